@@ -1,0 +1,145 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// CallModel is model.call.v1: it streams one completion of the agent's model into the log.
+func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	defer heartbeat(ctx)()
+	ctx, release := a.Cancels.Context(ctx, runOf(in.Run))
+	defer release()
+	answer, err := a.callModel(ctx, in)
+	return answer, fail(err)
+}
+
+func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	place := mainPlace(in.Step, in.ID)
+	if err := a.openModelStep(ctx, place, in); err != nil {
+		return workflows.ModelAnswer{}, err
+	}
+	attempt, done, err := a.Log.Begin(ctx, place)
+	if err != nil {
+		return workflows.ModelAnswer{}, err
+	}
+	if done != nil {
+		return recordedModelAnswer(ctx, done)
+	}
+	defer attempt.Close()
+	ctx, cancel := attempt.Context(ctx)
+	defer cancel()
+	n := newNarrator(place.Run, in.ID, attempt)
+	switch err := a.narrate(ctx, in, n); {
+	case err != nil && cancelled(ctx, err):
+		n.answer.Outcome = workflows.OutcomeCancelled
+	case err != nil:
+		return workflows.ModelAnswer{}, err
+	}
+	return n.finish(ctx)
+}
+
+func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) error {
+	if in.Input == 0 {
+		_, err := a.openStep(ctx, p, in.Step)
+		return err
+	}
+	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest}
+	_, err := a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})
+	return err
+}
+
+// narrate runs the completion. It is cancelled before it begins if somebody asked for that before
+// anyone could hear it.
+func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *narrator) error {
+	run := runOf(in.Run)
+	wanted, err := a.Log.CancelRequested(ctx, run)
+	if err != nil {
+		return err
+	}
+	if wanted {
+		return stream.ErrCancelled
+	}
+	definition, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	if err != nil {
+		return err
+	}
+	conversation, err := a.Log.Reduce(ctx, run.Thread, in.After)
+	if err != nil {
+		return err
+	}
+	if err := a.Log.Checkpoint(ctx, run.Thread, conversation, false); err != nil {
+		return err
+	}
+	model, req, err := a.request(definition, conversation)
+	if err != nil {
+		return err
+	}
+	req.IdempotencyKey = run.Identify("model", in.ID)
+	n.offer(req.Tools)
+	for chunk, err := range model.Stream(ctx, req) {
+		if err != nil {
+			return err
+		}
+		if err := n.tell(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// request builds what the model is asked.
+func (a *Activities) request(d *agents.Definition, conversation *stream.Reduction) (llm.Model, *llm.Request, error) {
+	provider, name := d.ModelProvider()
+	model := a.Models[provider]
+	if model == nil {
+		return nil, nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
+	}
+	offered, err := a.Tools.Select(d.Tools)
+	if err != nil {
+		return nil, nil, toolUnavailable(err)
+	}
+	req := &llm.Request{Model: name, Messages: prompt(d.Instructions, conversation.Entries)}
+	for _, t := range offered {
+		s := t.Spec()
+		req.Tools = append(req.Tools, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
+	}
+	return model, req, nil
+}
+
+// cancelled tells whether work ended because the run is cancelled, by either way: the announcement
+// or Temporal's cancellation. A worker that shuts down, or a fence, is not that.
+func cancelled(ctx context.Context, err error) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(err, stream.ErrCancelled) || errors.Is(cause, stream.ErrCancelled) || temporal.IsCanceledError(cause)
+}
+
+// recordedModelAnswer answers from the record of an attempt that finished but could not report.
+func recordedModelAnswer(ctx context.Context, done *stream.Record) (workflows.ModelAnswer, error) {
+	var answer workflows.ModelAnswer
+	err := recorded(ctx, done, &answer)
+	answer.Seq = done.Seq
+	return answer, err
+}
+
+// recorded reads the answer that a finished attempt left in its last record.
+func recorded(ctx context.Context, done *stream.Record, answer any) error {
+	var result stream.Result
+	if err := done.Result(ctx, &result); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(result.Answer, answer); err != nil {
+		return fmt.Errorf("activities: recorded answer: %w", err)
+	}
+	return nil
+}

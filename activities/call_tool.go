@@ -1,0 +1,138 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// CallTool is tool.call.v1: it runs one tool call and puts its result into the log. A tool's failure
+// is a result, which the model sees.
+func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	defer heartbeat(ctx)()
+	ctx, release := a.Cancels.Context(ctx, runOf(in.Run))
+	defer release()
+	answer, err := a.callTool(ctx, in)
+	return answer, fail(err)
+}
+
+func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	opened, err := a.openStep(ctx, mainPlace(in.Step, in.Open), in.Step)
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	attempt, done, err := a.Log.Begin(ctx, stream.Place{
+		Run: runOf(in.Run), Lane: stream.ToolLane(in.Lane), Step: in.ID, Execution: in.Execution, After: in.LaneAfter,
+	})
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	if done != nil {
+		return recordedToolAnswer(ctx, done)
+	}
+	defer attempt.Close()
+	ctx, cancel := attempt.Context(ctx)
+	defer cancel()
+	result, outcome, err := a.runTool(ctx, in, opened, attempt.Resumed())
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	return finishTool(ctx, in, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened})
+}
+
+// What the model is told when a call came to no end of its own.
+const (
+	outcomeUnknown = "The call was interrupted after it had begun. Whether it took effect is unknown; it was not repeated."
+	callCancelled  = "The call was cancelled."
+)
+
+// runTool finds the call in the conversation and makes it. A tool that may have had its effect and
+// doesn't promise that a second call changes nothing is not called again.
+func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after uint64, resumed bool) (tools.Result, workflows.Outcome, error) {
+	call, err := a.findCall(ctx, in, after)
+	if err != nil {
+		return tools.Result{}, "", err
+	}
+	definition, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	if err != nil {
+		return tools.Result{}, "", err
+	}
+	offered, err := a.Tools.Select(definition.Tools)
+	if err != nil {
+		return tools.Result{}, "", toolUnavailable(err)
+	}
+	i := slices.IndexFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == call.Name })
+	if i < 0 {
+		return tools.Failed(fmt.Sprintf("There is no tool %.64q.", call.Name)), workflows.OutcomeError, nil
+	}
+	tool := offered[i]
+	if resumed && !tool.Spec().Idempotent {
+		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
+	}
+	result, err := tool.Call(ctx, tools.Call{
+		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: in.Run.ID + "/" + call.ID,
+	})
+	switch {
+	case err != nil && cancelled(ctx, err):
+		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
+	case err != nil:
+		return tools.Result{}, "", err
+	case result.IsError:
+		return result, workflows.OutcomeError, nil
+	}
+	return result, workflows.OutcomeSuccess, nil
+}
+
+// findCall reads the call that the model made: arguments are content and come from the log.
+func (a *Activities) findCall(ctx context.Context, in workflows.ToolCall, after uint64) (agui.ToolCall, error) {
+	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, after)
+	if err != nil {
+		return agui.ToolCall{}, err
+	}
+	for i := len(thread.Entries) - 1; i >= 0; i-- {
+		for _, c := range thread.Entries[i].Message.ToolCalls {
+			if c.ID == in.CallID {
+				return c, nil
+			}
+		}
+	}
+	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", workflows.CodeInternal, nil)
+}
+
+// finishTool writes the result, also that of a cancelled call, whose context has ended.
+func finishTool(ctx context.Context, in workflows.ToolCall, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer) (workflows.ToolAnswer, error) {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	message := agui.Message{
+		ID: runOf(in.Run).Identify("res", in.CallID), Role: agui.RoleTool, ToolCallID: in.CallID, Content: agui.TextContent(result.Content),
+	}
+	if result.IsError {
+		message.Error = result.Content
+	}
+	recorded, err := json.Marshal(answer)
+	if err != nil {
+		return answer, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Messages: []agui.Message{message}, Answer: recorded},
+		&agui.ToolCallResult{MessageID: message.ID, ToolCallID: in.CallID, Content: message.Content, Role: agui.RoleTool})
+	return answer, err
+}
+
+func recordedToolAnswer(ctx context.Context, done *stream.Record) (workflows.ToolAnswer, error) {
+	var answer workflows.ToolAnswer
+	err := recorded(ctx, done, &answer)
+	answer.Seq = done.Seq
+	return answer, err
+}
+
+func toolUnavailable(err error) error {
+	return temporal.NewApplicationErrorWithCause("a tool of the agent is not available on this worker", "tool_unavailable", err)
+}

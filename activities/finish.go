@@ -1,0 +1,127 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane whose
+// step did not finish, so that a worker which comes back to life can spoil nothing. The first
+// terminal record stands, whoever wrote it: it is what Finish returns.
+func (a *Activities) Finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
+	finished, err := a.finish(ctx, in)
+	return finished, fail(err)
+}
+
+func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
+	run := runOf(in.Run)
+	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "finish", Execution: in.Execution, After: in.After}
+	if in.After == 0 {
+		if err := a.openUnbegun(ctx, place, in); err != nil {
+			return workflows.Finished{}, err
+		}
+	}
+	for _, lane := range in.Lanes {
+		p := stream.Place{Run: run, Lane: stream.ToolLane(lane.Index), Execution: in.Execution, After: lane.After}
+		if err := a.Log.Supersede(ctx, p, nil); err != nil {
+			return workflows.Finished{}, err
+		}
+	}
+	if err := a.closeMain(ctx, place, in.Outcome); err != nil {
+		return workflows.Finished{}, err
+	}
+	seq, earlier, err := a.Log.Seal(ctx, place, terminalEvent(in))
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	if earlier != nil {
+		return finishedBefore(ctx, earlier)
+	}
+	a.checkpoint(ctx, run.Thread, seq)
+	return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
+}
+
+// openUnbegun opens a run whose first step failed before it could: a run's first event is
+// RUN_STARTED, whatever happened. A run that has begun is left as it is.
+func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflows.Finish) error {
+	begun, err := a.Log.Begun(ctx, p.Run)
+	if err != nil || begun != nil {
+		return err
+	}
+	p.Step = "1/finish"
+	_, err = a.openRun(ctx, p, beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest})
+	return err
+}
+
+// closeMain ends a model call that nobody finished: what it said is kept if the run was cancelled,
+// and withdrawn if it failed.
+func (a *Activities) closeMain(ctx context.Context, p stream.Place, outcome workflows.Outcome) error {
+	var keep *stream.Result
+	if outcome == workflows.OutcomeCancelled {
+		partial, err := a.Log.Partial(ctx, p)
+		if err != nil {
+			return err
+		}
+		keep = partial
+	}
+	return a.Log.Supersede(ctx, p, keep)
+}
+
+// checkpoint is a matter of speed: a run does not fail over it.
+func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
+	if r, err := a.Log.ReduceTo(ctx, t, seq); err == nil {
+		_ = a.Log.Checkpoint(ctx, t, r, true)
+	}
+}
+
+func terminalEvent(in workflows.Finish) agui.Event {
+	usage := tokenUsage(in.Usage)
+	if in.Outcome == workflows.OutcomeError {
+		return &agui.RunError{Code: in.Code, Message: in.Message, Usage: usage}
+	}
+	outcome := agui.OutcomeSuccess
+	if in.Outcome == workflows.OutcomeCancelled {
+		outcome = agui.OutcomeCancelled
+	}
+	return &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Outcome: &agui.Outcome{Type: outcome}, Usage: usage}
+}
+
+// finishedBefore reads how a run ended that was ended before.
+func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished, error) {
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	if len(events) == 0 {
+		return workflows.Finished{}, fmt.Errorf("activities: terminal record %d is empty", rec.Seq)
+	}
+	e, err := agui.Decode(events[len(events)-1])
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	done := workflows.Finished{Outcome: workflows.OutcomeSuccess, Seq: rec.Seq}
+	switch e := e.(type) {
+	case *agui.RunError:
+		done.Outcome, done.Code = workflows.OutcomeError, e.Code
+	case *agui.RunFinished:
+		if e.Outcome != nil && e.Outcome.Type == agui.OutcomeCancelled {
+			done.Outcome = workflows.OutcomeCancelled
+		}
+	}
+	return done, nil
+}
+
+func tokenUsage(usage []workflows.Usage) []agui.TokenUsage {
+	var out []agui.TokenUsage
+	for _, u := range usage {
+		out = append(out, agui.TokenUsage{
+			Provider: u.Provider, Model: u.Model, InputTokens: u.Input, OutputTokens: u.Output, TotalTokens: u.Total,
+			ReasoningTokens: u.Reasoning, CachedInputTokens: u.CachedInput, CacheWriteInputTokens: u.CacheWrite,
+		})
+	}
+	return out
+}

@@ -1,0 +1,189 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// narrator turns the chunks of one completion into AG-UI events on a lane, and keeps what they add
+// up to. Ids derive from the run and the step, not from the attempt nor from what the model calls
+// things: another attempt tells the same story under the same ids.
+//
+// A text ends before a tool call begins, so that an attempt which dies in a tool call leaves a
+// complete text behind; if the model then goes on to speak, the message is opened again.
+type narrator struct {
+	run     stream.Run
+	step    string
+	attempt *stream.Attempt
+	offered []string
+
+	messageID   string
+	reasoningID string
+	texting     bool
+	reasoning   bool
+	reasoned    bool
+	text        strings.Builder
+	thought     strings.Builder
+	calls       []*narratedCall
+	answer      workflows.ModelAnswer
+}
+
+// narratedCall is a tool call that is being told.
+type narratedCall struct {
+	id, providerID, name string
+	arguments            strings.Builder
+}
+
+func newNarrator(run stream.Run, step string, attempt *stream.Attempt) *narrator {
+	return &narrator{
+		run: run, step: step, attempt: attempt,
+		messageID: run.Identify("msg", step), reasoningID: run.Identify("rsn", step),
+		answer: workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess},
+	}
+}
+
+// offer tells which names of tools may be repeated to the workflow; others are content.
+func (n *narrator) offer(tools []llm.Tool) {
+	for _, t := range tools {
+		n.offered = append(n.offered, t.Name)
+	}
+}
+
+// tell emits the events of one chunk.
+func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
+	var events []agui.Event
+	switch c := chunk.(type) {
+	case llm.ReasoningDelta:
+		events = n.tellReasoning(c.Text)
+	case llm.TextDelta:
+		events = n.tellText(c.Text)
+	case llm.ToolCallStart:
+		events = n.tellCall(c)
+	case llm.ToolCallDelta:
+		call := n.calls[c.Index]
+		call.arguments.WriteString(c.Arguments)
+		events = []agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}
+	case llm.Finish:
+		n.answer.Finish = string(c.Reason)
+		n.answer.Usage = usageOf(c)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return n.attempt.Emit(ctx, events...)
+}
+
+func (n *narrator) tellReasoning(delta string) []agui.Event {
+	n.thought.WriteString(delta)
+	content := &agui.ReasoningMessageContent{MessageID: n.reasoningID, Delta: delta}
+	if n.reasoning {
+		return []agui.Event{content}
+	}
+	n.reasoning, n.reasoned = true, true
+	return append(n.endText(),
+		&agui.ReasoningStart{MessageID: n.reasoningID},
+		&agui.ReasoningMessageStart{MessageID: n.reasoningID},
+		content)
+}
+
+func (n *narrator) tellText(delta string) []agui.Event {
+	n.text.WriteString(delta)
+	content := &agui.TextMessageContent{MessageID: n.messageID, Delta: delta}
+	if n.texting {
+		return []agui.Event{content}
+	}
+	n.texting = true
+	return append(n.endReasoning(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
+}
+
+func (n *narrator) tellCall(c llm.ToolCallStart) []agui.Event {
+	call := &narratedCall{id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
+	n.calls = append(n.calls, call)
+	events := append(n.endReasoning(), n.endText()...)
+	return append(events, &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
+}
+
+func (n *narrator) endText() []agui.Event {
+	if !n.texting {
+		return nil
+	}
+	n.texting = false
+	return []agui.Event{&agui.TextMessageEnd{MessageID: n.messageID}}
+}
+
+func (n *narrator) endReasoning() []agui.Event {
+	if !n.reasoning {
+		return nil
+	}
+	n.reasoning = false
+	return []agui.Event{&agui.ReasoningMessageEnd{MessageID: n.reasoningID}, &agui.ReasoningEnd{MessageID: n.reasoningID}}
+}
+
+// finish closes what is open and writes the step's result. It does so for a cancelled step too,
+// whose context has ended: what was said is kept.
+func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	events := append(n.endReasoning(), n.endText()...)
+	for _, call := range n.calls {
+		events = append(events, &agui.ToolCallEnd{ToolCallID: call.id})
+	}
+	result, err := n.result()
+	if err != nil {
+		return workflows.ModelAnswer{}, err
+	}
+	n.answer.Seq, err = n.attempt.Finish(ctx, result, events...)
+	return n.answer, err
+}
+
+// result is the finished story.
+func (n *narrator) result() (*stream.Result, error) {
+	result := &stream.Result{}
+	if n.reasoned {
+		result.Messages = append(result.Messages, agui.Message{ID: n.reasoningID, Role: agui.RoleReasoning, Content: agui.TextContent(n.thought.String())})
+	}
+	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
+	if n.text.Len() > 0 {
+		message.Content = agui.TextContent(n.text.String())
+	}
+	for _, call := range n.calls {
+		message.ToolCalls = append(message.ToolCalls, agui.ToolCall{ID: call.id, Name: call.name, Arguments: call.arguments.String()})
+		if result.ProviderIDs == nil {
+			result.ProviderIDs = map[string]string{}
+		}
+		result.ProviderIDs[call.id] = call.providerID
+		n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name)})
+	}
+	if n.text.Len() > 0 || len(n.calls) > 0 {
+		n.answer.MessageID = n.messageID
+		result.Messages = append(result.Messages, message)
+	}
+	var err error
+	if result.Answer, err = json.Marshal(n.answer); err != nil {
+		return nil, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	return result, nil
+}
+
+func (n *narrator) known(tool string) string {
+	if slices.Contains(n.offered, tool) {
+		return tool
+	}
+	return ""
+}
+
+func usageOf(f llm.Finish) workflows.Usage {
+	u := f.Usage
+	return workflows.Usage{
+		Provider: f.Provider, Model: f.Model, Input: u.Input, Output: u.Output, Total: u.Total,
+		Reasoning: u.Reasoning, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite,
+	}
+}

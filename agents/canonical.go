@@ -1,0 +1,138 @@
+package agents
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Encode writes a valid definition as canonical JSON: one text for one meaning, with
+// every default spelled out. It is what the revision is made of, so its form
+// never changes for a definition that exists; a new field must leave no trace while
+// it has its default.
+func Encode(d *Definition) ([]byte, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	return canonical(d), nil
+}
+
+// Decode reads what Encode wrote. A field that it does not know is an error: it
+// was written by a newer version, and an agent must not run without, say, the
+// approvals that it was given there.
+func Decode(data []byte) (*Definition, error) {
+	d := &Definition{}
+	if err := decodeStrictly(data, d); err != nil {
+		return nil, fmt.Errorf("agent definition: %w", err)
+	}
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	d.Limits = d.Limits.orDefault()
+	return d, nil
+}
+
+// Revision is the address of the content: 64 hexadecimal digits of SHA-256. Two
+// definitions have the same exactly if they mean the same.
+func (d *Definition) Revision() string {
+	sum := sha256.Sum256(canonical(d))
+	return hex.EncodeToString(sum[:])
+}
+
+func canonical(d *Definition) []byte {
+	complete := *d
+	complete.Limits = d.Limits.orDefault()
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(complete) // strings and numbers always have a JSON form
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// limitsJSON has the duration as the text that files have, and tells a limit
+// of zero from none.
+type limitsJSON struct {
+	Turns         *int    `json:"turns,omitempty"`
+	Tokens        *int64  `json:"tokens,omitempty"`
+	Duration      *string `json:"duration,omitempty"`
+	ParallelTools *int    `json:"parallelTools,omitempty"`
+}
+
+// MarshalJSON writes the duration as text, such as 2h0m0s, and no limit that is
+// left to its default.
+func (l Limits) MarshalJSON() ([]byte, error) {
+	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools)}
+	if l.Duration != 0 {
+		out.Duration = new(l.Duration.String())
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. It refuses other fields and, as
+// files do, limits of zero.
+func (l *Limits) UnmarshalJSON(data []byte) error {
+	var in limitsJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	var out Limits
+	err := errors.Join(
+		take(&out.Turns, in.Turns, "turns"),
+		take(&out.Tokens, in.Tokens, "tokens"),
+		takeDuration(&out.Duration, in.Duration),
+		take(&out.ParallelTools, in.ParallelTools, "parallelTools"),
+	)
+	if err != nil {
+		return err
+	}
+	*l = out
+	return nil
+}
+
+func unlessZero[N int | int64](n N) *N {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func take[N int | int64 | time.Duration](into, given *N, key string) error {
+	if given == nil {
+		return nil
+	}
+	if *given <= 0 {
+		return fmt.Errorf("limits.%s must be greater than zero", key)
+	}
+	*into = *given
+	return nil
+}
+
+func takeDuration(into *time.Duration, given *string) error {
+	if given == nil {
+		return nil
+	}
+	d, err := time.ParseDuration(*given)
+	if err != nil {
+		return fmt.Errorf("limits.duration: %w", err)
+	}
+	return take(into, &d, "duration")
+}
+
+// decodeStrictly must be called again for each type with an UnmarshalJSON of
+// its own: strictness is not handed down to it.
+func decodeStrictly(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more after the JSON value")
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package agents
+
+import (
+	"strings"
+	"time"
+)
+
+// Definition is what an agent is. It is data: copy it, change the copy, and its
+// [Definition.Revision] tells them apart. A definition from Parse or Decode is
+// valid and complete; one made in Go is so after Validate.
+type Definition struct {
+	// Name is the agent's address: [a-z0-9][a-z0-9_-]{0,63}.
+	Name string `json:"name" yaml:"name"`
+
+	// Description is for people who choose an agent. Optional, at most 4 KiB.
+	Description string `json:"description,omitempty" yaml:"description,omitempty"`
+
+	// Model is provider/model, such as openai/gpt-5-mini.
+	Model string `json:"model" yaml:"model"`
+
+	// Instructions are the system prompt. Optional, at most 256 KiB.
+	Instructions string `json:"instructions,omitempty" yaml:"instructions,omitempty"`
+
+	// Tools are names of tools, or patterns with * for any run of characters,
+	// in the order in which the model is offered them. Each only once, at most 256.
+	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
+
+	// Limits is how far a run may go.
+	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
+}
+
+// Limits bounds a run. In Go, a field that is zero has its default; in a file, a
+// limit of zero is an error, because its author will have meant something else by it.
+type Limits struct {
+	// Turns is how often the model may be called. Default 30.
+	Turns int `json:"turns,omitempty" yaml:"turns,omitempty"`
+
+	// Tokens is how many tokens all calls of the model may use together, both
+	// read and written. Default 400,000.
+	Tokens int64 `json:"tokens,omitempty" yaml:"tokens,omitempty"`
+
+	// Duration is how long the run may take; as text it is a Go duration such
+	// as 90s or 2h. Default 2h.
+	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
+
+	// ParallelTools is how many tool calls of one turn run at once, 1 to 8. Default 8.
+	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
+}
+
+// DefaultLimits returns the limits of an agent that says nothing about them.
+func DefaultLimits() Limits {
+	return Limits{Turns: 30, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8}
+}
+
+// orDefault fills in the limits that were not given.
+func (l Limits) orDefault() Limits {
+	d := DefaultLimits()
+	if l.Turns == 0 {
+		l.Turns = d.Turns
+	}
+	if l.Tokens == 0 {
+		l.Tokens = d.Tokens
+	}
+	if l.Duration == 0 {
+		l.Duration = d.Duration
+	}
+	if l.ParallelTools == 0 {
+		l.ParallelTools = d.ParallelTools
+	}
+	return l
+}
+
+// ModelProvider splits Model at its first slash: a model's own name may have more.
+func (d *Definition) ModelProvider() (provider, model string) {
+	provider, model, _ = strings.Cut(d.Model, "/")
+	return provider, model
+}

@@ -1,0 +1,30 @@
+// Package agents says what an agent is: a model, what it is told, the tools it
+// may use and how far it may go.
+//
+//	name: support
+//	description: Answers customers of a bookshop.
+//	model: openai/gpt-5-mini        # provider/model
+//	instructions: |
+//	  You help customers of a bookshop.
+//	tools: [get_order, "github_*"]  # names, or * for any run of characters
+//	limits: {turns: 30, tokens: 400000, duration: 2h, parallelTools: 8}
+//
+// A definition is a file with one such document, or a [Definition] made in Go:
+//
+//	file ──Parse──► Definition ──Encode──► canonical JSON ──► bucket ──Decode──► Definition
+//	                     └──Revision──► its address
+//
+// The rules:
+//
+//   - Reading is strict. A key that is not known is an error and not a
+//     surprise later; so is a value of another type, and a limit of zero. All
+//     errors of a file are reported at once, each with its line.
+//   - The revision is an address of the content. Comments, the order of keys
+//     and defaults spelled out do not change it; anything that a run could
+//     notice does.
+//   - Whether the model and the tools exist is not asked here: the workers that
+//     have them come and go.
+//
+// agent.schema.json describes the format to editors. assistant.yaml and
+// demo.yaml, beside it, are the agents that come with the program.
+package agents

@@ -1,0 +1,131 @@
+package agents_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+)
+
+func TestShippedAgents(t *testing.T) {
+	t.Parallel()
+	definitions, err := agents.LoadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, d := range definitions {
+		got[d.Name] = d.Model
+		if diff := cmp.Diff([]string{"calculate", "current_time"}, d.Tools); diff != "" {
+			t.Errorf("tools of %s (-want +got):\n%s", d.Name, diff)
+		}
+		if d.Description == "" || d.Instructions == "" {
+			t.Errorf("%s lacks a description or instructions", d.Name)
+		}
+	}
+	want := map[string]string{"assistant": "openai/gpt-5-mini", "demo": "scripted/demo"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("models by name (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadDir(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{
+		"1.yaml":            "name: zebra\nmodel: p/m\n",
+		"2.yml":             "name: ant\nmodel: p/m\n",
+		".hidden.yaml":      "not read: true\n",
+		"notes.md":          "not read",
+		"below/3.yaml":      "not read: true\n",
+		"folder.yaml/4.txt": "not read",
+	})
+	if err := os.Symlink(filepath.Join(folder(t, map[string]string{"x": "name: bee\nmodel: p/m\n"}), "x"), filepath.Join(dir, "3.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := agents.LoadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range definitions {
+		got = append(got, d.Name)
+	}
+	if diff := cmp.Diff([]string{"ant", "bee", "zebra"}, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadDirErrors(t *testing.T) {
+	t.Parallel()
+	t.Run("all files", func(t *testing.T) {
+		t.Parallel()
+		dir := folder(t, map[string]string{
+			"a.yaml": "name: a\nmodel: p/m\nmodell: x\n",
+			"b.yaml": "name: b\n",
+			"c.yaml": "name: c\nmodel: p/m\n",
+			"d.yml":  "name: c\nmodel: p/m\n",
+		})
+		_, err := agents.LoadDir(dir)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		want := `DIR/a.yaml:3: unknown key "modell" (did you mean "model"?)
+DIR/b.yaml:1: model is missing
+DIR/d.yml: name "c" is taken by DIR/c.yaml`
+		if diff := cmp.Diff(want, strings.ReplaceAll(err.Error(), dir, "DIR")); diff != "" {
+			t.Errorf("errors (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("absent", func(t *testing.T) {
+		t.Parallel()
+		_, err := agents.LoadDir(filepath.Join(t.TempDir(), "agents"))
+		if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "agents folder: ") {
+			t.Errorf("got %v, want the folder's absence", err)
+		}
+	})
+	t.Run("not a folder", func(t *testing.T) {
+		t.Parallel()
+		_, err := agents.LoadDir("demo.yaml")
+		if err == nil || err.Error() != "agents folder: demo.yaml is not a folder" {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("dangling link", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := os.Symlink("nowhere", filepath.Join(dir, "a.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := agents.LoadDir(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("got %v, want the file's absence", err)
+		}
+	})
+	t.Run("empty", func(t *testing.T) {
+		t.Parallel()
+		definitions, err := agents.LoadDir(t.TempDir())
+		if err != nil || len(definitions) != 0 {
+			t.Errorf("got %v, %v, want nothing", definitions, err)
+		}
+	})
+}
+
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}

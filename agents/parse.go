@@ -1,0 +1,197 @@
+package agents
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	maxFile   = 1 << 20
+	maxErrors = 20
+)
+
+// Parse reads a definition from one YAML document of at most 1 MiB. The file's
+// name is only for the errors: a *DefinitionError, or several joined in the
+// order of their lines, at most twenty. Defaults are filled in.
+func Parse(filename string, data []byte) (*Definition, error) {
+	r := &reader{file: filename, places: map[string]*yaml.Node{}}
+	root := r.document(data)
+	if root == nil {
+		return nil, r.err()
+	}
+	d := &Definition{}
+	r.mapping("", root, []field{
+		{"kind", r.kind},
+		{"name", text(&d.Name)},
+		{"description", text(&d.Description)},
+		{"model", text(&d.Model)},
+		{"instructions", text(&d.Instructions)},
+		{"tools", r.texts(&d.Tools)},
+		{"limits", r.limits(&d.Limits)},
+	})
+	r.validate(d, root)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	d.Limits = d.Limits.orDefault()
+	return d, nil
+}
+
+// reader walks the nodes of a document and gathers what is wrong with them. The
+// library's own decoding into structs would stop at the first unknown key, and
+// has no place to tell for a value that is well-formed but wrong.
+type reader struct {
+	file   string
+	places map[string]*yaml.Node // the value of each key that was given
+	failed map[string]bool       // keys already complained about
+	wrong  []*DefinitionError
+}
+
+// field is a key of a mapping and what to do with its value; the reason that it
+// returns is "" or the end of a sentence that begins with the key.
+type field struct {
+	key  string
+	read func(node *yaml.Node) (reason string)
+}
+
+func (r *reader) complain(key string, at *yaml.Node, reason string) {
+	e := &DefinitionError{File: r.file, Key: key, Reason: reason}
+	if at != nil {
+		e.Line, e.Column = at.Line, at.Column
+	}
+	if r.failed == nil {
+		r.failed = map[string]bool{}
+	}
+	r.failed[key] = true
+	r.wrong = append(r.wrong, e)
+}
+
+func (r *reader) err() error {
+	slices.SortStableFunc(r.wrong, func(a, b *DefinitionError) int { return cmp.Compare(a.Line, b.Line) })
+	var wrong []error
+	for _, e := range r.wrong[:min(len(r.wrong), maxErrors)] {
+		wrong = append(wrong, e)
+	}
+	return errors.Join(wrong...)
+}
+
+// document returns the one mapping that the file consists of, or nil after a complaint.
+func (r *reader) document(data []byte) *yaml.Node {
+	if len(data) > maxFile {
+		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", maxFile))
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		r.complain("", nil, "is empty")
+		return nil
+	} else if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	var next yaml.Node
+	if err := decoder.Decode(&next); err == nil {
+		r.complain("", &next, "a second document begins here; there must be one definition in a file")
+		return nil
+	} else if !errors.Is(err, io.EOF) {
+		r.syntax(err)
+		return nil
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		r.complain("", root, "expected keys and values, got "+describe(root))
+		return nil
+	}
+	return root
+}
+
+// syntaxText is the only form in which the library tells where an error is.
+var syntaxText = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+
+func (r *reader) syntax(err error) {
+	e := &DefinitionError{File: r.file, Reason: "is not valid YAML: " + err.Error()}
+	if parts := syntaxText.FindStringSubmatch(err.Error()); parts != nil {
+		e.Line, _ = strconv.Atoi(parts[1])
+		e.Reason = "not valid YAML: " + parts[2]
+	}
+	r.wrong = append(r.wrong, e)
+}
+
+// mapping hands the values to the fields; prefix is the path of the mapping,
+// with a dot at its end.
+func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], resolve(node.Content[i+1])
+		f, ok := find(fields, key)
+		path := prefix + key.Value
+		switch {
+		case !ok:
+			r.complain(path, key, fmt.Sprintf("unknown key %.80q%s", path, suggestion(key.Value, keys(fields))))
+		case r.places[path] != nil:
+			r.complain(path, key, fmt.Sprintf("key %q is there twice, first in line %d", path, r.places[path].Line))
+		default:
+			r.places[path] = value
+			if reason := f.read(value); reason != "" {
+				r.complain(path, value, path+" "+reason)
+			}
+		}
+	}
+}
+
+func find(fields []field, key *yaml.Node) (field, bool) {
+	for _, f := range fields {
+		if key.Kind == yaml.ScalarNode && f.key == key.Value {
+			return f, true
+		}
+	}
+	return field{}, false
+}
+
+func keys(fields []field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.key
+	}
+	return names
+}
+
+// resolve follows an alias. One step is enough: an alias cannot be anchored.
+func resolve(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+// validate adds what only the whole definition can show, unless the key has
+// already been complained about.
+func (r *reader) validate(d *Definition, root *yaml.Node) {
+	for _, c := range d.complaints() {
+		at, given := r.places[c.key]
+		switch {
+		case r.failed[c.key]:
+		case !given:
+			r.complain(c.key, root, c.key+" is missing")
+		case c.index >= 0:
+			r.complainEntry(c, at)
+		default:
+			r.complain(c.key, at, c.reason)
+		}
+	}
+}
+
+func (r *reader) complainEntry(c complaint, list *yaml.Node) {
+	r.wrong = append(r.wrong, &DefinitionError{
+		File: r.file, Key: c.key, Reason: c.reason,
+		Line: list.Content[c.index].Line, Column: list.Content[c.index].Column,
+	})
+}

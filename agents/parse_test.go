@@ -1,0 +1,208 @@
+package agents_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/agents"
+)
+
+const complete = `# Support for the bookshop.
+kind: agent
+name: support
+description: Answers customers.
+model: openai/gpt-5-mini
+instructions: |
+  You help customers of a bookshop.
+tools: [get_order, "mcp:github/*", "client:*"]
+limits: {turns: 5, tokens: 1_000, duration: 90s, parallelTools: 2}
+`
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, yaml string
+		want       agents.Definition
+	}{
+		{"everything", complete, agents.Definition{
+			Name:         "support",
+			Description:  "Answers customers.",
+			Model:        "openai/gpt-5-mini",
+			Instructions: "You help customers of a bookshop.\n",
+			Tools:        []string{"get_order", "mcp:github/*", "client:*"},
+			Limits:       agents.Limits{Turns: 5, Tokens: 1000, Duration: 90 * time.Second, ParallelTools: 2},
+		}},
+		{"the least, with defaults", "name: a\nmodel: p/m\n", agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.Limits{Turns: 30, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8},
+		}},
+		{"one limit", "name: a\nmodel: p/m\nlimits:\n  turns: 1\n", agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.Limits{Turns: 1, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8},
+		}},
+		{"JSON", `{"name": "a", "model": "p/m", "tools": []}`, agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(),
+		}},
+		{"alias", "name: &n a\nmodel: p/m\ndescription: *n\n", agents.Definition{
+			Name: "a", Model: "p/m", Description: "a", Limits: agents.DefaultLimits(),
+		}},
+		{"document markers", "---\nname: a\nmodel: p/m\n...\n", agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(),
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := agents.Parse("agents/a.yaml", []byte(tt.yaml))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&tt.want, got); diff != "" {
+				t.Errorf("definition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	t.Parallel()
+	const least = "name: a\nmodel: p/m\n"
+	tests := []struct{ name, yaml, want string }{
+		{"empty", "", "a.yaml: is empty"},
+		{"only a comment", "# nothing\n", "a.yaml: is empty"},
+		{"list", "- a\n", "a.yaml:1: expected keys and values, got a list"},
+		{"syntax", "name: a\nmodel: [p/m\n", "a.yaml:1: not valid YAML: did not find expected ',' or ']'"},
+		{"tab", "name: a\n\tmodel: p/m\n", "a.yaml:2: not valid YAML: found a tab character that violates indentation"},
+		{"unknown anchor", "name: *x\n", "a.yaml: not valid YAML: unknown anchor 'x' referenced"},
+		{"two documents", least + "---\nname: b\n", "a.yaml:3: a second document begins here; there must be one definition in a file"},
+		{"large", "name: " + strings.Repeat("a", 1<<20), "a.yaml: is larger than 1048576 bytes"},
+		{"other kind", "kind: tool\n" + least, `a.yaml:1: kind must be agent, not "tool"`},
+
+		{"unknown key", least + "temprature: 1\n", `a.yaml:3: unknown key "temprature"`},
+		{"mistyped key", least + "\ninstructoins: x\n", `a.yaml:4: unknown key "instructoins" (did you mean "instructions"?)`},
+		{"case of a key", least + "Tools: []\n", `a.yaml:3: unknown key "Tools" (did you mean "tools"?)`},
+		{"mistyped limit", least + "limits:\n  turn: 3\n", `a.yaml:4: unknown key "limits.turn" (did you mean "turns"?)`},
+		{"merge key", least + "<<: {}\n", `a.yaml:3: unknown key "<<"`},
+		{"duplicate", least + "name: b\n", `a.yaml:3: key "name" is there twice, first in line 1`},
+		{"duplicate limit", least + "limits:\n  turns: 1\n  turns: 2\n", `a.yaml:5: key "limits.turns" is there twice, first in line 4`},
+
+		{"no name", "model: p/m\n", "a.yaml:1: name is missing"},
+		{"no model", "# x\n\nname: a\n", "a.yaml:3: model is missing"},
+		{"empty value", "name: a\nmodel:\n", "a.yaml:2: model must be text, not empty"},
+		{"bad name", "name: Support Team\nmodel: p/m\n", `a.yaml:1: name "Support Team" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`},
+		{"number for a name", "name: 2024\nmodel: p/m\n", "a.yaml:1: name must be text, not a number"},
+		{"model without provider", "name: a\nmodel: gpt-5-mini\n", `a.yaml:2: model "gpt-5-mini" must be provider/model, such as openai/gpt-5-mini`},
+		{"model without name", "name: a\nmodel: openai/\n", `a.yaml:2: model "openai/" must be provider/model, such as openai/gpt-5-mini`},
+		{"tagged", "name: !!str {a: b}\nmodel: p/m\n", "a.yaml:1: name must be text, not keys and values"},
+		{"long instructions", least + "instructions: " + strings.Repeat("a", 256<<10+1), "a.yaml:3: instructions must be at most 262144 bytes, not 262145"},
+
+		{"tools as text", least + "tools: calculate\n", "a.yaml:3: tools must be a list, not text"},
+		{"tool as number", least + "tools:\n  - calculate\n  - 7\n", "a.yaml:5: an entry of tools must be text, not a number"},
+		{"tool with a space", least + "tools:\n  - get order\n", `a.yaml:4: tools: "get order" must be a tool's name, or a pattern with *`},
+		{"tool twice", least + "tools:\n  - b\n  - c\n  - b\n", `a.yaml:6: tools: "b" is there twice`},
+		{"cyclic alias", least + "tools: &t [*t]\n", "a.yaml:3: an entry of tools must be text, not a list"},
+
+		{"limits as a number", least + "limits: 3\n", "a.yaml:3: limits must have keys, not be a number"},
+		{"zero", least + "limits: {turns: 0}\n", "a.yaml:3: limits.turns must be greater than zero"},
+		{"negative", least + "limits: {tokens: -1}\n", "a.yaml:3: limits.tokens must be greater than zero"},
+		{"fraction", least + "limits: {turns: 1.5}\n", "a.yaml:3: limits.turns must be a whole number, not a decimal number"},
+		{"quoted number", least + "limits: {turns: \"3\"}\n", "a.yaml:3: limits.turns must be a whole number, not text"},
+		{"large number", least + "limits: {tokens: 18446744073709551615}\n", "a.yaml:3: limits.tokens is out of range"},
+		{"parallel", least + "limits: {parallelTools: 9}\n", "a.yaml:3: limits.parallelTools must be 1 to 8, not 9"},
+		{"zero duration", least + "limits: {duration: 0s}\n", "a.yaml:3: limits.duration must be greater than zero"},
+		{"duration without a unit", least + "limits: {duration: 60}\n", "a.yaml:3: limits.duration must be a duration such as 90s, 15m or 2h, not a number"},
+		{"duration in days", least + "limits: {duration: 2d}\n", `a.yaml:3: limits.duration must be a duration such as 90s, 15m or 2h, not "2d"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := agents.Parse("a.yaml", []byte(tt.yaml))
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseReportsAllErrors(t *testing.T) {
+	t.Parallel()
+	_, err := agents.Parse("a.yaml", []byte("name: A\nmodle: p/m\nlimits:\n  turns: x\n  tokens: 0\n"))
+	want := `a.yaml:1: name "A" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit
+a.yaml:1: model is missing
+a.yaml:2: unknown key "modle" (did you mean "model"?)
+a.yaml:4: limits.turns must be a whole number, not text
+a.yaml:5: limits.tokens must be greater than zero`
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+	first := (*agents.DefinitionError)(nil)
+	if !errors.As(err, &first) {
+		t.Fatalf("%T, want *DefinitionError", err)
+	}
+	place := agents.DefinitionError{File: "a.yaml", Line: 1, Column: 7, Key: "name", Reason: first.Reason}
+	if *first != place {
+		t.Errorf("got %+v, want %+v", *first, place)
+	}
+
+	_, err = agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\n"+strings.Repeat("x: 1\n", 1000)))
+	if n := strings.Count(err.Error(), "\n") + 1; n != 20 {
+		t.Errorf("%d errors, want 20 of the 1000", n)
+	}
+}
+
+// What is written as YAML reads the same.
+func TestYAMLRoundTrip(t *testing.T) {
+	t.Parallel()
+	want := parse(t, complete)
+	text, err := yaml.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, parse(t, string(text))); diff != "" {
+		t.Errorf("definition (-want +got):\n%s", diff)
+	}
+}
+
+func parse(t *testing.T, text string) *agents.Definition {
+	t.Helper()
+	d, err := agents.Parse("a.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		complete, "name: a\nmodel: p/m\n", "name: &n a\nmodel: *n\n", "tools: &t [*t]\n", `{"name":"a","model":"p/m"}`,
+		"limits: {turns: 0x10, duration: 1h}\n", "? [a]\n: b\n", "<<: {a: b}\n", "--- !!str\n", "name: \"\\0\"\n", "a: |\n  b\n---\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := agents.Parse("a.yaml", data)
+		if err != nil {
+			if wrong := (*agents.DefinitionError)(nil); !errors.As(err, &wrong) {
+				t.Errorf("%T, want *DefinitionError", err)
+			}
+			return
+		}
+		text, err := agents.Encode(d)
+		if err != nil {
+			t.Fatalf("%q was accepted, but is not valid: %v", data, err)
+		}
+		again, err := agents.Decode(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if again.Revision() != d.Revision() {
+			t.Errorf("%q changes its revision by being stored", data)
+		}
+	})
+}

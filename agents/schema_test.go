@@ -1,0 +1,159 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/agents"
+)
+
+const schemaFile = "agent.schema.json"
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// Editors and the program must agree on what is a definition.
+func TestSchemaAgreesWithParse(t *testing.T) {
+	t.Parallel()
+	const least = "name: a\nmodel: p/m\n"
+	tests := []struct {
+		name, yaml string
+		valid      bool
+	}{
+		{"least", least, true},
+		{"everything", complete, true},
+		{"no tools", least + "tools: []\n", true},
+		{"compound duration", least + "limits: {duration: 1h30m}\n", true},
+		{"fraction of an hour", least + "limits: {duration: 1.5h}\n", true},
+		{"unknown key", least + "temperature: 1\n", false},
+		{"unknown limit", least + "limits: {cost: 1}\n", false},
+		{"kind", "kind: tool\n" + least, false},
+		{"no name", "model: p/m\n", false},
+		{"no model", "name: a\n", false},
+		{"bad name", "name: A\nmodel: p/m\n", false},
+		{"long name", "name: " + strings.Repeat("a", 65) + "\nmodel: p/m\n", false},
+		{"bad model", "name: a\nmodel: gpt\n", false},
+		{"number for text", "name: a\nmodel: p/m\ndescription: 1\n", false},
+		{"nothing for text", "name: a\nmodel: p/m\ndescription:\n", false},
+		{"tools as text", least + "tools: a\n", false},
+		{"bad tool", least + "tools: [a b]\n", false},
+		{"tool twice", least + "tools: [a, a]\n", false},
+		{"zero", least + "limits: {turns: 0}\n", false},
+		{"fraction", least + "limits: {turns: 1.5}\n", false},
+		{"too parallel", least + "limits: {parallelTools: 9}\n", false},
+		{"number for a duration", least + "limits: {duration: 60}\n", false},
+		{"negative duration", least + "limits: {duration: -1h}\n", false},
+		{"duration in days", least + "limits: {duration: 2d}\n", false},
+	}
+	schema := compileSchema(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if err := schema.Validate(value(t, tt.yaml)); (err == nil) != tt.valid {
+				t.Errorf("schema: %v, want valid: %t", err, tt.valid)
+			}
+			if _, err := agents.Parse("a.yaml", []byte(tt.yaml)); (err == nil) != tt.valid {
+				t.Errorf("Parse: %v, want valid: %t", err, tt.valid)
+			}
+		})
+	}
+}
+
+func TestShippedAgentsFitTheSchema(t *testing.T) {
+	t.Parallel()
+	schema := compileSchema(t)
+	for _, file := range []string{"assistant.yaml", "demo.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value(t, string(text))); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestSchemaHasTheFields(t *testing.T) {
+	t.Parallel()
+	type node struct {
+		Properties map[string]node
+		Default    any
+	}
+	var root node
+	text, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	names := func(n node) []string {
+		var all []string
+		for name := range n.Properties {
+			if name != "kind" { // says which type it is, and is in none
+				all = append(all, name)
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Definition]()), names(root)); diff != "" {
+		t.Errorf("keys of a definition (-struct +schema):\n%s", diff)
+	}
+	limits := root.Properties["limits"]
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Limits]()), names(limits)); diff != "" {
+		t.Errorf("keys of limits (-struct +schema):\n%s", diff)
+	}
+
+	d := agents.DefaultLimits()
+	got, err := time.ParseDuration(limits.Properties["duration"].Default.(string))
+	if err != nil || got != d.Duration {
+		t.Errorf("default duration %v, %v, want %v", got, err, d.Duration)
+	}
+	for name, want := range map[string]float64{
+		"turns": float64(d.Turns), "tokens": float64(d.Tokens), "parallelTools": float64(d.ParallelTools),
+	} {
+		if got := limits.Properties[name].Default; got != want {
+			t.Errorf("default of %s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+// fields returns the keys of a struct, which must be the same in YAML and JSON.
+func fields(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		inYAML, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		inJSON, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if inYAML != inJSON {
+			inYAML += " or " + inJSON
+		}
+		names = append(names, inYAML)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func value(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

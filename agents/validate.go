@@ -1,0 +1,101 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+)
+
+const (
+	maxDescription   = 4 << 10
+	maxInstructions  = 256 << 10
+	maxTools         = 256
+	maxParallelTools = 8
+)
+
+var (
+	nameRule  = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	modelRule = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}/[!-~]{1,256}$`)
+	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
+)
+
+// complaint is a reason before its place in a file is known.
+type complaint struct {
+	key    string // as in DefinitionError
+	index  int    // which entry, if the key is a list; -1 otherwise
+	reason string
+}
+
+func about(key, format string, args ...any) complaint {
+	return complaint{key: key, index: -1, reason: key + " " + fmt.Sprintf(format, args...)}
+}
+
+// Validate checks a definition made in Go by the rules of the files. Limits of
+// zero are fine: they are defaults. The error is a *DefinitionError, or several joined.
+func (d *Definition) Validate() error {
+	var wrong []error
+	for _, c := range d.complaints() {
+		wrong = append(wrong, &DefinitionError{Key: c.key, Reason: c.reason})
+	}
+	return errors.Join(wrong...)
+}
+
+func (d *Definition) complaints() []complaint {
+	var found []complaint
+	if !nameRule.MatchString(d.Name) {
+		found = append(found, about("name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Name))
+	}
+	if !modelRule.MatchString(d.Model) {
+		found = append(found, about("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
+	}
+	found = append(found, complainText("description", d.Description, maxDescription)...)
+	found = append(found, complainText("instructions", d.Instructions, maxInstructions)...)
+	found = append(found, d.complainTools()...)
+	return append(found, d.Limits.complaints()...)
+}
+
+func complainText(key, text string, limit int) []complaint {
+	switch {
+	case len(text) > limit:
+		return []complaint{about(key, "must be at most %d bytes, not %d", limit, len(text))}
+	case !utf8.ValidString(text):
+		// JSON would quietly replace the bytes, and two texts would have one revision.
+		return []complaint{about(key, "must be valid UTF-8")}
+	}
+	return nil
+}
+
+func (d *Definition) complainTools() []complaint {
+	if len(d.Tools) > maxTools {
+		return []complaint{about("tools", "must be at most %d, not %d", maxTools, len(d.Tools))}
+	}
+	var found []complaint
+	for i, tool := range d.Tools {
+		switch {
+		case !toolRule.MatchString(tool):
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %.80q must be a tool's name, or a pattern with *", tool)})
+		case slices.Contains(d.Tools[:i], tool):
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is there twice", tool)})
+		}
+	}
+	return found
+}
+
+func (l Limits) complaints() []complaint {
+	var found []complaint
+	negative := func(key string, is bool) {
+		if is {
+			found = append(found, about("limits."+key, "must be greater than zero"))
+		}
+	}
+	negative("turns", l.Turns < 0)
+	negative("tokens", l.Tokens < 0)
+	negative("duration", l.Duration < 0)
+	negative("parallelTools", l.ParallelTools < 0)
+	if l.ParallelTools > maxParallelTools {
+		found = append(found, about("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
+	}
+	return found
+}

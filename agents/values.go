@@ -1,0 +1,127 @@
+package agents
+
+import (
+	"fmt"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The functions here read one value into its place. They return "", or the end
+// of a sentence that begins with the key.
+
+func text(into *string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if !isText(node) {
+			return "must be text, not " + describe(node)
+		}
+		*into = node.Value
+		return ""
+	}
+}
+
+// isText asks for the kind too, because any tag can be written before anything.
+func isText(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str"
+}
+
+func (r *reader) texts(into *[]string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.SequenceNode {
+			return "must be a list, not " + describe(node)
+		}
+		for _, entry := range node.Content {
+			entry = resolve(entry)
+			var s string
+			if reason := text(&s)(entry); reason != "" {
+				r.complain("tools", entry, "an entry of tools "+reason)
+			}
+			*into = append(*into, s)
+		}
+		return ""
+	}
+}
+
+// kind tells agents from what else may come to stand in a folder of definitions.
+func (r *reader) kind(node *yaml.Node) string {
+	var kind string
+	if reason := text(&kind)(node); reason != "" {
+		return reason
+	}
+	if kind != "agent" {
+		return fmt.Sprintf("must be agent, not %.80q", kind)
+	}
+	return ""
+}
+
+func (r *reader) limits(into *Limits) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		r.mapping("limits.", node, []field{
+			{"turns", count(&into.Turns)},
+			{"tokens", count(&into.Tokens)},
+			{"duration", duration(&into.Duration)},
+			{"parallelTools", count(&into.ParallelTools)},
+		})
+		return ""
+	}
+}
+
+func count[N int | int64](into *N) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.ShortTag() != "!!int" {
+			return "must be a whole number, not " + describe(node)
+		}
+		if err := node.Decode(into); err != nil {
+			return "is out of range"
+		}
+		if *into <= 0 {
+			return "must be greater than zero"
+		}
+		return ""
+	}
+}
+
+func duration(into *time.Duration) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		const want = "must be a duration such as 90s, 15m or 2h"
+		if !isText(node) {
+			return want + ", not " + describe(node)
+		}
+		d, err := time.ParseDuration(node.Value)
+		if err != nil {
+			return fmt.Sprintf("%s, not %.80q", want, node.Value)
+		}
+		if d <= 0 {
+			return "must be greater than zero"
+		}
+		*into = d
+		return ""
+	}
+}
+
+func describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "keys and values"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch node.ShortTag() {
+	case "!!null":
+		return "empty"
+	case "!!str":
+		return "text"
+	case "!!int":
+		return "a number"
+	case "!!float":
+		return "a decimal number"
+	case "!!bool":
+		return "a boolean"
+	case "!!timestamp":
+		return "a date"
+	}
+	return fmt.Sprintf("%.80q", node.Tag)
+}

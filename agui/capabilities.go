@@ -1,0 +1,124 @@
+package agui
+
+import "encoding/json"
+
+// AgentCapabilities says what an agent can do. Every group and member is
+// optional: nil means undeclared, which is not false. Declare only what holds.
+type AgentCapabilities struct {
+	Identity       *IdentityCapabilities       `json:"identity,omitempty"`
+	Transport      *TransportCapabilities      `json:"transport,omitempty"`
+	Tools          *ToolsCapabilities          `json:"tools,omitempty"`
+	Output         *OutputCapabilities         `json:"output,omitempty"`
+	State          *StateCapabilities          `json:"state,omitempty"`
+	MultiAgent     *MultiAgentCapabilities     `json:"multiAgent,omitempty"`
+	Reasoning      *ReasoningCapabilities      `json:"reasoning,omitempty"`
+	Multimodal     *MultimodalCapabilities     `json:"multimodal,omitempty"`
+	Execution      *ExecutionCapabilities      `json:"execution,omitempty"`
+	HumanInTheLoop *HumanInTheLoopCapabilities `json:"humanInTheLoop,omitempty"`
+	// Custom is an open object.
+	Custom map[string]json.RawMessage `json:"custom,omitempty"`
+}
+
+// IdentityCapabilities says who the agent is.
+type IdentityCapabilities struct {
+	Name             string   `json:"name,omitempty"`
+	Type             string   `json:"type,omitempty"`
+	Description      string   `json:"description,omitempty"`
+	Version          string   `json:"version,omitempty"`
+	Provider         string   `json:"provider,omitempty"`
+	DocumentationURL string   `json:"documentationUrl,omitempty"`
+	Metadata         Metadata `json:"metadata,omitempty"`
+}
+
+// TransportCapabilities says how the agent can be reached. Resumable and
+// PushNotifications speak of mechanisms that the protocol does not define.
+type TransportCapabilities struct {
+	Streaming         *bool `json:"streaming,omitempty"`
+	WebSocket         *bool `json:"websocket,omitempty"`
+	HTTPBinary        *bool `json:"httpBinary,omitempty"`
+	PushNotifications *bool `json:"pushNotifications,omitempty"`
+	Resumable         *bool `json:"resumable,omitempty"`
+}
+
+// ToolsCapabilities describes tool calling; Items are the agent's own tools.
+type ToolsCapabilities struct {
+	Supported      *bool  `json:"supported,omitempty"`
+	Items          []Tool `json:"items,omitempty"`
+	ParallelCalls  *bool  `json:"parallelCalls,omitempty"`
+	ClientProvided *bool  `json:"clientProvided,omitempty"`
+}
+
+// OutputCapabilities describes what the agent can produce.
+type OutputCapabilities struct {
+	StructuredOutput   *bool    `json:"structuredOutput,omitempty"`
+	SupportedMimeTypes []string `json:"supportedMimeTypes,omitempty"`
+}
+
+// StateCapabilities describes shared state and memory.
+type StateCapabilities struct {
+	Snapshots       *bool `json:"snapshots,omitempty"`
+	Deltas          *bool `json:"deltas,omitempty"`
+	Memory          *bool `json:"memory,omitempty"`
+	PersistentState *bool `json:"persistentState,omitempty"`
+}
+
+// MultiAgentCapabilities describes work with other agents.
+type MultiAgentCapabilities struct {
+	Supported  *bool          `json:"supported,omitempty"`
+	Delegation *bool          `json:"delegation,omitempty"`
+	Handoffs   *bool          `json:"handoffs,omitempty"`
+	Subagents  []SubagentInfo `json:"subagents,omitempty"`
+}
+
+// SubagentInfo names a subagent.
+type SubagentInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// ReasoningCapabilities describes visible reasoning.
+type ReasoningCapabilities struct {
+	Supported *bool `json:"supported,omitempty"`
+	Streaming *bool `json:"streaming,omitempty"`
+	Encrypted *bool `json:"encrypted,omitempty"`
+}
+
+// MultimodalCapabilities describes media in and out.
+type MultimodalCapabilities struct {
+	Input  *MultimodalInput  `json:"input,omitempty"`
+	Output *MultimodalOutput `json:"output,omitempty"`
+}
+
+// MultimodalInput says which media the agent reads.
+type MultimodalInput struct {
+	Image *bool `json:"image,omitempty"`
+	Audio *bool `json:"audio,omitempty"`
+	Video *bool `json:"video,omitempty"`
+	PDF   *bool `json:"pdf,omitempty"`
+	File  *bool `json:"file,omitempty"`
+}
+
+// MultimodalOutput says which media the agent makes.
+type MultimodalOutput struct {
+	Image *bool `json:"image,omitempty"`
+	Audio *bool `json:"audio,omitempty"`
+}
+
+// ExecutionCapabilities describes code execution and the limits of a run.
+type ExecutionCapabilities struct {
+	CodeExecution *bool  `json:"codeExecution,omitempty"`
+	Sandboxed     *bool  `json:"sandboxed,omitempty"`
+	MaxIterations *int64 `json:"maxIterations,omitempty"`
+	// MaxExecutionTime is in milliseconds.
+	MaxExecutionTime *int64 `json:"maxExecutionTime,omitempty"`
+}
+
+// HumanInTheLoopCapabilities describes how people take part in a run.
+type HumanInTheLoopCapabilities struct {
+	Supported        *bool `json:"supported,omitempty"`
+	Approvals        *bool `json:"approvals,omitempty"`
+	Interventions    *bool `json:"interventions,omitempty"`
+	Feedback         *bool `json:"feedback,omitempty"`
+	Interrupts       *bool `json:"interrupts,omitempty"`
+	ApproveWithEdits *bool `json:"approveWithEdits,omitempty"`
+}

@@ -1,0 +1,418 @@
+package agui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// streamCase is one official conformance case, as far as it concerns a server.
+type streamCase struct {
+	Name   string            `json:"name"`
+	Input  json.RawMessage   `json:"input"`
+	Stream []json.RawMessage `json:"stream"`
+	Expect struct {
+		Outcome          string         `json:"outcome"`
+		EventTypes       []string       `json:"eventTypes"`
+		EventTypesAbsent []string       `json:"eventTypesAbsent"`
+		EventPaths       map[string]any `json:"eventPaths"`
+		EventAbsentPaths []string       `json:"eventAbsentPaths"`
+		Warnings         []string       `json:"warnings"`
+		NoWarnings       bool           `json:"noWarnings"`
+		RunError         any            `json:"runError"`
+		MessageCount     *int           `json:"messageCount"`
+		Messages         []any          `json:"messages"`
+		State            *any           `json:"state"`
+	} `json:"expect"`
+	ExpectOverrides struct {
+		TypeScript struct {
+			EventTypes []string `json:"eventTypes"`
+		} `json:"typescript"`
+	} `json:"expectOverrides"`
+}
+
+// notApplicable names what of a case is not about a server, and why.
+var notApplicable = map[string]struct{ expectation, reason string }{
+	"era-0-0-39-flattens-content":              {"warnings", "describes what a client sends down to a 0.0.39 agent"},
+	"era-0-0-57-subagent-dropped-with-warning": {"warnings eventTypesAbsent", "describes a client pinned to 0.0.57, which drops subagents"},
+	"era-0-0-45-thinking-translated":           {"messages", "retired THINKING_* events are dropped with a warning here, not translated"},
+	"state-delta-unappliable-warns-and-keeps":  {"warnings", "pins the wording of the reference client; TestReducerWarnings has the rule"},
+	"era-0-0-47-upgrades-binary-content":       {"request", "a server sends no request; TestLegacyBinary has the upgrade"},
+	"era-current-peer-keeps-modern-content":    {"request", "a server sends no request"},
+	"current-peer-declares-protocol-version":   {"request", "a server sends no request"},
+	"era-pinned-peer-omits-protocol-version":   {"requestAbsentPaths", "a server sends no request"},
+}
+
+// refusals says which rule refuses which event (by index) in the cases that
+// must fail. "decode" stands for a value that the schema refuses.
+var refusals = map[string]struct {
+	index int
+	rule  Rule
+}{
+	"chunk-conflicting-role-fatal":            {2, RuleChunkConflict},
+	"chunk-conflicting-tool-name-fatal":       {2, RuleChunkConflict},
+	"content-without-start-fatal":             {1, RuleNotOpen},
+	"custom-closes-chunk-stream-fatal":        {3, RuleFirstChunk},
+	"event-after-run-finished-fatal":          {2, RuleAfterTerminal},
+	"first-chunk-missing-id-fatal":            {1, RuleFirstChunk},
+	"first-event-not-run-started-fatal":       {0, RuleFirstEvent},
+	"first-tool-chunk-missing-name-fatal":     {1, RuleFirstChunk},
+	"malformed-known-field-fatal":             {2, "decode /delta"},
+	"nested-run-started-fatal":                {1, RuleRunOpen},
+	"open-message-at-run-finished-fatal":      {3, RuleOpenAtFinish},
+	"reasoning-discipline-verified":           {1, RuleNotOpen},
+	"reasoning-message-wrong-role-fatal":      {1, "decode /role"},
+	"run-finished-with-active-subagent-fatal": {5, RuleOpenAtFinish},
+	"step-finished-without-start-fatal":       {1, RuleNotOpen},
+	"subagent-attribution-mismatch-fatal":     {3, RuleOwner},
+	"subagent-finished-unstarted-fatal":       {1, RuleNotOpen},
+	"subagent-started-missing-name-fatal":     {1, "decode /name"},
+	"unknown-enum-value-role-fatal":           {1, "decode /role"},
+	"unknown-outcome-array-fatal":             {1, "decode /outcome"},
+}
+
+// producerFaults are the cases that a consumer accepts, but a producer may not
+// send: the guard refuses them by a warning.
+var producerFaults = []string{
+	"activity-delta-missing-target-tolerated",
+	"encrypted-value-unknown-entity-tolerated",
+	"era-0-0-45-thinking-translated",
+	"producer-declares-newer-version-warns",
+	"producer-declares-uninterpretable-version-warns",
+	"state-delta-unappliable-warns-and-keeps",
+	"state-delta-unknown-op-dropped",
+	"unknown-event-dropped",
+	"unknown-outcome-stripped",
+	"unknown-part-in-message-list",
+	"unknown-property-stripped",
+}
+
+func TestConformanceConsumer(t *testing.T) {
+	t.Parallel()
+	for _, c := range loadStreams(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			got := consume(t, c)
+			if want, refused := refusals[c.Name]; refused {
+				checkRefusal(t, got, want.index, want.rule)
+			} else if got.err != nil {
+				t.Fatalf("event %d refused: %v", got.failedAt, got.err)
+			}
+			if refused := got.err != nil; refused != (c.Expect.Outcome == "failed") {
+				t.Errorf("refused = %v, want outcome %s", refused, c.Expect.Outcome)
+			}
+			checkEvents(t, c, got)
+			checkWarnings(t, c, got)
+			checkResult(t, c, got)
+		})
+	}
+}
+
+func TestConformanceProducer(t *testing.T) {
+	t.Parallel()
+	for _, c := range loadStreams(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			got := consume(t, c)
+			_, fatal := refusals[c.Name]
+			want := fatal || slices.Contains(producerFaults, c.Name)
+			if refused := got.err != nil || len(got.warnings) > 0; refused != want {
+				t.Errorf("refused = %v, want %v (error %v, warnings %v)", refused, want, got.err, got.warnings)
+			}
+		})
+	}
+}
+
+// consumed is what came of a stream.
+type consumed struct {
+	events   []Event
+	warnings []string
+	failedAt int
+	err      error
+	reducer  *Reducer
+}
+
+// consume is the pipeline of a consumer: decode, strip, expand, verify, reduce.
+func consume(t *testing.T, c streamCase) consumed {
+	t.Helper()
+	var start RunAgentInput
+	if c.Input != nil {
+		raw := `{"threadId":"t","runId":"r",` + strings.TrimPrefix(strings.TrimSpace(string(c.Input)), "{")
+		if err := json.Unmarshal([]byte(raw), &start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := consumed{reducer: NewReducer(start.Messages, start.State)}
+	var chunks ChunkExpander
+	var verifier Verifier
+	for i, raw := range c.Stream {
+		got.failedAt = i
+		if got.err = got.take(t, raw, &chunks, &verifier); got.err != nil {
+			break
+		}
+	}
+	for _, w := range got.reducer.Warnings() {
+		got.warnings = append(got.warnings, w.String())
+	}
+	return got
+}
+
+func (got *consumed) take(t *testing.T, raw json.RawMessage, chunks *ChunkExpander, verifier *Verifier) error {
+	e, err := Decode(raw)
+	if err != nil {
+		return err
+	}
+	checkRoundTrip(t, e)
+	e, warnings := Strip(e)
+	for _, w := range warnings {
+		got.warnings = append(got.warnings, w.String())
+	}
+	if e == nil {
+		return nil
+	}
+	events, err := chunks.Expand(e)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := verifier.Check(e); err != nil {
+			return err
+		}
+		if err := got.reducer.Apply(e); err != nil {
+			return err
+		}
+		got.events = append(got.events, e)
+		checkSchema(t, "", encode(t, e))
+	}
+	return nil
+}
+
+func checkRefusal(t *testing.T, got consumed, index int, rule Rule) {
+	t.Helper()
+	if got.err == nil || got.failedAt != index {
+		t.Fatalf("refused event %d with %v, want event %d", got.failedAt, got.err, index)
+	}
+	actual := Rule("?")
+	var order *OrderError
+	var decode *DecodeError
+	switch {
+	case errors.As(got.err, &order):
+		actual = order.Rule
+	case errors.As(got.err, &decode):
+		actual = Rule("decode " + decode.Pointer)
+	}
+	if actual != rule {
+		t.Errorf("refused by %q (%v), want %q", actual, got.err, rule)
+	}
+}
+
+func checkEvents(t *testing.T, c streamCase, got consumed) {
+	t.Helper()
+	var types []string
+	var docs []any
+	for _, e := range got.events {
+		types = append(types, string(e.EventType()))
+		docs = append(docs, parse(t, encode(t, e)))
+	}
+	for _, want := range [][]string{c.Expect.EventTypes, c.ExpectOverrides.TypeScript.EventTypes} {
+		if want != nil {
+			if diff := cmp.Diff(want, types); diff != "" {
+				t.Errorf("delivered types (-want +got):\n%s", diff)
+			}
+		}
+	}
+	for _, absent := range c.Expect.EventTypesAbsent {
+		if slices.Contains(types, absent) && !skips(c, "eventTypesAbsent") {
+			t.Errorf("%s was delivered", absent)
+		}
+	}
+	for path, want := range c.Expect.EventPaths {
+		if value, ok := lookUp(docs, path); !ok || !reflect.DeepEqual(value, want) {
+			t.Errorf("%s = %v (there: %v), want %v", path, value, ok, want)
+		}
+	}
+	for _, path := range c.Expect.EventAbsentPaths {
+		if value, ok := lookUp(docs, path); ok {
+			t.Errorf("%s = %v, want it absent", path, value)
+		}
+	}
+	if want := c.Expect.RunError; want != nil {
+		checkRunError(t, want, got)
+	}
+}
+
+func checkRunError(t *testing.T, want any, got consumed) {
+	t.Helper()
+	text, _ := want.(string)
+	for _, e := range got.events {
+		if failure, ok := e.(*RunError); ok && strings.Contains(failure.Message, text) {
+			return
+		}
+	}
+	t.Errorf("no RUN_ERROR with %q", text)
+}
+
+func checkWarnings(t *testing.T, c streamCase, got consumed) {
+	t.Helper()
+	if skips(c, "warnings") {
+		return
+	}
+	if c.Expect.NoWarnings && len(got.warnings) > 0 {
+		t.Errorf("warnings: %v", got.warnings)
+	}
+	for _, want := range c.Expect.Warnings {
+		if !slices.ContainsFunc(got.warnings, func(w string) bool { return strings.Contains(w, want) }) {
+			t.Errorf("no warning with %q in %v", want, got.warnings)
+		}
+	}
+}
+
+func checkResult(t *testing.T, c streamCase, got consumed) {
+	t.Helper()
+	raw, err := json.Marshal(got.reducer.Messages())
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := parse(t, raw).([]any)
+	if want := c.Expect.MessageCount; want != nil && len(messages) != *want {
+		t.Errorf("%d messages, want %d: %s", len(messages), *want, raw)
+	}
+	if c.Expect.Messages != nil && !skips(c, "messages") {
+		if diff := subset(c.Expect.Messages, messages, "messages"); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if c.Expect.State != nil {
+		if diff := subset(*c.Expect.State, parse(t, got.reducer.State()), "state"); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func skips(c streamCase, expectation string) bool {
+	na, ok := notApplicable[c.Name]
+	if !ok || !slices.Contains(strings.Fields(na.expectation), expectation) {
+		return false
+	}
+	return na.reason != ""
+}
+
+// subset compares objects only on the members that want names.
+func subset(want, got any, at string) string {
+	switch want := want.(type) {
+	case map[string]any:
+		object, ok := got.(map[string]any)
+		if !ok {
+			return fmt.Sprintf("%s = %v, want an object", at, got)
+		}
+		for name, value := range want {
+			if diff := subset(value, object[name], at+"."+name); diff != "" {
+				return diff
+			}
+		}
+		return ""
+	case []any:
+		array, ok := got.([]any)
+		if !ok || len(array) != len(want) {
+			return fmt.Sprintf("%s = %v, want %d elements", at, got, len(want))
+		}
+		for i := range want {
+			if diff := subset(want[i], array[i], fmt.Sprint(at, ".", i)); diff != "" {
+				return diff
+			}
+		}
+		return ""
+	default:
+		if !reflect.DeepEqual(want, got) {
+			return fmt.Sprintf("%s = %v, want %v", at, got, want)
+		}
+		return ""
+	}
+}
+
+// lookUp follows a path like "2.delta.0.value" through the delivered events.
+func lookUp(docs []any, path string) (any, bool) {
+	var at any = docs
+	for token := range strings.SplitSeq(path, ".") {
+		switch value := at.(type) {
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i >= len(value) {
+				return nil, false
+			}
+			at = value[i]
+		case map[string]any:
+			next, ok := value[token]
+			if !ok {
+				return nil, false
+			}
+			at = next
+		default:
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+// loadStreams reads the official cases and holds them against their manifest.
+func loadStreams(t *testing.T) []streamCase {
+	t.Helper()
+	dir := filepath.Join(sharedDir(t), "conformance", "streams")
+	manifest, err := os.ReadFile(filepath.Join(dir, "MANIFEST.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []streamCase
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c streamCase
+		if err := json.Unmarshal(raw, &c); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if !strings.Contains(string(manifest), c.Name) {
+			t.Errorf("%s is not in MANIFEST.txt", c.Name)
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// sharedDir finds the specification's data files beside the repository.
+func sharedDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no go.mod above the package")
+		}
+		dir = parent
+	}
+	shared := filepath.Join(dir, "..", "shared", "agui")
+	if _, err := os.Stat(filepath.Join(shared, "conformance")); err != nil {
+		t.Skip("the AG-UI specification's data files are not beside the repository, in ../shared/agui")
+	}
+	return shared
+}

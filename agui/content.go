@@ -1,0 +1,193 @@
+package agui
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// contentKind is the shape of a Content; kinds are bits so that a member can
+// allow several.
+type contentKind uint8
+
+const (
+	contentText contentKind = 1 << iota
+	contentParts
+	contentObject
+)
+
+// Content is the content of a message: absent, text, parts or (for activity
+// messages) an object. The zero value is absent, which is not empty text.
+type Content struct {
+	kind   contentKind
+	text   string
+	parts  []ContentPart
+	object json.RawMessage
+}
+
+// TextContent makes text content.
+func TextContent(s string) Content { return Content{kind: contentText, text: s} }
+
+// PartsContent makes content of parts. The slice is kept, not copied.
+func PartsContent(parts []ContentPart) Content {
+	if parts == nil {
+		parts = []ContentPart{}
+	}
+	return Content{kind: contentParts, parts: parts}
+}
+
+// ObjectContent makes the content of an activity message from a JSON object.
+func ObjectContent(object json.RawMessage) Content {
+	return Content{kind: contentObject, object: object}
+}
+
+// IsAbsent reports whether there is no content at all.
+func (c Content) IsAbsent() bool { return c.kind == 0 }
+
+// IsText reports whether the content is a plain string.
+func (c Content) IsText() bool { return c.kind == contentText }
+
+// Text is the plain string, or the text parts joined without a separator, or
+// "" for absent and object content.
+func (c Content) Text() string {
+	if c.kind != contentParts {
+		return c.text
+	}
+	var b strings.Builder
+	for _, p := range c.parts {
+		if p.Type == PartText {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}
+
+// Parts is the content as parts: plain text becomes one text part, absent and
+// object content none.
+func (c Content) Parts() []ContentPart {
+	if c.kind == contentText {
+		return []ContentPart{{Type: PartText, Text: c.text}}
+	}
+	return c.parts
+}
+
+// Object is the JSON object of an activity message, or nil.
+func (c Content) Object() json.RawMessage { return c.object }
+
+// PartType is the discriminator of a ContentPart.
+type PartType string
+
+// The kinds of content parts.
+const (
+	PartText     PartType = "text"
+	PartImage    PartType = "image"
+	PartAudio    PartType = "audio"
+	PartVideo    PartType = "video"
+	PartDocument PartType = "document"
+)
+
+var partTypes = []string{"text", "image", "audio", "video", "document"}
+
+// ContentPart is one part of a message's content. A part of another type is
+// kept as Type and Unknown; who cannot use a part skips it.
+type ContentPart struct {
+	Type PartType
+	ID   string
+	// Text is for text parts.
+	Text string
+	// Source is for all other parts.
+	Source *PartSource
+	// Metadata is any value but null; nil means absent.
+	Metadata json.RawMessage
+	// Unknown holds undescribed members.
+	Unknown map[string]json.RawMessage
+}
+
+// TextPart makes a text part.
+func TextPart(s string) ContentPart { return ContentPart{Type: PartText, Text: s} }
+
+func (p *ContentPart) fields(v visitor) {
+	v.variant("type", (*string)(&p.Type), partTypes)
+	switch p.Type {
+	case PartText:
+		v.text("text", &p.Text, required)
+	case PartImage, PartAudio, PartVideo, PartDocument:
+		v.object("source", oneOf(&p.Source), required)
+	default:
+		v.unknown(&p.Unknown)
+		return
+	}
+	v.text("id", &p.ID, optional)
+	v.raw("metadata", &p.Metadata, rawOptional)
+	v.unknown(&p.Unknown)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p ContentPart) MarshalJSON() ([]byte, error) { return marshal(&p) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *ContentPart) UnmarshalJSON(raw []byte) error { return unmarshal(raw, p) }
+
+// SourceType is the discriminator of a PartSource.
+type SourceType string
+
+// The kinds of part sources.
+const (
+	SourceData SourceType = "data"
+	SourceURL  SourceType = "url"
+	SourceFile SourceType = "file"
+)
+
+var sourceTypes = []string{"data", "url", "file"}
+
+// PartSource says where the bytes of a part are.
+type PartSource struct {
+	Type SourceType
+	// Value is base64 (data), an address (url), or a provider's own handle
+	// (file), which nobody else may fetch or parse.
+	Value string
+	// MimeType is required for data.
+	MimeType string
+	// Provider is for file sources: a lower-case vendor id.
+	Provider string
+	// Unknown holds undescribed members.
+	Unknown map[string]json.RawMessage
+}
+
+func (s *PartSource) fields(v visitor) {
+	v.variant("type", (*string)(&s.Type), sourceTypes)
+	switch s.Type {
+	case SourceData:
+		v.text("value", &s.Value, required)
+		v.text("mimeType", &s.MimeType, required)
+	case SourceURL:
+		v.text("value", &s.Value, required)
+		v.text("mimeType", &s.MimeType, optional)
+	case SourceFile:
+		v.text("value", &s.Value, required)
+		v.text("provider", &s.Provider, optional)
+		v.text("mimeType", &s.MimeType, optional)
+	}
+	v.unknown(&s.Unknown)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s PartSource) MarshalJSON() ([]byte, error) { return marshal(&s) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *PartSource) UnmarshalJSON(raw []byte) error { return unmarshal(raw, s) }
+
+// Equal reports whether two contents are the same value. go-cmp uses it.
+func (c Content) Equal(o Content) bool { return reflect.DeepEqual(c, o) }
+
+// String names the kinds for error messages.
+func (k contentKind) String() string {
+	switch k {
+	case contentText:
+		return "a string"
+	case contentObject:
+		return "an object"
+	default:
+		return "a string or an array of parts"
+	}
+}

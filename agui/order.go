@@ -1,0 +1,61 @@
+package agui
+
+// Rule names an ordering rule of the protocol.
+type Rule string
+
+// The ordering rules.
+const (
+	// RuleFirstEvent: a stream begins with RUN_STARTED or RUN_ERROR.
+	RuleFirstEvent Rule = "first_event"
+	// RuleAfterTerminal: after RUN_FINISHED come only RUN_STARTED and one late
+	// RUN_ERROR, after RUN_ERROR only RUN_STARTED.
+	RuleAfterTerminal Rule = "after_terminal"
+	// RuleRunOpen: no RUN_STARTED while a run is open.
+	RuleRunOpen Rule = "run_open"
+	// RuleAlreadyOpen: nothing is opened that is open.
+	RuleAlreadyOpen Rule = "already_open"
+	// RuleNotOpen: nothing is continued or closed that is not open.
+	RuleNotOpen Rule = "not_open"
+	// RuleOpenAtFinish: everything is closed before RUN_FINISHED.
+	RuleOpenAtFinish Rule = "open_at_finish"
+	// RuleOwner: what continues or reopens an item has the item's owner, or
+	// no attribution.
+	RuleOwner Rule = "owner"
+	// RuleSubagentReused: a subagentRunId is announced once in a run.
+	RuleSubagentReused Rule = "subagent_reused"
+	// RuleUnknownParent: a subagent's parent was announced in this run.
+	RuleUnknownParent Rule = "unknown_parent"
+	// RuleFirstChunk: the first chunk of an item has its id, and a tool
+	// call's also its name.
+	RuleFirstChunk Rule = "first_chunk"
+	// RuleChunkConflict: a later chunk repeats opener members unchanged.
+	RuleChunkConflict Rule = "chunk_conflict"
+	// RuleChunkAmbiguous: a chunk says which of several open items it continues.
+	RuleChunkAmbiguous Rule = "chunk_ambiguous"
+)
+
+// OrderError says which event breaks which ordering rule.
+type OrderError struct {
+	Rule Rule
+	// Type is the type of the refused event.
+	Type EventType
+	// ID is the item concerned (message, tool call, step name, subagent), or "".
+	ID string
+	// Detail is a sentence for people.
+	Detail string
+}
+
+func (e *OrderError) Error() string {
+	if e.ID == "" {
+		return "agui: " + string(e.Type) + ": " + e.Detail
+	}
+	return "agui: " + string(e.Type) + " " + e.ID + ": " + e.Detail
+}
+
+// ownerName is a subagentRunId for people.
+func ownerName(subagentRunID string) string {
+	if subagentRunID == "" {
+		return "the parent agent"
+	}
+	return "subagent " + subagentRunID
+}

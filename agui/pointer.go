@@ -1,0 +1,52 @@
+package agui
+
+import (
+	"strconv"
+	"strings"
+)
+
+// location is where a visitor stands in the document.
+type location []step
+
+// step is a member name, or the index of an array element.
+type step struct {
+	name  string
+	index int
+	array bool
+}
+
+func (l *location) enter(name string)     { *l = append(*l, step{name: name}) }
+func (l *location) enterIndex(i int)      { *l = append(*l, step{index: i, array: true}) }
+func (l *location) leave()                { *l = (*l)[:len(*l)-1] }
+func (l location) member(n string) string { return l.String() + "/" + escapeToken(n) }
+
+// String is the RFC 6901 pointer; "" is the document itself.
+func (l location) String() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteByte('/')
+		if s.array {
+			b.WriteString(strconv.Itoa(s.index))
+		} else {
+			b.WriteString(escapeToken(s.name))
+		}
+	}
+	return b.String()
+}
+
+var tokenEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapeToken(s string) string { return tokenEscaper.Replace(s) }
+
+// validPointer reports whether s is an RFC 6901 pointer.
+func validPointer(s string) bool {
+	if s != "" && s[0] != '/' {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] == '~' && (i+1 == len(s) || s[i+1] != '0' && s[i+1] != '1') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,49 @@
+package agui
+
+import "encoding/json"
+
+// StateSnapshot replaces the state.
+type StateSnapshot struct {
+	BaseEvent
+	// Snapshot is any JSON value; nil is written as null.
+	Snapshot      json.RawMessage
+	SubagentRunID string
+}
+
+// EventType implements Event.
+func (*StateSnapshot) EventType() EventType { return EventStateSnapshot }
+
+func (e *StateSnapshot) fields(v visitor) {
+	v.raw("snapshot", &e.Snapshot, rawRequired)
+	v.text("subagentRunId", &e.SubagentRunID, optional)
+}
+
+// StateDelta patches the state.
+type StateDelta struct {
+	BaseEvent
+	// Delta is an RFC 6902 patch: an array of operations, which may be empty.
+	// Members that an operation does not define pass untouched.
+	Delta         json.RawMessage
+	SubagentRunID string
+}
+
+// EventType implements Event.
+func (*StateDelta) EventType() EventType { return EventStateDelta }
+
+func (e *StateDelta) fields(v visitor) {
+	v.raw("delta", &e.Delta, rawPatch)
+	v.text("subagentRunId", &e.SubagentRunID, optional)
+}
+
+// MessagesSnapshot states the complete list of messages the producer owns.
+type MessagesSnapshot struct {
+	BaseEvent
+	Messages []Message
+}
+
+// EventType implements Event.
+func (*MessagesSnapshot) EventType() EventType { return EventMessagesSnapshot }
+
+func (e *MessagesSnapshot) fields(v visitor) {
+	v.list("messages", listOf(&e.Messages), required)
+}

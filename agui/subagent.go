@@ -1,0 +1,144 @@
+package agui
+
+import "encoding/json"
+
+// SubagentStarted announces a subagent invocation. Its id is used once in a
+// run; a later run may use it again to continue a suspended one.
+type SubagentStarted struct {
+	BaseEvent
+	SubagentRunID string
+	Name          string
+	Description   string
+	// ParentSubagentRunID must have been announced in this run.
+	ParentSubagentRunID string
+	ParentToolCallID    string
+	ParentMessageID     string
+}
+
+// EventType implements Event.
+func (*SubagentStarted) EventType() EventType { return EventSubagentStarted }
+
+func (e *SubagentStarted) fields(v visitor) {
+	v.text("subagentRunId", &e.SubagentRunID, required)
+	v.text("name", &e.Name, required)
+	v.text("description", &e.Description, optional)
+	v.text("parentSubagentRunId", &e.ParentSubagentRunID, optional)
+	v.text("parentToolCallId", &e.ParentToolCallID, optional)
+	v.text("parentMessageId", &e.ParentMessageID, optional)
+}
+
+// SubagentFinished closes a subagent invocation.
+type SubagentFinished struct {
+	BaseEvent
+	SubagentRunID string
+	// Result is any value but null; nil means absent.
+	Result json.RawMessage
+	// Outcome is nil for success.
+	Outcome *SubagentOutcome
+}
+
+// EventType implements Event.
+func (*SubagentFinished) EventType() EventType { return EventSubagentFinished }
+
+func (e *SubagentFinished) fields(v visitor) {
+	v.text("subagentRunId", &e.SubagentRunID, required)
+	v.raw("result", &e.Result, rawOptional)
+	v.object("outcome", oneOf(&e.Outcome), optional)
+}
+
+// SubagentError closes a subagent invocation by failure; the run goes on.
+type SubagentError struct {
+	BaseEvent
+	SubagentRunID string
+	Message       string
+	Code          string
+}
+
+// EventType implements Event.
+func (*SubagentError) EventType() EventType { return EventSubagentError }
+
+func (e *SubagentError) fields(v visitor) {
+	v.text("subagentRunId", &e.SubagentRunID, required)
+	v.text("message", &e.Message, required)
+	v.text("code", &e.Code, optional)
+}
+
+// SubagentOutcomeType says how a subagent invocation finished.
+type SubagentOutcomeType string
+
+// The outcomes of a subagent invocation.
+const (
+	SubagentSuccess   SubagentOutcomeType = "success"
+	SubagentSuspended SubagentOutcomeType = "suspended"
+)
+
+var subagentOutcomeTypes = []string{"success", "suspended"}
+
+// SubagentOutcome is the union in SUBAGENT_FINISHED.outcome.
+type SubagentOutcome struct {
+	Type SubagentOutcomeType
+	// InterruptIDs (suspended) names the interrupts it waits for; nil means not stated.
+	InterruptIDs []string
+	// Unknown holds undescribed members.
+	Unknown map[string]json.RawMessage
+}
+
+func (o *SubagentOutcome) fields(v visitor) {
+	v.variant("type", (*string)(&o.Type), subagentOutcomeTypes)
+	if o.Type == SubagentSuspended {
+		v.names("interruptIds", &o.InterruptIDs)
+	}
+	v.unknown(&o.Unknown)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o SubagentOutcome) MarshalJSON() ([]byte, error) { return marshal(&o) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *SubagentOutcome) UnmarshalJSON(raw []byte) error { return unmarshal(raw, o) }
+
+// ownerOf returns the subagentRunId an event is attributed to, or "".
+func ownerOf(e Event) string {
+	switch e := e.(type) {
+	case *TextMessageStart:
+		return e.SubagentRunID
+	case *TextMessageContent:
+		return e.SubagentRunID
+	case *TextMessageEnd:
+		return e.SubagentRunID
+	case *ToolCallStart:
+		return e.SubagentRunID
+	case *ToolCallArgs:
+		return e.SubagentRunID
+	case *ToolCallEnd:
+		return e.SubagentRunID
+	case *ToolCallResult:
+		return e.SubagentRunID
+	case *StateSnapshot:
+		return e.SubagentRunID
+	case *StateDelta:
+		return e.SubagentRunID
+	case *StepStarted:
+		return e.SubagentRunID
+	case *StepFinished:
+		return e.SubagentRunID
+	case *ReasoningStart:
+		return e.SubagentRunID
+	case *ReasoningEnd:
+		return e.SubagentRunID
+	case *ReasoningMessageStart:
+		return e.SubagentRunID
+	case *ReasoningMessageContent:
+		return e.SubagentRunID
+	case *ReasoningMessageEnd:
+		return e.SubagentRunID
+	case *Custom:
+		return e.SubagentRunID
+	case *SubagentFinished:
+		return e.SubagentRunID
+	case *SubagentError:
+		return e.SubagentRunID
+	default:
+		return ""
+	}
+}

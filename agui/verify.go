@@ -1,0 +1,364 @@
+package agui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Verifier checks that the events of a stream come in an order that the
+// reference client accepts, over any number of runs in sequence. The zero
+// value is ready. It is not safe for concurrent use.
+//
+// A refused event leaves the verifier as it was (chunks excepted), so that a
+// producer can use it as a guard and go on with a better event. It does not
+// check what one event is by itself (Encode and Decode do that), whether a run
+// ends at all, nor whether ids match the request.
+type Verifier struct {
+	chunks ChunkExpander
+	phase  phase
+	open   []OpenItem
+	// announced are the subagents started in this run, open or closed.
+	announced map[string]bool
+	owners    map[entity]string
+}
+
+// OpenItem is something a run has opened and not yet closed.
+type OpenItem struct {
+	// Type is the type of the event that opened it: TEXT_MESSAGE_START,
+	// TOOL_CALL_START, REASONING_START, REASONING_MESSAGE_START, STEP_STARTED
+	// or SUBAGENT_STARTED.
+	Type EventType
+	// ID is the message, tool call or subagent id, or the name of the step.
+	ID string
+	// SubagentRunID is the owner; "" is the parent agent.
+	SubagentRunID string
+}
+
+type phase int
+
+const (
+	phaseNew      phase = iota // nothing seen
+	phaseRunning               // inside a run
+	phaseFinished              // after RUN_FINISHED
+	phaseFailed                // after RUN_ERROR
+)
+
+// entity is an id in the namespace that its owner is kept under.
+type entity struct {
+	space string
+	id    string
+}
+
+const (
+	spaceMessage   = "message"
+	spaceToolCall  = "tool call"
+	spaceActivity  = "activity"
+	spaceReasoning = "reasoning" // spans and messages share owners
+)
+
+// Check takes the next event of the stream. An error is an *OrderError.
+// Chunks are checked as what they expand to; unknown events are ignored.
+func (v *Verifier) Check(e Event) error {
+	if v.chunks.passes(e) {
+		return v.check(e)
+	}
+	events, err := v.chunks.Expand(e)
+	if err != nil {
+		return err
+	}
+	for _, expanded := range events {
+		if err := v.check(expanded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open returns what is open, in the order it was opened. Closing it in
+// reverse order makes RUN_FINISHED legal.
+func (v *Verifier) Open() []OpenItem { return slices.Clone(v.open) }
+
+func (v *Verifier) check(e Event) error {
+	if err := v.checkPhase(e); err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case *RunStarted:
+		v.startRun(e)
+	case *RunFinished:
+		return v.finishRun()
+	case *RunError:
+		v.phase, v.open = phaseFailed, nil
+	case *TextMessageStart:
+		return v.start(e.EventType(), spaceMessage, e.MessageID, e.SubagentRunID)
+	case *TextMessageContent:
+		return v.goOn(e.EventType(), EventTextMessageStart, spaceMessage, e.MessageID, e.SubagentRunID)
+	case *TextMessageEnd:
+		return v.end(e.EventType(), EventTextMessageStart, spaceMessage, e.MessageID, e.SubagentRunID)
+	case *ToolCallStart:
+		return v.startToolCall(e)
+	case *ToolCallArgs:
+		return v.goOn(e.EventType(), EventToolCallStart, spaceToolCall, e.ToolCallID, e.SubagentRunID)
+	case *ToolCallEnd:
+		return v.end(e.EventType(), EventToolCallStart, spaceToolCall, e.ToolCallID, e.SubagentRunID)
+	case *ToolCallResult:
+		v.owners[entity{spaceMessage, e.MessageID}] = e.SubagentRunID
+	case *MessagesSnapshot:
+		v.seed(e.Messages, true)
+	default:
+		return v.checkRest(e)
+	}
+	return nil
+}
+
+// checkRest is check for the less frequent events.
+func (v *Verifier) checkRest(e Event) error {
+	switch e := e.(type) {
+	case *StepStarted:
+		return v.startStep(e)
+	case *StepFinished:
+		return v.finishStep(e)
+	case *ReasoningStart:
+		return v.start(e.EventType(), spaceReasoning, e.MessageID, e.SubagentRunID)
+	case *ReasoningEnd:
+		return v.end(e.EventType(), EventReasoningStart, spaceReasoning, e.MessageID, e.SubagentRunID)
+	case *ReasoningMessageStart:
+		return v.start(e.EventType(), spaceReasoning, e.MessageID, e.SubagentRunID)
+	case *ReasoningMessageContent:
+		return v.goOn(e.EventType(), EventReasoningMessageStart, spaceReasoning, e.MessageID, e.SubagentRunID)
+	case *ReasoningMessageEnd:
+		return v.end(e.EventType(), EventReasoningMessageStart, spaceReasoning, e.MessageID, e.SubagentRunID)
+	case *ReasoningEncryptedValue:
+		return v.checkOwner(e.EventType(), v.encryptedEntity(e), e.SubagentRunID)
+	case *ActivitySnapshot:
+		v.ownActivity(e)
+	case *ActivityDelta:
+		return v.checkOwner(e.EventType(), entity{spaceActivity, e.MessageID}, e.SubagentRunID)
+	case *SubagentStarted:
+		return v.startSubagent(e)
+	case *SubagentFinished:
+		return v.endSubagent(e.EventType(), e.SubagentRunID)
+	case *SubagentError:
+		return v.endSubagent(e.EventType(), e.SubagentRunID)
+	}
+	return nil
+}
+
+func (v *Verifier) checkPhase(e Event) error {
+	t := e.EventType()
+	if _, ok := e.(*UnknownEvent); ok {
+		return nil
+	}
+	switch v.phase {
+	case phaseNew:
+		if t != EventRunStarted && t != EventRunError {
+			return &OrderError{RuleFirstEvent, t, "", "the first event must be RUN_STARTED or RUN_ERROR"}
+		}
+	case phaseRunning:
+		if t == EventRunStarted {
+			return &OrderError{RuleRunOpen, t, "", "a run is still open"}
+		}
+	case phaseFinished:
+		if t != EventRunStarted && t != EventRunError {
+			return &OrderError{RuleAfterTerminal, t, "", "the run has ended with RUN_FINISHED"}
+		}
+	case phaseFailed:
+		if t != EventRunStarted {
+			return &OrderError{RuleAfterTerminal, t, "", "the run has ended with RUN_ERROR"}
+		}
+	}
+	return nil
+}
+
+func (v *Verifier) startRun(e *RunStarted) {
+	v.phase = phaseRunning
+	v.open = nil
+	v.announced = make(map[string]bool)
+	v.owners = make(map[entity]string)
+	if e.Input != nil {
+		v.seed(e.Input.Messages, false)
+	}
+}
+
+func (v *Verifier) finishRun() error {
+	if len(v.open) == 0 {
+		v.phase = phaseFinished
+		return nil
+	}
+	left := make([]string, len(v.open))
+	for i, item := range v.open {
+		left[i] = string(item.Type) + " " + item.ID
+	}
+	return &OrderError{RuleOpenAtFinish, EventRunFinished, v.open[0].ID, "still open: " + strings.Join(left, ", ")}
+}
+
+// seed learns owners from restated messages. A snapshot replaces what the
+// client has, so its word counts; the echo of the input is history only.
+func (v *Verifier) seed(messages []Message, authoritative bool) {
+	for _, m := range messages {
+		space := spaceMessage
+		switch m.Role {
+		case RoleReasoning:
+			space = spaceReasoning
+		case RoleActivity:
+			space = spaceActivity
+		}
+		v.own(entity{space, m.ID}, m.SubagentRunID, authoritative)
+		for _, call := range m.ToolCalls {
+			v.own(entity{spaceToolCall, call.ID}, m.SubagentRunID, authoritative)
+		}
+	}
+}
+
+// own records an owner; the first one stays unless replace.
+func (v *Verifier) own(e entity, owner string, replace bool) {
+	if _, known := v.owners[e]; !known || replace {
+		v.owners[e] = owner
+	}
+}
+
+func (v *Verifier) ownActivity(e *ActivitySnapshot) {
+	replaces := e.Replace == nil || *e.Replace
+	v.own(entity{spaceActivity, e.MessageID}, e.SubagentRunID, replaces)
+}
+
+// encryptedEntity is whose value a REASONING_ENCRYPTED_VALUE brings. A
+// message may be a text message or a reasoning message.
+func (v *Verifier) encryptedEntity(e *ReasoningEncryptedValue) entity {
+	if e.Subtype == EncryptedToolCall {
+		return entity{spaceToolCall, e.EntityID}
+	}
+	message := entity{spaceMessage, e.EntityID}
+	if _, ok := v.owners[message]; ok {
+		return message
+	}
+	return entity{spaceReasoning, e.EntityID}
+}
+
+func (v *Verifier) checkOwner(t EventType, e entity, tag string) error {
+	owner, known := v.owners[e]
+	if tag == "" || !known || owner == tag {
+		return nil
+	}
+	return &OrderError{RuleOwner, t, e.id, fmt.Sprintf("is attributed to %s, but the %s belongs to %s", ownerName(tag), e.space, ownerName(owner))}
+}
+
+func (v *Verifier) find(t EventType, id string) int {
+	return slices.IndexFunc(v.open, func(i OpenItem) bool { return i.ID == id && i.Type == t })
+}
+
+func (v *Verifier) checkNotOpen(t EventType, id string) error {
+	if v.find(t, id) >= 0 {
+		return &OrderError{RuleAlreadyOpen, t, id, "is open already"}
+	}
+	return nil
+}
+
+func (v *Verifier) start(t EventType, space, id, tag string) error {
+	if err := v.checkNotOpen(t, id); err != nil {
+		return err
+	}
+	e := entity{space, id}
+	if err := v.checkOwner(t, e, tag); err != nil {
+		return err
+	}
+	v.own(e, tag, false)
+	v.push(t, e)
+	return nil
+}
+
+func (v *Verifier) push(t EventType, e entity) {
+	v.open = append(v.open, OpenItem{Type: t, ID: e.id, SubagentRunID: v.owners[e]})
+}
+
+// startToolCall also holds the call against the message it belongs to: a
+// call has no attribution of its own once it is part of a message.
+func (v *Verifier) startToolCall(e *ToolCallStart) error {
+	if err := v.checkNotOpen(EventToolCallStart, e.ToolCallID); err != nil {
+		return err
+	}
+	parent := entity{spaceMessage, e.ParentMessageID}
+	if err := v.checkOwner(EventToolCallStart, parent, e.SubagentRunID); err != nil {
+		return err
+	}
+	owner := e.SubagentRunID
+	inherited, hasParent := v.owners[parent]
+	if owner == "" {
+		owner = inherited
+	}
+	call := entity{spaceToolCall, e.ToolCallID}
+	if before, known := v.owners[call]; known && (owner != "" || hasParent) && before != owner {
+		return &OrderError{RuleOwner, EventToolCallStart, e.ToolCallID, fmt.Sprintf("is opened for %s, but belongs to %s", ownerName(owner), ownerName(before))}
+	}
+	v.own(call, owner, false)
+	v.push(EventToolCallStart, call)
+	return nil
+}
+
+func (v *Verifier) goOn(t, opener EventType, space, id, tag string) error {
+	if v.find(opener, id) < 0 {
+		return &OrderError{RuleNotOpen, t, id, "is not open"}
+	}
+	return v.checkOwner(t, entity{space, id}, tag)
+}
+
+func (v *Verifier) end(t, opener EventType, space, id, tag string) error {
+	if err := v.goOn(t, opener, space, id, tag); err != nil {
+		return err
+	}
+	i := v.find(opener, id)
+	v.open = slices.Delete(v.open, i, i+1)
+	return nil
+}
+
+// findStep looks for a step by name and owner: a subagent may well have a
+// step of the same name as its parent.
+func (v *Verifier) findStep(name, owner string) int {
+	return slices.Index(v.open, OpenItem{Type: EventStepStarted, ID: name, SubagentRunID: owner})
+}
+
+func (v *Verifier) startStep(e *StepStarted) error {
+	if v.findStep(e.StepName, e.SubagentRunID) >= 0 {
+		return &OrderError{RuleAlreadyOpen, EventStepStarted, e.StepName, "is open already for " + ownerName(e.SubagentRunID)}
+	}
+	v.open = append(v.open, OpenItem{Type: EventStepStarted, ID: e.StepName, SubagentRunID: e.SubagentRunID})
+	return nil
+}
+
+func (v *Verifier) finishStep(e *StepFinished) error {
+	i := v.findStep(e.StepName, e.SubagentRunID)
+	if i >= 0 {
+		v.open = slices.Delete(v.open, i, i+1)
+		return nil
+	}
+	if other := v.find(EventStepStarted, e.StepName); other >= 0 {
+		return &OrderError{RuleOwner, EventStepFinished, e.StepName, fmt.Sprintf("is finished by %s, but open under %s", ownerName(e.SubagentRunID), ownerName(v.open[other].SubagentRunID))}
+	}
+	return &OrderError{RuleNotOpen, EventStepFinished, e.StepName, "is not open"}
+}
+
+func (v *Verifier) startSubagent(e *SubagentStarted) error {
+	id := e.SubagentRunID
+	if err := v.checkNotOpen(EventSubagentStarted, id); err != nil {
+		return err
+	}
+	if v.announced[id] {
+		return &OrderError{RuleSubagentReused, EventSubagentStarted, id, "was used in this run already"}
+	}
+	if e.ParentSubagentRunID != "" && !v.announced[e.ParentSubagentRunID] {
+		return &OrderError{RuleUnknownParent, EventSubagentStarted, id, "its parent " + e.ParentSubagentRunID + " was not started in this run"}
+	}
+	v.announced[id] = true
+	v.open = append(v.open, OpenItem{Type: EventSubagentStarted, ID: id, SubagentRunID: e.ParentSubagentRunID})
+	return nil
+}
+
+func (v *Verifier) endSubagent(t EventType, id string) error {
+	i := v.find(EventSubagentStarted, id)
+	if i < 0 {
+		return &OrderError{RuleNotOpen, t, id, "is not open"}
+	}
+	v.open = slices.Delete(v.open, i, i+1)
+	return nil
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// Problem is an error answer (RFC 9457). Code is stable; Pointer (RFC 6901) names the member of the
+// input that is at fault.
+type Problem struct {
+	Type    string `json:"type"`
+	Title   string `json:"title"`
+	Status  int    `json:"status"`
+	Code    string `json:"code"`
+	Detail  string `json:"detail,omitempty"`
+	Pointer string `json:"pointer,omitempty"`
+	// ActiveRun is the run that keeps a thread busy.
+	ActiveRun string `json:"activeRun,omitempty"`
+	// RetryAfter is sent as a header, in seconds.
+	RetryAfter int `json:"-"`
+}
+
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+func problem(status int, code, detail string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
+}
+
+func badRequest(code, pointer, detail string) *Problem {
+	p := problem(http.StatusBadRequest, code, detail)
+	p.Pointer = pointer
+	return p
+}
+
+// problemOf maps an error to its answer: the one place where that is decided. What has no meaning to
+// a client is 503: it may be unknown whether something happened, and repeating is safe.
+func problemOf(err error) *Problem {
+	var (
+		p       *Problem
+		decode  *agui.DecodeError
+		tooLong *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &tooLong):
+		return problem(http.StatusRequestEntityTooLarge, "too_large", "the body may have at most "+strconv.FormatInt(tooLong.Limit, 10)+" bytes")
+	case errors.As(err, &decode):
+		return badRequest("invalid_input", decode.Pointer, decode.Detail)
+	case errors.Is(err, stream.ErrInvalidCursor):
+		return badRequest("invalid_cursor", "", "this is not a cursor of this server")
+	case errors.Is(err, stream.ErrLogReplaced):
+		return problem(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
+	case errors.Is(err, catalog.ErrUnknownAgent):
+		return problem(http.StatusNotFound, "unknown_agent", "there is no such agent")
+	}
+	unavailable := problem(http.StatusServiceUnavailable, "unavailable", "it is unknown whether this took effect; sending the same again is safe")
+	unavailable.RetryAfter = 1
+	return unavailable
+}
+
+// refuse answers with a problem. Causes behind a 503 are for the log, once.
+func (s *Server) refuse(c *gin.Context, err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError && c.Request.Context().Err() == nil {
+		s.logger.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		body = []byte(`{"type":"about:blank","status":500,"code":"internal"}`)
+	}
+	if p.RetryAfter > 0 {
+		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	c.Abort()
+	c.Data(p.Status, "application/problem+json", body)
+}

@@ -1,0 +1,171 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/sse"
+	"github.com/perdure/perdure/stream"
+)
+
+// startRun is the AG-UI endpoint: POST RunAgentInput, answered with the run's events. The same input
+// again shows the same run.
+func (s *Server) startRun(c *gin.Context) {
+	agent, err := s.Catalog.Current(c.Param("agent"))
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	input, err := s.readInput(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	o := &offer{
+		run:   stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: input.ThreadID}, ID: input.RunID},
+		input: input, digest: input.Digest(), agent: agent,
+	}
+	if o.mode, err = historyOf(input); err != nil {
+		s.refuse(c, err)
+		return
+	}
+	// The view comes first: what the run writes from its first moment on goes to it.
+	o.view = s.Follower.View(o.run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
+	defer o.view.Close()
+	if err := s.place(c.Request.Context(), o); err != nil {
+		s.refuse(c, err)
+		return
+	}
+	s.show(c, o.view, nil)
+}
+
+// readInput reads and checks the body.
+func (s *Server) readInput(c *gin.Context) (*agui.RunAgentInput, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.MaxBody))
+	if err != nil {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return nil, err
+		}
+		return nil, badRequest("invalid_input", "", "the body could not be read")
+	}
+	input, err := agui.DecodeInput(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkIDs(stream.Run{Thread: stream.Thread{ID: input.ThreadID}, ID: input.RunID}); err != nil {
+		return nil, err
+	}
+	if major, _, ok := agui.ParseVersion(input.ProtocolVersion); ok && major != 1 {
+		return nil, badRequest("unsupported_protocol_version", "/protocolVersion", fmt.Sprintf("this server speaks AG-UI %s", agui.Version))
+	}
+	return input, nil
+}
+
+// historyOf reads forwardedProps.perdure.history.
+func historyOf(in *agui.RunAgentInput) (stream.History, error) {
+	var props struct {
+		Perdure struct {
+			History stream.History `json:"history"`
+		} `json:"perdure"`
+	}
+	if len(in.ForwardedProps) == 0 {
+		return stream.HistoryMerge, nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(in.ForwardedProps, &object) != nil || object["perdure"] == nil {
+		return stream.HistoryMerge, nil // any value is allowed there; only ours is read
+	}
+	if err := json.Unmarshal(in.ForwardedProps, &props); err != nil {
+		return "", badRequest("invalid_input", "/forwardedProps/perdure", "must be an object whose members have the documented types")
+	}
+	switch props.Perdure.History {
+	case stream.HistoryMerge, stream.HistoryAppend, stream.HistoryComplete:
+		return props.Perdure.History, nil
+	}
+	return "", badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "append" or "complete"`)
+}
+
+// runEvents shows a run again: behind a cursor, or from its start.
+func (s *Server) runEvents(c *gin.Context) {
+	run, err := runOf(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	options, err := s.viewOptions(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	view := s.Follower.View(run, options)
+	defer view.Close()
+	known, err := s.Log.Known(c.Request.Context(), run)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	if !known {
+		s.refuse(c, problem(http.StatusNotFound, "unknown_run", "there is no such run"))
+		return
+	}
+	frames, err := view.Next(c.Request.Context(), s.Heartbeat/100)
+	switch {
+	case errors.Is(err, io.EOF):
+		c.Status(http.StatusNoContent) // tells an EventSource to stop
+	case err != nil:
+		s.refuse(c, err)
+	default:
+		s.show(c, view, frames)
+	}
+}
+
+func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
+	text := c.GetHeader("Last-Event-ID")
+	if text == "" {
+		text = c.Query("after")
+	}
+	var o stream.ViewOptions
+	if text != "" {
+		cursor, err := s.Log.ParseCursor(text)
+		if err != nil {
+			return o, err
+		}
+		o.After = &cursor
+	}
+	if version, ok := c.GetQuery("protocolVersion"); ok {
+		o.Profile = stream.ProfileOf(version)
+	}
+	return o, nil
+}
+
+// show sends frames until the run is over or the client is gone. A stream that has to end before its
+// run does ends without a terminal event: the client comes back with its last event id.
+func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) {
+	ctx, cancel := context.WithCancelCause(c.Request.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
+	w, err := sse.NewWriter(c.Writer, s.Patience)
+	for err == nil {
+		for _, f := range frames {
+			w.Event(f.Cursor.String(), f.Event)
+		}
+		if len(frames) == 0 {
+			w.Comment("heartbeat")
+		}
+		if err = w.Flush(); err == nil {
+			frames, err = view.Next(ctx, s.Heartbeat)
+		}
+	}
+	if errors.Is(err, io.EOF) || ctx.Err() != nil {
+		return
+	}
+	s.logger.WarnContext(ctx, "stream ended before its run", "error", err)
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gin-contrib/cors"
+	"github.com/gin-gonic/gin"
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/stream"
+)
+
+// Config is what a Server works with.
+type Config struct {
+	Log      *stream.Log
+	Follower *stream.Follower
+	Catalog  *catalog.Catalog // watched
+	Temporal client.Client
+	Logger   *slog.Logger
+
+	// MaxBody bounds a request's body in bytes. Defaults to 10 MiB.
+	MaxBody int64
+	// Heartbeat is the longest silence on a stream; a comment is sent then. Defaults to 15 s, which
+	// is also the most: proxies and clients cut what is silent for longer.
+	Heartbeat time.Duration
+	// Patience is how long a client may take no bytes before it is cut. Defaults to 30 s.
+	Patience time.Duration
+	// Origins are the origins that browsers may call from: exact, or "*" for all. Empty = none.
+	Origins []string
+	// Metrics serves /metrics. nil = the route is not there.
+	Metrics http.Handler
+}
+
+// Server serves the public contract. It is stateless and safe for concurrent use.
+type Server struct {
+	Config
+	logger *slog.Logger
+	closed context.Context // ends when streams have to go
+	close  context.CancelFunc
+}
+
+// New makes a server.
+func New(cfg Config) *Server {
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = 10 << 20
+	}
+	if cfg.Heartbeat == 0 || cfg.Heartbeat > 15*time.Second {
+		cfg.Heartbeat = 15 * time.Second
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = 30 * time.Second
+	}
+	s := &Server{Config: cfg, logger: cfg.Logger}
+	s.closed, s.close = context.WithCancel(context.Background())
+	return s
+}
+
+// Drain ends the open streams; clients come back with their last event id. http.Server.Shutdown
+// waits for streams, so this comes before it.
+func (s *Server) Drain() { s.close() }
+
+// Handler returns the routes.
+func (s *Server) Handler() http.Handler {
+	r := gin.New()
+	// Ids stand in paths as one percent-encoded segment: a "/" in an id must not split it.
+	r.UseRawPath, r.UnescapePathValues = true, true
+	r.HandleMethodNotAllowed = true
+	r.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
+		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
+		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
+	}))
+	if len(s.Origins) > 0 {
+		r.Use(cors.New(s.cors()))
+	}
+	r.NoRoute(func(c *gin.Context) { s.refuse(c, problem(http.StatusNotFound, "not_found", "there is no such route")) })
+	r.NoMethod(func(c *gin.Context) { s.refuse(c, problem(http.StatusMethodNotAllowed, "method_not_allowed", "")) })
+
+	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+	r.GET("/readyz", s.ready)
+	if s.Metrics != nil {
+		r.GET("/metrics", gin.WrapH(s.Metrics))
+	}
+	v1 := r.Group("/v1")
+	v1.GET("/agents", s.listAgents)
+	v1.GET("/agents/:agent", s.showAgent)
+	v1.POST("/agents/:agent/runs", s.startRun)
+	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
+	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
+	return r
+}
+
+func (s *Server) cors() cors.Config {
+	cfg := cors.Config{
+		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
+		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "Last-Event-ID", "Traceparent"},
+		ExposeHeaders: []string{"Retry-After"},
+		MaxAge:        time.Hour,
+	}
+	if len(s.Origins) == 1 && s.Origins[0] == "*" {
+		cfg.AllowAllOrigins = true
+	} else {
+		cfg.AllowOrigins = s.Origins
+		cfg.AllowWildcard = true
+	}
+	return cfg
+}
+
+// ready tells whether this node can serve: the log and Temporal answer.
+func (s *Server) ready(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.Log.Ready(ctx); err != nil {
+		s.refuse(c, problem(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer"))
+		return
+	}
+	if _, err := s.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		s.refuse(c, problem(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer"))
+		return
+	}
+	c.String(http.StatusOK, "ready\n")
+}
+
+// tenantDefault is the tenant of everybody until callers are told apart.
+const tenantDefault = "default"
+
+// runOf reads the run that a path names.
+func runOf(c *gin.Context) (stream.Run, error) {
+	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: c.Param("thread")}, ID: c.Param("run")}
+	return run, checkIDs(run)
+}
+
+func checkIDs(run stream.Run) error {
+	for _, id := range []struct{ pointer, value string }{{"/threadId", run.Thread.ID}, {"/runId", run.ID}} {
+		switch {
+		case id.value == "":
+			return badRequest("invalid_input", id.pointer, "must not be empty")
+		case len(id.value) > stream.MaxIDBytes:
+			return badRequest("invalid_input", id.pointer, "may have at most 1000 bytes")
+		}
+	}
+	return nil
+}
+
+// errDrain is the cause with which streams end when the server goes down.
+var errDrain = errors.New("api: the server is shutting down")

@@ -1,0 +1,177 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// offer is a run that a client wants to see: to be started, or found running.
+type offer struct {
+	run    stream.Run
+	input  *agui.RunAgentInput
+	digest [32]byte
+	agent  catalog.Published
+	mode   stream.History
+	view   *stream.View
+}
+
+// rounds bounds how often an offer is looked at anew because the thread changed meanwhile.
+const rounds = 6
+
+// place finds out what an offer is, and starts the run if it is new. The log decides who a run is,
+// Temporal only that one at a time is alive on a thread.
+func (s *Server) place(ctx context.Context, o *offer) error {
+	for range rounds {
+		thread, err := s.Log.Reduce(ctx, o.run.Thread, 0)
+		if err != nil {
+			return err
+		}
+		if thread.Seq == 0 {
+			o.view.SkipPast()
+		} else if attached, err := s.attach(ctx, o); attached || err != nil {
+			return err
+		}
+		placed, err := s.start(ctx, o, thread)
+		if placed || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("api: thread %q did not come to rest", o.run.Thread.ID)
+}
+
+// attach takes an offer whose run has begun: the same input is the same run, for ever.
+func (s *Server) attach(ctx context.Context, o *offer) (bool, error) {
+	begun, err := s.Log.Begun(ctx, o.run)
+	if err != nil || begun == nil {
+		return false, err
+	}
+	if begun.Digest != hex.EncodeToString(o.digest[:]) {
+		return false, problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+	}
+	return true, nil
+}
+
+// start writes the input down and starts the workflow. It reports false if the thread has to be
+// looked at again.
+func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) (bool, error) {
+	input := *o.input
+	input.Messages = nil
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: thread.Accept(o.input.Messages, o.mode)})
+	if err != nil {
+		return false, err
+	}
+	_, err = s.Temporal.ExecuteWorkflow(ctx, s.workflowOptions(o), workflows.TypeRun, workflows.RunInput{
+		Run:   workflows.Run{Tenant: o.run.Tenant, Thread: o.run.Thread.ID, ID: o.run.ID},
+		Agent: o.agent.Name, Revision: o.agent.Revision, Input: proposal.Seq, Digest: proposal.Digest,
+		Limits: workflows.Limits{
+			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
+			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
+		},
+	})
+	var running *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &running):
+		return s.submit(ctx, o, thread, running.RunId)
+	default:
+		return false, fmt.Errorf("api: start workflow: %w", err)
+	}
+}
+
+// Search attributes, for Temporal's own UI. They decide nothing.
+var (
+	attributeTenant = temporal.NewSearchAttributeKeyKeyword("PerdureTenant")
+	attributeAgent  = temporal.NewSearchAttributeKeyKeyword("PerdureAgent")
+	attributeRun    = temporal.NewSearchAttributeKeyKeyword("PerdureRun")
+)
+
+// workflowTaskTimeout is how long a worker that died may hold a workflow task.
+const workflowTaskTimeout = 5 * time.Second
+
+func (s *Server) workflowOptions(o *offer) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                                       workflowID(o.run.Thread),
+		TaskQueue:                                workflows.TaskQueue,
+		WorkflowTaskTimeout:                      workflowTaskTimeout,
+		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		EnableEagerStart:                         true,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			attributeTenant.ValueSet(stream.Token(o.run.Tenant)),
+			attributeAgent.ValueSet(o.agent.Name),
+			attributeRun.ValueSet(stream.Token(o.run.ID)),
+		),
+	}
+}
+
+// workflowID is a thread's address in Temporal.
+func workflowID(t stream.Thread) string {
+	return "thread/" + stream.Token(t.Tenant) + "/" + stream.Token(t.ID)
+}
+
+// closePatience is how long a run whose end is in the log may take to close in Temporal.
+const closePatience = 5 * time.Second
+
+// submit offers the run to the workflow that occupies the thread. If the log says that its run has
+// ended, the workflow is about to close and only has to be waited for.
+func (s *Server) submit(ctx context.Context, o *offer, thread *stream.Reduction, execution string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, closePatience)
+	defer cancel()
+	if thread.Sealed {
+		err := s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil)
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("api: wait for the run before: %w", err)
+		}
+		return false, nil // how it ended is its own matter
+	}
+	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflowID(o.run.Thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
+		Args:         []any{workflows.Submit{RunID: o.run.ID, Digest: hex.EncodeToString(o.digest[:])}},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		var taken workflows.Submitted
+		err = handle.Get(ctx, &taken)
+		if err == nil {
+			return taken.Attached, nil
+		}
+	}
+	return false, s.refusedBy(ctx, err)
+}
+
+// refusedBy tells what a workflow's refusal means; nil = look at the thread again.
+func (s *Server) refusedBy(ctx context.Context, err error) error {
+	var app *temporal.ApplicationError
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &app) && app.Type() == workflows.ErrorBusy:
+		var active workflows.Active
+		if err := app.Details(&active); err != nil {
+			return fmt.Errorf("api: submit: %w", err)
+		}
+		busy := problem(http.StatusConflict, "busy", "another run of this thread is active")
+		busy.ActiveRun = active.RunID
+		return busy
+	case errors.As(err, &app) && app.Type() == workflows.ErrorRunIDReused:
+		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+	case errors.As(err, &gone), errors.As(err, &app):
+		return nil // it closed meanwhile
+	}
+	return fmt.Errorf("api: submit: %w", err)
+}

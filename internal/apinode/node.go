@@ -1,0 +1,97 @@
+// Package apinode puts the api together: the log, the agents, the follower and the HTTP server, for
+// the api's own process and for the embedded one.
+package apinode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/stream"
+)
+
+// Config is what a node is made of. Connections belong to the caller.
+type Config struct {
+	Listener net.Listener
+	NATS     *nats.Conn
+	Temporal client.Client
+	Stream   stream.Options
+	// Agents are published at start.
+	Agents  []*agents.Definition
+	Origins []string
+	Metrics http.Handler
+	Logger  *slog.Logger
+}
+
+// Node is a running api.
+type Node struct {
+	server   *api.Server
+	http     *http.Server
+	follower *stream.Follower
+	unwatch  context.CancelFunc
+	watching <-chan struct{}
+	serving  chan error
+}
+
+// Start brings a node up: when it returns, requests are served.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	l, err := stream.Open(ctx, cfg.NATS, cfg.Stream)
+	if err != nil {
+		return nil, err
+	}
+	c, err := catalog.Open(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range cfg.Agents {
+		if _, err := c.Publish(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	n := &Node{serving: make(chan error, 1)}
+	var watch context.Context
+	watch, n.unwatch = context.WithCancel(context.WithoutCancel(ctx))
+	if n.watching, err = c.Watch(watch); err != nil {
+		n.unwatch()
+		return nil, err
+	}
+	if n.follower, err = l.Follow(ctx); err != nil {
+		n.unwatch()
+		<-n.watching
+		return nil, err
+	}
+	n.server = api.New(api.Config{
+		Log: l, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Metrics: cfg.Metrics,
+	})
+	n.http = &http.Server{Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn)}
+	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
+	return n, nil
+}
+
+// drainPatience bounds how long open requests may take to end.
+const drainPatience = 5 * time.Second
+
+// Stop ends the node: streams first, whose clients come back elsewhere, then everything else.
+func (n *Node) Stop(ctx context.Context) error {
+	n.server.Drain()
+	ctx, cancel := context.WithTimeout(ctx, drainPatience)
+	defer cancel()
+	err := n.http.Shutdown(ctx)
+	if serve := <-n.serving; !errors.Is(serve, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("api: serve: %w", serve))
+	}
+	n.follower.Stop()
+	n.unwatch()
+	<-n.watching
+	return err
+}

@@ -1,0 +1,52 @@
+package devserver
+
+import "fmt"
+
+// LockedError says that another process uses the data directory.
+type LockedError struct {
+	// Dir is the data directory.
+	Dir string
+	// PID and Command tell the owner: 0 and "" when it did not get to say.
+	PID     int
+	Command string
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("data directory %s is in use by another process", e.Dir)
+	}
+	return fmt.Sprintf("data directory %s is in use by process %d (%s)", e.Dir, e.PID, e.Command)
+}
+
+// DirectoryError says that a directory cannot serve as data directory: it is not
+// writable, belongs to something else, or its content is damaged.
+type DirectoryError struct {
+	// Dir is the data directory.
+	Dir string
+	// Err is what is wrong with it.
+	Err error
+}
+
+func (e *DirectoryError) Error() string {
+	return fmt.Sprintf("data directory %s cannot be used: %v", e.Dir, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DirectoryError) Unwrap() error { return e.Err }
+
+// PortError says that a server could not listen.
+type PortError struct {
+	// Server is "Temporal" or "NATS"; Flag is the command-line flag that sets Port.
+	Server, Flag string
+	// Port is the one asked for on 127.0.0.1.
+	Port int
+	// Err is the listener's error.
+	Err error
+}
+
+func (e *PortError) Error() string {
+	return fmt.Sprintf("%s cannot listen on %s:%d: %v (choose another port with %s)", e.Server, loopback, e.Port, e.Err, e.Flag)
+}
+
+// Unwrap returns Err.
+func (e *PortError) Unwrap() error { return e.Err }

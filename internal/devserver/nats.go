@@ -1,0 +1,75 @@
+package devserver
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// syncInterval is how often JetStream calls fsync: what a loss of power may cost.
+const syncInterval = 100 * time.Millisecond
+
+type natsServer struct {
+	server *server.Server
+}
+
+func startNATS(o Options) (*natsServer, error) {
+	port := o.NATSPort
+	if port == 0 {
+		port = server.RANDOM_PORT
+	} else if err := probePort("NATS", "--nats-port", port); err != nil {
+		return nil, err
+	}
+	srv, err := server.NewServer(&server.Options{
+		ServerName:             "perdure",
+		Host:                   loopback,
+		Port:                   port,
+		JetStream:              true,
+		StoreDir:               filepath.Join(o.Data, "nats"),
+		SyncInterval:           syncInterval,
+		DisableJetStreamBanner: true,
+		NoSigs:                 true, // signals belong to the program around us
+	})
+	if err != nil {
+		return nil, fmt.Errorf("devserver: configure NATS: %w", err)
+	}
+	log := newNATSLog(o)
+	srv.SetLoggerV2(log, false, false, false)
+	srv.Start()
+	n := &natsServer{server: srv}
+	if err := n.started(log); err != nil {
+		return nil, errors.Join(&DirectoryError{Dir: o.Data, Err: err}, n.stop())
+	}
+	return n, nil
+}
+
+// started finds out whether Start, which has returned and has no result, worked.
+func (n *natsServer) started(log *natsLog) error {
+	if err := log.fatalError(); err != nil {
+		return fmt.Errorf("start NATS: %w", err)
+	}
+	if !n.server.Running() || n.server.Addr() == nil || !n.server.JetStreamEnabled() {
+		return errors.New("start NATS: no JetStream")
+	}
+	return nil
+}
+
+func (n *natsServer) url() string { return n.server.ClientURL() }
+
+func (n *natsServer) connect(opts ...nats.Option) (*nats.Conn, error) {
+	conn, err := nats.Connect("", append(opts, nats.InProcessServer(n.server))...)
+	if err != nil {
+		return nil, fmt.Errorf("devserver: connect to NATS: %w", err)
+	}
+	return conn, nil
+}
+
+func (n *natsServer) stop() error {
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
+	return nil
+}

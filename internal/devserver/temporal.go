@@ -1,0 +1,80 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/server/temporal"
+)
+
+// readyTimeout bounds the wait for the first answer after start-up, which a
+// healthy server gives within milliseconds.
+const readyTimeout = 30 * time.Second
+
+type temporalServer struct {
+	server  temporal.Server
+	db      *database
+	address string
+	orphans []Orphan
+}
+
+func startTemporal(ctx context.Context, o Options, t tuning) (*temporalServer, error) {
+	ports, err := temporalPorts(o.TemporalPort)
+	if err != nil {
+		return nil, err
+	}
+	db := newDatabase(filepath.Join(o.Data, "temporal.db"), t)
+	orphans, err := db.prepare(ctx, o.Namespace)
+	if err != nil {
+		return nil, &DirectoryError{Dir: o.Data, Err: err}
+	}
+	s := &temporalServer{db: db, address: hostPort(ports.frontend), orphans: orphans}
+	if err := s.start(o, t, ports); err != nil {
+		return nil, fmt.Errorf("start Temporal: %w", err)
+	}
+	if err := s.awaitReady(ctx, o.Namespace); err != nil {
+		return nil, errors.Join(fmt.Errorf("start Temporal: %w", err), s.stop())
+	}
+	return s, nil
+}
+
+func (s *temporalServer) start(o Options, t tuning, ports servicePorts) (err error) {
+	defer recoverFatal(&err)
+	s.server, err = temporal.NewServer(serverOptions(o, t, s.db, ports)...)
+	if err != nil {
+		return err
+	}
+	if err := s.server.Start(); err != nil {
+		return errors.Join(err, s.stop())
+	}
+	return nil
+}
+
+// awaitReady asks for a workflow that does not exist: the answer has been through
+// the frontend, the namespace cache, a history shard and the database.
+func (s *temporalServer) awaitReady(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort:  s.address,
+		Namespace: namespace,
+		Logger:    sdklog.NewStructuredLogger(discard),
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.DescribeWorkflowExecution(ctx, "is-the-server-ready", "")
+	if _, absent := errors.AsType[*serviceerror.NotFound](err); absent {
+		return nil
+	}
+	return err
+}
+
+func (s *temporalServer) stop() error { return errors.Join(s.server.Stop(), s.db.checkpoint()) }

@@ -1,0 +1,104 @@
+package devserver
+
+import (
+	"log/slog"
+
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/primitives"
+	"go.temporal.io/server/temporal"
+)
+
+const (
+	clusterName = "perdure"
+	storeName   = "sqlite"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// servicePorts are the gRPC ports of Temporal's four services. They talk to each
+// other over TCP even within one process.
+type servicePorts struct {
+	frontend, history, matching, worker int
+}
+
+// temporalPorts finds free ports; frontend is 0 or the port to use.
+func temporalPorts(frontend int) (servicePorts, error) {
+	if frontend != 0 {
+		if err := probePort("Temporal", "--temporal-port", frontend); err != nil {
+			return servicePorts{}, err
+		}
+	}
+	free, err := freePorts(4)
+	if err != nil {
+		return servicePorts{}, err
+	}
+	if frontend == 0 {
+		frontend = free[3]
+	}
+	return servicePorts{frontend: frontend, history: free[0], matching: free[1], worker: free[2]}, nil
+}
+
+func (p servicePorts) each(f func(service primitives.ServiceName, port int)) {
+	f(primitives.FrontendService, p.frontend)
+	f(primitives.HistoryService, p.history)
+	f(primitives.MatchingService, p.matching)
+	f(primitives.WorkerService, p.worker)
+}
+
+// hosts replaces gossip between services by what we know: no ring to join, which
+// would cost a second at start-up.
+func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
+	hosts := make(map[primitives.ServiceName]static.Hosts)
+	p.each(func(service primitives.ServiceName, port int) {
+		hosts[service] = static.SingleLocalHost(hostPort(port))
+	})
+	return hosts
+}
+
+func serverOptions(o Options, t tuning, db *database, ports servicePorts) []temporal.ServerOption {
+	return []temporal.ServerOption{
+		temporal.WithConfig(serverConfig(t, db, ports)),
+		temporal.ForServices(temporal.DefaultServices),
+		temporal.WithStaticHosts(ports.hosts()),
+		temporal.WithLogger(newTemporalLog(o)),
+		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
+			return authorization.NewNoopClaimMapper()
+		}),
+		temporal.WithDynamicConfigClient(t.dynamicClient()),
+	}
+}
+
+// serverConfig leaves out what would open more ports: HTTP, metrics, pprof.
+func serverConfig(t tuning, db *database, ports servicePorts) *config.Config {
+	c := &config.Config{
+		Services: make(map[string]config.Service),
+		Persistence: config.Persistence{
+			DefaultStore:     storeName,
+			VisibilityStore:  storeName,
+			NumHistoryShards: t.shards,
+			DataStores:       map[string]config.DataStore{storeName: {SQL: db.sql}},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10,
+			MasterClusterName:        clusterName,
+			CurrentClusterName:       clusterName,
+			ClusterInformation: map[string]cluster.ClusterInformation{
+				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: hostPort(ports.frontend)},
+			},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		PublicClient:        config.PublicClient{HostPort: hostPort(ports.frontend)},
+	}
+	c.Archival.History.State = "disabled"
+	c.Archival.Visibility.State = "disabled"
+	c.NamespaceDefaults.Archival.History.State = "disabled"
+	c.NamespaceDefaults.Archival.Visibility.State = "disabled"
+	ports.each(func(service primitives.ServiceName, port int) {
+		c.Services[string(service)] = config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: loopback}}
+	})
+	return c
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// Limits bound one response. A zero field means its default.
+type Limits struct {
+	// ResponseBytes bounds the decompressed body. Framing costs some 300 bytes
+	// a token, so the default of 128 MiB lets 400,000 tokens through.
+	ResponseBytes int64
+
+	// ContentBytes bounds the text, reasoning and arguments that a response
+	// adds up to, which is what a caller keeps in memory. Default 32 MiB.
+	ContentBytes int
+
+	// LineBytes bounds a line of the event stream. Default 4 MiB.
+	LineBytes int
+
+	// ToolCalls bounds the calls in one completion. Default 128.
+	ToolCalls int
+}
+
+// errorBodyBytes is how much of a failed response is worth reading.
+const errorBodyBytes = 64 << 10
+
+// WithDefaults fills the zero fields.
+func (l Limits) WithDefaults() Limits {
+	if l.ResponseBytes == 0 {
+		l.ResponseBytes = 128 << 20
+	}
+	if l.ContentBytes == 0 {
+		l.ContentBytes = 32 << 20
+	}
+	if l.LineBytes == 0 {
+		l.LineBytes = 4 << 20
+	}
+	if l.ToolCalls == 0 {
+		l.ToolCalls = 128
+	}
+	return l
+}
+
+// Client returns a copy of client (nil: http.DefaultClient) whose response
+// bodies end with an [*llm.Error] at the limits. The bound has to sit here
+// because SDKs read bodies of failed requests and long lines whole.
+func (l Limits) Client(client *http.Client) *http.Client {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	bounded := *client
+	next := client.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	bounded.Transport = transport{next: next, limits: l}
+	return &bounded
+}
+
+type transport struct {
+	next   http.RoundTripper
+	limits Limits
+}
+
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode >= 400 {
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(res.Body, errorBodyBytes), res.Body}
+		return res, nil
+	}
+	res.Body = &boundedBody{ReadCloser: res.Body, limits: t.limits}
+	return res, nil
+}
+
+// boundedBody counts bytes and the length of the current line.
+type boundedBody struct {
+	io.ReadCloser
+	limits Limits
+	total  int64
+	line   int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.total += int64(n)
+	if b.total > b.limits.ResponseBytes {
+		return 0, TooLarge("the response has more than %d bytes", b.limits.ResponseBytes)
+	}
+	for _, c := range p[:n] {
+		b.line++
+		if c == '\n' {
+			b.line = 0
+		}
+		if b.line > b.limits.LineBytes {
+			return 0, TooLarge("a line of the response has more than %d bytes", b.limits.LineBytes)
+		}
+	}
+	return n, err
+}
+
+// TooLarge is the error of a response that passes a limit.
+func TooLarge(format string, limit any) *llm.Error {
+	return &llm.Error{Code: llm.CodeResponseTooLarge, Message: fmt.Sprintf(format, limit)}
+}

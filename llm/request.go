@@ -1,0 +1,59 @@
+package llm
+
+import "encoding/json"
+
+// Request is everything a provider is told about one completion.
+//
+// A nil pointer means "the provider's default" and is not sent.
+type Request struct {
+	// Model is the provider's own name of the model, without our provider prefix.
+	Model string
+
+	// Messages is the conversation, oldest first. It is the caller's task to
+	// answer every tool call of an assistant message before the next user message.
+	Messages []Message
+
+	// Tools are the tools the model may call. Empty means that it may call none.
+	Tools []Tool
+
+	// ParallelToolCalls allows or forbids more than one tool call in a
+	// completion. It is sent only together with Tools.
+	ParallelToolCalls *bool
+
+	// MaxOutputTokens bounds the completion, reasoning included.
+	MaxOutputTokens *int
+
+	// Temperature is the sampling temperature; 0 is a value of its own.
+	Temperature *float64
+
+	// IdempotencyKey names this completion to providers that recognize a
+	// repeated request. Attempts of the same completion share it.
+	IdempotencyKey string
+}
+
+// Tool is one function the model may call.
+type Tool struct {
+	// Name is unique within a request.
+	Name string
+
+	// Description tells the model when and how to call the tool.
+	Description string
+
+	// Parameters is the JSON Schema of the arguments, passed on unchanged.
+	// Empty means a tool without arguments.
+	Parameters json.RawMessage
+}
+
+// ToolCall is a call the model asked for.
+type ToolCall struct {
+	// ID is the provider's own id, to be sent back to that provider as it is.
+	// It is unique within a completion and no identity beyond the conversation.
+	ID string
+
+	// Name is the name of the tool, as the model wrote it.
+	Name string
+
+	// Arguments is the text of the arguments as the model wrote it: a JSON
+	// object if the model behaved, any text if it did not.
+	Arguments string
+}

@@ -1,0 +1,223 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// maxUnsent bounds what an attempt holds that the log has not acknowledged. When it is reached,
+// Emit waits: the model's reader waits with it, and nothing is dropped.
+const maxUnsent = 1 << 20
+
+// Result is what a finished step leaves for reduction and for a later attempt of it.
+type Result struct {
+	// Messages are finished messages, in the order in which they joined the conversation.
+	Messages []agui.Message `json:"messages,omitempty"`
+	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
+	ProviderIDs map[string]string `json:"providerIds,omitempty"`
+	// State holds RFC 6902 operations, applied to the state as it is then.
+	State []json.RawMessage `json:"state,omitempty"`
+	// Answer is what the step's activity tells the workflow: references and small decisions only.
+	Answer json.RawMessage `json:"answer,omitempty"`
+}
+
+// Attempt is the right to write to a lane, for one attempt of a step. Emit may be called by one
+// goroutine at a time. It owns one goroutine, which sends what gathered since the last
+// acknowledgement as one frame; Close waits for it and must be called.
+type Attempt struct {
+	log    *Log
+	place  Place
+	writer string
+	resume bool
+
+	ctx  context.Context // ends, with the cause, when the attempt can't go on
+	fail context.CancelCauseFunc
+	wait sync.WaitGroup
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	unsent  [][]byte
+	bytes   int
+	closing bool
+	sending bool
+	frame   int
+	last    uint64
+}
+
+func newAttempt(l *Log, p Place, writer string, last uint64, resumed bool) *Attempt {
+	a := &Attempt{log: l, place: p, writer: writer, resume: resumed, last: last}
+	a.changed = sync.NewCond(&a.mu)
+	a.ctx, a.fail = context.WithCancelCause(context.Background())
+	a.wait.Go(a.send)
+	return a
+}
+
+// Resumed tells whether an earlier attempt of the step began and did not finish: whether its side
+// effects happened is unknown.
+func (a *Attempt) Resumed() bool { return a.resume }
+
+// Context is a child of ctx that also ends when the attempt is fenced off or the log is lost, with
+// the reason as its cause: run the work under it.
+func (a *Attempt) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
+	return ctx, func() { stop(); cancel(context.Canceled) }
+}
+
+// Emit hands events to the log, in order. It returns as soon as there is room for them.
+func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
+	lines, err := encodeEvents(events)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, a.wake)
+	defer stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.bytes >= maxUnsent && ctx.Err() == nil && a.ctx.Err() == nil {
+		a.changed.Wait()
+	}
+	if err := a.ended(ctx); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		a.unsent = append(a.unsent, line)
+		a.bytes += len(line)
+	}
+	a.changed.Broadcast()
+	return nil
+}
+
+func (a *Attempt) ended(ctx context.Context) error {
+	if a.ctx.Err() != nil {
+		return context.Cause(a.ctx)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (a *Attempt) wake() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.changed.Broadcast()
+}
+
+// Finish writes the attempt's last frame, with the step's result, and returns its sequence after
+// the log acknowledged it. Nothing can be written afterwards.
+func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Event) (uint64, error) {
+	if err := a.Emit(ctx, events...); err != nil {
+		return 0, err
+	}
+	body, err := json.Marshal(result)
+	if err != nil {
+		return 0, fmt.Errorf("stream: encode result: %w", err)
+	}
+	last, err := a.drain(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s := stamp{kind: KindDone, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
+	seq, err := a.log.write(ctx, a.subject(), s, a.last, last, body)
+	if err != nil {
+		a.fail(err)
+		return 0, err
+	}
+	a.fail(errors.New("stream: the attempt is finished"))
+	return seq, nil
+}
+
+// drain waits until the sender is idle and what remains fits one frame, and takes that remainder.
+func (a *Attempt) drain(ctx context.Context) ([][]byte, error) {
+	stop := context.AfterFunc(ctx, a.wake)
+	defer stop()
+	a.mu.Lock()
+	a.closing = true // the sender leaves a last frame's worth for us
+	a.changed.Broadcast()
+	for (a.sending || a.bytes > MaxFrame-MaxLine) && a.ended(ctx) == nil {
+		a.changed.Wait()
+	}
+	rest := a.unsent
+	a.unsent, a.bytes = nil, 0
+	a.mu.Unlock()
+	err := a.ended(ctx)
+	if err != nil {
+		a.fail(err) // the sender may be waiting out an outage
+	}
+	a.wait.Wait()
+	return rest, err
+}
+
+// Close ends the attempt. What was emitted and not acknowledged may or may not reach the log;
+// without Finish the step stays open for the next attempt.
+func (a *Attempt) Close() {
+	a.fail(context.Canceled)
+	a.wake()
+	a.wait.Wait()
+}
+
+func (a *Attempt) subject() string { return a.log.laneSubject(a.place.Run, a.place.Lane) }
+
+// send is the lane's one sequential writer.
+func (a *Attempt) send() {
+	defer a.idle()
+	stop := context.AfterFunc(a.ctx, a.wake)
+	defer stop()
+	for {
+		frame, ok := a.next()
+		if !ok {
+			return
+		}
+		s := stamp{kind: KindEvents, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
+		seq, err := a.log.write(a.ctx, a.subject(), s, a.last, frame, nil)
+		if err != nil {
+			a.fail(err)
+			return
+		}
+		a.frame, a.last = a.frame+1, seq
+	}
+}
+
+// next takes the events of the next frame: all that gathered, up to a frame's size. It waits for
+// some, and ends when the attempt does or when what is left is the last frame's.
+func (a *Attempt) next() ([][]byte, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sending = false
+	a.changed.Broadcast()
+	for len(a.unsent) == 0 && !a.closing && a.ctx.Err() == nil {
+		a.changed.Wait()
+	}
+	if a.ctx.Err() != nil || a.closing && a.bytes <= MaxFrame-MaxLine {
+		return nil, false
+	}
+	n, size := 0, 0
+	for n < len(a.unsent) && (n == 0 || size+stored(a.unsent[n]) < MaxFrame) {
+		size += stored(a.unsent[n])
+		n++
+	}
+	frame := a.unsent[:n:n]
+	a.unsent = a.unsent[n:]
+	for _, line := range frame {
+		a.bytes -= len(line)
+	}
+	a.sending = true
+	a.changed.Broadcast()
+	return frame, true
+}
+
+// stored is what a line takes in a frame: what is too large is a reference there.
+func stored(line []byte) int { return min(len(line), MaxLine) + 1 }
+
+func (a *Attempt) idle() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sending = false
+	a.changed.Broadcast()
+}

@@ -1,0 +1,87 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// A cancel reaches the worker on three ways: a record on the run's control lane, so that it is not
+// lost; Temporal's cancellation, which decides; and a core NATS message, which is there within a
+// millisecond. This file is about the third.
+
+func (l *Log) cancelSubject(r Run) string {
+	return l.prefix + "-cancel." + Token(r.Tenant) + "." + Token(r.Thread.ID) + "." + Token(r.ID)
+}
+
+// AnnounceCancel tells every worker that works for the run to stop. It is best effort.
+func (l *Log) AnnounceCancel(r Run) error {
+	if err := l.nc.Publish(l.cancelSubject(r), nil); err != nil {
+		return fmt.Errorf("stream: announce cancel: %w", err)
+	}
+	return nil
+}
+
+// Cancels listens for announced cancels on behalf of everything a worker does.
+type Cancels struct {
+	log *Log
+	sub *nats.Subscription
+
+	mu   sync.Mutex
+	next int
+	work map[string]map[int]context.CancelCauseFunc // by subject
+}
+
+// ErrCancelled is the cause with which work ends that was cancelled.
+var ErrCancelled = fmt.Errorf("stream: the run is cancelled: %w", context.Canceled)
+
+// ListenCancels starts listening. Stop must be called.
+func (l *Log) ListenCancels() (*Cancels, error) {
+	c := &Cancels{log: l, work: map[string]map[int]context.CancelCauseFunc{}}
+	sub, err := l.nc.Subscribe(l.prefix+"-cancel.>", func(m *nats.Msg) { c.cancel(m.Subject) })
+	if err != nil {
+		return nil, fmt.Errorf("stream: listen for cancels: %w", err)
+	}
+	c.sub = sub
+	return c, nil
+}
+
+// Stop ends listening.
+func (c *Cancels) Stop() error { return c.sub.Unsubscribe() }
+
+// Context returns a child of ctx that ends with ErrCancelled when the run is cancelled.
+func (c *Cancels) Context(ctx context.Context, r Run) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	subject := c.log.cancelSubject(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	id := c.next
+	if c.work[subject] == nil {
+		c.work[subject] = map[int]context.CancelCauseFunc{}
+	}
+	c.work[subject][id] = cancel
+	return ctx, func() {
+		cancel(nil)
+		c.forget(subject, id)
+	}
+}
+
+func (c *Cancels) forget(subject string, id int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.work[subject], id)
+	if len(c.work[subject]) == 0 {
+		delete(c.work, subject)
+	}
+}
+
+func (c *Cancels) cancel(subject string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cancel := range c.work[subject] {
+		cancel(ErrCancelled)
+	}
+}

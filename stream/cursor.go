@@ -1,0 +1,100 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Errors of cursors.
+var (
+	// ErrInvalidCursor: the text is no cursor of ours.
+	ErrInvalidCursor = errors.New("stream: invalid cursor")
+	// ErrLogReplaced: the cursor belongs to another log.
+	ErrLogReplaced = errors.New("stream: the cursor belongs to another log")
+)
+
+// Profile is the protocol generation that a reader is spoken to in.
+type Profile string
+
+const (
+	// Profile1 is AG-UI 1.x.
+	Profile1 Profile = "1"
+	// Profile0 is what clients from before the protocol's first version accept.
+	Profile0 Profile = "0"
+)
+
+// Position is a place between two events of the log: behind the Index-th event that a reader is
+// shown of the record Seq. The zero position is before everything.
+type Position struct {
+	Seq   uint64
+	Index int
+}
+
+func (p Position) before(q Position) bool {
+	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
+}
+
+// Cursor is where a reader is. Its text is opaque to clients, and text order is log order.
+type Cursor struct {
+	Position
+	Profile Profile
+	Epoch   string
+	// Seen is set inside a withdrawal only: the last position before it. What is withdrawn depends
+	// on what the reader had been shown until then.
+	Seen *Position
+}
+
+// String writes the cursor: position first and of fixed width, so that texts sort.
+func (c Cursor) String() string {
+	text := fmt.Sprintf("%s-%s%s", c.Position.encode(), c.Profile, c.Epoch)
+	if c.Seen != nil {
+		text += "-" + c.Seen.encode()
+	}
+	return text
+}
+
+func (p Position) encode() string { return fmt.Sprintf("%012x%05x", p.Seq, p.Index) }
+
+func decodePosition(s string) (Position, error) {
+	if len(s) != 17 {
+		return Position{}, ErrInvalidCursor
+	}
+	seq, err := strconv.ParseUint(s[:12], 16, 48)
+	if err != nil {
+		return Position{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
+	}
+	index, err := strconv.ParseUint(s[12:], 16, 20)
+	if err != nil {
+		return Position{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
+	}
+	return Position{Seq: seq, Index: int(index)}, nil
+}
+
+// ParseCursor reads a cursor of this log. It fails with ErrInvalidCursor or ErrLogReplaced.
+func (l *Log) ParseCursor(text string) (Cursor, error) {
+	parts := strings.Split(text, "-")
+	if len(parts) < 2 || len(parts) > 3 || len(parts[1]) < 2 {
+		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
+	}
+	at, err := decodePosition(parts[0])
+	if err != nil {
+		return Cursor{}, err
+	}
+	c := Cursor{Position: at, Profile: Profile(parts[1][:1]), Epoch: parts[1][1:]}
+	if c.Profile != Profile0 && c.Profile != Profile1 {
+		return Cursor{}, fmt.Errorf("%w: profile %q", ErrInvalidCursor, c.Profile)
+	}
+	if len(parts) == 3 {
+		seen, err := decodePosition(parts[2])
+		if err != nil {
+			return Cursor{}, err
+		}
+		c.Seen = &seen
+	}
+	if c.Epoch != l.epoch {
+		return Cursor{}, ErrLogReplaced
+	}
+	return c, nil
+}

@@ -1,0 +1,207 @@
+package stream
+
+// The lane protocol. A lane has one writer at a time and at most one message in flight, whose
+// expected last sequence is the fence: JetStream refuses a record whose writer no longer is the
+// newest. What a step writes, over all its attempts:
+//
+//	main: … done(step 1)   open(step 2)  attempt(w1) events(w1) events(w1) ✗
+//	                                     attempt(w2) events(w2) done(w2)     open(step 3) …
+//
+// open is written once, whoever comes first; attempt voids what the attempt before it left
+// unfinished; done holds the result, so a later attempt that finds it returns it and does nothing.
+//
+// Every entry names the last record that the workflow knew of (after). It is what tells a late
+// attempt of an old step from a new attempt of the present one: a lane that went on in other hands
+// fences it off.
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// Place is where in a run a step writes.
+type Place struct {
+	Run  Run
+	Lane Lane
+	// Step is the same for every attempt of a step and unlike every other step's of the run.
+	Step string
+	// Execution names the workflow execution; a run that another execution began is not touched.
+	Execution string
+	// After is the sequence of the lane's last record as the workflow knows it, 0 for none.
+	After uint64
+}
+
+// executionTag begins every writer's name.
+func executionTag(execution string) string {
+	sum := sha256.Sum256([]byte(execution))
+	return tokenEncoding.EncodeToString(sum[:5])
+}
+
+func newWriter(execution string) string {
+	return executionTag(execution) + "." + strings.ToLower(rand.Text()[:10])
+}
+
+func (r *Record) writtenFor(execution string) bool {
+	return strings.HasPrefix(r.Writer, executionTag(execution)+".")
+}
+
+// ours judges the lane's last record from a step's point of view.
+func (p Place) ours(last *Record) (begun bool, err error) {
+	switch found := lastSeq(last); {
+	case found == p.After:
+		return false, nil
+	case found < p.After:
+		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, found, p.After)
+	case last.Kind == KindTerminal, last.Kind == KindSupersede, last.Step != p.Step, !last.writtenFor(p.Execution):
+		return false, ErrFenced
+	default:
+		return true, nil
+	}
+}
+
+// Open writes the lifecycle events of a step unless that has been done, and returns the sequence of
+// the lane's last record. note is kept beside the events, for reduction; nil = none.
+func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
+	for {
+		last, err := l.last(ctx, l.laneSubject(p.Run, p.Lane))
+		if err != nil {
+			return 0, err
+		}
+		begun, err := p.ours(last)
+		if begun || err != nil {
+			return lastSeq(last), err
+		}
+		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution)}
+		seq, err := l.put(ctx, p, s, p.After, note, events)
+		if !errors.Is(err, ErrFenced) {
+			return seq, err
+		}
+		// Another attempt was faster: the second look tells whether it was one of this step.
+	}
+}
+
+// Begin makes the caller the only writer of a lane for one attempt of a step. If an earlier attempt
+// finished the step, its last record is returned instead and nothing is written; begun tells whether
+// an earlier attempt got as far as this.
+func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
+	for {
+		last, err := l.last(ctx, l.laneSubject(p.Run, p.Lane))
+		if err != nil {
+			return nil, nil, err
+		}
+		begun, err := p.ours(last)
+		if err != nil {
+			return nil, nil, err
+		}
+		if begun && last.Kind == KindDone {
+			return nil, last, nil
+		}
+		s := stamp{kind: KindAttempt, step: p.Step, writer: newWriter(p.Execution)}
+		seq, err := l.put(ctx, p, s, lastSeq(last), nil, nil)
+		if errors.Is(err, ErrFenced) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return newAttempt(l, p, s.writer, seq, begun && last.Kind != KindOpen), nil, nil
+	}
+}
+
+// Supersede takes a lane over that its step did not finish, so that whoever may still write there
+// is fenced off. With a result what the lane holds is kept and closed; without one it is withdrawn.
+// A lane that is finished, or was not begun, is left alone.
+func (l *Log) Supersede(ctx context.Context, p Place, keep *Result) error {
+	for {
+		last, err := l.last(ctx, l.laneSubject(p.Run, p.Lane))
+		if err != nil {
+			return err
+		}
+		if last == nil || last.Seq <= p.After || last.Kind != KindAttempt && last.Kind != KindEvents {
+			return nil
+		}
+		if !last.writtenFor(p.Execution) {
+			return ErrFenced
+		}
+		var note any
+		if keep != nil {
+			note = keep
+		}
+		s := stamp{kind: KindSupersede, step: last.Step, writer: newWriter(p.Execution)}
+		if _, err = l.put(ctx, p, s, last.Seq, note, nil); !errors.Is(err, ErrFenced) {
+			return err
+		}
+	}
+}
+
+// Seal ends a run with its terminal event, after which nothing of it counts. If it is ended already,
+// the record that did it is returned and nothing is written: the first one stands.
+func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
+	for {
+		last, err := l.last(ctx, l.laneSubject(p.Run, LaneMain))
+		if err != nil {
+			return 0, nil, err
+		}
+		switch {
+		case last == nil && p.After > 0, last != nil && last.Seq < p.After:
+			return 0, nil, fmt.Errorf("%w: run %q lacks record %d", ErrLogLost, p.Run.ID, p.After)
+		case last != nil && last.Kind == KindTerminal:
+			return last.Seq, last, nil
+		case last != nil && !last.writtenFor(p.Execution):
+			return 0, nil, ErrFenced
+		}
+		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
+		seq, err := l.put(ctx, p, s, lastSeq(last), nil, events)
+		if !errors.Is(err, ErrFenced) {
+			return seq, nil, err
+		}
+	}
+}
+
+// put writes one record of a lane.
+func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note any, events []agui.Event) (uint64, error) {
+	lines, err := encodeEvents(events)
+	if err != nil {
+		return 0, err
+	}
+	var result []byte
+	if note != nil {
+		if result, err = json.Marshal(note); err != nil {
+			return 0, fmt.Errorf("stream: encode %s: %w", s.kind, err)
+		}
+	}
+	return l.write(ctx, l.laneSubject(p.Run, p.Lane), s, expected, lines, result)
+}
+
+// write puts what is too large for a frame aside and appends the record.
+func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
+	events, err := l.shrinkAll(ctx, subject, events)
+	if err != nil {
+		return 0, err
+	}
+	if result != nil {
+		if result, err = l.shrink(ctx, subject, result); err != nil {
+			return 0, err
+		}
+	}
+	return l.append(ctx, message(subject, s, events, result), s, expected)
+}
+
+func encodeEvents(events []agui.Event) ([][]byte, error) {
+	lines := make([][]byte, 0, len(events))
+	for _, e := range events {
+		line, err := agui.Encode(e)
+		if err != nil {
+			return nil, fmt.Errorf("stream: encode %s: %w", e.EventType(), err)
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}

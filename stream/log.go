@@ -1,0 +1,141 @@
+package stream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Options configure a Log. The zero value is the embedded default.
+type Options struct {
+	// Stream is the JetStream stream's name and, in lower case, the first token of its subjects;
+	// blobs, checkpoints and agents live in buckets whose names begin with it. Defaults to "PERDURE".
+	Stream string
+	// Replicas is the number of copies, 1 to 5. It counts only when the stream is created. Defaults to 1.
+	Replicas int
+	// MaxBytes bounds the stream; when it is full, writes are refused and runs wait. 0 = no bound.
+	MaxBytes int64
+	// Reductions bounds how many reductions of threads are kept in memory. Defaults to 256.
+	Reductions int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Stream == "" {
+		o.Stream = "PERDURE"
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	if o.Reductions == 0 {
+		o.Reductions = 256
+	}
+	return o
+}
+
+// Log is the event log. It is safe for concurrent use; it owns no goroutine and needs no Close (the
+// connection belongs to the caller).
+type Log struct {
+	nc         *nats.Conn
+	js         jetstream.JetStream
+	name       string
+	prefix     string
+	epoch      string
+	blobs      jetstream.ObjectStore
+	reductions *reductionCache
+}
+
+// epochKey is where the stream's metadata holds the epoch: random, made with the stream, and kept
+// by backups, so that a cursor of another log is recognized.
+const epochKey = "perdure.epoch"
+
+// Open connects to the log and creates what is missing. Two processes may do so at the same time.
+func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
+	o = o.withDefaults()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("stream: %w", err)
+	}
+	l := &Log{nc: nc, js: js, name: o.Stream, prefix: strings.ToLower(o.Stream)}
+	if l.epoch, err = l.ensureStream(ctx, o); err != nil {
+		return nil, err
+	}
+	if l.blobs, err = l.ensureBlobs(ctx, o); err != nil {
+		return nil, err
+	}
+	if l.reductions, err = newReductionCache(o.Reductions); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// ensureStream creates the stream or finds it, and returns its epoch.
+//
+// No age limit and DiscardNew: with an age or a byte limit that discards old records a used lane
+// would accept expected sequence 0 again, and parked threads would lose their beginning.
+func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
+	cfg := jetstream.StreamConfig{
+		Name:        l.name,
+		Description: "Perdure: every event of every run",
+		Subjects:    []string{l.prefix + ".>"},
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.LimitsPolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxBytes:    o.MaxBytes,
+		Replicas:    o.Replicas,
+		AllowDirect: true,
+		DenyDelete:  false,
+		Duplicates:  100 * time.Millisecond, // deduplication is not used; the fence does it better
+		Metadata:    map[string]string{epochKey: strings.ToLower(rand.Text())[:8]},
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = -1
+	}
+	s, err := l.js.Stream(ctx, l.name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = l.js.CreateStream(ctx, cfg)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster
+			s, err = l.js.Stream(ctx, l.name)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("stream: open %s: %w", l.name, err)
+	}
+	epoch := s.CachedInfo().Config.Metadata[epochKey]
+	if epoch == "" {
+		return "", fmt.Errorf("stream: %s exists but is not a log of Perdure: its metadata has no %s", l.name, epochKey)
+	}
+	return epoch, nil
+}
+
+// Epoch names this log; a cursor carries it.
+func (l *Log) Epoch() string { return l.epoch }
+
+// Ready tells whether the log answers.
+func (l *Log) Ready(ctx context.Context) error {
+	if _, err := l.js.Stream(ctx, l.name); err != nil {
+		return fmt.Errorf("stream: %w", err)
+	}
+	return nil
+}
+
+// Conn is the connection that the log uses.
+func (l *Log) Conn() *nats.Conn { return l.nc }
+
+// KeyValue opens a bucket beside the log, creating it if it is missing.
+func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	cfg.Bucket = l.name + "_" + cfg.Bucket
+	kv, err := l.js.KeyValue(ctx, cfg.Bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = l.js.CreateOrUpdateKeyValue(ctx, cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stream: bucket %s: %w", cfg.Bucket, err)
+	}
+	return kv, nil
+}

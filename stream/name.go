@@ -1,0 +1,102 @@
+package stream
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+)
+
+// MaxIDBytes bounds every id that comes from outside; it is also Temporal's bound for its own ids.
+const MaxIDBytes = 1000
+
+// Thread names a conversation: the address everything else hangs on.
+type Thread struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"thread"`
+}
+
+// Run names one AG-UI run of a thread.
+type Run struct {
+	Thread
+	ID string `json:"run"`
+}
+
+// Lane is a slot of one sequential writer within a run, the last token of its subject.
+type Lane string
+
+const (
+	// LaneMain carries the lifecycle and the model calls, one after the other.
+	LaneMain Lane = "main"
+	// LaneControl carries the request to cancel.
+	LaneControl Lane = "ctl"
+)
+
+// MaxToolLanes bounds how many tool calls of one run write at the same time.
+const MaxToolLanes = 8
+
+// ToolLane is the i-th slot for parallel tool calls, 0 ≤ i < MaxToolLanes.
+func ToolLane(i int) Lane { return Lane(fmt.Sprintf("t%d", i)) }
+
+// proposalPrefix begins the lanes of what came from outside and is not yet accepted.
+const proposalPrefix = "in-"
+
+// IsProposal tells whether a lane holds a proposal, which readers never see.
+func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPrefix) }
+
+var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// Token is the form of an id in subjects and in Temporal ids: the id itself where it is made of
+// letters, digits, "-" and "_" and has at most 64 of them, else "~" and 160 bits of its SHA-256.
+// Distinct ids have distinct tokens: no plain id begins with "~".
+func Token(id string) string {
+	if isPlain(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "~" + tokenEncoding.EncodeToString(sum[:20])
+}
+
+func isPlain(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Identify derives an id from a run and a place in it. Attempts of the same step derive the same
+// id, so a retry or a replay never mints a second identity for the same thing; the run id is part
+// of it because ids must be unique in their thread.
+func (r Run) Identify(kind, place string) string {
+	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.Thread.ID + "\x00" + r.ID + "\x00" + kind + "\x00" + place))
+	return kind + "_" + tokenEncoding.EncodeToString(sum[:15])
+}
+
+func (l *Log) threadSubject(t Thread) string {
+	return l.prefix + "." + Token(t.Tenant) + "." + Token(t.ID)
+}
+
+func (l *Log) runSubject(r Run) string { return l.threadSubject(r.Thread) + "." + Token(r.ID) }
+
+func (l *Log) laneSubject(r Run, lane Lane) string { return l.runSubject(r) + "." + string(lane) }
+
+// splitSubject takes a record's subject apart without allocating: thread is everything up to the
+// thread's token, as threadSubject builds it.
+func splitSubject(subject string) (thread, run string, lane Lane, ok bool) {
+	laneAt := strings.LastIndexByte(subject, '.')
+	if laneAt < 0 {
+		return "", "", "", false
+	}
+	runAt := strings.LastIndexByte(subject[:laneAt], '.')
+	if runAt < 0 {
+		return "", "", "", false
+	}
+	return subject[:runAt], subject[runAt+1 : laneAt], Lane(subject[laneAt+1:]), true
+}

@@ -1,0 +1,71 @@
+package stream
+
+import (
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// ProfileOf returns the profile for the protocolVersion of an input: clients from before the
+// protocol's first version send none.
+func ProfileOf(protocolVersion string) Profile {
+	if protocolVersion == "" {
+		return Profile0
+	}
+	return Profile1
+}
+
+// speak returns an event as a reader of the profile accepts it. Older clients refuse the run over
+// shapes that came later; what is reshaped here never changes how the run ended: a stopped run is
+// no success, so it becomes RUN_ERROR with the code "cancelled".
+func (p Profile) speak(kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
+	if p != Profile0 {
+		return kind, raw, nil
+	}
+	switch kind {
+	case agui.EventRunFinished, agui.EventToolCallResult, agui.EventMessagesSnapshot:
+	default:
+		return kind, raw, nil
+	}
+	e, err := agui.Decode(raw)
+	if err != nil {
+		return kind, nil, err
+	}
+	e = downgrade(e)
+	raw, err = agui.Encode(e)
+	return e.EventType(), raw, err
+}
+
+func downgrade(e agui.Event) agui.Event {
+	switch e := e.(type) {
+	case *agui.RunFinished:
+		if e.Outcome == nil {
+			return e
+		}
+		if e.Outcome.Type == agui.OutcomeCancelled {
+			return &agui.RunError{BaseEvent: e.BaseEvent, Message: "the run was cancelled", Code: "cancelled", Usage: e.Usage}
+		}
+		e.Outcome.PendingToolCallIDs = nil
+	case *agui.ToolCallResult:
+		e.Content = flatten(e.Content)
+	case *agui.MessagesSnapshot:
+		for i := range e.Messages {
+			if e.Messages[i].Role == agui.RoleTool {
+				e.Messages[i].Content = flatten(e.Messages[i].Content)
+			}
+		}
+	}
+	return e
+}
+
+// flatten turns parts into their text.
+func flatten(c agui.Content) agui.Content {
+	if c.IsText() || c.IsAbsent() {
+		return c
+	}
+	var text strings.Builder
+	for _, part := range c.Parts() {
+		text.WriteString(part.Text)
+	}
+	return agui.TextContent(text.String())
+}

@@ -1,0 +1,388 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// Frame is one event as a reader is shown it.
+type Frame struct {
+	Type   agui.EventType
+	Event  []byte // exact JSON, without a line feed
+	Cursor Cursor
+}
+
+// Projection turns the records of one run into what one reader is shown. It is a pure function of
+// the log up to now, the reader's profile and where the reader starts; withdrawals, closings and
+// snapshots come into being here and are never logged.
+//
+// An attempt that died is shown to nobody who comes after its end was written. Who had been shown a
+// part of it, live or before a reconnect, gets a withdrawal computed for just that part. So a
+// projection that starts at a cursor replays the run from its beginning without showing anything,
+// to know what the reader has open, and takes from the cursor how far that reader had got.
+//
+// How to withdraw so that both generations of clients end right was measured with them: end an open
+// text, then send a snapshot without what is withdrawn, and only then end open tool calls, since a
+// client would act on a truncated call that ends while its message still stands.
+type Projection struct {
+	log     *Log
+	run     Run
+	profile Profile
+	resume  Position          // nothing up to here is shown again
+	seen    Position          // how far the reader was shown attempts that died since
+	dead    map[string]uint64 // writers that died, with the record that superseded them
+
+	lanes     map[Lane]*laneView
+	steps     []string // names of open ones
+	anyDead   bool     // an attempt of this run that had written events died
+	terminal  bool
+	group     *Position
+	record    uint64
+	index     int
+	frames    []Frame
+	lastShown Position
+}
+
+// laneView is what a reader has of the attempt that holds a lane.
+type laneView struct {
+	writer string
+	wrote  bool // the attempt logged events, shown or not
+	shown  bool // the reader was shown some of them
+	state  bool // among them changes of state
+
+	texts, calls, reasonings, spans []string // open, in order
+	reasoned                        []string // reasoning messages shown at all
+}
+
+func newProjection(l *Log, run Run, profile Profile, from *Cursor, dead map[string]uint64) *Projection {
+	p := &Projection{log: l, run: run, profile: profile, dead: dead, lanes: map[Lane]*laneView{}}
+	if from != nil {
+		p.profile, p.resume, p.seen = from.Profile, from.Position, from.Position
+		if from.Seen != nil {
+			p.seen = *from.Seen
+		}
+		p.lastShown = p.seen
+	}
+	return p
+}
+
+// add projects one record. The frames that it returns are the caller's.
+func (p *Projection) add(ctx context.Context, rec *Record) ([]Frame, error) {
+	if p.terminal {
+		return nil, nil // the run is sealed; what a zombie wrote behind the end is not part of it
+	}
+	p.record, p.index, p.frames, p.group = rec.Seq, -1, nil, nil
+	var err error
+	switch rec.Kind {
+	case KindOpen:
+		err = p.open(ctx, rec)
+	case KindAttempt:
+		err = p.attempt(ctx, rec)
+	case KindEvents, KindDone:
+		err = p.events(ctx, rec)
+	case KindSupersede:
+		err = p.supersede(ctx, rec)
+	case KindTerminal:
+		err = p.end(ctx, rec)
+	}
+	return p.frames, err
+}
+
+func (p *Projection) lane(lane Lane) *laneView {
+	v := p.lanes[lane]
+	if v == nil {
+		v = &laneView{}
+		p.lanes[lane] = v
+	}
+	return v
+}
+
+func (p *Projection) open(ctx context.Context, rec *Record) error {
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	var opening *Opening
+	if rec.HasResult() {
+		opening = new(Opening)
+		if err := rec.Result(ctx, opening); err != nil {
+			return err
+		}
+		if p.profile == "" {
+			p.profile = ProfileOf(opening.ProtocolVersion)
+		}
+	}
+	for _, e := range events {
+		if err := p.trackStep(e); err != nil {
+			return err
+		}
+		if err := p.show(e); err != nil {
+			return err
+		}
+		if opening != nil && agui.TypeOf(e) == agui.EventRunStarted && opening.Accepted.Differs {
+			if err := p.restate(ctx, rec.Seq, nil, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Projection) attempt(ctx context.Context, rec *Record) error {
+	v := p.lane(rec.Lane)
+	if v.writer != "" && v.writer != rec.Writer {
+		if err := p.withdraw(ctx, v); err != nil {
+			return err
+		}
+	}
+	p.lanes[rec.Lane] = &laneView{writer: rec.Writer}
+	return nil
+}
+
+// events shows a frame of an attempt, as far as this reader gets to see the attempt.
+func (p *Projection) events(ctx context.Context, rec *Record) error {
+	v := p.lane(rec.Lane)
+	if v.writer != rec.Writer {
+		return nil // the fence makes this impossible; better nothing than a zombie's words
+	}
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	v.wrote = v.wrote || len(events) > 0
+	diedAt, died := p.dead[rec.Writer]
+	for i, e := range events {
+		if died && (diedAt <= p.seen.Seq || p.seen.before(Position{rec.Seq, i})) {
+			p.index++
+			continue
+		}
+		v.shown = true
+		if err := v.track(e); err != nil {
+			return err
+		}
+		if err := p.show(e); err != nil {
+			return err
+		}
+	}
+	if rec.Kind == KindDone {
+		delete(p.lanes, rec.Lane)
+	}
+	return nil
+}
+
+// supersede closes a lane whose step will have no further attempt.
+func (p *Projection) supersede(ctx context.Context, rec *Record) error {
+	v := p.lane(rec.Lane)
+	delete(p.lanes, rec.Lane)
+	if !rec.HasResult() {
+		return p.withdraw(ctx, v)
+	}
+	return p.emit(slices.Concat(v.ends(), v.callEnds())...)
+}
+
+// withdraw takes back what a dead attempt had shown to this reader.
+func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
+	p.anyDead = p.anyDead || v.wrote
+	if !v.shown {
+		return nil
+	}
+	seen := p.lastShown
+	p.group = &seen
+	if err := p.emit(v.ends()...); err != nil {
+		return err
+	}
+	if err := p.restate(ctx, p.record, v.reasoned, v.state); err != nil {
+		return err
+	}
+	return p.emit(v.callEnds()...)
+}
+
+// end shows the terminal record, before which every step that is open is closed. A run in which an
+// attempt died gets one more full snapshot right before its last event: it heals the stored copies of
+// clients that keep and replay events.
+func (p *Projection) end(ctx context.Context, rec *Record) error {
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range p.lanes {
+		if v.writer != "" && v.wrote {
+			p.anyDead = true
+		}
+	}
+	for _, name := range slices.Backward(p.steps) {
+		if err := p.emit(&agui.StepFinished{StepName: name}); err != nil {
+			return err
+		}
+	}
+	if p.anyDead {
+		if err := p.restate(ctx, rec.Seq, nil, false); err != nil {
+			return err
+		}
+	}
+	for _, e := range events {
+		if err := p.show(e); err != nil {
+			return err
+		}
+	}
+	p.terminal = true
+	return nil
+}
+
+// trackStep follows which steps are open.
+func (p *Projection) trackStep(raw []byte) error {
+	switch agui.TypeOf(raw) {
+	case agui.EventStepStarted, agui.EventStepFinished:
+	default:
+		return nil
+	}
+	e, err := agui.Decode(raw)
+	if err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case *agui.StepStarted:
+		p.steps = append(p.steps, e.StepName)
+	case *agui.StepFinished:
+		p.steps = without(p.steps, e.StepName)
+	}
+	return nil
+}
+
+// restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if asked.
+//
+// Clients keep reasoning messages that a snapshot lacks, unless it has one of that kind; so one that
+// is withdrawn is emptied where no other would drive it out.
+func (p *Projection) restate(ctx context.Context, seq uint64, withdrawn []string, state bool) error {
+	if !p.due(state) {
+		p.index++
+		if state {
+			p.index++
+		}
+		return nil
+	}
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+	if err != nil {
+		return err
+	}
+	messages := r.Messages()
+	if !slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleReasoning }) {
+		for _, id := range withdrawn {
+			messages = append(messages, agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")})
+		}
+	}
+	if err := p.emit(&agui.MessagesSnapshot{Messages: messages}); err != nil {
+		return err
+	}
+	if state {
+		return p.emit(&agui.StateSnapshot{Snapshot: r.State})
+	}
+	return nil
+}
+
+// due tells whether a snapshot would be shown, or only counted: reducing a thread for a reader that
+// is past it is wasted.
+func (p *Projection) due(state bool) bool {
+	last := p.index + 1
+	if state {
+		last++
+	}
+	return p.resume.before(Position{p.record, last})
+}
+
+// emit shows events that are projected, not logged.
+func (p *Projection) emit(events ...agui.Event) error {
+	for _, e := range events {
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return err
+		}
+		if err := p.show(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show gives an event its place and, if the reader does not have it yet, hands it out.
+func (p *Projection) show(raw json.RawMessage) error {
+	p.index++
+	at := Position{p.record, p.index}
+	if !p.resume.before(at) {
+		return nil
+	}
+	kind, event, err := p.profile.speak(agui.TypeOf(raw), raw)
+	if err != nil {
+		return err
+	}
+	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Seen: p.group}})
+	p.lastShown = at
+	return nil
+}
+
+// track follows what an event opens and closes.
+func (v *laneView) track(raw []byte) error {
+	kind := agui.TypeOf(raw)
+	switch kind {
+	case agui.EventTextMessageContent, agui.EventToolCallArgs, agui.EventReasoningMessageContent:
+		return nil // the path of every token: nothing opens or closes
+	case agui.EventStateSnapshot, agui.EventStateDelta:
+		v.state = true
+		return nil
+	}
+	e, err := agui.Decode(raw)
+	if err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case *agui.TextMessageStart:
+		v.texts = append(v.texts, e.MessageID)
+	case *agui.TextMessageEnd:
+		v.texts = without(v.texts, e.MessageID)
+	case *agui.ToolCallStart:
+		v.calls = append(v.calls, e.ToolCallID)
+	case *agui.ToolCallEnd:
+		v.calls = without(v.calls, e.ToolCallID)
+	case *agui.ReasoningStart:
+		v.spans = append(v.spans, e.MessageID)
+	case *agui.ReasoningEnd:
+		v.spans = without(v.spans, e.MessageID)
+	case *agui.ReasoningMessageStart:
+		v.reasonings = append(v.reasonings, e.MessageID)
+		v.reasoned = append(v.reasoned, e.MessageID)
+	case *agui.ReasoningMessageEnd:
+		v.reasonings = without(v.reasonings, e.MessageID)
+	}
+	return nil
+}
+
+func without(ids []string, id string) []string {
+	return slices.DeleteFunc(ids, func(s string) bool { return s == id })
+}
+
+// ends closes texts and reasoning: before a snapshot.
+func (v *laneView) ends() []agui.Event {
+	var events []agui.Event
+	for _, id := range v.texts {
+		events = append(events, &agui.TextMessageEnd{MessageID: id})
+	}
+	for _, id := range v.reasonings {
+		events = append(events, &agui.ReasoningMessageEnd{MessageID: id})
+	}
+	for _, id := range v.spans {
+		events = append(events, &agui.ReasoningEnd{MessageID: id})
+	}
+	return events
+}
+
+// callEnds closes tool calls: behind a snapshot.
+func (v *laneView) callEnds() []agui.Event {
+	var events []agui.Event
+	for _, id := range v.calls {
+		events = append(events, &agui.ToolCallEnd{ToolCallID: id})
+	}
+	return events
+}

@@ -1,0 +1,286 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// story writes a run to a log, one event at a time, and has attempts die on the way.
+type story struct {
+	t     *testing.T
+	ctx   context.Context
+	log   *stream.Log
+	after uint64 // of the main lane
+	step  func() // called after each record
+}
+
+func (s *story) place(step string) stream.Place { return place(step, s.after) }
+
+func (s *story) open(step string, note any, events ...agui.Event) {
+	s.t.Helper()
+	must[uint64](s.t)(s.log.Open(s.ctx, s.place(step), note, events...))
+	s.step()
+}
+
+// die writes the events of an attempt that does not live to finish.
+func (s *story) die(step string, events ...agui.Event) {
+	s.t.Helper()
+	a, _, err := s.log.Begin(s.ctx, s.place(step))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer a.Close()
+	s.step()
+	for _, e := range events {
+		before := s.last()
+		if err := a.Emit(s.ctx, e); err != nil {
+			s.t.Fatal(err)
+		}
+		s.await(before)
+	}
+}
+
+// live writes an attempt that finishes its step.
+func (s *story) live(p stream.Place, result *stream.Result, events ...agui.Event) uint64 {
+	s.t.Helper()
+	a, _, err := s.log.Begin(s.ctx, p)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer a.Close()
+	s.step()
+	for _, e := range events[:len(events)-1] {
+		before := s.last()
+		if err := a.Emit(s.ctx, e); err != nil {
+			s.t.Fatal(err)
+		}
+		s.await(before)
+	}
+	seq := must[uint64](s.t)(a.Finish(s.ctx, result, events[len(events)-1]))
+	s.step()
+	return seq
+}
+
+// last and await make the sender write one frame per event: the next record is there before more
+// is emitted.
+func (s *story) last() uint64 {
+	return must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Seq
+}
+
+func (s *story) await(before uint64) {
+	for s.last() == before {
+		if s.ctx.Err() != nil {
+			s.t.Fatal("the record did not arrive")
+		}
+	}
+	s.step()
+}
+
+func start(id string) agui.Event {
+	return &agui.TextMessageStart{MessageID: id, Role: agui.RoleAssistant}
+}
+func end(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} }
+
+var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("weather?")}
+
+// tell writes a run in which attempts die in a text, in reasoning, in a tool call behind a finished
+// text, and before they say anything.
+func (s *story) tell() {
+	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
+		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
+	}))
+	s.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
+		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "model"})
+	s.die("1/model", start("m1"), text("m1", "Hel"), text("m1", "lo th"))
+	s.die("1/model")
+	s.die("1/model", &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "hmm"})
+	s.die("1/model", start("m1"), text("m1", "Let me look."), end("m1"),
+		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather", ParentMessageID: "m1"},
+		&agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"ci`})
+	call := agui.ToolCall{ID: "c1", Name: "weather", Arguments: `{"city":"Rome"}`}
+	s.after = s.live(s.place("1/model"), &stream.Result{Messages: []agui.Message{
+		{ID: "x1", Role: agui.RoleReasoning, Content: agui.TextContent("I should look")},
+		{ID: "m1", Role: agui.RoleAssistant, Content: agui.TextContent("Looking."), ToolCalls: []agui.ToolCall{call}},
+	}}, &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "I should look"}, &agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"},
+		start("m1"), text("m1", "Look"), text("m1", "ing."), end("m1"),
+		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather", ParentMessageID: "m1"},
+		&agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"city":`}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `"Rome"}`},
+		&agui.ToolCallEnd{ToolCallID: "c1"})
+	s.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
+	s.after = s.last()
+	tool := stream.Place{Run: run, Lane: stream.ToolLane(0), Step: "1/tools/0", Execution: "e1"}
+	s.live(tool, &stream.Result{Messages: []agui.Message{{ID: "r1", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("sunny")}}},
+		&agui.ToolCallResult{MessageID: "r1", ToolCallID: "c1", Content: agui.TextContent("sunny"), Role: agui.RoleTool})
+	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
+	s.die("2/model", start("m2"), text("m2", "It is"))
+	s.after = s.live(s.place("2/model"), &stream.Result{Messages: []agui.Message{{ID: "m2", Role: agui.RoleAssistant, Content: agui.TextContent("Sunny.")}}},
+		start("m2"), text("m2", "Sun"), text("m2", "ny."), end("m2"))
+	if _, _, err := s.log.Seal(s.ctx, s.place("finish"), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.step()
+}
+
+// accept feeds frames to the reference client's rules and returns the messages that it ends with.
+// The last snapshot, which heals other clients, is left out: this one must be right without it.
+func accept(t *testing.T, what string, frames []stream.Frame) []agui.Message {
+	t.Helper()
+	var verifier agui.Verifier
+	screen := agui.NewReducer([]agui.Message{user}, nil)
+	cursor, healing := "", len(frames)-2
+	for i, f := range frames {
+		e, err := agui.Decode(f.Event)
+		if err != nil {
+			t.Fatalf("%s: event %d: %v", what, i, err)
+		}
+		if err := verifier.Check(e); err != nil {
+			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, dump(frames[:i+1]))
+		}
+		if _, snapshot := e.(*agui.MessagesSnapshot); snapshot && i == healing {
+			continue
+		}
+		if err := screen.Apply(e); err != nil {
+			t.Fatalf("%s: event %d: %v", what, i, err)
+		}
+		if next := f.Cursor.String(); next <= cursor {
+			t.Fatalf("%s: event %d: cursor %s comes behind %s", what, i, next, cursor)
+		} else {
+			cursor = next
+		}
+	}
+	return screen.Messages()
+}
+
+func dump(frames []stream.Frame) string {
+	var s string
+	for _, f := range frames {
+		s += fmt.Sprintf("%s %s\n", f.Cursor, f.Event)
+	}
+	return s
+}
+
+func sameScreen(t *testing.T, what string, got, want []agui.Message, frames []stream.Frame) {
+	t.Helper()
+	if diff := cmp.Diff(asJSON(t, want), asJSON(t, got)); diff != "" {
+		t.Fatalf("%s: the client's messages differ from the log's (-log +client):\n%s\n%s", what, diff, dump(frames))
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	return string(must[[]byte](t)(json.MarshalIndent(v, "", " ")))
+}
+
+// continued is a reader that came back with a cursor.
+type continued struct {
+	what   string
+	before []stream.Frame
+	after  []stream.Frame
+	err    error
+}
+
+func (c continued) all() []stream.Frame {
+	return append(append([]stream.Frame{}, c.before...), c.after...)
+}
+
+// Whenever a reader is cut, at whatever event, and comes back at whatever time: it gets exactly the
+// rest, in an order that the reference client accepts, and ends with the conversation that the log
+// has. Cut again within what it got then, it does so again.
+func TestCutAtEveryEventAtAnyTime(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+
+	var (
+		mu      sync.Mutex
+		seen    []stream.Frame
+		readers sync.WaitGroup
+		back    []continued
+	)
+	resume := func(what string, before []stream.Frame) {
+		cursor := before[len(before)-1].Cursor
+		view := follower.View(run, stream.ViewOptions{After: &cursor})
+		readers.Go(func() {
+			defer view.Close()
+			after, err := readOn(ctx, view)
+			mu.Lock()
+			defer mu.Unlock()
+			back = append(back, continued{what, before, after, err})
+		})
+	}
+	live := follower.View(run, stream.ViewOptions{})
+	defer live.Close()
+	records := 0
+	s := &story{t: t, ctx: ctx, log: l}
+	s.step = func() {
+		// The live reader takes in what there is by now; then readers come back at every event so far.
+		records++
+		for {
+			frames, err := live.Next(ctx, 20*time.Millisecond)
+			seen = append(seen, frames...)
+			if err != nil || frames == nil {
+				break
+			}
+		}
+		if records%3 != 0 { // every third record keeps the test within seconds
+			return
+		}
+		for k := range seen {
+			resume(fmt.Sprintf("cut behind event %d, back at record %d", k, records), seen[:k+1:k+1])
+		}
+	}
+	s.tell()
+
+	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)).Messages()
+	sameScreen(t, "live reader", accept(t, "live reader", seen), log, seen)
+	late := readAll(t, ctx, follower, stream.ViewOptions{})
+	sameScreen(t, "late reader", accept(t, "late reader", late), log, late)
+	for _, f := range late {
+		if f.Type == agui.EventTextMessageContent && string(f.Event) == string(must[json.RawMessage](t)(agui.Encode(text("m1", "Hel")))) {
+			t.Error("a late reader is shown what a dead attempt said")
+		}
+	}
+	for k := range seen {
+		resume(fmt.Sprintf("cut behind event %d, back at the end", k), seen[:k+1:k+1])
+	}
+	readers.Wait()
+	first := back
+	back = nil
+	t.Logf("%d records, %d events live, %d late, %d continuations", records, len(seen), len(late), len(first))
+	for _, c := range first {
+		if !errors.Is(c.err, io.EOF) {
+			t.Fatalf("%s: ended with %v", c.what, c.err)
+		}
+		sameScreen(t, c.what, accept(t, c.what, c.all()), log, c.all())
+	}
+	for i, c := range first {
+		if i%7 != 0 {
+			continue
+		}
+		for j := range c.after {
+			resume(fmt.Sprintf("%s, cut again behind event %d", c.what, j), append(append([]stream.Frame{}, c.before...), c.after[:j+1]...))
+		}
+		readers.Wait()
+	}
+	for _, c := range back {
+		if !errors.Is(c.err, io.EOF) {
+			t.Fatalf("%s: ended with %v", c.what, c.err)
+		}
+		sameScreen(t, c.what, accept(t, c.what, c.all()), log, c.all())
+	}
+	t.Logf("%d second continuations", len(back))
+}

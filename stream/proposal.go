@@ -1,0 +1,83 @@
+package stream
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// Input is a run's input as the log has it: the client's RunAgentInput without its messages, and
+// what these mean for the thread's conversation.
+type Input struct {
+	Input    agui.RunAgentInput `json:"input"`
+	Accepted Acceptance         `json:"accepted"`
+	// Requester is who asked for the run.
+	Requester string `json:"requester,omitempty"`
+}
+
+// Proposal is a reference to something from outside that the log holds and nobody accepted yet.
+type Proposal struct {
+	Seq    uint64 `json:"seq"`
+	Digest string `json:"digest"`
+}
+
+// ProposeInput writes a run's input once: the same input again is the same record. It decides
+// nothing and no reader sees it; the workflow that begins the run accepts it.
+func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return Proposal{}, fmt.Errorf("stream: encode input: %w", err)
+	}
+	p := Proposal{Digest: hex.EncodeToString(digest[:])}
+	subject := l.laneSubject(run, Lane(proposalPrefix+p.Digest[:32]))
+	if body, err = l.shrink(ctx, subject, body); err != nil {
+		return Proposal{}, err
+	}
+	s := stamp{kind: KindProposal, writer: newWriter("")}
+	p.Seq, err = l.append(ctx, message(subject, s, nil, body), s, 0)
+	if !errors.Is(err, ErrFenced) {
+		return p, err
+	}
+	first, err := l.last(ctx, subject) // the same was proposed before
+	if err != nil {
+		return Proposal{}, err
+	}
+	p.Seq = lastSeq(first)
+	return p, nil
+}
+
+// Input returns a proposed input.
+func (l *Log) Input(ctx context.Context, seq uint64) (*Input, error) {
+	return (&fold{log: l}).input(ctx, seq)
+}
+
+// cancelRequest is the note of a KindCancel record.
+type cancelRequest struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// RequestCancel keeps the wish to cancel a run, once: the first activity of the run looks for it, so
+// a cancel that comes before the start is not lost. It reports whether this was the first.
+func (l *Log) RequestCancel(ctx context.Context, run Run, reason string) (first bool, err error) {
+	body, err := json.Marshal(cancelRequest{Reason: reason})
+	if err != nil {
+		return false, fmt.Errorf("stream: encode: %w", err)
+	}
+	subject := l.laneSubject(run, LaneControl)
+	s := stamp{kind: KindCancel, writer: newWriter("")}
+	_, err = l.append(ctx, message(subject, s, nil, body), s, 0)
+	if errors.Is(err, ErrFenced) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// CancelRequested tells whether somebody asked to cancel the run.
+func (l *Log) CancelRequested(ctx context.Context, run Run) (bool, error) {
+	r, err := l.last(ctx, l.laneSubject(run, LaneControl))
+	return r != nil, err
+}

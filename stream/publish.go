@@ -1,0 +1,128 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Errors that the callers of this package tell apart.
+var (
+	// ErrFenced: another writer owns the lane or the run is sealed. Stop, write nothing more, show
+	// nobody an error: whoever took over speaks for the step now.
+	ErrFenced = errors.New("stream: fenced: the lane has a newer writer")
+	// ErrLogLost: the log lacks a record that was acknowledged once, as after a restore from an
+	// older copy. Nothing can be decided from it.
+	ErrLogLost = errors.New("stream: the log lacks acknowledged records")
+)
+
+const (
+	publishPatience = 2 * time.Second        // for one acknowledgement
+	firstPause      = 5 * time.Millisecond   // before looking after an unclear answer
+	longestPause    = 500 * time.Millisecond // between looks while the log is out of reach
+)
+
+// codeWrongLastSequence is JetStream's answer to an expected sequence that isn't the lane's last.
+const codeWrongLastSequence = 10071
+
+// append writes one record whose place in the lane is right behind expected (0 = first), and
+// returns its sequence. It goes on through outages, and while the stream is full, until ctx ends.
+//
+// An error code alone never means fenced: an acknowledgement may be lost, and then one's own second
+// try is refused. What counts is what stands in the lane (log.md, lane protocol).
+func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint64) (uint64, error) {
+	pause := firstPause
+	for try := 0; ; try++ {
+		seq, err := l.publish(ctx, msg, expected)
+		if err == nil {
+			return seq, nil
+		}
+		if hopeless(err) {
+			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, err)
+		}
+		if !refused(err) || try > 0 {
+			if err := sleep(ctx, pause); err != nil {
+				return 0, err
+			}
+			pause = min(2*pause, longestPause)
+		}
+		seq, err = l.resolve(ctx, msg.Subject, s, expected)
+		if seq != 0 || err != nil {
+			return seq, err
+		}
+	}
+}
+
+// resolve finds out what became of a record whose publication had no clear answer: its sequence if
+// it was written, 0 if it was not, ErrFenced if another writer's record stands there.
+func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uint64) (uint64, error) {
+	pause := firstPause
+	for {
+		last, err := l.last(ctx, subject)
+		if err != nil { // out of reach: look again, write nothing meanwhile
+			if err := sleep(ctx, pause); err != nil {
+				return 0, err
+			}
+			pause = min(2*pause, longestPause)
+			continue
+		}
+		switch found := lastSeq(last); {
+		case found == expected:
+			return 0, nil
+		case found < expected:
+			return 0, fmt.Errorf("%w: %s ends at %d, not at %d", ErrLogLost, subject, found, expected)
+		case last.Writer == s.writer && last.Frame == s.frame:
+			return found, nil
+		default:
+			return 0, ErrFenced
+		}
+	}
+}
+
+// hopeless tells whether sending the same again can never succeed.
+func hopeless(err error) bool {
+	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+func lastSeq(r *Record) uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.Seq
+}
+
+// publish sends one message and waits for its acknowledgement. The client's own retries are off:
+// append knows better when to send again.
+func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishPatience)
+	defer cancel()
+	ack, err := l.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// refused tells whether JetStream answered that the lane's last sequence is another one: the only
+// answer after which the lane can be read at once.
+func refused(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

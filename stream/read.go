@@ -1,0 +1,186 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Reading goes past the client library's convenience in two places, because exactness in a cluster
+// needs it: the last record of a lane or a thread is asked from the leader, never from a replica
+// that may be behind; and records are fetched in batches by JetStream's direct get (ADR-31), which
+// needs no consumer, until they reach the sequence the leader named.
+
+const (
+	readPatience = 2 * time.Second
+	batchBytes   = 1 << 20
+	batchRecords = 2048
+)
+
+const codeNoMessage = 10037
+
+type getRequest struct {
+	Seq      uint64 `json:"seq,omitempty"`
+	LastFor  string `json:"last_by_subj,omitempty"`
+	NextFor  string `json:"next_by_subj,omitempty"`
+	Batch    int    `json:"batch,omitempty"`
+	MaxBytes int    `json:"max_bytes,omitempty"`
+}
+
+type getResponse struct {
+	Error *struct {
+		Code        int    `json:"err_code"`
+		Description string `json:"description"`
+	} `json:"error"`
+	Message *struct {
+		Subject string    `json:"subject"`
+		Seq     uint64    `json:"seq"`
+		Header  []byte    `json:"hdrs"`
+		Data    []byte    `json:"data"`
+		Time    time.Time `json:"time"`
+	} `json:"message"`
+}
+
+// last asks the leader for the last record under a subject, which may end in ">". nil = none.
+func (l *Log) last(ctx context.Context, subject string) (*Record, error) {
+	return l.ask(ctx, getRequest{LastFor: subject})
+}
+
+// first asks the leader for the first record of a subject at or after a sequence. nil = none.
+func (l *Log) first(ctx context.Context, subject string, from uint64) (*Record, error) {
+	return l.ask(ctx, getRequest{NextFor: subject, Seq: max(from, 1)})
+}
+
+// at asks the leader for the record with a sequence. nil = none.
+func (l *Log) at(ctx context.Context, seq uint64) (*Record, error) {
+	return l.ask(ctx, getRequest{Seq: seq})
+}
+
+func (l *Log) ask(ctx context.Context, req getRequest) (*Record, error) {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	msg, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+l.name, body)
+	if err != nil {
+		return nil, fmt.Errorf("stream: read: %w", err)
+	}
+	var resp getResponse
+	if err := json.Unmarshal(msg.Data, &resp); err != nil {
+		return nil, fmt.Errorf("stream: read: %w", err)
+	}
+	switch {
+	case resp.Error != nil && resp.Error.Code == codeNoMessage:
+		return nil, nil
+	case resp.Error != nil:
+		return nil, fmt.Errorf("stream: read: %s (%d)", resp.Error.Description, resp.Error.Code)
+	case resp.Message == nil:
+		return nil, errors.New("stream: read: answer without a message")
+	}
+	m := resp.Message
+	h, err := nats.DecodeHeadersMsg(m.Header)
+	if err != nil {
+		return nil, fmt.Errorf("stream: record %d: header: %w", m.Seq, err)
+	}
+	return decodeRecord(l, m.Subject, m.Seq, m.Time, h.Get(header), m.Data)
+}
+
+// records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
+// sequence of a record under that subject that exists (the leader said so): a replica that lacks it
+// is behind and is asked again.
+func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		pause := firstPause
+		for from <= to {
+			before := from
+			for r, err := range l.batch(ctx, subject, from) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if r.Seq > to {
+					return
+				}
+				from = r.Seq + 1
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if from != before {
+				pause = firstPause
+				continue
+			}
+			if pause > longestPause {
+				yield(nil, fmt.Errorf("%w: record %d of %s", ErrLogLost, to, subject))
+				return
+			}
+			if err := sleep(ctx, pause); err != nil {
+				yield(nil, err)
+				return
+			}
+			pause *= 2
+		}
+	}
+}
+
+// batch yields what one direct get delivers. A batch that breaks off ends like one that is full.
+func (l *Log) batch(ctx context.Context, subject string, from uint64) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: batchRecords, MaxBytes: batchBytes})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		inbox := l.nc.NewRespInbox()
+		sub, err := l.nc.SubscribeSync(inbox)
+		if err != nil {
+			yield(nil, fmt.Errorf("stream: read: %w", err))
+			return
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+		if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+l.name, inbox, body); err != nil {
+			yield(nil, fmt.Errorf("stream: read: %w", err))
+			return
+		}
+		for {
+			msg, err := nextOf(ctx, sub)
+			if err != nil {
+				yield(nil, fmt.Errorf("stream: read: %w", err))
+				return
+			}
+			if msg.Header.Get("Status") != "" { // 204 end of batch, 404 nothing there
+				return
+			}
+			r, err := fromDirect(l, msg)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func nextOf(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	return sub.NextMsgWithContext(ctx)
+}
+
+func fromDirect(l *Log, msg *nats.Msg) (*Record, error) {
+	seq, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("stream: read: sequence: %w", err)
+	}
+	at, err := time.Parse(time.RFC3339Nano, msg.Header.Get("Nats-Time-Stamp"))
+	if err != nil {
+		return nil, fmt.Errorf("stream: record %d: time: %w", seq, err)
+	}
+	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, at, msg.Header.Get(header), msg.Data)
+}

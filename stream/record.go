@@ -1,0 +1,189 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Kind says what a record is; it stands in the header, since it is not protocol.
+type Kind string
+
+const (
+	// KindOpen holds the lifecycle events of a step. It is written once, by whichever attempt comes
+	// first, and is never withdrawn.
+	KindOpen Kind = "open"
+	// KindAttempt takes a lane over for a new attempt; whatever an older attempt of that step wrote
+	// there without finishing is void from here on.
+	KindAttempt Kind = "attempt"
+	// KindEvents is a frame of events.
+	KindEvents Kind = "events"
+	// KindDone is the last frame of an attempt and holds the step's result.
+	KindDone Kind = "done"
+	// KindSupersede takes a lane over without a new attempt: what it holds is closed and kept if the
+	// record has a result, withdrawn if it has none.
+	KindSupersede Kind = "supersede"
+	// KindTerminal ends the run. Records of the run behind it do not count, for any reader.
+	KindTerminal Kind = "terminal"
+	// KindProposal holds what came from outside; it decides nothing and no reader shows it.
+	KindProposal Kind = "proposal"
+	// KindCancel is a request to cancel the run.
+	KindCancel Kind = "cancel"
+)
+
+// header is the one header of a record: kind, step, writer, frame number and count of event lines,
+// separated by blanks. One header instead of five: reading it is on the path of every token.
+const header = "Perdure"
+
+// stamp is who wrote a record and as what.
+type stamp struct {
+	kind   Kind
+	step   string // the same for every attempt of a step
+	writer string // random per attempt
+	frame  int    // counts the records of a writer
+}
+
+func (s stamp) encode(events int) string {
+	return fmt.Sprintf("%s %s %s %d %d", s.kind, orDash(s.step), orDash(s.writer), s.frame, events)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func fromDash(s string) string {
+	if s == "-" {
+		return ""
+	}
+	return s
+}
+
+// Record is one message of the log. It is immutable and may be shared by any number of readers.
+type Record struct {
+	Seq    uint64
+	Time   time.Time
+	Lane   Lane
+	Kind   Kind
+	Step   string
+	Writer string
+	Frame  int
+
+	thread string // subject up to the thread's token
+	run    string // the run's token
+	size   int
+	events int      // how many of lines are events; one more line is the result
+	lines  [][]byte // as stored: may be references to blobs
+
+	log      *Log
+	resolve  sync.Once
+	resolved [][]byte
+	failed   error
+}
+
+// decodeRecord reads a record from a message. The data is kept, not copied.
+func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string, data []byte) (*Record, error) {
+	thread, run, lane, ok := splitSubject(subject)
+	if !ok {
+		return nil, fmt.Errorf("stream: record %d: subject %q is not a lane", seq, subject)
+	}
+	fields := strings.Fields(value)
+	if len(fields) != 5 {
+		return nil, fmt.Errorf("stream: record %d: header %q has not five fields", seq, value)
+	}
+	frame, err := strconv.Atoi(fields[3])
+	if err != nil {
+		return nil, fmt.Errorf("stream: record %d: frame: %w", seq, err)
+	}
+	events, err := strconv.Atoi(fields[4])
+	if err != nil {
+		return nil, fmt.Errorf("stream: record %d: events: %w", seq, err)
+	}
+	var lines [][]byte
+	if len(data) > 0 {
+		lines = bytes.Split(data, []byte{'\n'})
+	}
+	if events < 0 || len(lines) < events || len(lines) > events+1 {
+		return nil, fmt.Errorf("stream: record %d: %d lines for %d events", seq, len(lines), events)
+	}
+	return &Record{
+		Seq: seq, Time: at, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
+		Frame: frame, thread: thread, run: run, size: len(data), events: events, lines: lines, log: l,
+	}, nil
+}
+
+// Is tells whether the record belongs to a run.
+func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
+
+// Events are the record's AG-UI events, each exact JSON. What was too large for a frame is loaded
+// from the blob store, once for all readers; ctx bounds that.
+func (r *Record) Events(ctx context.Context) ([][]byte, error) {
+	lines, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lines[:r.events], nil
+}
+
+// HasResult tells whether the record carries a result.
+func (r *Record) HasResult() bool { return len(r.lines) > r.events }
+
+// Result decodes the record's result into v.
+func (r *Record) Result(ctx context.Context, v any) error {
+	lines, err := r.load(ctx)
+	if err != nil {
+		return err
+	}
+	if len(lines) <= r.events {
+		return fmt.Errorf("stream: record %d (%s) has no result", r.Seq, r.Kind)
+	}
+	if err := json.Unmarshal(lines[r.events], v); err != nil {
+		return fmt.Errorf("stream: result of record %d (%s): %w", r.Seq, r.Kind, err)
+	}
+	return nil
+}
+
+// load replaces references by what they refer to. A failure that is only the impatience of one
+// reader must not be kept for the others, hence the loop outside of the Once.
+func (r *Record) load(ctx context.Context) ([][]byte, error) {
+	if !hasReference(r.lines) {
+		return r.lines, nil
+	}
+	r.resolve.Do(func() { r.resolved, r.failed = r.log.loadBlobs(ctx, r.lines) })
+	if r.failed != nil && (errors.Is(r.failed, context.Canceled) || errors.Is(r.failed, context.DeadlineExceeded)) {
+		return r.log.loadBlobs(ctx, r.lines)
+	}
+	return r.resolved, r.failed
+}
+
+// message builds the message of a record. Lines hold no newline: compact JSON has none.
+func message(subject string, s stamp, events [][]byte, result []byte) *nats.Msg {
+	size := len(result) + 1
+	for _, e := range events {
+		size += len(e) + 1
+	}
+	data := make([]byte, 0, size)
+	for i, e := range events {
+		if i > 0 {
+			data = append(data, '\n')
+		}
+		data = append(data, e...)
+	}
+	if result != nil {
+		if len(events) > 0 {
+			data = append(data, '\n')
+		}
+		data = append(data, result...)
+	}
+	return &nats.Msg{Subject: subject, Header: nats.Header{header: []string{s.encode(len(events))}}, Data: data}
+}

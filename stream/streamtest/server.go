@@ -1,0 +1,80 @@
+// Package streamtest runs a real nats-server in the test's process, with JetStream on the test's own
+// directory, and opens a log on it.
+package streamtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Server starts a server that ends with the test.
+func Server(t testing.TB) *server.Server {
+	t.Helper()
+	return ServerAt(t, t.TempDir())
+}
+
+// ServerAt starts a server on a directory, so that a test can start it again. It ends with the test
+// at the latest.
+func ServerAt(t testing.TB, dir string) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		t.Fatalf("nats-server: %v", err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("nats-server is not ready after 10 s")
+	}
+	return s
+}
+
+// Connect connects to a server within the process.
+func Connect(t testing.TB, s *server.Server) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// Open opens a log on a server of its own.
+func Open(t testing.TB) *stream.Log {
+	t.Helper()
+	return OpenOn(t, Server(t))
+}
+
+// OpenOn opens a log on a server, as another process would.
+func OpenOn(t testing.TB, s *server.Server) *stream.Log {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	l, err := stream.Open(ctx, Connect(t, s), stream.Options{})
+	if err != nil {
+		t.Fatalf("open log: %v", err)
+	}
+	return l
+}
+
+// Follow starts a follower that ends with the test.
+func Follow(t testing.TB, l *stream.Log) *stream.Follower {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	f, err := l.Follow(ctx)
+	if err != nil {
+		t.Fatalf("follow: %v", err)
+	}
+	t.Cleanup(f.Stop)
+	return f
+}

@@ -1,0 +1,37 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// readAll reads a run to its end.
+func readAll(t *testing.T, ctx context.Context, f *stream.Follower, o stream.ViewOptions) []stream.Frame {
+	t.Helper()
+	v := f.View(run, o)
+	defer v.Close()
+	frames, err := readOn(ctx, v)
+	if !errors.Is(err, io.EOF) {
+		t.Fatalf("view ended with %v after %d frames", err, len(frames))
+	}
+	return frames
+}
+
+func readOn(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
+	var frames []stream.Frame
+	for {
+		more, err := v.Next(ctx, 10*time.Second)
+		if err != nil {
+			return frames, err
+		}
+		if more == nil {
+			return frames, errors.New("idle")
+		}
+		frames = append(frames, more...)
+	}
+}

@@ -1,0 +1,51 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"time"
+	_ "time/tzdata" // containers without a time zone database know the zones as well
+
+	"github.com/perdure/perdure/tools"
+)
+
+type timeQuery struct {
+	Timezone string `json:"timezone,omitempty" jsonschema:"IANA time zone such as Europe/Berlin; UTC if left out"`
+}
+
+type timeAnswer struct {
+	Time     string `json:"time"` // RFC 3339, to the second
+	Weekday  string `json:"weekday"`
+	Timezone string `json:"timezone"`
+}
+
+// CurrentTime returns the tool current_time, which tells the time that now
+// returns in a zone of the model's choice.
+func CurrentTime(now func() time.Time) tools.Tool {
+	tell := func(_ context.Context, query timeQuery) (timeAnswer, error) {
+		zone, err := loadZone(query.Timezone)
+		if err != nil {
+			return timeAnswer{}, err
+		}
+		t := now().In(zone)
+		return timeAnswer{Time: t.Format(time.RFC3339), Weekday: t.Weekday().String(), Timezone: zone.String()}, nil
+	}
+	return tools.Func("current_time", "Tells the current date, time and weekday, in UTC or in a given time zone.",
+		tell, tools.Idempotent(), tools.Timeout(5*time.Second))
+}
+
+func loadZone(name string) (*time.Location, error) {
+	// Local would be wherever the worker happens to stand, which is nothing a model could mean.
+	if name == "Local" {
+		return nil, unknownZone(name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, unknownZone(name)
+	}
+	return zone, nil
+}
+
+func unknownZone(name string) error {
+	return fmt.Errorf("/timezone: unknown time zone %.64q; expected an IANA name such as Europe/Berlin or America/New_York", name)
+}

@@ -1,0 +1,101 @@
+package builtin
+
+import (
+	"errors"
+	"math"
+	"math/big"
+)
+
+type mathFunction struct {
+	min, max int // number of arguments
+	call     func(args []*big.Rat) (*big.Rat, error)
+}
+
+// functions is filled in init because evaluation and its error texts refer to it.
+var functions map[string]mathFunction
+
+func init() {
+	functions = map[string]mathFunction{
+		"abs":   {1, 1, func(a []*big.Rat) (*big.Rat, error) { return new(big.Rat).Abs(a[0]), nil }},
+		"ceil":  {1, 1, func(a []*big.Rat) (*big.Rat, error) { return ceil(a[0]), nil }},
+		"floor": {1, 1, func(a []*big.Rat) (*big.Rat, error) { return floor(a[0]), nil }},
+		"trunc": {1, 1, func(a []*big.Rat) (*big.Rat, error) { return trunc(a[0]), nil }},
+		"round": {1, 2, round},
+		"max":   {1, 100, func(a []*big.Rat) (*big.Rat, error) { return extreme(a, 1), nil }},
+		"min":   {1, 100, func(a []*big.Rat) (*big.Rat, error) { return extreme(a, -1), nil }},
+		"cos":   float(math.Cos),
+		"exp":   float(math.Exp),
+		"ln":    float(math.Log),
+		"log10": float(math.Log10),
+		"sin":   float(math.Sin),
+		"sqrt":  {1, 1, squareRoot},
+		"tan":   float(math.Tan),
+	}
+}
+
+// float lends a function from package math. Where it is infinite, as ln is at
+// 0, the answer is an error, not an infinity.
+func float(f func(float64) float64) mathFunction {
+	return mathFunction{1, 1, func(args []*big.Rat) (*big.Rat, error) {
+		x, _ := args[0].Float64()
+		y := f(x)
+		if math.IsInf(y, -1) {
+			return nil, errNotReal
+		}
+		return approximate(y)
+	}}
+}
+
+func floor(a *big.Rat) *big.Rat {
+	// Div is Euclidean: with a positive divisor, as a denominator is, that is the floor.
+	return new(big.Rat).SetInt(new(big.Int).Div(a.Num(), a.Denom()))
+}
+
+func ceil(a *big.Rat) *big.Rat {
+	down := floor(new(big.Rat).Neg(a))
+	return down.Neg(down)
+}
+
+func trunc(a *big.Rat) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Quo(a.Num(), a.Denom()))
+}
+
+// round rounds half away from zero, to whole numbers or to a number of decimals.
+func round(args []*big.Rat) (*big.Rat, error) {
+	scale := big.NewRat(1, 1)
+	if len(args) == 2 {
+		digits := args[1]
+		if !digits.IsInt() || digits.Cmp(big.NewRat(0, 1)) < 0 || digits.Cmp(big.NewRat(100, 1)) > 0 {
+			return nil, errors.New("round takes 0 to 100 decimals")
+		}
+		scale.SetInt(new(big.Int).Exp(big.NewInt(10), digits.Num(), nil))
+	}
+	half := big.NewRat(int64(args[0].Sign()), 2)
+	scaled := new(big.Rat).Mul(args[0], scale)
+	return new(big.Rat).Quo(trunc(scaled.Add(scaled, half)), scale), nil
+}
+
+func extreme(args []*big.Rat, sign int) *big.Rat {
+	found := args[0]
+	for _, arg := range args[1:] {
+		if arg.Cmp(found) == sign {
+			found = arg
+		}
+	}
+	return found
+}
+
+// squareRoot is exact for squares of whole numbers and of fractions.
+func squareRoot(args []*big.Rat) (*big.Rat, error) {
+	a := args[0]
+	if a.Sign() < 0 {
+		return nil, errNotReal
+	}
+	num, den := new(big.Int).Sqrt(a.Num()), new(big.Int).Sqrt(a.Denom())
+	root := new(big.Rat).SetFrac(num, den)
+	if new(big.Rat).Mul(root, root).Cmp(a) == 0 {
+		return root, nil
+	}
+	f, _ := a.Float64()
+	return approximate(math.Sqrt(f))
+}

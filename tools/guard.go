@@ -1,0 +1,103 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+)
+
+// guarded keeps the rules of the package for the tool inside it.
+type guarded struct {
+	inner     Tool
+	spec      Spec
+	arguments *Schema
+}
+
+// guard wraps a tool; one that is guarded already comes back as it is.
+func guard(tool Tool) (*guarded, error) {
+	switch tool := tool.(type) {
+	case nil:
+		return nil, &SpecError{Reason: "the tool is nil"}
+	case *guarded:
+		return tool, nil
+	case *brokenTool:
+		return nil, tool.err
+	}
+	spec, err := tool.Spec().complete()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := CompileSchema(spec.Parameters)
+	if err != nil {
+		return nil, &SpecError{Tool: spec.Name, Reason: "the parameters are no usable schema", Err: err}
+	}
+	return &guarded{inner: tool, spec: spec, arguments: schema}, nil
+}
+
+func (g *guarded) Spec() Spec { return g.spec }
+
+func (g *guarded) Call(ctx context.Context, call Call) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, g.interrupted(ctx)
+	}
+	if len(bytes.TrimSpace(call.Arguments)) == 0 {
+		call.Arguments = json.RawMessage("{}")
+	}
+	if err := g.arguments.Validate(call.Arguments); err != nil {
+		return failure(err), nil
+	}
+	timed, cancel := context.WithTimeout(context.WithValue(ctx, idempotencyKey{}, call.IdempotencyKey), g.spec.Timeout)
+	defer cancel()
+	result, err := g.run(timed, call)
+	if err != nil {
+		return g.explain(ctx, timed, err)
+	}
+	result.Content = bounded(result.Content, g.spec.MaxResult)
+	return result, nil
+}
+
+func (g *guarded) run(ctx context.Context, call Call) (result Result, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			result = Failed(g.spec.Name + " failed: internal error")
+			result.Cause = &PanicError{Value: value, Stack: debug.Stack()}
+			err = nil
+		}
+	}()
+	return g.inner.Call(ctx, call)
+}
+
+// explain sorts out whose end it was: the caller's is an error, the tool's own
+// timeout is something the model can be told about, the rest is infrastructure.
+func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, g.interrupted(ctx)
+	}
+	if timed.Err() == nil {
+		return Result{}, fmt.Errorf("tool %s: %w", g.spec.Name, err)
+	}
+	text := fmt.Sprintf("%s did not finish within %s", g.spec.Name, g.spec.Timeout)
+	if !g.spec.Idempotent {
+		text += "; what it was asked to do may have happened all the same"
+	}
+	result := Failed(text)
+	result.Cause = err
+	return result, nil
+}
+
+func (g *guarded) interrupted(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != err {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return fmt.Errorf("tool %s was interrupted: %w", g.spec.Name, err)
+}
+
+// failure is Failed for an error whose text the model may see.
+func failure(err error) Result {
+	result := Failed(err.Error())
+	result.Cause = err
+	return result
+}

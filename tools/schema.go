@@ -1,0 +1,130 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+const maxSchema = 256 << 10
+
+// schemaURL is where a schema pretends to live. No loader knows its scheme, so
+// nothing that a schema points to is ever read from disk or network.
+const schemaURL = "parameters:///schema"
+
+// Schema checks arguments against a JSON Schema. It is compiled once and safe
+// for concurrent use.
+type Schema struct {
+	compiled *jsonschema.Schema
+}
+
+// CompileSchema compiles a JSON Schema of at most 256 KiB; without $schema it
+// is draft 2020-12. A reference to another document is an error, it is never
+// loaded. As the draft has it, format is a note and not a check.
+func CompileSchema(raw json.RawMessage) (*Schema, error) {
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("schema is larger than %d bytes", maxSchema)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("schema is not valid JSON: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(jsonschema.SchemeURLLoader{})
+	if err := compiler.AddResource(schemaURL, document); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	compiled, err := compiler.Compile(schemaURL)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return &Schema{compiled: compiled}, nil
+}
+
+// Validate reports whether arguments are a JSON object that fits the schema;
+// empty arguments are {}. The error is an *ArgumentsError.
+func (s *Schema) Validate(arguments json.RawMessage) error {
+	if len(bytes.TrimSpace(arguments)) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	object, err := decodeArguments(arguments)
+	if err != nil {
+		return err
+	}
+	err = s.compiled.Validate(object)
+	if invalid := (*jsonschema.ValidationError)(nil); errors.As(err, &invalid) {
+		return s.explain(invalid)
+	}
+	if err != nil {
+		return refused("", "%v", err)
+	}
+	return nil
+}
+
+func (s *Schema) explain(invalid *jsonschema.ValidationError) *ArgumentsError {
+	found := &ArgumentsError{}
+	s.collect(invalid, found)
+	if len(found.Problems) == 0 {
+		return refused("", "they do not fit the schema")
+	}
+	// The validator walks maps, whose order is nobody's: a repeated call must read the same.
+	slices.SortFunc(found.Problems, func(a, b Problem) int {
+		return strings.Compare(a.Pointer+"\x00"+a.Reason, b.Pointer+"\x00"+b.Reason)
+	})
+	found.Problems = slices.Compact(found.Problems)
+	found.Problems = found.Problems[:min(len(found.Problems), maxProblems)]
+	return found
+}
+
+// collect gathers the leaves of the validator's tree: the inner nodes only say
+// that something below them failed.
+func (s *Schema) collect(invalid *jsonschema.ValidationError, found *ArgumentsError) {
+	add := func(path []string, format string, args ...any) {
+		found.Problems = append(found.Problems, Problem{pointer(path), fmt.Sprintf(format, args...)})
+	}
+	at := invalid.InstanceLocation
+	switch k := invalid.ErrorKind.(type) {
+	case *kind.Required:
+		for _, name := range k.Missing {
+			add(append(slices.Clone(at), name), "is required")
+		}
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			add(append(slices.Clone(at), name), "unknown argument%s", s.known(at))
+		}
+	case *kind.Type:
+		add(at, "expected %s, got %s", strings.Join(k.Want, " or "), k.Got)
+	case *kind.AnyOf, *kind.OneOf:
+		add(at, "fits none, or too many, of the allowed forms")
+	case *kind.FalseSchema:
+		add(at, "is not allowed")
+	default:
+		if len(invalid.Causes) == 0 {
+			add(at, "%s", invalid.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+		}
+	}
+	for _, cause := range invalid.Causes {
+		s.collect(cause, found)
+	}
+}
+
+// known lists the arguments there are, for the model that made one up.
+func (s *Schema) known(at []string) string {
+	if len(at) > 0 || len(s.compiled.Properties) == 0 {
+		return ""
+	}
+	names := make([]string, 0, len(s.compiled.Properties))
+	for name := range s.compiled.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return "; there are " + strings.Join(names, ", ")
+}

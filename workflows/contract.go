@@ -1,0 +1,206 @@
+package workflows
+
+import "time"
+
+// TaskQueue is the queue of workflows and activities alike: on the workflow's own queue activities
+// start eagerly, without a round trip.
+const TaskQueue = "perdure"
+
+// Names as Temporal knows them. They stand in histories: never change one, add a version.
+const (
+	TypeRun           = "agent.run.v1"
+	ActivityCallModel = "model.call.v1"
+	ActivityCallTool  = "tool.call.v1"
+	ActivityFinish    = "run.finish.v1"
+	UpdateSubmit      = "submit"
+)
+
+// Run names a run and its address.
+type Run struct {
+	Tenant string `json:"tenant"`
+	Thread string `json:"thread"`
+	ID     string `json:"run"`
+}
+
+// Limits end a run that goes too far, with an error whose code names the limit.
+type Limits struct {
+	Turns         int           `json:"turns"`
+	Tokens        int64         `json:"tokens"`
+	Duration      time.Duration `json:"duration"`
+	ParallelTools int           `json:"parallelTools"`
+}
+
+// RunInput starts TypeRun.
+type RunInput struct {
+	Run      Run    `json:"run"`
+	Agent    string `json:"agent"`
+	Revision string `json:"revision"`
+	// Input is the sequence of the proposed input in the log, Digest that of its decoded content.
+	Input  uint64 `json:"input"`
+	Digest string `json:"digest"`
+	Limits Limits `json:"limits"`
+}
+
+// RunResult is how a run ended, as its terminal record says.
+type RunResult struct {
+	Outcome Outcome `json:"outcome"`
+	Code    string  `json:"code,omitempty"`
+	Seq     uint64  `json:"seq"`
+}
+
+// Outcome of a run or a step.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeSuccess   Outcome = "success"
+	OutcomeError     Outcome = "error"
+	OutcomeCancelled Outcome = "cancelled"
+	// OutcomeFenced is that of an execution whose run belongs to another one: it has no effect.
+	OutcomeFenced Outcome = "fenced"
+)
+
+// Step is what every activity is told about its place in the run.
+type Step struct {
+	Run       Run    `json:"run"`
+	Execution string `json:"execution"`
+	Agent     string `json:"agent"`
+	Revision  string `json:"revision"`
+	// ID is the same for every attempt of the step and for no other step of the run.
+	ID   string `json:"step"`
+	Turn int    `json:"turn"`
+	// Name is what STEP_STARTED says; Closes is the step whose STEP_FINISHED rides along.
+	Name   string `json:"name"`
+	Closes string `json:"closes,omitempty"`
+	// After is the last record of the main lane.
+	After uint64 `json:"after"`
+}
+
+// ModelCall asks for one call of the agent's model.
+type ModelCall struct {
+	Step
+	// Input and Digest are set in a run's first step, which accepts the input.
+	Input  uint64 `json:"input,omitempty"`
+	Digest string `json:"digest,omitempty"`
+}
+
+// ModelAnswer tells what the model decided, by reference.
+type ModelAnswer struct {
+	Outcome   Outcome `json:"outcome"`
+	Seq       uint64  `json:"seq"`
+	MessageID string  `json:"messageId,omitempty"`
+	Finish    string  `json:"finish,omitempty"`
+	// Calls are the tool calls of the message, in order; their arguments are in the log.
+	Calls []Call `json:"calls,omitempty"`
+	Usage Usage  `json:"usage"`
+}
+
+// Call is one tool call. Tool is empty if the model made a name up.
+type Call struct {
+	ID   string `json:"id"`
+	Tool string `json:"tool,omitempty"`
+}
+
+// Usage is what calls of one model cost. A nil count is unknown, not zero.
+type Usage struct {
+	Provider    string `json:"provider,omitempty"`
+	Model       string `json:"model,omitempty"`
+	Input       *int64 `json:"input,omitempty"`
+	Output      *int64 `json:"output,omitempty"`
+	Total       *int64 `json:"total,omitempty"`
+	Reasoning   *int64 `json:"reasoning,omitempty"`
+	CachedInput *int64 `json:"cachedInput,omitempty"`
+	CacheWrite  *int64 `json:"cacheWrite,omitempty"`
+}
+
+// ToolCall asks for one tool call.
+type ToolCall struct {
+	// Step.ID is the call's own; Open is that of the step which all calls of the turn share.
+	Step
+	Open string `json:"open"`
+	// Lane is the slot that the call writes to, LaneAfter its last record.
+	Lane      int    `json:"lane"`
+	LaneAfter uint64 `json:"laneAfter,omitempty"`
+	CallID    string `json:"callId"`
+	MessageID string `json:"messageId"`
+}
+
+// ToolAnswer tells how a tool call ended; the result is in the log.
+type ToolAnswer struct {
+	Outcome Outcome `json:"outcome"`
+	// Seq is the lane's last record, Opened that of the main lane.
+	Seq    uint64 `json:"seq"`
+	Opened uint64 `json:"opened"`
+}
+
+// Finish asks for the run's terminal record.
+type Finish struct {
+	Run       Run     `json:"run"`
+	Execution string  `json:"execution"`
+	After     uint64  `json:"after"`
+	Outcome   Outcome `json:"outcome"`
+	Code      string  `json:"code,omitempty"`
+	Message   string  `json:"message,omitempty"` // our own words, never content
+	Usage     []Usage `json:"usage,omitempty"`
+	// Input and Agent serve a run that ends before its first step began.
+	Input    uint64 `json:"input"`
+	Digest   string `json:"digest"`
+	Agent    string `json:"agent"`
+	Revision string `json:"revision"`
+	// Lanes are those whose step may not have finished.
+	Lanes []Lane `json:"lanes,omitempty"`
+}
+
+// Lane is a tool lane and the last record that is known of it.
+type Lane struct {
+	Index int    `json:"lane"`
+	After uint64 `json:"after"`
+}
+
+// Finished is the terminal record that stands, which may be an earlier one.
+type Finished struct {
+	Outcome Outcome `json:"outcome"`
+	Code    string  `json:"code,omitempty"`
+	Seq     uint64  `json:"seq"`
+}
+
+// Submit offers a run to the workflow that occupies its thread.
+type Submit struct {
+	RunID  string `json:"run"`
+	Digest string `json:"digest"`
+}
+
+// Submitted is the workflow's answer to a Submit that it takes.
+type Submitted struct {
+	// Attached: the run is the one that is active.
+	Attached bool `json:"attached"`
+}
+
+// Error types: how activities and updates tell the workflow and the api what went wrong. The codes
+// of model errors (llm.Code) are used as they are.
+const (
+	// ErrorFenced: the run or the lane is in other hands.
+	ErrorFenced = "fenced"
+	// ErrorLogLost: the log lacks what the workflow knows it had.
+	ErrorLogLost = "log_lost"
+	// ErrorBusy refuses a Submit: another run is active. Its detail is an Active.
+	ErrorBusy = "busy"
+	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
+	ErrorRunIDReused = "run_id_reused"
+)
+
+// Active is the detail of an ErrorBusy.
+type Active struct {
+	RunID string `json:"run"`
+}
+
+// Codes of RUN_ERROR that name a limit.
+const (
+	CodeLimitTurns         = "limit_turns"
+	CodeLimitTokens        = "limit_tokens"
+	CodeLimitDuration      = "limit_duration"
+	CodeLimitParallelTools = "limit_parallel_tools"
+)
+
+// CodeInternal is for what should not happen.
+const CodeInternal = "internal"

@@ -1,0 +1,48 @@
+package workflows
+
+import (
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+)
+
+// MaxPayload bounds everything that goes into a history, in bytes.
+const MaxPayload = 16 << 10
+
+// PayloadError refuses a value that is too large to be a reference or a small decision.
+type PayloadError struct {
+	Value string // its type
+	Size  int
+}
+
+func (e *PayloadError) Error() string {
+	return fmt.Sprintf("workflows: %s takes %d bytes, more than the %d that may enter a history: content belongs in the log", e.Value, e.Size, MaxPayload)
+}
+
+// DataConverter is what clients and workers use: JSON, bounded by MaxPayload.
+func DataConverter() converter.DataConverter {
+	return bounded{converter.GetDefaultDataConverter()}
+}
+
+type bounded struct{ converter.DataConverter }
+
+func (b bounded) ToPayload(value any) (*commonpb.Payload, error) {
+	p, err := b.DataConverter.ToPayload(value)
+	if err == nil && len(p.GetData()) > MaxPayload {
+		return nil, &PayloadError{Value: fmt.Sprintf("%T", value), Size: len(p.GetData())}
+	}
+	return p, err
+}
+
+func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
+	var all commonpb.Payloads
+	for i, v := range values {
+		p, err := b.ToPayload(v)
+		if err != nil {
+			return nil, fmt.Errorf("values[%d]: %w", i, err)
+		}
+		all.Payloads = append(all.Payloads, p)
+	}
+	return &all, nil
+}

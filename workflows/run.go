@@ -1,0 +1,235 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// heartbeatTimeout is the backstop for workers that die without anyone noticing. A heartbeat is a
+// persisted write, so it is rare; dead workers are noticed sooner by other means.
+const heartbeatTimeout = 30 * time.Second
+
+// stepAttempts bounds the attempts of one step: model providers recover in minutes or not at all.
+const stepAttempts = 8
+
+// AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
+// the run is cancelled or a step fails for good.
+func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
+	r := &run{
+		in:        in,
+		execution: workflow.GetInfo(ctx).FirstRunID,
+		deadline:  workflow.Now(ctx).Add(in.Limits.Duration),
+	}
+	if err := r.acceptSubmits(ctx); err != nil {
+		return RunResult{}, err
+	}
+	end := r.turns(ctx)
+	return r.finish(ctx, end)
+}
+
+// run is the state of one execution. It holds references only.
+type run struct {
+	in        RunInput
+	execution string
+	deadline  time.Time
+	main      uint64 // last record of the main lane
+	lanes     []uint64
+	open      string // the step that is open
+	usage     []Usage
+	ended     bool
+}
+
+// ending is how a run is to end.
+type ending struct {
+	outcome Outcome
+	code    string
+	message string
+}
+
+// turns goes on until the run is over.
+func (r *run) turns(ctx workflow.Context) ending {
+	for turn := 1; ; turn++ {
+		if turn > r.in.Limits.Turns {
+			return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns)
+		}
+		answer, err := r.callModel(ctx, turn)
+		if err != nil {
+			return r.failure(ctx, err)
+		}
+		r.main, r.open = answer.Seq, stepModel
+		r.usage = addUsage(r.usage, answer.Usage)
+		switch {
+		case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
+			return ending{outcome: OutcomeCancelled}
+		case len(answer.Calls) == 0:
+			return ending{outcome: OutcomeSuccess}
+		case tokens(r.usage) > r.in.Limits.Tokens:
+			return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens)
+		case len(answer.Calls) > r.in.Limits.ParallelTools:
+			return limit(CodeLimitParallelTools, "the model asked for %d tool calls at once; the limit is %d", len(answer.Calls), r.in.Limits.ParallelTools)
+		}
+		cancelled, err := r.callTools(ctx, turn, answer)
+		if err != nil {
+			return r.failure(ctx, err)
+		}
+		if cancelled || ctx.Err() != nil {
+			return ending{outcome: OutcomeCancelled}
+		}
+	}
+}
+
+// Names of steps, as STEP_STARTED says them.
+const (
+	stepModel = "model"
+	stepTools = "tools"
+)
+
+func (r *run) step(turn int, id, name string) Step {
+	return Step{
+		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
+		ID: fmt.Sprintf("%d/%s", turn, id), Turn: turn, Name: name, Closes: r.open, After: r.main,
+	}
+}
+
+func (r *run) callModel(ctx workflow.Context, turn int) (ModelAnswer, error) {
+	call := ModelCall{Step: r.step(turn, stepModel, stepModel)}
+	if r.main == 0 {
+		call.Input, call.Digest = r.in.Input, r.in.Digest
+	}
+	var answer ModelAnswer
+	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", turn)))
+	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
+	return answer, err
+}
+
+// callTools runs the calls of one turn in parallel, each on the lowest free lane. All of them are
+// scheduled in one workflow task and all end before this returns.
+func (r *run) callTools(ctx workflow.Context, turn int, answer ModelAnswer) (cancelled bool, err error) {
+	for len(r.lanes) < len(answer.Calls) {
+		r.lanes = append(r.lanes, 0)
+	}
+	step := r.step(turn, stepTools, stepTools)
+	futures := make([]workflow.Future, len(answer.Calls))
+	for i, call := range answer.Calls {
+		in := ToolCall{Step: step, Open: step.ID, Lane: i, LaneAfter: r.lanes[i], CallID: call.ID, MessageID: answer.MessageID}
+		in.ID = fmt.Sprintf("%s/%d", step.ID, i)
+		actx := workflow.WithActivityOptions(ctx, r.options(ctx, "tool: "+call.Tool))
+		futures[i] = workflow.ExecuteActivity(actx, ActivityCallTool, in)
+	}
+	for i, future := range futures {
+		var done ToolAnswer
+		if e := future.Get(ctx, &done); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		r.lanes[i] = done.Seq
+		r.main, r.open = max(r.main, done.Opened), stepTools
+		cancelled = cancelled || done.Outcome == OutcomeCancelled
+	}
+	return cancelled, err
+}
+
+// options bound a step by what is left of the run's duration, so that the limit needs no timer of
+// its own. Cancellation is waited for: the activity closes what it opened and says what it kept.
+func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
+	left := max(r.deadline.Sub(workflow.Now(ctx)), time.Second)
+	return workflow.ActivityOptions{
+		ScheduleToCloseTimeout: left,
+		StartToCloseTimeout:    left,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		Summary:                summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, MaximumAttempts: stepAttempts,
+		},
+	}
+}
+
+// failure turns the error of a step into the run's end. Its words are ours: what the model or a
+// tool said is in the log and nowhere else.
+func (r *run) failure(ctx workflow.Context, err error) ending {
+	var app *temporal.ApplicationError
+	var timeout *temporal.TimeoutError
+	switch {
+	case temporal.IsCanceledError(err) || ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}
+	case errors.As(err, &app) && app.Type() == ErrorFenced:
+		return ending{outcome: OutcomeFenced}
+	case errors.As(err, &app):
+		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message()}
+	case errors.As(err, &timeout) && !workflow.Now(ctx).Before(r.deadline):
+		return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
+	case errors.As(err, &timeout):
+		return ending{outcome: OutcomeError, code: "timeout", message: "a step took too long"}
+	default:
+		return ending{outcome: OutcomeError, code: CodeInternal, message: "a step failed"}
+	}
+}
+
+func limit(code, format string, args ...any) ending {
+	return ending{outcome: OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// finish writes the terminal record. It goes on when the run is cancelled. A local activity does it
+// within the workflow task that decided; where that fails (the log is out of reach), a regular one
+// waits as long as it takes.
+func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
+	if end.outcome == OutcomeFenced {
+		return RunResult{Outcome: OutcomeFenced}, nil
+	}
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	in := Finish{
+		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
+		Usage: r.usage, Input: r.in.Input, Digest: r.in.Digest, Agent: r.in.Agent, Revision: r.in.Revision,
+	}
+	for i, after := range r.lanes {
+		in.Lanes = append(in.Lanes, Lane{Index: i, After: after})
+	}
+	r.ended = true
+	var done Finished
+	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	})
+	err := workflow.ExecuteLocalActivity(local, ActivityFinish, in).Get(ctx, &done)
+	if err != nil && !isType(err, ErrorFenced) && !isType(err, ErrorLogLost) {
+		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, Summary: "finish",
+			RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+		})
+		err = workflow.ExecuteActivity(patient, ActivityFinish, in).Get(ctx, &done)
+	}
+	if isType(err, ErrorFenced) {
+		return RunResult{Outcome: OutcomeFenced}, nil
+	}
+	return RunResult(done), err
+}
+
+func isType(err error, errorType string) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == errorType
+}
+
+// acceptSubmits answers who offers a run to this thread. A refusal is a validator's, so it leaves
+// nothing in the history.
+func (r *run) acceptSubmits(ctx workflow.Context) error {
+	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateSubmit,
+		func(workflow.Context, Submit) (Submitted, error) { return Submitted{Attached: true}, nil },
+		workflow.UpdateHandlerOptions{
+			Description: "offer a run to this thread",
+			Validator: func(in Submit) error {
+				switch {
+				case in.RunID == r.in.Run.ID && in.Digest == r.in.Digest:
+					return nil
+				case in.RunID == r.in.Run.ID:
+					return temporal.NewApplicationError("the run has another input", ErrorRunIDReused)
+				default:
+					return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
+				}
+			},
+		})
+}

@@ -1,0 +1,52 @@
+package workflows
+
+// addUsage adds a call's usage to the entry of its provider and model.
+func addUsage(sum []Usage, u Usage) []Usage {
+	if u == (Usage{}) {
+		return sum
+	}
+	for i := range sum {
+		if s := &sum[i]; s.Provider == u.Provider && s.Model == u.Model {
+			for _, c := range [][2]**int64{
+				{&s.Input, &u.Input}, {&s.Output, &u.Output}, {&s.Total, &u.Total},
+				{&s.Reasoning, &u.Reasoning}, {&s.CachedInput, &u.CachedInput}, {&s.CacheWrite, &u.CacheWrite},
+			} {
+				*c[0] = addCount(*c[0], *c[1])
+			}
+			return sum
+		}
+	}
+	return append(sum, u)
+}
+
+func addCount(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	n := *a + *b
+	return &n
+}
+
+// tokens is what a run has used; a call that did not say counts as nothing.
+func tokens(usage []Usage) int64 {
+	var n int64
+	for _, u := range usage {
+		switch {
+		case u.Total != nil:
+			n += *u.Total
+		default:
+			n += value(u.Input) + value(u.Output)
+		}
+	}
+	return n
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
