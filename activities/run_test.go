@@ -1,0 +1,355 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/activities"
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+var run = stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r1"}
+
+// engine is the run workflow with its real activities on a real log, in Temporal's test environment.
+type engine struct {
+	t        *testing.T
+	log      *stream.Log
+	follower *stream.Follower
+	env      *testsuite.TestWorkflowEnvironment
+	limits   workflows.Limits
+	calls    atomic.Int32 // of the model
+}
+
+type definitions map[string]*agents.Definition
+
+func (d definitions) Revision(_ context.Context, agent, _ string) (*agents.Definition, error) {
+	return d[agent], nil
+}
+
+// script answers the n-th model call, from 1, with chunks or an error.
+type script func(n int, req *llm.Request) ([]llm.Chunk, error)
+
+func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
+	t.Helper()
+	e := &engine{t: t, log: streamtest.Open(t), limits: workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
+	e.follower = streamtest.Follow(t, e.log)
+	cancels, err := e.log.ListenCancels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cancels.Stop() })
+	registry, err := tools.NewRegistry(available...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, len(available))
+	for i, tool := range available {
+		names[i] = tool.Spec().Name
+	}
+	model := llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+		chunks, err := s(int(e.calls.Add(1)), req)
+		return func(yield func(llm.Chunk, error) bool) {
+			for _, c := range chunks {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if err != nil {
+				e.awaitShown(ctx, len(chunks))
+				yield(nil, err)
+			}
+		}
+	})
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	e.env = suite.NewTestWorkflowEnvironment()
+	e.env.SetDataConverter(workflows.DataConverter())
+	workflows.Register(e.env)
+	(&activities.Activities{
+		Log: e.log, Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels,
+		Agents: definitions{"a": {Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}},
+	}).Register(e.env)
+	return e
+}
+
+// awaitShown returns when readers see as many pieces of text: what a model says right before it fails
+// may or may not get out, and a test needs to know.
+func (e *engine) awaitShown(ctx context.Context, n int) {
+	view := e.follower.View(run, stream.ViewOptions{})
+	defer view.Close()
+	for n > 0 {
+		frames, err := view.Next(ctx, 10*time.Second)
+		if err != nil || frames == nil {
+			e.t.Errorf("nothing is shown: %v", err)
+			return
+		}
+		for _, f := range frames {
+			if f.Type == agui.EventTextMessageContent {
+				n--
+			}
+		}
+	}
+}
+
+// run executes the workflow for a user's message and returns what a reader is shown.
+func (e *engine) run(message string) ([]agui.Event, workflows.RunResult) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second)
+	defer cancel()
+	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
+	in := &stream.Input{
+		Input:    agui.RunAgentInput{ThreadID: run.Thread.ID, RunID: run.ID, ProtocolVersion: "1.0"},
+		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
+	}
+	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, in)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
+		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+	})
+	var result workflows.RunResult
+	if err := e.env.GetWorkflowResult(&result); err != nil {
+		e.t.Fatalf("workflow: %v", err)
+	}
+	view := e.follower.View(run, stream.ViewOptions{})
+	defer view.Close()
+	var events []agui.Event
+	var verifier agui.Verifier
+	for {
+		frames, err := view.Next(ctx, 10*time.Second)
+		if errors.Is(err, io.EOF) {
+			return events, result
+		}
+		if err != nil || frames == nil {
+			e.t.Fatalf("view: %v after %d events", err, len(events))
+		}
+		for _, f := range frames {
+			event, err := agui.Decode(f.Event)
+			if err == nil {
+				err = verifier.Check(event)
+			}
+			if err != nil {
+				e.t.Fatalf("%s: %v", f.Event, err)
+			}
+			events = append(events, event)
+		}
+	}
+}
+
+func (e *engine) conversation() []agui.Message {
+	e.t.Helper()
+	r, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return r.Messages()
+}
+
+func typesOf(events []agui.Event) string {
+	names := make([]string, len(events))
+	for i, e := range events {
+		names[i] = string(e.EventType())
+	}
+	return strings.Join(names, " ")
+}
+
+func count(n int64) *int64 { return &n }
+
+func say(text string) ([]llm.Chunk, error) {
+	return []llm.Chunk{llm.TextDelta{Text: text}, llm.Finish{Reason: llm.FinishStop, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(10), Output: count(2)}}}, nil
+}
+
+func call(calls ...[3]string) ([]llm.Chunk, error) {
+	var chunks []llm.Chunk
+	for i, c := range calls {
+		chunks = append(chunks, llm.ToolCallStart{Index: i, ID: c[0], Name: c[1]}, llm.ToolCallDelta{Index: i, Arguments: c[2]})
+	}
+	return append(chunks, llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m"}), nil
+}
+
+func TestTextRun(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
+			t.Errorf("the model is asked %+v", req.Messages)
+		}
+		return say("hi there")
+	})
+	events, result := e.run("hello")
+	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"
+	if got := typesOf(events); got != want {
+		t.Errorf("events are\n%s, want\n%s", got, want)
+	}
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("outcome is %v", result)
+	}
+	finished := events[len(events)-1].(*agui.RunFinished)
+	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 10 || *finished.Usage[0].OutputTokens != 2 {
+		t.Errorf("usage is %+v", finished.Usage)
+	}
+	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "hi there" {
+		t.Errorf("conversation is %+v", m)
+	}
+}
+
+type pair struct {
+	A int `json:"a"`
+	B int `json:"b"`
+}
+
+func TestParallelToolsAndTheirFailures(t *testing.T) {
+	t.Parallel()
+	both := make(chan struct{}, 2)
+	add := tools.Func("add", "adds", func(ctx context.Context, in pair) (int, error) {
+		both <- struct{}{}
+		for len(both) < 2 { // each waits for the other: they must run at the same time
+			if ctx.Err() != nil {
+				return 0, ctx.Err()
+			}
+		}
+		return in.A + in.B, nil
+	})
+	fails := tools.Func("fails", "fails", func(context.Context, pair) (int, error) { return 0, errors.New("no such thing") })
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		switch n {
+		case 1:
+			return call([3]string{"call_x", "add", `{"a":1,"b":2}`}, [3]string{"call_y", "add", `{"a":3,"b":4}`})
+		case 2:
+			for _, m := range req.Messages[len(req.Messages)-2:] {
+				if want := map[string]string{"call_x": "3", "call_y": "7"}[m.ToolCallID]; m.Role != llm.RoleTool || m.Text() != want {
+					t.Errorf("the model hears %q as %s for its %q, want %q", m.Text(), m.Role, m.ToolCallID, want)
+				}
+			}
+			return call([3]string{"call_x", "fails", `{"a":1,"b":2}`}, [3]string{"z", "add", `{"a":"one"}`}, [3]string{"w", "nonsense", ``})
+		}
+		var heard []string
+		for _, m := range req.Messages[len(req.Messages)-3:] {
+			heard = append(heard, m.ToolCallID+": "+m.Text())
+		}
+		all := strings.Join(heard, "\n")
+		for _, want := range []string{"no such thing", "/a", "There is no tool \"nonsense\""} {
+			if !strings.Contains(all, want) {
+				t.Errorf("the model does not hear %q in\n%s", want, all)
+			}
+		}
+		return say("done")
+	}, add, fails)
+	events, result := e.run("add")
+	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 3 {
+		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+	}
+	if got := strings.Count(typesOf(events), "TOOL_CALL_RESULT"); got != 5 {
+		t.Errorf("%d results for 5 calls", got)
+	}
+	if got := strings.Count(typesOf(events), "STEP_STARTED"); got != 5 {
+		t.Errorf("%d steps, want model, tools, model, tools, model", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	again := func(int, *llm.Request) ([]llm.Chunk, error) {
+		return call([3]string{"a", "add", `{"a":1,"b":1}`}, [3]string{"b", "add", `{"a":1,"b":1}`})
+	}
+	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
+	for _, c := range []struct {
+		code   string
+		limits workflows.Limits
+		script script
+	}{
+		{workflows.CodeLimitTurns, workflows.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}, again},
+		{workflows.CodeLimitParallelTools, workflows.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}, again},
+		{workflows.CodeLimitTokens, workflows.Limits{Turns: 2, Tokens: 5, Duration: time.Hour, ParallelTools: 4}, func(int, *llm.Request) ([]llm.Chunk, error) {
+			chunks, err := call([3]string{"a", "add", `{"a":1,"b":1}`})
+			chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Usage: llm.Usage{Total: count(6)}}
+			return chunks, err
+		}},
+	} {
+		t.Run(c.code, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, c.script, add)
+			e.limits = c.limits
+			events, result := e.run("go on")
+			last, ok := events[len(events)-1].(*agui.RunError)
+			if !ok || last.Code != c.code || result.Code != c.code {
+				t.Errorf("the run ends with %+v (%+v), want RUN_ERROR %s", events[len(events)-1], result, c.code)
+			}
+		})
+	}
+}
+
+// A model that fails in the middle of its answer is asked again; who watched sees the half withdrawn,
+// who comes later sees nothing of it, and the conversation has the answer once.
+func TestRetryableModelErrorInMidStream(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{Code: llm.CodeUnavailable, Status: 503, Message: "SECRET PROMPT"}
+		}
+		return say("whole")
+	})
+	events, result := e.run("hello")
+	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 2 {
+		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+	}
+	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED MESSAGES_SNAPSHOT RUN_FINISHED"
+	if got := typesOf(events); got != want {
+		t.Errorf("a late reader is shown\n%s, want\n%s", got, want)
+	}
+	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "whole" {
+		t.Errorf("conversation is %+v", m)
+	}
+}
+
+func TestModelErrorEndsTheRunWithItsCodeAndNoContent(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{Code: llm.CodeInvalidRequest, Status: 400, Message: "SECRET PROMPT"}
+	})
+	events, result := e.run("hello")
+	last, ok := events[len(events)-1].(*agui.RunError)
+	if !ok || last.Code != string(llm.CodeInvalidRequest) || result.Code != last.Code || e.calls.Load() != 1 {
+		t.Fatalf("the run ends with %+v (%+v) after %d calls", events[len(events)-1], result, e.calls.Load())
+	}
+	if raw, _ := json.Marshal(result); strings.Contains(string(raw)+last.Message, "SECRET") {
+		t.Errorf("content is in the result: %s, %s", raw, last.Message)
+	}
+	if m := e.conversation(); len(m) != 1 {
+		t.Errorf("the half answer is in the conversation: %+v", m)
+	}
+}
+
+// A cancel that comes before the run could begin is not lost: the model is never asked.
+func TestCancelBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("too late") })
+	if _, err := e.log.RequestCancel(t.Context(), run, "changed my mind"); err != nil {
+		t.Fatal(err)
+	}
+	events, result := e.run("hello")
+	finished, ok := events[len(events)-1].(*agui.RunFinished)
+	if !ok || finished.Outcome == nil || finished.Outcome.Type != agui.OutcomeCancelled || result.Outcome != workflows.OutcomeCancelled {
+		t.Fatalf("the run ends with %+v (%+v)", events[len(events)-1], result)
+	}
+	if e.calls.Load() != 0 {
+		t.Error("the model was asked")
+	}
+}
