@@ -157,11 +157,11 @@ func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) 
 		for _, f := range frames {
 			w.Event(f.Cursor.String(), f.Event)
 		}
-		if len(frames) == 0 {
-			w.Comment("heartbeat")
+		if err = w.Flush(); err != nil {
+			break
 		}
-		if err = w.Flush(); err == nil {
-			frames, err = view.Next(ctx, s.Heartbeat)
+		if frames, err = view.Next(ctx, s.Heartbeat); err == nil && frames == nil {
+			w.Comment("heartbeat")
 		}
 	}
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {

@@ -66,6 +66,7 @@ func (s *Server) Drain() { s.close() }
 
 // Handler returns the routes.
 func (s *Server) Handler() http.Handler {
+	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	// Ids stand in paths as one percent-encoded segment: a "/" in an id must not split it.
 	r.UseRawPath, r.UnescapePathValues = true, true

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/apinode"
+	"github.com/perdure/perdure/internal/devserver"
+	"github.com/perdure/perdure/internal/models"
+	"github.com/perdure/perdure/internal/workernode"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/tools/builtin"
+	"github.com/perdure/perdure/workflows"
+)
+
+// devOptions are the flags of "perdure dev".
+type devOptions struct {
+	addr, data, agents     string
+	temporalPort, natsPort int
+	logLevel               slog.Level
+}
+
+func devCommand(getenv func(string) string) *cobra.Command {
+	var o devOptions
+	level := "warn"
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything in this process: Temporal, NATS, worker and api",
+		Long: `Run everything in this process: a Temporal server on SQLite, a NATS server with
+JetStream, a worker and the api, with all data in one directory. Kill it however
+you like: started again on the same directory, every run goes on.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
+				return fmt.Errorf("--log-level: %w", err)
+			}
+			return runDev(cmd.Context(), o, getenv, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
+	f.StringVar(&o.data, "data", ".perdure", "data directory")
+	f.StringVar(&o.agents, "agents", "agents", "directory of agent definitions")
+	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
+	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
+	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
+	return cmd
+}
+
+// addresses stand in <data>/addresses.json while the process runs.
+type addresses struct {
+	API       string `json:"api"`
+	Temporal  string `json:"temporal"`
+	Namespace string `json:"namespace"`
+	NATS      string `json:"nats"`
+}
+
+// runDev brings everything up, in the order in which one thing needs the other, and down again.
+func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, errOut io.Writer) (err error) {
+	logger := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
+	definitions, err := agents.LoadDir(o.agents)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
+	if err != nil {
+		return fmt.Errorf("--addr: %w", err)
+	}
+	defer func() { _ = listener.Close() }()
+	servers, err := devserver.Start(ctx, devserver.Options{Data: o.data, TemporalPort: o.temporalPort, NATSPort: o.natsPort, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.Stop(context.WithoutCancel(ctx))) }()
+
+	connections, err := connect(servers, logger)
+	if err != nil {
+		return err
+	}
+	defer connections.close()
+	stop, err := startNodes(ctx, connections, servers, listener, definitions, getenv, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+
+	where := addresses{API: "http://" + listener.Addr().String(), Temporal: servers.TemporalAddress(), Namespace: servers.Namespace(), NATS: servers.NATSURL()}
+	file := filepath.Join(o.data, "addresses.json")
+	if err := writeAddresses(file, where); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file) }()
+	announce(out, o, where, definitions, getenv)
+	<-ctx.Done()
+	fmt.Fprintln(out, "stopping …")
+	return nil
+}
+
+// connections are shared by worker and api: eager starts need one Temporal client for both.
+type connections struct {
+	nats     *nats.Conn
+	temporal client.Client
+}
+
+func connect(servers *devserver.Server, logger *slog.Logger) (*connections, error) {
+	nc, err := servers.ConnectNATS(nats.Name("perdure dev"))
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	tc, err := client.Dial(client.Options{
+		HostPort: servers.TemporalAddress(), Namespace: servers.Namespace(),
+		DataConverter: workflows.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
+	})
+	if err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("connect to Temporal: %w", err)
+	}
+	return &connections{nats: nc, temporal: tc}, nil
+}
+
+func (c *connections) close() {
+	c.temporal.Close()
+	c.nats.Close()
+}
+
+// startNodes starts worker and api. What the process before this one left running is failed, so
+// that it is taken up at once: its owner is dead, since this process owns the directory.
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
+	registry, err := tools.NewRegistry(builtin.Tools()...)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		w *workernode.Node
+		a *apinode.Node
+		g errgroup.Group
+	)
+	g.Go(func() (err error) {
+		w, err = workernode.Start(ctx, workernode.Config{NATS: c.nats, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
+		return err
+	})
+	g.Go(func() (err error) {
+		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, NATS: c.nats, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Logger: logger})
+		return err
+	})
+	g.Go(func() error {
+		_, err := devserver.FailOrphans(ctx, c.temporal, servers.Orphans())
+		return err
+	})
+	err = g.Wait()
+	stop = func() error {
+		var err error
+		if a != nil {
+			err = a.Stop(context.WithoutCancel(ctx))
+		}
+		if w != nil {
+			err = errors.Join(err, w.Stop())
+		}
+		return err
+	}
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// devOrigins are pages served from this machine.
+var devOrigins = []string{"http://localhost:*", "http://127.0.0.1:*"}
+
+func writeAddresses(file string, a addresses) error {
+	body, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, append(body, '\n'), 0o600); err != nil {
+		return fmt.Errorf("addresses: %w", err)
+	}
+	return nil
+}
+
+// announce says where everything is and how to talk to it.
+func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.Definition, getenv func(string) string) {
+	names := make([]string, len(definitions))
+	first := ""
+	for i, d := range definitions {
+		names[i] = d.Name
+		if provider, _ := d.ModelProvider(); provider == "scripted" && first == "" {
+			first = d.Name
+		}
+	}
+	if first == "" && len(names) > 0 {
+		first = names[0]
+	}
+	key := "not set (agents with openai models need it; the demo does not)"
+	if getenv("OPENAI_API_KEY") != "" {
+		key = "set"
+	}
+	base := getenv("OPENAI_BASE_URL")
+	if base == "" {
+		base = "OpenAI's own"
+	}
+	fmt.Fprintf(out, `
+Perdure is ready.
+
+  api        %s
+  agents     %s   (from %s)
+  data       %s
+  Temporal   %s, namespace %s
+  NATS       %s
+  models     OPENAI_API_KEY %s, base URL %s
+
+Try it:
+
+  curl -N %s/v1/agents/%s/runs -H 'Content-Type: application/json' -d '
+    {"threadId": "thread-%d", "runId": "run-1", "messages":
+      [{"id": "m1", "role": "user", "content": "What is 12*7, and what time is it?"}]}'
+
+`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, key, base, a.API, first, time.Now().Unix())
+}
