@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
@@ -87,10 +88,23 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	}
 	req.IdempotencyKey = run.Identify("model", in.ID)
 	n.offer(req.Tools)
+	provider, _ := definition.ModelProvider()
+	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
+		Provider: provider, Model: req.Model, Conversation: in.Run.Thread, Agent: in.Agent, Revision: in.Revision,
+	})
+	err = listen(ctx, model, req, n, chat)
+	u := n.answer.Usage
+	chat.End(telemetry.ChatResponse{Model: u.Model, Finish: n.answer.Finish, Input: u.Input, Output: u.Output, Error: kindOf(err)})
+	return err
+}
+
+// listen tells what the model says, as it says it.
+func listen(ctx context.Context, model llm.Model, req *llm.Request, n *narrator, chat *telemetry.Chat) error {
 	for chunk, err := range model.Stream(ctx, req) {
 		if err != nil {
 			return err
 		}
+		chat.Chunk()
 		if err := n.tell(ctx, chunk); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
@@ -77,9 +79,11 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 	if resumed && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
 	}
+	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := tool.Call(ctx, tools.Call{
 		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: in.Run.ID + "/" + call.ID,
 	})
+	end(kindOf(cmp.Or(err, result.Cause)))
 	switch {
 	case err != nil && cancelled(ctx, err):
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil

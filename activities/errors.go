@@ -67,3 +67,18 @@ func failModel(e *llm.Error) error {
 		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
 	})
 }
+
+// kindOf names an error for telemetry, without its words.
+func kindOf(err error) string {
+	var model *llm.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &model):
+		return string(model.Code)
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	default:
+		return fmt.Sprintf("%T", root(err))
+	}
+}

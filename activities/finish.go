@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -42,6 +43,7 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 		return finishedBefore(ctx, earlier)
 	}
 	a.checkpoint(ctx, run.Thread, seq)
+	telemetry.RunFinished(ctx, in.Agent, string(in.Outcome), in.Code)
 	return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 

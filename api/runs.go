@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/sse"
+	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -152,6 +153,7 @@ func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) 
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
+	end := telemetry.Viewer(ctx)
 	w, err := sse.NewWriter(c.Writer, s.Patience)
 	for err == nil {
 		for _, f := range frames {
@@ -164,8 +166,17 @@ func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) 
 			w.Comment("heartbeat")
 		}
 	}
-	if errors.Is(err, io.EOF) || ctx.Err() != nil {
-		return
+	switch {
+	case errors.Is(err, io.EOF):
+		end("finished")
+	case errors.Is(context.Cause(ctx), errDrain):
+		end("drained")
+	case ctx.Err() != nil:
+		end("left")
+	case errors.Is(err, stream.ErrBehind):
+		end("behind")
+	default:
+		end("failed")
+		s.logger.WarnContext(ctx, "stream ended before its run", "error", err)
 	}
-	s.logger.WarnContext(ctx, "stream ended before its run", "error", err)
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents/catalog"
@@ -71,6 +73,7 @@ func (s *Server) Handler() http.Handler {
 	// Ids stand in paths as one percent-encoded segment: a "/" in an id must not split it.
 	r.UseRawPath, r.UnescapePathValues = true, true
 	r.HandleMethodNotAllowed = true
+	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(func(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, "/v1/") })))
 	r.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))

@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/apinode"
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
+	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/builtin"
@@ -73,7 +74,12 @@ type addresses struct {
 
 // runDev brings everything up, in the order in which one thing needs the other, and down again.
 func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, errOut io.Writer) (err error) {
-	logger := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
+	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
+	tel, err := telemetry.Start(ctx, "perdure", getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
 	definitions, err := agents.LoadDir(o.agents)
 	if err != nil {
 		return err
@@ -89,7 +95,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 	}
 	defer func() { err = errors.Join(err, servers.Stop(context.WithoutCancel(ctx))) }()
 
-	connections, err := connect(servers, logger)
+	connections, err := connect(servers, tel, logger)
 	if err != nil {
 		return err
 	}
@@ -114,24 +120,30 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 
 // connections are shared by worker and api: eager starts need one Temporal client for both.
 type connections struct {
-	nats     *nats.Conn
-	temporal client.Client
+	nats      *nats.Conn
+	temporal  client.Client
+	telemetry *telemetry.Telemetry
 }
 
-func connect(servers *devserver.Server, logger *slog.Logger) (*connections, error) {
+func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.Logger) (*connections, error) {
 	nc, err := servers.ConnectNATS(nats.Name("perdure dev"))
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
-	tc, err := client.Dial(client.Options{
+	options := client.Options{
 		HostPort: servers.TemporalAddress(), Namespace: servers.Namespace(),
 		DataConverter: workflows.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
-	})
+	}
+	err = tel.Instrument(&options)
+	var tc client.Client
+	if err == nil {
+		tc, err = client.Dial(options)
+	}
 	if err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("connect to Temporal: %w", err)
 	}
-	return &connections{nats: nc, temporal: tc}, nil
+	return &connections{nats: nc, temporal: tc, telemetry: tel}, nil
 }
 
 func (c *connections) close() {
@@ -156,7 +168,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, NATS: c.nats, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, NATS: c.nats, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Metrics: c.telemetry.Metrics(), Logger: logger})
 		return err
 	})
 	g.Go(func() error {

@@ -1,0 +1,126 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The names of OpenTelemetry's semantic conventions for generative AI stand in this file and nowhere
+// else: they are still in development and change. Content, which they make optional, is never sent.
+const (
+	spanChat        = "chat"
+	spanExecuteTool = "execute_tool"
+
+	attrOperation     = attribute.Key("gen_ai.operation.name")
+	attrProvider      = attribute.Key("gen_ai.provider.name")
+	attrRequestModel  = attribute.Key("gen_ai.request.model")
+	attrResponseModel = attribute.Key("gen_ai.response.model")
+	attrFinishReasons = attribute.Key("gen_ai.response.finish_reasons")
+	attrInputTokens   = attribute.Key("gen_ai.usage.input_tokens")
+	attrOutputTokens  = attribute.Key("gen_ai.usage.output_tokens")
+	attrConversation  = attribute.Key("gen_ai.conversation.id")
+	attrAgentName     = attribute.Key("gen_ai.agent.name")
+	attrAgentVersion  = attribute.Key("gen_ai.agent.version")
+	attrToolName      = attribute.Key("gen_ai.tool.name")
+	attrToolCallID    = attribute.Key("gen_ai.tool.call.id")
+	attrErrorType     = attribute.Key("error.type")
+
+	metricDuration   = "gen_ai.client.operation.duration"
+	metricFirstChunk = "gen_ai.client.operation.time_to_first_chunk"
+	metricTokens     = "gen_ai.client.token.usage"
+	attrTokenType    = attribute.Key("gen_ai.token.type")
+)
+
+const scope = "github.com/perdure/perdure"
+
+// Chat is one model call being observed. It is used by one goroutine.
+type Chat struct {
+	ctx     context.Context
+	span    trace.Span
+	began   time.Time
+	first   bool
+	attrs   []attribute.KeyValue
+	metered metric.Meter
+}
+
+// ChatRequest says what is called, for whom.
+type ChatRequest struct {
+	Provider, Model string
+	Conversation    string
+	Agent, Revision string
+}
+
+// ChatResponse says what came of it. A nil count is unknown; Error is the kind of a failure.
+type ChatResponse struct {
+	Model, Finish string
+	Input, Output *int64
+	Error         string
+}
+
+// StartChat begins a model call. Its context carries the span.
+func StartChat(ctx context.Context, r ChatRequest) (context.Context, *Chat) {
+	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(r.Provider), attrRequestModel.String(r.Model)}
+	ctx, span := otel.Tracer(scope).Start(ctx, spanChat+" "+r.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...),
+		trace.WithAttributes(attrConversation.String(r.Conversation), attrAgentName.String(r.Agent), attrAgentVersion.String(r.Revision)))
+	return ctx, &Chat{ctx: ctx, span: span, began: time.Now(), attrs: attrs, metered: otel.Meter(scope)}
+}
+
+// Chunk tells that the model has said something.
+func (c *Chat) Chunk() {
+	if c.first {
+		return
+	}
+	c.first = true
+	c.record(metricFirstChunk, time.Since(c.began).Seconds(), "s")
+}
+
+// End ends the call.
+func (c *Chat) End(r ChatResponse) {
+	if r.Model != "" {
+		c.attrs = append(c.attrs, attrResponseModel.String(r.Model))
+		c.span.SetAttributes(attrResponseModel.String(r.Model), attrFinishReasons.StringSlice([]string{r.Finish}))
+	}
+	if r.Error != "" {
+		c.attrs = append(c.attrs, attrErrorType.String(r.Error))
+		c.span.SetAttributes(attrErrorType.String(r.Error))
+		c.span.SetStatus(codes.Error, r.Error)
+	}
+	c.tokens(attrInputTokens, "input", r.Input)
+	c.tokens(attrOutputTokens, "output", r.Output)
+	c.record(metricDuration, time.Since(c.began).Seconds(), "s")
+	c.span.End()
+}
+
+func (c *Chat) tokens(key attribute.Key, kind string, n *int64) {
+	if n == nil {
+		return
+	}
+	c.span.SetAttributes(key.Int64(*n))
+	c.record(metricTokens, float64(*n), "{token}", attrTokenType.String(kind))
+}
+
+func (c *Chat) record(name string, value float64, unit string, extra ...attribute.KeyValue) {
+	h, err := c.metered.Float64Histogram(name, metric.WithUnit(unit))
+	if err == nil { // a name that the SDK refuses costs a figure, not a run
+		h.Record(c.ctx, value, metric.WithAttributes(append(extra, c.attrs...)...))
+	}
+}
+
+// StartTool begins a tool call; the returned function ends it, with the kind of its failure or "".
+func StartTool(ctx context.Context, tool, callID string) (context.Context, func(failure string)) {
+	ctx, span := otel.Tracer(scope).Start(ctx, spanExecuteTool+" "+tool, trace.WithAttributes(
+		attrOperation.String(spanExecuteTool), attrToolName.String(tool), attrToolCallID.String(callID)))
+	return ctx, func(failure string) {
+		if failure != "" {
+			span.SetAttributes(attrErrorType.String(failure))
+			span.SetStatus(codes.Error, failure)
+		}
+		span.End()
+	}
+}
