@@ -28,6 +28,14 @@ type Activities struct {
 	Models  map[string]llm.Model // by provider
 	Tools   *tools.Registry
 	Cancels *stream.Cancels
+	// Presence tells others what this worker does, so that they take over if it dies. nil = nobody
+	// else could.
+	Presence Presence
+}
+
+// Presence notes attempts by their task tokens.
+type Presence interface {
+	Begin(ctx context.Context, token []byte) (end func(), err error)
 }
 
 // Register makes a worker run the activities.
@@ -43,6 +51,20 @@ func runOf(r workflows.Run) stream.Run {
 
 func mainPlace(s workflows.Step, step string) stream.Place {
 	return stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
+}
+
+// enter begins an attempt at a step of a run: it is seen to be alive, taken over if this worker dies,
+// and stopped if the run is cancelled. leave must be called.
+func (a *Activities) enter(ctx context.Context, run workflows.Run) (_ context.Context, leave func(), err error) {
+	gone := func() {}
+	if a.Presence != nil {
+		if gone, err = a.Presence.Begin(ctx, activity.GetInfo(ctx).TaskToken); err != nil {
+			return nil, nil, err
+		}
+	}
+	stop := heartbeat(ctx)
+	ctx, release := a.Cancels.Context(ctx, runOf(run))
+	return ctx, func() { release(); stop(); gone() }, nil
 }
 
 // heartbeatInterval keeps three beats within the timeout.

@@ -18,9 +18,11 @@ import (
 
 // CallModel is model.call.v1: it streams one completion of the agent's model into the log.
 func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
-	defer heartbeat(ctx)()
-	ctx, release := a.Cancels.Context(ctx, runOf(in.Run))
-	defer release()
+	ctx, leave, err := a.enter(ctx, in.Run)
+	if err != nil {
+		return workflows.ModelAnswer{}, fail(err)
+	}
+	defer leave()
 	answer, err := a.callModel(ctx, in)
 	return answer, fail(err)
 }

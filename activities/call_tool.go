@@ -19,9 +19,11 @@ import (
 // CallTool is tool.call.v1: it runs one tool call and puts its result into the log. A tool's failure
 // is a result, which the model sees.
 func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
-	defer heartbeat(ctx)()
-	ctx, release := a.Cancels.Context(ctx, runOf(in.Run))
-	defer release()
+	ctx, leave, err := a.enter(ctx, in.Run)
+	if err != nil {
+		return workflows.ToolAnswer{}, fail(err)
+	}
+	defer leave()
 	answer, err := a.callTool(ctx, in)
 	return answer, fail(err)
 }

@@ -164,7 +164,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		g errgroup.Group
 	)
 	g.Go(func() (err error) {
-		w, err = workernode.Start(ctx, workernode.Config{NATS: c.nats, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
+		w, err = workernode.Start(ctx, workernode.Config{Alone: true, NATS: c.nats, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
 		return err
 	})
 	g.Go(func() (err error) {
@@ -182,7 +182,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 			err = a.Stop(context.WithoutCancel(ctx))
 		}
 		if w != nil {
-			err = errors.Join(err, w.Stop())
+			err = errors.Join(err, w.Stop(context.WithoutCancel(ctx)))
 		}
 		return err
 	}

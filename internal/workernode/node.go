@@ -4,6 +4,8 @@ package workernode
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/presence"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -24,8 +27,12 @@ type Config struct {
 	NATS     *nats.Conn
 	Temporal client.Client
 	Stream   stream.Options
-	Models   map[string]llm.Model
-	Tools    *tools.Registry
+	// Namespace is Temporal's; Identity is this process's, and no other's.
+	Namespace, Identity string
+	Models              map[string]llm.Model
+	Tools               *tools.Registry
+	// Alone says that no other process works on this log and takes over if this one dies.
+	Alone bool
 	// WorkflowCache bounds how many workflows are kept in memory. 0 = DefaultWorkflowCache.
 	WorkflowCache int
 	// Deployment and BuildID version the worker; empty = not versioned.
@@ -43,8 +50,9 @@ const stopPatience = 5 * time.Second
 
 // Node is a running worker.
 type Node struct {
-	worker  worker.Worker
-	cancels *stream.Cancels
+	worker   worker.Worker
+	cancels  *stream.Cancels
+	presence *presence.Presence
 }
 
 // Start brings a worker up.
@@ -65,14 +73,21 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.WorkflowCache = DefaultWorkflowCache
 	}
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
-	w := worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg))
-	workflows.Register(w)
-	(&activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels}).Register(w)
-	if err := w.Start(); err != nil {
-		_ = cancels.Stop()
-		return nil, err
+	n := &Node{worker: worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg)), cancels: cancels}
+	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels}
+	if !cfg.Alone {
+		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
+		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, cfg.Logger); err != nil {
+			return nil, errors.Join(err, cancels.Stop())
+		}
+		a.Presence = n.presence
 	}
-	return &Node{worker: w, cancels: cancels}, nil
+	workflows.Register(n.worker)
+	a.Register(n.worker)
+	if err := n.worker.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("worker: %w", err), n.leave(ctx))
+	}
+	return n, nil
 }
 
 func options(cfg Config) worker.Options {
@@ -91,7 +106,15 @@ func options(cfg Config) worker.Options {
 }
 
 // Stop ends the worker and waits for what it does.
-func (n *Node) Stop() error {
+func (n *Node) Stop(ctx context.Context) error {
 	n.worker.Stop()
-	return n.cancels.Stop()
+	return n.leave(ctx)
+}
+
+func (n *Node) leave(ctx context.Context) error {
+	err := n.cancels.Stop()
+	if n.presence != nil {
+		err = errors.Join(err, n.presence.Stop(ctx))
+	}
+	return err
 }

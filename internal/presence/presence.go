@@ -1,0 +1,249 @@
+// Package presence notices within seconds that a worker process died, and has what it was doing
+// started again. Heartbeats would notice too, after half a minute: each is a persisted write, so
+// they are rare.
+//
+//	worker A ──beat every 500 ms──►  bucket  ──watch──► worker B: A has missed four of my own beats
+//	         ──what it is doing───►         ◄──────────  fails A's attempts by their task tokens
+//
+// Rules:
+//   - No clock is compared: a worker is dead when the watcher saw four beats of its own, and none of
+//     the other. An outage of the log that silences everybody makes nobody dead.
+//   - A task token names one attempt. Failing one that has ended, or twice, changes nothing, so any
+//     number of watchers may act, and a false alarm costs an attempt that the lane's fence cuts off.
+//   - What a worker does stands in the bucket before it is done.
+package presence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// beatInterval is how often a worker says that it lives; after missedBeats it is taken for dead.
+const (
+	beatInterval = 500 * time.Millisecond
+	missedBeats  = 4
+)
+
+// Keys of the bucket: a worker's beats, and the attempts that it is working on.
+const (
+	beatPrefix = "beat."
+	workPrefix = "work."
+)
+
+// Fail tells Temporal that the attempt with a task token has failed because its worker died.
+type Fail func(ctx context.Context, worker string, token []byte) error
+
+// Presence is one worker's part in this. Its methods may be called concurrently.
+type Presence struct {
+	kv     jetstream.KeyValue
+	worker string
+	key    string
+	fail   Fail
+	logger *slog.Logger
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
+
+	mu      sync.Mutex
+	work    map[string][]byte // tokens by themselves
+	version int
+	stored  int
+	changed chan struct{} // something to store
+	done    chan struct{} // closed and replaced when a version is stored
+}
+
+// Start announces a worker and begins to watch the others. Stop must be called.
+func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, logger *slog.Logger) (*Presence, error) {
+	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{Bucket: "workers", Description: "Perdure: which workers live and what they do", Storage: jetstream.FileStorage})
+	if err != nil {
+		return nil, err
+	}
+	p := &Presence{
+		kv: kv, worker: worker, key: stream.Token(worker), fail: fail, logger: logger,
+		work: map[string][]byte{}, changed: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if _, err := kv.PutString(ctx, beatPrefix+p.key, worker); err != nil {
+		return nil, fmt.Errorf("presence: %w", err)
+	}
+	watch, err := kv.Watch(ctx, beatPrefix+">")
+	if err != nil {
+		return nil, fmt.Errorf("presence: %w", err)
+	}
+	var live context.Context
+	live, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	p.wait.Go(func() { p.beat(live) })
+	p.wait.Go(func() { p.store(live) })
+	p.wait.Go(func() { p.watch(live, watch) })
+	return p, nil
+}
+
+// Stop withdraws the worker, which must have ended its work, and waits for what Start began.
+func (p *Presence) Stop(ctx context.Context) error {
+	p.stop()
+	p.wait.Wait()
+	return errors.Join(p.kv.Purge(ctx, workPrefix+p.key), p.kv.Purge(ctx, beatPrefix+p.key))
+}
+
+// Begin notes that the worker starts an attempt, and returns when the note is stored; end takes it
+// back.
+func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err error) {
+	p.mu.Lock()
+	p.work[string(token)] = token
+	p.version++
+	want := p.version
+	p.mu.Unlock()
+	end = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.work, string(token))
+		p.version++
+		p.poke()
+	}
+	for {
+		p.mu.Lock()
+		stored, done := p.stored >= want, p.done
+		p.poke()
+		p.mu.Unlock()
+		if stored {
+			return end, nil
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			end()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (p *Presence) poke() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// store writes what the worker does, one write at a time: what changes meanwhile goes together.
+func (p *Presence) store(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.changed:
+		}
+		p.mu.Lock()
+		version := p.version
+		tokens := make([][]byte, 0, len(p.work))
+		for _, token := range p.work {
+			tokens = append(tokens, token)
+		}
+		p.mu.Unlock()
+		if err := p.put(ctx, tokens); err != nil {
+			p.pause(ctx)
+			p.poke()
+			continue
+		}
+		p.mu.Lock()
+		p.stored = version
+		close(p.done)
+		p.done = make(chan struct{})
+		p.mu.Unlock()
+	}
+}
+
+func (p *Presence) put(ctx context.Context, tokens [][]byte) error {
+	body, err := json.Marshal(tokens)
+	if err != nil {
+		return err
+	}
+	_, err = p.kv.Put(ctx, workPrefix+p.key, body)
+	return err
+}
+
+func (p *Presence) pause(ctx context.Context) {
+	t := time.NewTimer(beatInterval)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// beat says that the worker lives. A beat that fails is one that others miss.
+func (p *Presence) beat(ctx context.Context) {
+	tick := time.NewTicker(beatInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_, _ = p.kv.PutString(ctx, beatPrefix+p.key, p.worker)
+		}
+	}
+}
+
+// watch counts its own beats since each other worker's last.
+func (p *Presence) watch(ctx context.Context, w jetstream.KeyWatcher) {
+	defer func() { _ = w.Stop() }()
+	missed := map[string]int{} // by key
+	names := map[string]string{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case entry, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return
+			case entry == nil:
+			case entry.Operation() != jetstream.KeyValuePut:
+				delete(missed, entry.Key())
+			case entry.Key() == beatPrefix+p.key:
+				for key := range missed {
+					if missed[key]++; missed[key] >= missedBeats && p.bury(ctx, key, names[key]) {
+						delete(missed, key)
+					}
+				}
+			default:
+				missed[entry.Key()] = 0
+				names[entry.Key()] = string(entry.Value())
+			}
+		}
+	}
+}
+
+// bury fails what a dead worker was doing and removes its traces. It reports false if that has to be
+// tried again.
+func (p *Presence) bury(ctx context.Context, beatKey, worker string) bool {
+	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
+	entry, err := p.kv.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return p.kv.Purge(ctx, beatKey) == nil
+	}
+	var tokens [][]byte
+	if err == nil {
+		err = json.Unmarshal(entry.Value(), &tokens)
+	}
+	for _, token := range tokens {
+		err = errors.Join(err, p.fail(ctx, worker, token))
+	}
+	if err == nil {
+		err = errors.Join(p.kv.Purge(ctx, key), p.kv.Purge(ctx, beatKey))
+	}
+	if err != nil {
+		p.logger.WarnContext(ctx, "could not take over from a dead worker", "worker", worker, "error", err)
+		return false
+	}
+	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "attempts", len(tokens))
+	return true
+}
