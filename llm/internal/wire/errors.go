@@ -87,7 +87,8 @@ func Ended(ctx context.Context, err error) error {
 
 const (
 	maxQuote = 200
-	minEcho  = 16 // bytes of a prompt that are too many to be chance
+	maxEcho  = 16 // bytes in common with a prompt that are too many to be chance
+	minEcho  = 8  // the same for a text that is repeated whole
 )
 
 // Quote makes a provider's message fit for an error: one line, short, and
@@ -134,11 +135,15 @@ func contentOf(req *llm.Request) []string {
 
 // hideEchoes marks what message has in common with text.
 func hideEchoes(hidden []bool, message, text string) {
-	for start := 0; start+minEcho <= len(message); start++ {
-		if !strings.Contains(text, message[start:start+minEcho]) {
+	window := min(maxEcho, len(text))
+	if window < minEcho {
+		return
+	}
+	for start := 0; start+window <= len(message); start++ {
+		if !strings.Contains(text, message[start:start+window]) {
 			continue
 		}
-		for i := range minEcho {
+		for i := range window {
 			hidden[start+i] = true
 		}
 	}

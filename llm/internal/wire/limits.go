@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +16,7 @@ type Limits struct {
 	ResponseBytes int64
 
 	// ContentBytes bounds the text, reasoning and arguments that a response
-	// adds up to, which is what a caller keeps in memory. Default 32 MiB.
+	// adds up to, which is what a caller keeps in memory. Default 16 MiB.
 	ContentBytes int
 
 	// LineBytes bounds a line of the event stream. Default 4 MiB.
@@ -34,7 +35,7 @@ func (l Limits) WithDefaults() Limits {
 		l.ResponseBytes = 128 << 20
 	}
 	if l.ContentBytes == 0 {
-		l.ContentBytes = 32 << 20
+		l.ContentBytes = 16 << 20
 	}
 	if l.LineBytes == 0 {
 		l.LineBytes = 4 << 20
@@ -96,16 +97,26 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.total > b.limits.ResponseBytes {
 		return 0, TooLarge("the response has more than %d bytes", b.limits.ResponseBytes)
 	}
-	for _, c := range p[:n] {
-		b.line++
-		if c == '\n' {
-			b.line = 0
-		}
-		if b.line > b.limits.LineBytes {
-			return 0, TooLarge("a line of the response has more than %d bytes", b.limits.LineBytes)
-		}
+	if b.longLine(p[:n]) {
+		return 0, TooLarge("a line of the response has more than %d bytes", b.limits.LineBytes)
 	}
 	return n, err
+}
+
+// longLine reports whether a line is too long at the end of the next piece.
+func (b *boundedBody) longLine(piece []byte) bool {
+	for {
+		end := bytes.IndexByte(piece, '\n')
+		if end < 0 {
+			b.line += len(piece)
+			return b.line > b.limits.LineBytes
+		}
+		if b.line+end > b.limits.LineBytes {
+			return true
+		}
+		b.line = 0
+		piece = piece[end+1:]
+	}
 }
 
 // TooLarge is the error of a response that passes a limit.

@@ -118,15 +118,20 @@ func (m *Mender) Flush() string {
 // incomplete reports whether s, which is all we have, may be the beginning of
 // a character.
 func incomplete(s string) bool {
-	if !utf8.FullRuneInString(s) {
+	if !utf8.FullRuneInString(s) || surrogateStart(s) {
 		return true
 	}
 	half, ok := surrogate(s)
-	if !ok || half >= 0xDC00 || len(s) >= 6 {
+	if !ok || half >= 0xDC00 {
 		return false
 	}
 	rest := s[3:]
-	return rest == "" || rest == "\xED" || len(rest) == 2 && rest[0] == 0xED && rest[1] >= 0xB0 && rest[1] <= 0xBF
+	return rest == "" || rest == "\xED" || surrogateStart(rest)
+}
+
+// surrogateStart reports whether s is two thirds of the three-byte form.
+func surrogateStart(s string) bool {
+	return len(s) == 2 && s[0] == 0xED && s[1] >= 0xA0 && s[1] <= 0xBF
 }
 
 // decodeRune is utf8.DecodeRuneInString for text that may hold surrogate

@@ -1,0 +1,175 @@
+package llmtest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/llm"
+)
+
+func testBrokenStreams(t *testing.T, p Provider) {
+	for name, test := range map[string]struct {
+		events func(Encoder) []string
+		codes  []llm.Code
+	}{
+		"nothing": {
+			func(Encoder) []string { return nil },
+			[]llm.Code{llm.CodeTruncated, llm.CodeMalformedResponse},
+		},
+		"no finish": {
+			func(e Encoder) []string { return []string{e.Begin(), e.Text(`"Hi"`)} },
+			[]llm.Code{llm.CodeTruncated},
+		},
+		"half an event": {
+			func(e Encoder) []string {
+				event := e.Text(`"a long piece of text"`)
+				return []string{e.Begin(), event[:len(event)/2]}
+			},
+			[]llm.Code{llm.CodeTruncated},
+		},
+		"half a tool call": {
+			func(e Encoder) []string {
+				return []string{e.Begin(), e.ToolCall(0, "a", "lookup"), e.Arguments(0, `"{\"q"`)}
+			},
+			[]llm.Code{llm.CodeTruncated},
+		},
+		"a fault": {
+			func(e Encoder) []string { return []string{e.Begin(), e.Text(`"Hi"`), e.Fault("overloaded")} },
+			[]llm.Code{llm.CodeUnavailable},
+		},
+		"a fault at once": {
+			func(e Encoder) []string { return []string{e.Fault("overloaded")} },
+			[]llm.Code{llm.CodeUnavailable},
+		},
+		"garbage": {
+			func(e Encoder) []string { return []string{e.Begin(), e.Text(`"Hi`)} },
+			[]llm.Code{llm.CodeMalformedResponse},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failure := play(t, p, test.events).failed(t, test.codes...)
+			if !failure.Retryable() {
+				t.Errorf("%v is not retryable", failure)
+			}
+		})
+	}
+	t.Run("a broken connection", func(t *testing.T) {
+		t.Parallel()
+		failure := serve(t, p, func(w http.ResponseWriter, _ *http.Request) {
+			e := p.NewEncoder()
+			events(w, e.Begin(), e.Text(`"Hi"`))
+			panic(http.ErrAbortHandler)
+		}).failed(t, llm.CodeTruncated)
+		if !failure.Retryable() {
+			t.Errorf("%v is not retryable", failure)
+		}
+	})
+}
+
+func testStatuses(t *testing.T, p Provider) {
+	for status, want := range map[int]llm.Code{
+		400: llm.CodeInvalidRequest,
+		401: llm.CodeUnauthorized,
+		403: llm.CodeForbidden,
+		404: llm.CodeNotFound,
+		408: llm.CodeTimeout,
+		409: llm.CodeConflict,
+		413: llm.CodeRequestTooLarge,
+		422: llm.CodeInvalidRequest,
+		429: llm.CodeRateLimited,
+		500: llm.CodeUnavailable,
+		502: llm.CodeUnavailable,
+		503: llm.CodeUnavailable,
+		504: llm.CodeTimeout,
+		529: llm.CodeUnavailable,
+	} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			failure := refuse(t, p, status, "", p.ErrorBody("no luck")).failed(t, want)
+			if failure.Status != status || !strings.Contains(failure.Message, "no luck") {
+				t.Errorf("error is %+v, want status %d and the provider's message", failure, status)
+			}
+			retryable := status >= 500 || status == 408 || status == 409 || status == 429
+			if failure.Retryable() != retryable {
+				t.Errorf("retryable is %v, want %v", failure.Retryable(), retryable)
+			}
+			// What is in front of the provider answers in its own form.
+			if failure := refuse(t, p, status, "", "<html>no luck</html>").failed(t, want); failure.Status != status {
+				t.Errorf("error of an HTML page is %+v, want status %d", failure, status)
+			}
+		})
+	}
+	testRetryAfter(t, p)
+}
+
+func testRetryAfter(t *testing.T, p Provider) {
+	for name, test := range map[string]struct {
+		value    string
+		min, max time.Duration
+	}{
+		"none":     {"", 0, 0},
+		"seconds":  {"7", 7 * time.Second, 7 * time.Second},
+		"date":     {time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat), time.Hour, 2 * time.Hour},
+		"past":     {"Mon, 02 Jan 2006 15:04:05 GMT", 0, 0},
+		"negative": {"-5", 0, 0},
+		"nonsense": {"soon", 0, 0},
+	} {
+		t.Run("retry after "+name, func(t *testing.T) {
+			t.Parallel()
+			for _, status := range []int{429, 503} {
+				failure := refuse(t, p, status, test.value, p.ErrorBody("wait")).failed(t, llm.CodeRateLimited, llm.CodeUnavailable)
+				if failure.RetryAfter < test.min || failure.RetryAfter > test.max {
+					t.Errorf("retry after %v, want %v to %v", failure.RetryAfter, test.min, test.max)
+				}
+			}
+		})
+	}
+}
+
+// testSecrets: errors go into logs and histories.
+func testSecrets(t *testing.T, p Provider) {
+	echo := "you said " + prompt + " with the key " + apiKey + strings.Repeat(" and so on", 1000)
+	check := func(t *testing.T, err error) {
+		t.Helper()
+		for _, secret := range []string{prompt, prompt[:20], apiKey} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("the error %q tells %q", err, secret)
+			}
+		}
+		if n := len(err.Error()); n > 300 {
+			t.Errorf("the error is %d bytes long", n)
+		}
+		if cause := asError(t, err).Err; cause != nil && strings.Contains(cause.Error(), apiKey) {
+			t.Errorf("the cause %q tells the key", cause)
+		}
+	}
+	t.Run("status", func(t *testing.T) {
+		t.Parallel()
+		check(t, refuse(t, p, 400, "", p.ErrorBody(echo)).ask(t).Err)
+	})
+	t.Run("fault", func(t *testing.T) {
+		t.Parallel()
+		check(t, play(t, p, func(e Encoder) []string { return []string{e.Begin(), e.Fault(echo)} }).ask(t).Err)
+	})
+	t.Run("garbage", func(t *testing.T) {
+		t.Parallel()
+		check(t, play(t, p, func(e Encoder) []string { return []string{e.Begin(), e.Text(`"` + echo)} }).ask(t).Err)
+	})
+}
+
+func refuse(t *testing.T, p Provider, status int, retryAfter, body string) *server {
+	t.Helper()
+	return serve(t, p, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if retryAfter != "" {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+}

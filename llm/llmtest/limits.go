@@ -1,0 +1,65 @@
+package llmtest
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// testLimits: a model or a server that does not stop must not fill the memory
+// of whoever listens. The limits are the provider's defaults.
+func testLimits(t *testing.T, p Provider) {
+	large := literal(strings.Repeat("0123456789abcdef", 1<<14)) // 256 KiB
+	t.Run("endless text", func(t *testing.T) {
+		t.Parallel()
+		endless(t, p, func(e Encoder) string { return e.Text(large) }).failed(t, llm.CodeResponseTooLarge)
+	})
+	t.Run("endless arguments", func(t *testing.T) {
+		t.Parallel()
+		endless(t, p, func(e Encoder) string { return e.Arguments(0, large) }).failed(t, llm.CodeResponseTooLarge)
+	})
+	t.Run("endless comments", func(t *testing.T) {
+		t.Parallel()
+		comments := strings.Repeat(": "+strings.Repeat("still here ", 1<<8)+"\n\n", 1<<6)
+		endless(t, p, func(Encoder) string { return comments }).failed(t, llm.CodeResponseTooLarge)
+	})
+	t.Run("endless line", func(t *testing.T) {
+		t.Parallel()
+		endless(t, p, func(Encoder) string { return large }).failed(t, llm.CodeResponseTooLarge)
+	})
+	t.Run("endless tool calls", func(t *testing.T) {
+		t.Parallel()
+		play(t, p, func(e Encoder) []string {
+			calls := []string{e.Begin()}
+			for i := range 1000 {
+				calls = append(calls, e.ToolCall(i, "", "lookup"))
+			}
+			return append(calls, e.Finish(llm.FinishToolCalls, llm.Usage{}))
+		}).failed(t, llm.CodeResponseTooLarge)
+	})
+	t.Run("endless error body", func(t *testing.T) {
+		t.Parallel()
+		serve(t, p, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			for err := error(nil); err == nil; {
+				_, err = io.WriteString(w, large)
+			}
+		}).failed(t, llm.CodeUnavailable)
+	})
+}
+
+// endless opens a call and then sends the same piece until nobody listens.
+func endless(t *testing.T, p Provider, piece func(Encoder) string) *server {
+	t.Helper()
+	return serve(t, p, func(w http.ResponseWriter, _ *http.Request) {
+		e := p.NewEncoder()
+		events(w, e.Begin(), e.ToolCall(0, "a", "lookup"))
+		event := piece(e)
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, event)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// params is the request as the API wants it.
+func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error) {
+	params := openai.ChatCompletionNewParams{
+		Model:         req.Model,
+		Messages:      m.messages(req.Messages),
+		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if req.Temperature != nil {
+		params.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if req.MaxOutputTokens != nil {
+		params.SetExtraFields(map[string]any{m.config.MaxTokensField: *req.MaxOutputTokens})
+	}
+	if req.ParallelToolCalls != nil && len(req.Tools) > 0 {
+		params.ParallelToolCalls = param.NewOpt(*req.ParallelToolCalls)
+	}
+	for _, tool := range req.Tools {
+		definition, err := function(tool)
+		if err != nil {
+			return params, err
+		}
+		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(definition))
+	}
+	return params, nil
+}
+
+// function is the definition of a tool. The schema goes in beside the SDK's
+// field for it, which is a map and would reorder it.
+func function(tool llm.Tool) (shared.FunctionDefinitionParam, error) {
+	definition := shared.FunctionDefinitionParam{Name: tool.Name}
+	if tool.Description != "" {
+		definition.Description = param.NewOpt(tool.Description)
+	}
+	if len(tool.Parameters) == 0 {
+		return definition, nil
+	}
+	if !json.Valid(tool.Parameters) {
+		return definition, &llm.Error{Code: llm.CodeInvalidRequest, Message: fmt.Sprintf("the parameters of tool %.64q are not JSON", tool.Name)}
+	}
+	definition.SetExtraFields(map[string]any{"parameters": tool.Parameters})
+	return definition, nil
+}
+
+func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageParamUnion {
+	turn := 0 // where the turn begins that the model is in
+	for i, message := range messages {
+		if message.Role == llm.RoleUser {
+			turn = i
+		}
+	}
+	params := make([]openai.ChatCompletionMessageParamUnion, 0, len(messages))
+	for i, message := range messages {
+		switch message.Role {
+		case llm.RoleSystem:
+			params = append(params, system(message))
+		case llm.RoleUser:
+			params = appendUser(params, message)
+		case llm.RoleAssistant:
+			params = m.appendAssistant(params, message, i > turn)
+		case llm.RoleTool:
+			params = append(params, openai.ToolMessage(message.Text(), message.ToolCallID))
+		}
+	}
+	return params
+}
+
+func system(message llm.Message) openai.ChatCompletionMessageParamUnion {
+	union := openai.SystemMessage(message.Text())
+	union.OfSystem.Name = name(message)
+	return union
+}
+
+// appendUser leaves out a message of which nothing can be sent, as servers
+// refuse one without content.
+func appendUser(params []openai.ChatCompletionMessageParamUnion, message llm.Message) []openai.ChatCompletionMessageParamUnion {
+	parts := contentParts(message.Parts)
+	if len(parts) == 0 {
+		return params
+	}
+	union := openai.UserMessage(parts)
+	if len(parts) == 1 && parts[0].OfText != nil {
+		// The form that every server knows.
+		union = openai.UserMessage(parts[0].OfText.Text)
+	}
+	union.OfUser.Name = name(message)
+	return append(params, union)
+}
+
+func (m *Model) appendAssistant(params []openai.ChatCompletionMessageParamUnion, message llm.Message, inTurn bool) []openai.ChatCompletionMessageParamUnion {
+	text := message.Text()
+	if text == "" && len(message.ToolCalls) == 0 {
+		return params
+	}
+	assistant := &openai.ChatCompletionAssistantMessageParam{Name: name(message)}
+	if text != "" {
+		assistant.Content.OfString = param.NewOpt(text)
+	}
+	for _, call := range message.ToolCalls {
+		assistant.ToolCalls = append(assistant.ToolCalls, toolCall(call))
+	}
+	if inTurn && len(message.ToolCalls) > 0 {
+		if fields := m.reasoningFields(message); len(fields) > 0 {
+			assistant.SetExtraFields(fields)
+		}
+	}
+	return append(params, openai.ChatCompletionMessageParamUnion{OfAssistant: assistant})
+}
+
+// reasoningFields is the thinking that goes back to the server it came from.
+// Models that think between tool calls want it until the turn is over, and
+// not after that.
+func (m *Model) reasoningFields(message llm.Message) map[string]any {
+	fields := map[string]any{}
+	for _, block := range message.Reasoning {
+		var member string
+		if block.Provider != m.config.Provider || json.Unmarshal(block.Data, &member) != nil {
+			continue
+		}
+		for _, known := range reasoningMembers {
+			if member == known {
+				before, _ := fields[member].(string)
+				fields[member] = before + block.Text
+			}
+		}
+	}
+	return fields
+}
+
+func toolCall(call llm.ToolCall) openai.ChatCompletionMessageToolCallUnionParam {
+	arguments := call.Arguments
+	if arguments == "" {
+		arguments = "{}" // which is what models mean by none; servers parse it
+	}
+	return openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+		ID:       call.ID,
+		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: arguments},
+	}}
+}
+
+// validName is what the API takes as the name of a speaker; it refuses the
+// whole request for any other.
+var validName = regexp.MustCompile(`^[^\s<|\\/>]{1,64}$`)
+
+func name(message llm.Message) param.Opt[string] {
+	if !validName.MatchString(message.Name) {
+		return param.Opt[string]{}
+	}
+	return param.NewOpt(message.Name)
+}

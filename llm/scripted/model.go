@@ -1,0 +1,137 @@
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// DefaultPace is a pause between two chunks that looks like a model at work.
+const DefaultPace = 25 * time.Millisecond
+
+const (
+	provider = "scripted"
+	prefix   = provider + "/"
+)
+
+// Script is one named behavior.
+type Script struct {
+	// Name picks the script: the request's model is Name, or "scripted/" + Name.
+	Name string
+
+	// Pace is the pause before each chunk. Zero is as fast as possible.
+	Pace time.Duration
+
+	// Play answers the call'th request for this script since [New], from 0.
+	// It must be safe for concurrent use, and end with a Finish or an error.
+	Play func(call int, req *llm.Request) iter.Seq2[llm.Chunk, error]
+}
+
+// Model plays scripts. It is safe for concurrent use.
+type Model struct{ scripts map[string]*playable }
+
+type playable struct {
+	Script
+	calls atomic.Int64
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// New returns a model that knows the scripts; a later one replaces an earlier
+// one of the same name. Without scripts it knows the built-in ones at
+// [DefaultPace]: [Demo] and [Count].
+func New(scripts ...Script) *Model {
+	if len(scripts) == 0 {
+		scripts = []Script{Demo(DefaultPace), Count(DefaultPace)}
+	}
+	m := &Model{scripts: make(map[string]*playable, len(scripts))}
+	for _, script := range scripts {
+		m.scripts[script.Name] = &playable{Script: script}
+	}
+	return m
+}
+
+// Stream implements [llm.Model].
+func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	return func(yield func(llm.Chunk, error) bool) {
+		script, ok := m.scripts[strings.TrimPrefix(req.Model, prefix)]
+		if !ok {
+			yield(nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no script for model %.64q", req.Model)})
+			return
+		}
+		script.play(ctx, req, yield)
+	}
+}
+
+func (s *playable) play(ctx context.Context, req *llm.Request, yield func(llm.Chunk, error) bool) {
+	call := int(s.calls.Add(1) - 1)
+	deltas := int64(0)
+	for chunk, err := range s.Play(call, req) {
+		if pause(ctx, s.Pace) != nil {
+			yield(nil, context.Cause(ctx))
+			return
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		finish, last := chunk.(llm.Finish)
+		if last {
+			chunk = s.complete(finish, req, deltas)
+		}
+		if !yield(chunk, nil) || last {
+			return
+		}
+		deltas++
+	}
+	if ctx.Err() != nil {
+		yield(nil, context.Cause(ctx))
+		return
+	}
+	yield(nil, &llm.Error{Code: llm.CodeTruncated, Message: "the script ended before the completion did"})
+}
+
+// complete fills in what a script left open. A token is a word of the
+// request, or a chunk of the answer.
+func (s *playable) complete(finish llm.Finish, req *llm.Request, output int64) llm.Finish {
+	if finish.Model == "" {
+		finish.Model = prefix + s.Name
+	}
+	if finish.Provider == "" {
+		finish.Provider = provider
+	}
+	if finish.Usage == (llm.Usage{}) {
+		input := words(req)
+		total := input + output
+		finish.Usage = llm.Usage{Input: &input, Output: &output, Total: &total}
+	}
+	return finish
+}
+
+func words(req *llm.Request) int64 {
+	n := 0
+	for _, message := range req.Messages {
+		n += len(strings.Fields(message.Text()))
+	}
+	return int64(n)
+}
+
+// pause waits for d, or until ctx ends, which it reports.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

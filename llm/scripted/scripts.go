@@ -1,0 +1,129 @@
+package scripted
+
+import (
+	"fmt"
+	"iter"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// Step is a chunk, or the error that ends a completion.
+type Step struct {
+	Chunk llm.Chunk
+	Err   error
+}
+
+// Fixed plays calls[0] for the first call, calls[1] for the second, and so on.
+// A call more is refused, and so is not retried.
+//
+// Calls are counted in this process: what must hold across a restart belongs
+// into a script that looks at the request.
+func Fixed(name string, pace time.Duration, calls ...[]Step) Script {
+	return Script{Name: name, Pace: pace, Play: func(call int, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+		if call >= len(calls) {
+			return fail(&llm.Error{Code: llm.CodeInvalidRequest, Message: fmt.Sprintf("script %.64q has %d calls, and this is one more", name, len(calls))})
+		}
+		return play(calls[call])
+	}}
+}
+
+// Say plays a text, a word at a time, and stops.
+func Say(text string) iter.Seq2[llm.Chunk, error] {
+	return play(append(Words(text), Step{Chunk: llm.Finish{Reason: llm.FinishStop}}))
+}
+
+// Words splits a text into deltas of one word and the space behind it.
+func Words(text string) []Step {
+	var steps []Step
+	for _, word := range strings.SplitAfter(text, " ") {
+		if word != "" {
+			steps = append(steps, Step{Chunk: llm.TextDelta{Text: word}})
+		}
+	}
+	return steps
+}
+
+// Calls plays tool calls whose arguments come in two interleaved pieces each.
+func Calls(calls ...llm.ToolCall) iter.Seq2[llm.Chunk, error] {
+	var starts, heads, tails []Step
+	for i, call := range calls {
+		starts = append(starts, Step{Chunk: llm.ToolCallStart{Index: i, ID: call.ID, Name: call.Name}})
+		cut := strings.IndexByte(call.Arguments, ':') + 1
+		if cut > 0 {
+			heads = append(heads, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[:cut]}})
+		}
+		if cut < len(call.Arguments) {
+			tails = append(tails, Step{Chunk: llm.ToolCallDelta{Index: i, Arguments: call.Arguments[cut:]}})
+		}
+	}
+	steps := append(append(starts, heads...), tails...)
+	return play(append(steps, Step{Chunk: llm.Finish{Reason: llm.FinishToolCalls}}))
+}
+
+func play(steps []Step) iter.Seq2[llm.Chunk, error] {
+	return func(yield func(llm.Chunk, error) bool) {
+		for _, step := range steps {
+			if !yield(step.Chunk, step.Err) || step.Err != nil {
+				return
+			}
+		}
+	}
+}
+
+func fail(err error) iter.Seq2[llm.Chunk, error] { return play([]Step{{Err: err}}) }
+
+// maxCount bounds what one completion of [Count] says.
+const maxCount = 100_000
+
+var countTo = regexp.MustCompile(`(?i)\bcount to (\d{1,9})\b`)
+
+// Count is the script "count": asked to "count to N", it says the numbers from
+// 1 to N, a chunk each. N is at most 100,000.
+func Count(pace time.Duration) Script {
+	return Script{Name: "count", Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+		asked := countTo.FindStringSubmatch(lastUser(req).Text())
+		if asked == nil {
+			return Say(`I am a script and can only count. Say "count to 100".`)
+		}
+		n, _ := strconv.Atoi(asked[1]) // at most nine digits
+		return count(min(n, maxCount))
+	}}
+}
+
+func count(n int) iter.Seq2[llm.Chunk, error] {
+	return func(yield func(llm.Chunk, error) bool) {
+		for i := 1; i <= n; i++ {
+			text := strconv.Itoa(i)
+			if i < n {
+				text += " "
+			}
+			if !yield(llm.TextDelta{Text: text}, nil) {
+				return
+			}
+		}
+		yield(llm.Finish{Reason: llm.FinishStop}, nil)
+	}
+}
+
+// lastUser is the last user message, or a zero one.
+func lastUser(req *llm.Request) llm.Message {
+	turn := currentTurn(req)
+	if len(turn) == 0 {
+		return llm.Message{}
+	}
+	return turn[0]
+}
+
+// currentTurn is the last user message and what follows it.
+func currentTurn(req *llm.Request) []llm.Message {
+	for i := len(req.Messages) - 1; i >= 0; i-- {
+		if req.Messages[i].Role == llm.RoleUser {
+			return req.Messages[i:]
+		}
+	}
+	return nil
+}
