@@ -17,14 +17,15 @@ import (
 )
 
 // CallModel is model.call.v1: it streams one completion of the agent's model into the log.
-func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
-	ctx, leave, err := a.enter(ctx, in.Run)
+func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (answer workflows.ModelAnswer, err error) {
+	defer contain(ctx, &err)
+	work, leave, err := a.enter(ctx, in.Run)
 	if err != nil {
-		return workflows.ModelAnswer{}, fail(err)
+		return answer, fail(ctx, err)
 	}
 	defer leave()
-	answer, err := a.callModel(ctx, in)
-	return answer, fail(err)
+	answer, err = a.callModel(work, in)
+	return answer, fail(ctx, err)
 }
 
 func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
@@ -81,9 +82,7 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	if err != nil {
 		return err
 	}
-	if err := a.Log.Checkpoint(ctx, run.Thread, conversation, false); err != nil {
-		return err
-	}
+	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
 	model, req, err := a.request(definition, conversation)
 	if err != nil {
 		return err
@@ -123,7 +122,7 @@ func (a *Activities) request(d *agents.Definition, conversation *stream.Reductio
 	}
 	offered, err := a.Tools.Select(d.Tools)
 	if err != nil {
-		return nil, nil, toolUnavailable(err)
+		return nil, nil, fmt.Errorf("%w: %w", errToolUnavailable, err)
 	}
 	req := &llm.Request{Model: name, Messages: prompt(d.Instructions, conversation.Entries)}
 	for _, t := range offered {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,14 +19,15 @@ import (
 
 // CallTool is tool.call.v1: it runs one tool call and puts its result into the log. A tool's failure
 // is a result, which the model sees.
-func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
-	ctx, leave, err := a.enter(ctx, in.Run)
+func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answer workflows.ToolAnswer, err error) {
+	defer contain(ctx, &err)
+	work, leave, err := a.enter(ctx, in.Run)
 	if err != nil {
-		return workflows.ToolAnswer{}, fail(err)
+		return answer, fail(ctx, err)
 	}
 	defer leave()
-	answer, err := a.callTool(ctx, in)
-	return answer, fail(err)
+	answer, err = a.callTool(work, in)
+	return answer, fail(ctx, err)
 }
 
 func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
@@ -56,6 +58,8 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 const (
 	outcomeUnknown = "The call was interrupted after it had begun. Whether it took effect is unknown; it was not repeated."
 	callCancelled  = "The call was cancelled."
+	callAbandoned  = "The call was cancelled but did not stop. Whether it took effect is unknown."
+	callOverdue    = "The call did not end in its time. Whether it took effect is unknown."
 )
 
 // runTool finds the call in the conversation and makes it. A tool that may have had its effect and
@@ -71,7 +75,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 	}
 	offered, err := a.Tools.Select(definition.Tools)
 	if err != nil {
-		return tools.Result{}, "", toolUnavailable(err)
+		return tools.Result{}, "", fmt.Errorf("%w: %w", errToolUnavailable, err)
 	}
 	i := slices.IndexFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == call.Name })
 	if i < 0 {
@@ -81,12 +85,20 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 	if resumed && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
 	}
+	// Temporal's own cancellation may take seconds to get here, and the announcement came before.
+	if wanted, err := a.Log.CancelRequested(ctx, runOf(in.Run)); err != nil {
+		return tools.Result{}, "", err
+	} else if wanted {
+		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
+	}
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
-	result, err := tool.Call(ctx, tools.Call{
+	result, err := callTool(ctx, tool, tools.Call{
 		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: in.Run.ID + "/" + call.ID,
 	})
 	end(kindOf(cmp.Or(err, result.Cause)))
 	switch {
+	case errors.Is(err, errAbandoned) && cancelled(ctx, err):
+		return tools.Failed(callAbandoned), workflows.OutcomeCancelled, nil
 	case err != nil && cancelled(ctx, err):
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	case err != nil:
@@ -137,8 +149,4 @@ func recordedToolAnswer(ctx context.Context, done *stream.Record) (workflows.Too
 	err := recorded(ctx, done, &answer)
 	answer.Seq = done.Seq
 	return answer, err
-}
-
-func toolUnavailable(err error) error {
-	return temporal.NewApplicationErrorWithCause("a tool of the agent is not available on this worker", "tool_unavailable", err)
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/llm"
@@ -14,33 +17,61 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
+// failAttempts bounds the attempts of a step that fails by itself: model providers recover in minutes
+// or not at all. That the log is away, or a worker goes, is not the step's fault: it waits.
+const failAttempts = 8
+
+// errToolUnavailable: this worker lacks a tool of the agent. One that has it may be on its way.
+var errToolUnavailable = errors.New("activities: a tool of the agent is not available on this worker")
+
 // fail maps an error to what Temporal does with it: the one place where that is decided. The message
 // goes into the history, so it is in our own words: a code and a status, never what a model, a tool
 // or a server said.
-func fail(err error) error {
+func fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	last := activity.GetInfo(ctx).Attempt >= failAttempts
 	var model *llm.Error
 	switch {
-	case errors.Is(err, stream.ErrFenced):
+	case errors.Is(err, stream.ErrOver):
 		return temporal.NewNonRetryableApplicationError("the step is in other hands", workflows.ErrorFenced, nil)
+	case errors.Is(err, stream.ErrFenced):
+		return failure("another attempt has taken the step over", workflows.ErrorFenced, false)
 	case errors.Is(err, stream.ErrLogLost):
 		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", workflows.ErrorLogLost, nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
 		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", "agent_unavailable", nil)
 	case errors.As(err, &model):
-		return failModel(model)
-	case errors.Is(err, context.Canceled):
+		return failModel(model, last)
+	case errors.Is(err, errToolUnavailable):
+		return failure("a tool of the agent is not available on this worker", "tool_unavailable", last)
+	case errors.Is(err, worker.ErrWorkerShutdown), errors.Is(err, context.Canceled):
 		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
+	case errors.Is(err, stream.ErrUnavailable):
+		return failure("the log is out of reach", "log_unavailable", false)
 	case errors.Is(err, context.DeadlineExceeded):
-		return temporal.NewApplicationError("a step took too long", "timeout")
+		return failure("a step took too long", "timeout", last)
 	}
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
-		return err
+	// Only an error of this package comes unwrapped; what a tool may have made is as foreign as others.
+	if app, ok := err.(*temporal.ApplicationError); ok { //nolint:errorlint // see above
+		return app
 	}
-	return temporal.NewApplicationError(fmt.Sprintf("a step failed (%T)", root(err)), workflows.CodeInternal)
+	return failure(fmt.Sprintf("a step failed (%T)", root(err)), workflows.CodeInternal, last)
+}
+
+// contain turns a panic into a failure, for defer: what panics may hold content, which Temporal would
+// put into the history.
+func contain(ctx context.Context, err *error) {
+	if recover() == nil {
+		return
+	}
+	activity.GetLogger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
+	*err = failure("a step panicked", workflows.CodeInternal, activity.GetInfo(ctx).Attempt >= failAttempts)
+}
+
+func failure(words, code string, final bool) error {
+	return temporal.NewApplicationErrorWithOptions(words, code, temporal.ApplicationErrorOptions{NonRetryable: final})
 }
 
 // root is the innermost error: its type says more than its words may.
@@ -57,13 +88,13 @@ func root(err error) error {
 // longestRetryAfter bounds what a provider may ask for; the run's duration bounds it as well.
 const longestRetryAfter = 10 * time.Minute
 
-func failModel(e *llm.Error) error {
+func failModel(e *llm.Error, last bool) error {
 	words := fmt.Sprintf("the model call failed: %s", e.Code)
 	if e.Status != 0 {
 		words += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
 	return temporal.NewApplicationErrorWithOptions(words, string(e.Code), temporal.ApplicationErrorOptions{
-		NonRetryable:   !e.Retryable(),
+		NonRetryable:   last || !e.Retryable(),
 		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
 	})
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/agui"
@@ -13,9 +14,15 @@ import (
 // Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane whose
 // step did not finish, so that a worker which comes back to life can spoil nothing. The first
 // terminal record stands, whoever wrote it: it is what Finish returns.
+//
+// A log that lacks what the run had written can still say so: the run then ends with log_lost.
 func (a *Activities) Finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
 	finished, err := a.finish(ctx, in)
-	return finished, fail(err)
+	if errors.Is(err, stream.ErrLogLost) {
+		in.After, in.Outcome, in.Code, in.Message = 0, workflows.OutcomeError, workflows.ErrorLogLost, "the log lacks what the run had written"
+		finished, err = a.finish(ctx, in)
+	}
+	return finished, fail(ctx, err)
 }
 
 func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
@@ -27,12 +34,14 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 		}
 	}
 	for _, lane := range in.Lanes {
-		p := stream.Place{Run: run, Lane: stream.ToolLane(lane.Index), Execution: in.Execution, After: lane.After}
-		if err := a.Log.Supersede(ctx, p, nil); err != nil {
+		p := place
+		p.Lane, p.After = stream.ToolLane(lane.Index), lane.After
+		if err := a.Log.Supersede(ctx, p, false); err != nil {
 			return workflows.Finished{}, err
 		}
 	}
-	if err := a.closeMain(ctx, place, in.Outcome); err != nil {
+	// A model call that nobody finished: what it said is kept if the run was cancelled.
+	if err := a.Log.Supersede(ctx, place, in.Outcome == workflows.OutcomeCancelled); err != nil {
 		return workflows.Finished{}, err
 	}
 	seq, earlier, err := a.Log.Seal(ctx, place, terminalEvent(in))
@@ -48,29 +57,21 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 }
 
 // openUnbegun opens a run whose first step failed before it could: a run's first event is
-// RUN_STARTED, whatever happened. A run that has begun is left as it is.
+// RUN_STARTED, whatever happened. A run that has begun is left as it is, if it is this execution's.
 func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflows.Finish) error {
 	begun, err := a.Log.Begun(ctx, p.Run)
-	if err != nil || begun != nil {
+	switch {
+	case err != nil:
 		return err
+	case begun != nil && begun.Execution != in.Execution:
+		return stream.ErrOver
+	case begun != nil:
+		return nil
 	}
-	p.Step = "1/finish"
-	_, err = a.openRun(ctx, p, beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest})
+	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
+	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest, regardless: true}
+	_, err = a.openRun(ctx, p, b)
 	return err
-}
-
-// closeMain ends a model call that nobody finished: what it said is kept if the run was cancelled,
-// and withdrawn if it failed.
-func (a *Activities) closeMain(ctx context.Context, p stream.Place, outcome workflows.Outcome) error {
-	var keep *stream.Result
-	if outcome == workflows.OutcomeCancelled {
-		partial, err := a.Log.Partial(ctx, p)
-		if err != nil {
-			return err
-		}
-		keep = partial
-	}
-	return a.Log.Supersede(ctx, p, keep)
 }
 
 // checkpoint is a matter of speed: a run does not fail over it.

@@ -38,6 +38,7 @@ type narrator struct {
 
 // narratedCall is a tool call that is being told.
 type narratedCall struct {
+	index                int // the provider's: need not begin at 0, nor come in order
 	id, providerID, name string
 	arguments            strings.Builder
 }
@@ -68,7 +69,10 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 	case llm.ToolCallStart:
 		events = n.tellCall(c)
 	case llm.ToolCallDelta:
-		call := n.calls[c.Index]
+		call := n.call(c.Index)
+		if call == nil {
+			return &llm.Error{Code: llm.CodeMalformedResponse, Message: "arguments of a tool call that did not begin"}
+		}
 		call.arguments.WriteString(c.Arguments)
 		events = []agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}
 	case llm.Finish:
@@ -105,10 +109,19 @@ func (n *narrator) tellText(delta string) []agui.Event {
 }
 
 func (n *narrator) tellCall(c llm.ToolCallStart) []agui.Event {
-	call := &narratedCall{id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
+	call := &narratedCall{index: c.Index, id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
 	n.calls = append(n.calls, call)
 	events := append(n.endReasoning(), n.endText()...)
 	return append(events, &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
+}
+
+func (n *narrator) call(index int) *narratedCall {
+	for _, call := range n.calls {
+		if call.index == index {
+			return call
+		}
+	}
+	return nil
 }
 
 func (n *narrator) endText() []agui.Event {
@@ -160,7 +173,9 @@ func (n *narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
-		n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name)})
+		if len(n.answer.Calls) <= stream.MaxToolLanes { // one more than can run is all that is to be known
+			n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name)})
+		}
 	}
 	if n.text.Len() > 0 || len(n.calls) > 0 {
 		n.answer.MessageID = n.messageID
@@ -180,10 +195,23 @@ func (n *narrator) known(tool string) string {
 	return ""
 }
 
+// maxModelName bounds what a provider may call its model in a history.
+const maxModelName = 128
+
+// modelName is what a provider calls its model, if that is a name.
+func modelName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || strings.ContainsRune(`<>&"\`, r) {
+			return '_'
+		}
+		return r
+	}, s[:min(len(s), maxModelName)])
+}
+
 func usageOf(f llm.Finish) workflows.Usage {
 	u := f.Usage
 	return workflows.Usage{
-		Provider: f.Provider, Model: f.Model, Input: u.Input, Output: u.Output, Total: u.Total,
+		Provider: f.Provider, Model: modelName(f.Model), Input: u.Input, Output: u.Output, Total: u.Total,
 		Reasoning: u.Reasoning, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite,
 	}
 }

@@ -15,6 +15,8 @@ type beginning struct {
 	agent, revision string
 	input           uint64
 	digest          string
+	// regardless opens the run although its input builds on a conversation that is gone: to say so.
+	regardless bool
 }
 
 // openRun writes a run's first record, which accepts its input: the input was judged against the
@@ -33,10 +35,15 @@ func (a *Activities) openRun(ctx context.Context, p stream.Place, b beginning, e
 		ProtocolVersion: in.Input.ProtocolVersion,
 	}
 	accepted, ok := thread.Renew(in.Accepted)
-	if !ok && thread.Run != stream.Token(p.Run.ID) {
+	switch {
+	case ok || thread.Run == stream.Token(p.Run.ID):
+	case b.regardless: // what the client said stays; what it said it to is told by the snapshot
+		accepted = thread.Accept(nil, stream.HistoryAppend)
+		accepted.Differs = true
+	default:
 		return 0, temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	}
-	opening.Accepted = accepted
+	opening.Accepted, opening.Said = accepted, len(in.Accepted.Tail)
 	opening.Accepted.Tail = nil // its content is in the proposal
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
 	return a.Log.Open(ctx, p, opening, append([]agui.Event{started}, events...)...)

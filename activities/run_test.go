@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -33,14 +34,20 @@ type engine struct {
 	log      *stream.Log
 	follower *stream.Follower
 	env      *testsuite.TestWorkflowEnvironment
+	acts     *activities.Activities
 	limits   workflows.Limits
-	calls    atomic.Int32 // of the model
+	agent    *agents.Definition
+	accepted stream.Acceptance // what the run's input means, if not nothing but the message
+	calls    atomic.Int32      // of the model
+	outage   atomic.Int32      // how often the definition can't be had yet
 }
 
-type definitions map[string]*agents.Definition
-
-func (d definitions) Revision(_ context.Context, agent, _ string) (*agents.Definition, error) {
-	return d[agent], nil
+// Revision makes the engine the keeper of its one definition.
+func (e *engine) Revision(context.Context, string, string) (*agents.Definition, error) {
+	if e.outage.Add(-1) >= 0 {
+		return nil, fmt.Errorf("%w: no responders", stream.ErrUnavailable)
+	}
+	return e.agent, nil
 }
 
 // script answers the n-th model call, from 1, with chunks or an error.
@@ -82,10 +89,9 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	e.env = suite.NewTestWorkflowEnvironment()
 	e.env.SetDataConverter(workflows.DataConverter())
 	workflows.Register(e.env)
-	(&activities.Activities{
-		Log: e.log, Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels,
-		Agents: definitions{"a": {Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}},
-	}).Register(e.env)
+	e.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
+	e.acts = &activities.Activities{Log: e.log, Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: e}
+	e.acts.Register(e.env)
 	return e
 }
 
@@ -114,10 +120,8 @@ func (e *engine) run(message string) ([]agui.Event, workflows.RunResult) {
 	ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second)
 	defer cancel()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{
-		Input:    agui.RunAgentInput{ThreadID: run.Thread.ID, RunID: run.ID, ProtocolVersion: "1.0"},
-		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
-	}
+	in := &stream.Input{Input: agui.RunAgentInput{ThreadID: run.Thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, Accepted: e.accepted}
+	in.Accepted.Tail = []stream.Said{{ID: user.ID, Message: &user}}
 	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, in)
 	if err != nil {
 		e.t.Fatal(err)

@@ -28,7 +28,7 @@ func (s *Server) listAgents(c *gin.Context) {
 }
 
 func (s *Server) showAgent(c *gin.Context) {
-	p, err := s.Catalog.Current(c.Param("agent"))
+	p, err := s.Catalog.Current(segment(c, "agent"))
 	if err != nil {
 		s.refuse(c, err)
 		return

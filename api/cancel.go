@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,7 +56,8 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 // cancel goes the three ways of a cancel in this order: the record, which nothing loses; Temporal,
 // which decides; the announcement, which is fast.
 func (s *Server) cancel(c *gin.Context, run stream.Run, reason string) error {
-	ctx := c.Request.Context()
+	ctx, end := context.WithTimeout(c.Request.Context(), patience)
+	defer end()
 	known, err := s.Log.Known(ctx, run)
 	if err != nil {
 		return err

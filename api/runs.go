@@ -19,7 +19,7 @@ import (
 // startRun is the AG-UI endpoint: POST RunAgentInput, answered with the run's events. The same input
 // again shows the same run.
 func (s *Server) startRun(c *gin.Context) {
-	agent, err := s.Catalog.Current(c.Param("agent"))
+	agent, err := s.Catalog.Current(segment(c, "agent"))
 	if err != nil {
 		s.refuse(c, err)
 		return
@@ -40,7 +40,9 @@ func (s *Server) startRun(c *gin.Context) {
 	// The view comes first: what the run writes from its first moment on goes to it.
 	o.view = s.Follower.View(o.run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	defer o.view.Close()
-	if err := s.place(c.Request.Context(), o); err != nil {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	if err := s.place(ctx, o); err != nil {
 		s.refuse(c, err)
 		return
 	}
@@ -150,6 +152,10 @@ func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
 // show sends frames until the run is over or the client is gone. A stream that has to end before its
 // run does ends without a terminal event: the client comes back with its last event id.
 func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) {
+	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
+		s.refuse(c, errDrain)
+		return
+	}
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -70,8 +71,9 @@ func (s *Server) Drain() { s.close() }
 func (s *Server) Handler() http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
-	// Ids stand in paths as one percent-encoded segment: a "/" in an id must not split it.
-	r.UseRawPath, r.UnescapePathValues = true, true
+	// Ids stand in paths as one percent-encoded segment: a "/" in an id must not split it. They are
+	// decoded by segment, since gin would read "+" as a space.
+	r.UseEscapedPath, r.UnescapePathValues = true, false
 	r.HandleMethodNotAllowed = true
 	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(func(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, "/v1/") })))
 	r.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
@@ -134,8 +136,17 @@ const tenantDefault = "default"
 
 // runOf reads the run that a path names.
 func runOf(c *gin.Context) (stream.Run, error) {
-	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: c.Param("thread")}, ID: c.Param("run")}
+	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: segment(c, "thread")}, ID: segment(c, "run")}
 	return run, checkIDs(run)
+}
+
+// segment decodes one segment of the path.
+func segment(c *gin.Context, name string) string {
+	value, err := url.PathUnescape(c.Param(name))
+	if err != nil { // cannot be: the URL has been parsed
+		return ""
+	}
+	return value
 }
 
 func checkIDs(run stream.Run) error {
@@ -149,6 +160,10 @@ func checkIDs(run stream.Run) error {
 	}
 	return nil
 }
+
+// patience bounds how long a request may wait for its answer to begin. The log and Temporal are waited
+// for through an outage; a client is told that they are out of reach.
+const patience = 15 * time.Second
 
 // errDrain is the cause with which streams end when the server goes down.
 var errDrain = errors.New("api: the server is shutting down")

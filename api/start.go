@@ -29,8 +29,10 @@ type offer struct {
 	view   *stream.View
 }
 
-// rounds bounds how often an offer is looked at anew because the thread changed meanwhile.
-const rounds = 6
+// rounds bounds how often an offer is looked at anew because the thread changed meanwhile, or because
+// the run before it has ended in the log and not yet closed in Temporal: six seconds of that, which is
+// more than a workflow task may take whose worker died.
+const rounds = 60
 
 // place finds out what an offer is, and starts the run if it is new. The log decides who a run is,
 // Temporal only that one at a time is alive on a thread.
@@ -125,21 +127,25 @@ func workflowID(t stream.Thread) string {
 	return "thread/" + stream.Token(t.Tenant) + "/" + stream.Token(t.ID)
 }
 
-// closePatience is how long a run whose end is in the log may take to close in Temporal.
-const closePatience = 5 * time.Second
+// closeCheck is how long to wait to be told that a run has closed: rarely, Temporal forgets to tell.
+// submitPatience is how long a workflow may take to answer.
+const (
+	closeCheck     = 100 * time.Millisecond
+	submitPatience = 5 * time.Second
+)
 
 // submit offers the run to the workflow that occupies the thread. If the log says that its run has
-// ended, the workflow is about to close and only has to be waited for.
+// ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
+// run that has begun in Temporal and not yet in the log; that one answers.)
 func (s *Server) submit(ctx context.Context, o *offer, thread *stream.Reduction, execution string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, closePatience)
-	defer cancel()
-	if thread.Sealed {
-		err := s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil)
-		if ctx.Err() != nil {
-			return false, fmt.Errorf("api: wait for the run before: %w", err)
-		}
-		return false, nil // how it ended is its own matter
+	if thread.Sealed && thread.Execution == execution {
+		ctx, cancel := context.WithTimeout(ctx, closeCheck)
+		defer cancel()
+		_ = s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil) // how it ended is its own matter
+		return false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, submitPatience)
+	defer cancel()
 	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: workflowID(o.run.Thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
 		Args:         []any{workflows.Submit{RunID: o.run.ID, Digest: hex.EncodeToString(o.digest[:])}},

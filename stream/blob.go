@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ const MaxFrame = 256 << 10
 // {"type": and results have members of their own.
 type reference struct {
 	Blob string `json:"$blob"`
+	Size int    `json:"size"`
 }
 
 var referencePrefix = []byte(`{"$blob":`)
@@ -33,6 +35,21 @@ func hasReference(lines [][]byte) bool {
 		}
 	}
 	return false
+}
+
+// referred is the size of what the lines refer to.
+func referred(lines [][]byte) int {
+	size := 0
+	for _, line := range lines {
+		if !bytes.HasPrefix(line, referencePrefix) {
+			continue
+		}
+		var ref reference
+		if json.Unmarshal(line, &ref) == nil { // else reading it says so
+			size += ref.Size
+		}
+	}
+	return size
 }
 
 func (l *Log) ensureBlobs(ctx context.Context, o Options) (jetstream.ObjectStore, error) {
@@ -60,10 +77,29 @@ func (l *Log) shrink(ctx context.Context, subject string, line []byte) ([]byte, 
 		return nil, fmt.Errorf("stream: %q is not a lane", subject)
 	}
 	name := fmt.Sprintf("%s.%x", thread, sha256.Sum256(line))
-	if _, err := l.blobs.PutBytes(ctx, name, line); err != nil {
-		return nil, fmt.Errorf("stream: store blob: %w", err)
+	if err := l.storeBlob(ctx, name, line); err != nil {
+		return nil, fmt.Errorf("stream: store blob: %w", unreached(err))
 	}
-	return json.Marshal(reference{Blob: name})
+	return json.Marshal(reference{Blob: name, Size: len(line)})
+}
+
+// storeBlob stores a blob unless it is there: storing it again would take its chunks from under
+// whoever is reading them. Like append it goes on through outages, until ctx ends.
+func (l *Log) storeBlob(ctx context.Context, name string, data []byte) error {
+	pause := firstPause
+	for {
+		_, err := l.blobs.GetInfo(ctx, name)
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			_, err = l.blobs.PutBytes(ctx, name, data)
+		}
+		if err == nil || hopeless(err) {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, longestPause)
+	}
 }
 
 func (l *Log) shrinkAll(ctx context.Context, subject string, lines [][]byte) ([][]byte, error) {
@@ -89,11 +125,40 @@ func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 		if err := json.Unmarshal(line, &ref); err != nil {
 			return nil, fmt.Errorf("stream: reference: %w", err)
 		}
-		data, err := l.blobs.GetBytes(ctx, ref.Blob)
+		data, err := l.loadBlob(ctx, ref.Blob)
 		if err != nil {
-			return nil, fmt.Errorf("stream: blob %s: %w", ref.Blob, err)
+			return nil, fmt.Errorf("stream: blob %s: %w", ref.Blob, unreached(err))
 		}
 		loaded[i] = data
 	}
 	return loaded, nil
+}
+
+// loadBlob reads a blob that a record refers to. It was acknowledged before the record was written,
+// but the replica that is asked may not have it yet; only the leader knows that it is lost.
+func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
+	for pause := firstPause; ; pause *= 2 {
+		data, err := l.blobs.GetBytes(ctx, name)
+		if !errors.Is(err, jetstream.ErrObjectNotFound) {
+			return data, err
+		}
+		switch there, err := l.hasBlob(ctx, name); {
+		case err != nil:
+			return nil, err
+		case !there:
+			return nil, ErrLogLost
+		case pause > longestPause:
+			return nil, errStale
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// hasBlob asks the leader whether there is a blob (ADR-20 says where its description lies).
+func (l *Log) hasBlob(ctx context.Context, name string) (bool, error) {
+	subject := "$O." + l.name + "_blobs.M." + base64.URLEncoding.EncodeToString([]byte(name))
+	m, err := l.askStream(ctx, "OBJ_"+l.name+"_blobs", getRequest{LastFor: subject})
+	return m != nil, err
 }

@@ -91,6 +91,9 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 		if err != nil {
 			return Cursor{}, err
 		}
+		if !seen.before(at) {
+			return Cursor{}, fmt.Errorf("%w: %.60q", ErrInvalidCursor, text)
+		}
 		c.Seen = &seen
 	}
 	if c.Epoch != l.epoch {

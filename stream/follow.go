@@ -21,6 +21,10 @@ const (
 	feedBytes   = 4 << 20
 )
 
+// followHeartbeat is how often the server that serves the consumer shows that it lives; two that stay
+// out and the consumer is made anew elsewhere. Meanwhile readers see nothing.
+const followHeartbeat = time.Second
+
 // Follower reads the log once for all readers of a process: one ordered consumer, whatever the
 // number of runs, whose records go to the feeds of the threads that have readers here. Records of
 // other threads are dropped unparsed.
@@ -34,6 +38,7 @@ type Follower struct {
 	mu    sync.Mutex
 	feeds map[string]*feed // by thread subject
 	at    uint64           // every record up to here has gone to its feed
+	ended bool
 }
 
 // Follow starts a follower. Stop must be called.
@@ -49,7 +54,8 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream: follow: %w", err)
 	}
-	if f.consume, err = consumer.Consume(f.deliver); err != nil {
+	f.consume, err = consumer.Consume(f.deliver, jetstream.PullHeartbeat(followHeartbeat), jetstream.ConsumeErrHandler(f.failed))
+	if err != nil {
 		return nil, fmt.Errorf("stream: follow: %w", err)
 	}
 	return f, nil
@@ -60,10 +66,23 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 func (f *Follower) Stop() {
 	f.consume.Stop()
 	<-f.consume.Closed()
+	f.end()
+}
+
+func (f *Follower) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.ended = true
 	for _, feed := range f.feeds {
 		feed.end()
+	}
+}
+
+// failed hears what goes wrong with the consumer. It recovers by itself, except from the end of the
+// connection.
+func (f *Follower) failed(_ jetstream.ConsumeContext, err error) {
+	if errors.Is(err, jetstream.ErrConnectionClosed) {
+		f.end()
 	}
 }
 
@@ -98,7 +117,7 @@ func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
 	defer f.mu.Unlock()
 	fd = f.feeds[key]
 	if fd == nil {
-		fd = &feed{}
+		fd = &feed{ended: f.ended}
 		f.feeds[key] = fd
 	}
 	fd.readers++

@@ -60,7 +60,7 @@ func (p Place) ours(last *Record) (begun bool, err error) {
 	case found < p.After:
 		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, found, p.After)
 	case last.Kind == KindTerminal, last.Kind == KindSupersede, last.Step != p.Step, !last.writtenFor(p.Execution):
-		return false, ErrFenced
+		return false, ErrOver
 	default:
 		return true, nil
 	}
@@ -116,26 +116,31 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 }
 
 // Supersede takes a lane over that its step did not finish, so that whoever may still write there
-// is fenced off. With a result what the lane holds is kept and closed; without one it is withdrawn.
-// A lane that is finished, or was not begun, is left alone.
-func (l *Log) Supersede(ctx context.Context, p Place, keep *Result) error {
+// is fenced off. With keep what the unfinished attempt has said is kept and closed, else it is
+// withdrawn. A tool's lane is taken over even if the step did not begin: the run's end would not keep
+// a late attempt from calling the tool. A finished step, and a main lane that is idle, are left alone.
+func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
+	var partial saying
 	for {
 		last, err := l.last(ctx, l.laneSubject(p.Run, p.Lane))
 		if err != nil {
 			return err
 		}
-		if last == nil || last.Seq <= p.After || last.Kind != KindAttempt && last.Kind != KindEvents {
+		begun := lastSeq(last) > p.After
+		switch {
+		case !begun && p.Lane == LaneMain, begun && last.Kind != KindAttempt && last.Kind != KindEvents:
 			return nil
-		}
-		if !last.writtenFor(p.Execution) {
-			return ErrFenced
+		case begun && !last.writtenFor(p.Execution):
+			return ErrOver
 		}
 		var note any
-		if keep != nil {
-			note = keep
+		if keep && begun && last.Kind == KindEvents {
+			if note, err = partial.read(ctx, l, p, last); err != nil {
+				return err
+			}
 		}
-		s := stamp{kind: KindSupersede, step: last.Step, writer: newWriter(p.Execution)}
-		if _, err = l.put(ctx, p, s, last.Seq, note, nil); !errors.Is(err, ErrFenced) {
+		s := stamp{kind: KindSupersede, step: p.Step, writer: newWriter(p.Execution)}
+		if _, err = l.put(ctx, p, s, lastSeq(last), note, nil); !errors.Is(err, ErrFenced) {
 			return err
 		}
 	}
@@ -155,7 +160,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 		case last != nil && last.Kind == KindTerminal:
 			return last.Seq, last, nil
 		case last != nil && !last.writtenFor(p.Execution):
-			return 0, nil, ErrFenced
+			return 0, nil, ErrOver
 		}
 		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
 		seq, err := l.put(ctx, p, s, lastSeq(last), nil, events)

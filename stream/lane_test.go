@@ -27,7 +27,7 @@ func text(id, s string) agui.Event { return &agui.TextMessageContent{MessageID: 
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -126,8 +126,8 @@ func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	first := must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
 	second := begin(t, ctx, l, place("2/model", first))
-	if _, _, err := l.Begin(ctx, place("1/model", 0)); !errors.Is(err, stream.ErrFenced) {
-		t.Fatalf("late attempt of step 1: %v, want ErrFenced", err)
+	if _, _, err := l.Begin(ctx, place("1/model", 0)); !errors.Is(err, stream.ErrOver) {
+		t.Fatalf("late attempt of step 1: %v, want ErrOver", err)
 	}
 	if _, err := l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}); !errors.Is(err, stream.ErrFenced) {
 		t.Fatalf("late opening of step 1: %v, want ErrFenced", err)
@@ -149,6 +149,91 @@ func TestAnotherExecutionIsRefused(t *testing.T) {
 	if _, _, err := l.Seal(ctx, other, &agui.RunError{Message: "no"}); !errors.Is(err, stream.ErrFenced) {
 		t.Fatalf("seal by another execution: %v, want ErrFenced", err)
 	}
+}
+
+// The run's end does not fence a tool's lane, which is another subject: the lane has to be taken over
+// even before its step begins, or a late attempt would call the tool of a run that is over.
+func TestSupersededStepDoesNotBeginAnyMore(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	p := stream.Place{Run: run, Lane: stream.ToolLane(0), Step: "1/tools/0", Execution: "e1"}
+	for range 2 { // whoever finishes a run may have to do so twice
+		if err := l.Supersede(ctx, p, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := l.Begin(ctx, p); !errors.Is(err, stream.ErrOver) {
+		t.Fatalf("late attempt: %v, want ErrOver", err)
+	}
+	if n := len(recordsOf(t, l)); n != 1 {
+		t.Errorf("superseding twice wrote %d records", n)
+	}
+}
+
+func TestFinishedStepIsNotSuperseded(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
+	if err := l.Supersede(ctx, place("finish", 0), true); err != nil {
+		t.Fatal(err)
+	}
+	if r := recordsOf(t, l); r[len(r)-1].Kind != stream.KindDone {
+		t.Errorf("the lane ends with %s", r[len(r)-1].Kind)
+	}
+}
+
+// What is kept of an attempt is what everybody was shown of it, up to its last word.
+func TestWhatACutAttemptSaidIsKept(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	dead := begin(t, ctx, l, place("1/model", 0))
+	for _, e := range []agui.Event{start("old"), text("old", "never")} {
+		if err := dead.Emit(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := begin(t, ctx, l, place("1/model", 0))
+	zombie, cancel := a.Context(ctx)
+	defer cancel()
+	tail := streamtest.Follow(t, l).Tail(run)
+	defer tail.Close()
+	speak := func(e agui.Event) { // and wait until everybody could hear it
+		if err := a.Emit(zombie, e); err == nil {
+			_, _ = tail.Next(zombie, time.Minute)
+		}
+	}
+	speak(start("m"))
+	speak(text("m", "never "))
+	spoken := make(chan struct{})
+	go func() { // it goes on while it is cut
+		defer close(spoken)
+		for i := 0; i < 200 && zombie.Err() == nil; i++ {
+			speak(text("m", fmt.Sprint(i, " ")))
+		}
+	}()
+	if err := l.Supersede(ctx, place("finish", 0), true); err != nil {
+		t.Fatal(err)
+	}
+	<-spoken
+	shown := ""
+	for _, f := range readAllOf(t, ctx, streamtest.Follow(t, l), l) {
+		if e, ok := must[agui.Event](t)(agui.Decode(f.Event)).(*agui.TextMessageContent); ok && e.MessageID == "m" {
+			shown += e.Delta
+		}
+	}
+	m := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)).Messages()
+	if len(m) != 2 || m[1].Content.Text() != shown || shown == "" {
+		t.Errorf("%d messages; readers are shown %d bytes and the conversation has %d", len(m), len(shown), len(m[len(m)-1].Content.Text()))
+	}
+}
+
+func readAllOf(t *testing.T, ctx context.Context, f *stream.Follower, l *stream.Log) []stream.Frame {
+	t.Helper()
+	if _, _, err := l.Seal(ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		t.Fatal(err)
+	}
+	return readAll(t, ctx, f, stream.ViewOptions{})
 }
 
 func TestMissingRecordIsLogLost(t *testing.T) {

@@ -46,6 +46,7 @@ type Log struct {
 	name       string
 	prefix     string
 	epoch      string
+	replicas   int
 	blobs      jetstream.ObjectStore
 	reductions *reductionCache
 }
@@ -61,7 +62,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream: %w", err)
 	}
-	l := &Log{nc: nc, js: js, name: o.Stream, prefix: strings.ToLower(o.Stream)}
+	l := &Log{nc: nc, js: js, name: o.Stream, prefix: strings.ToLower(o.Stream), replicas: o.Replicas}
 	if l.epoch, err = l.ensureStream(ctx, o); err != nil {
 		return nil, err
 	}
@@ -127,9 +128,10 @@ func (l *Log) Ready(ctx context.Context) error {
 // Conn is the connection that the log uses.
 func (l *Log) Conn() *nats.Conn { return l.nc }
 
-// KeyValue opens a bucket beside the log, creating it if it is missing.
+// KeyValue opens a bucket beside the log, creating it if it is missing, with as many replicas as the
+// log has.
 func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
-	cfg.Bucket = l.name + "_" + cfg.Bucket
+	cfg.Bucket, cfg.Replicas = l.name+"_"+cfg.Bucket, l.replicas
 	kv, err := l.js.KeyValue(ctx, cfg.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = l.js.CreateOrUpdateKeyValue(ctx, cfg)

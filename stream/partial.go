@@ -7,27 +7,31 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Partial returns what the unfinished attempt on a lane has said so far, as finished messages; nil
-// if there is none.
-func (l *Log) Partial(ctx context.Context, p Place) (*Result, error) {
-	subject := l.laneSubject(p.Run, p.Lane)
-	last, err := l.last(ctx, subject)
-	if err != nil || last == nil || last.Kind != KindEvents || last.Seq <= p.After {
-		return nil, err
+// saying follows what an unfinished attempt says, as messages. Each look reads only what came since
+// the one before: whoever wants to cut an attempt off must be quicker than its next frame.
+type saying struct {
+	writer string
+	upTo   uint64
+	said   *agui.Reducer
+}
+
+// read returns what has been said up to a record, the lane's last.
+func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Result, error) {
+	if s.writer != last.Writer {
+		*s = saying{writer: last.Writer, upTo: p.After, said: agui.NewReducer(nil, nil)}
 	}
-	said := agui.NewReducer(nil, nil)
-	for rec, err := range l.records(ctx, subject, p.After+1, last.Seq) {
+	for rec, err := range l.records(ctx, l.laneSubject(p.Run, p.Lane), s.upTo+1, last.Seq) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Writer != last.Writer {
-			continue
+		if rec.Writer == s.writer {
+			if err := reduceEvents(ctx, s.said, rec); err != nil {
+				return nil, err
+			}
 		}
-		if err := reduceEvents(ctx, said, rec); err != nil {
-			return nil, err
-		}
+		s.upTo = rec.Seq
 	}
-	return &Result{Messages: said.Messages()}, nil
+	return &Result{Messages: s.said.Messages()}, nil
 }
 
 func reduceEvents(ctx context.Context, to *agui.Reducer, rec *Record) error {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agui"
@@ -50,12 +51,25 @@ func downgrade(e agui.Event) agui.Event {
 		e.Content = flatten(e.Content)
 	case *agui.MessagesSnapshot:
 		for i := range e.Messages {
-			if e.Messages[i].Role == agui.RoleTool {
-				e.Messages[i].Content = flatten(e.Messages[i].Content)
+			m := &e.Messages[i]
+			if m.Role == agui.RoleTool {
+				m.Content = flatten(m.Content)
+			} else {
+				m.Content = withoutFiles(m.Content)
 			}
 		}
 	}
 	return e
+}
+
+// withoutFiles leaves the parts out that refer to a provider's file: older clients know no such source.
+func withoutFiles(c agui.Content) agui.Content {
+	if c.IsText() || c.IsAbsent() || c.Object() != nil {
+		return c
+	}
+	return agui.PartsContent(slices.DeleteFunc(slices.Clone(c.Parts()), func(p agui.ContentPart) bool {
+		return p.Source != nil && p.Source.Type == agui.SourceFile
+	}))
 }
 
 // flatten turns parts into their text.

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
@@ -123,7 +124,7 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 			return err
 		}
 		if opening != nil && agui.TypeOf(e) == agui.EventRunStarted && opening.Accepted.Differs {
-			if err := p.restate(ctx, rec.Seq, nil, true); err != nil {
+			if err := p.realign(ctx, rec.Seq, opening); err != nil {
 				return err
 			}
 		}
@@ -200,28 +201,35 @@ func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
 	return p.emit(v.callEnds()...)
 }
 
-// end shows the terminal record, before which every step that is open is closed. A run in which an
-// attempt died gets one more full snapshot right before its last event: it heals the stored copies of
-// clients that keep and replay events.
+// end shows the terminal record, before which everything that is open is closed: whoever sealed the
+// run need not have known of an attempt that got in between. A run in which an attempt died gets one
+// more full snapshot right before its last event: it heals the stored copies of clients that keep and
+// replay events.
 func (p *Projection) end(ctx context.Context, rec *Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
 		return err
 	}
-	for _, v := range p.lanes {
-		if v.writer != "" && v.wrote {
-			p.anyDead = true
-		}
+	var closings, callEnds []agui.Event
+	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
+		v := p.lanes[lane]
+		p.anyDead = p.anyDead || v.writer != "" && v.wrote
+		closings = append(closings, v.ends()...)
+		callEnds = append(callEnds, v.callEnds()...)
 	}
 	for _, name := range slices.Backward(p.steps) {
-		if err := p.emit(&agui.StepFinished{StepName: name}); err != nil {
-			return err
-		}
+		closings = append(closings, &agui.StepFinished{StepName: name})
+	}
+	if err := p.emit(closings...); err != nil {
+		return err
 	}
 	if p.anyDead {
 		if err := p.restate(ctx, rec.Seq, nil, false); err != nil {
 			return err
 		}
+	}
+	if err := p.emit(callEnds...); err != nil {
+		return err
 	}
 	for _, e := range events {
 		if err := p.show(e); err != nil {
@@ -250,6 +258,27 @@ func (p *Projection) trackStep(raw []byte) error {
 		p.steps = without(p.steps, e.StepName)
 	}
 	return nil
+}
+
+// realign gives a client the conversation that its run really has. A snapshot doesn't reorder what a
+// client knows, so where it said something behind what it had missed, a snapshot up to there comes
+// first: what the client said is dropped, and stands behind the rest when it is back.
+func (p *Projection) realign(ctx context.Context, seq uint64, o *Opening) error {
+	switch {
+	case o.Said == 0:
+	case !p.due(false):
+		p.index++
+	default:
+		r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+		if err != nil {
+			return err
+		}
+		messages := r.Messages()
+		if err := p.emit(&agui.MessagesSnapshot{Messages: messages[:min(o.Accepted.Keep, len(messages))]}); err != nil {
+			return err
+		}
+	}
+	return p.restate(ctx, seq, nil, true)
 }
 
 // restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if asked.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -183,6 +184,44 @@ func sameScreen(t *testing.T, what string, got, want []agui.Message, frames []st
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	return string(must[[]byte](t)(json.MarshalIndent(v, "", " ")))
+}
+
+// Whoever seals a run may not know of an attempt that got in between. Readers get a legal end all the
+// same, each the same one.
+func TestEndClosesWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
+		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "model"}))
+	a := begin(t, ctx, l, place("1/model", 0))
+	open := []agui.Event{
+		&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, start("m1"), text("m1", "Hel"),
+		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"ci`},
+	}
+	before := len(recordsOf(t, l))
+	if err := a.Emit(ctx, open...); err != nil {
+		t.Fatal(err)
+	}
+	for len(recordsOf(t, l)) == before {
+		if ctx.Err() != nil {
+			t.Fatal("the events do not arrive")
+		}
+	}
+	if _, _, err := l.Seal(ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		t.Fatal(err)
+	}
+	frames := readAll(t, ctx, follower, stream.ViewOptions{})
+	var verifier agui.Verifier
+	for _, f := range frames {
+		if err := verifier.Check(must[agui.Event](t)(agui.Decode(f.Event))); err != nil {
+			t.Fatalf("%s is refused: %v\n%s", f.Event, err, dump(frames))
+		}
+	}
+	for i := range frames[:len(frames)-1] {
+		after := frames[i].Cursor
+		sameFrames(t, append(slices.Clone(frames[:i+1]), readAll(t, ctx, follower, stream.ViewOptions{After: &after})...), frames)
+	}
 }
 
 // continued is a reader that came back with a cursor.

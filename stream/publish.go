@@ -12,9 +12,16 @@ import (
 
 // Errors that the callers of this package tell apart.
 var (
-	// ErrFenced: another writer owns the lane or the run is sealed. Stop, write nothing more, show
-	// nobody an error: whoever took over speaks for the step now.
-	ErrFenced = errors.New("stream: fenced: the lane has a newer writer")
+	// ErrFenced: another writer owns the lane. Stop, write nothing more, show nobody an error: whoever
+	// took over speaks for the step now. It need not have been the newer attempt (a worker that was
+	// frozen goes on as if nothing had happened), so the step may be attempted again.
+	ErrFenced = errors.New("stream: fenced: the lane has another writer")
+	// ErrOver is an ErrFenced that stays: the lane went on to another step, the run is sealed, or it
+	// belongs to another execution.
+	ErrOver = fmt.Errorf("%w: the step is over", ErrFenced)
+	// ErrUnavailable: the log, or the part of it that was asked, does not answer. Nothing was decided;
+	// the same again may succeed.
+	ErrUnavailable = errors.New("stream: the log is out of reach")
 	// ErrLogLost: the log lacks a record that was acknowledged once, as after a restore from an
 	// older copy. Nothing can be decided from it.
 	ErrLogLost = errors.New("stream: the log lacks acknowledged records")
@@ -42,7 +49,7 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 			return seq, nil
 		}
 		if hopeless(err) {
-			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, err)
+			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, unreached(err))
 		}
 		if !refused(err) || try > 0 {
 			if err := sleep(ctx, pause); err != nil {
@@ -87,6 +94,14 @@ func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uin
 func hopeless(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+// unreached marks a failure to reach the log, unless the reader's own end is behind it.
+func unreached(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, ErrLogLost) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 func lastSeq(r *Record) uint64 {

@@ -38,13 +38,15 @@ type getResponse struct {
 		Code        int    `json:"err_code"`
 		Description string `json:"description"`
 	} `json:"error"`
-	Message *struct {
-		Subject string    `json:"subject"`
-		Seq     uint64    `json:"seq"`
-		Header  []byte    `json:"hdrs"`
-		Data    []byte    `json:"data"`
-		Time    time.Time `json:"time"`
-	} `json:"message"`
+	Message *storedMessage `json:"message"`
+}
+
+type storedMessage struct {
+	Subject string    `json:"subject"`
+	Seq     uint64    `json:"seq"`
+	Header  []byte    `json:"hdrs"`
+	Data    []byte    `json:"data"`
+	Time    time.Time `json:"time"`
 }
 
 // last asks the leader for the last record under a subject, which may end in ">". nil = none.
@@ -63,15 +65,28 @@ func (l *Log) at(ctx context.Context, seq uint64) (*Record, error) {
 }
 
 func (l *Log) ask(ctx context.Context, req getRequest) (*Record, error) {
+	m, err := l.askStream(ctx, l.name, req)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	h, err := nats.DecodeHeadersMsg(m.Header)
+	if err != nil {
+		return nil, fmt.Errorf("stream: record %d: header: %w", m.Seq, err)
+	}
+	return decodeRecord(l, m.Subject, m.Seq, m.Time, h.Get(header), m.Data)
+}
+
+// askStream asks a stream's leader for one message. nil = none.
+func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*storedMessage, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	msg, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+l.name, body)
+	msg, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
 	if err != nil {
-		return nil, fmt.Errorf("stream: read: %w", err)
+		return nil, unreached(err)
 	}
 	var resp getResponse
 	if err := json.Unmarshal(msg.Data, &resp); err != nil {
@@ -81,21 +96,20 @@ func (l *Log) ask(ctx context.Context, req getRequest) (*Record, error) {
 	case resp.Error != nil && resp.Error.Code == codeNoMessage:
 		return nil, nil
 	case resp.Error != nil:
-		return nil, fmt.Errorf("stream: read: %s (%d)", resp.Error.Description, resp.Error.Code)
+		return nil, fmt.Errorf("%w: %s (%d)", ErrUnavailable, resp.Error.Description, resp.Error.Code)
 	case resp.Message == nil:
 		return nil, errors.New("stream: read: answer without a message")
 	}
-	m := resp.Message
-	h, err := nats.DecodeHeadersMsg(m.Header)
-	if err != nil {
-		return nil, fmt.Errorf("stream: record %d: header: %w", m.Seq, err)
-	}
-	return decodeRecord(l, m.Subject, m.Seq, m.Time, h.Get(header), m.Data)
+	return resp.Message, nil
 }
+
+// errStale: the leader has a record that the replicas which were asked don't have yet.
+var errStale = fmt.Errorf("%w: the replicas are behind", ErrUnavailable)
 
 // records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
 // sequence of a record under that subject that exists (the leader said so): a replica that lacks it
-// is behind and is asked again.
+// is behind and is asked again. That it stays behind says nothing about the log, so it is no
+// ErrLogLost: whoever reads comes back.
 func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		pause := firstPause
@@ -119,7 +133,7 @@ func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter
 				continue
 			}
 			if pause > longestPause {
-				yield(nil, fmt.Errorf("%w: record %d of %s", ErrLogLost, to, subject))
+				yield(nil, fmt.Errorf("%w: record %d of %s", errStale, to, subject))
 				return
 			}
 			if err := sleep(ctx, pause); err != nil {
@@ -131,7 +145,8 @@ func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter
 	}
 }
 
-// batch yields what one direct get delivers. A batch that breaks off ends like one that is full.
+// batch yields what one direct get delivers. A batch that breaks off ends like one that is full, and
+// so does one in which a message was lost on the way: each names the one before it.
 func (l *Log) batch(ctx context.Context, subject string, from uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: batchRecords, MaxBytes: batchBytes})
@@ -142,23 +157,32 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64) iter.Seq2[
 		inbox := l.nc.NewRespInbox()
 		sub, err := l.nc.SubscribeSync(inbox)
 		if err != nil {
-			yield(nil, fmt.Errorf("stream: read: %w", err))
+			yield(nil, unreached(err))
 			return
 		}
 		defer func() { _ = sub.Unsubscribe() }()
 		if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+l.name, inbox, body); err != nil {
-			yield(nil, fmt.Errorf("stream: read: %w", err))
+			yield(nil, unreached(err))
 			return
 		}
-		for {
+		for before := "0"; ; {
 			msg, err := nextOf(ctx, sub)
 			if err != nil {
-				yield(nil, fmt.Errorf("stream: read: %w", err))
+				yield(nil, unreached(err))
 				return
 			}
-			if msg.Header.Get("Status") != "" { // 204 end of batch, 404 nothing there
+			switch status := msg.Header.Get("Status"); status {
+			case "":
+			case "204", "404": // end of batch, nothing there
+				return
+			default:
+				yield(nil, fmt.Errorf("%w: status %s %s", ErrUnavailable, status, msg.Header.Get("Description")))
 				return
 			}
+			if msg.Header.Get("Nats-Last-Sequence") != before {
+				return
+			}
+			before = msg.Header.Get("Nats-Sequence")
 			r, err := fromDirect(l, msg)
 			if !yield(r, err) || err != nil {
 				return

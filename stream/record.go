@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -79,16 +78,15 @@ type Record struct {
 	Writer string
 	Frame  int
 
-	thread string // subject up to the thread's token
-	run    string // the run's token
-	size   int
+	thread string   // subject up to the thread's token
+	run    string   // the run's token
+	size   int      // with what it refers to, which it holds once somebody has looked
 	events int      // how many of lines are events; one more line is the result
 	lines  [][]byte // as stored: may be references to blobs
 
 	log      *Log
-	resolve  sync.Once
-	resolved [][]byte
-	failed   error
+	resolve  sync.Mutex
+	resolved [][]byte // lines, with what references refer to in their place; guarded by resolve
 }
 
 // decodeRecord reads a record from a message. The data is kept, not copied.
@@ -118,7 +116,7 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 	}
 	return &Record{
 		Seq: seq, Time: at, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
-		Frame: frame, thread: thread, run: run, size: len(data), events: events, lines: lines, log: l,
+		Frame: frame, thread: thread, run: run, size: len(data) + referred(lines), events: events, lines: lines, log: l,
 	}, nil
 }
 
@@ -153,17 +151,23 @@ func (r *Record) Result(ctx context.Context, v any) error {
 	return nil
 }
 
-// load replaces references by what they refer to. A failure that is only the impatience of one
-// reader must not be kept for the others, hence the loop outside of the Once.
+// load replaces references by what they refer to. A failure, which may be only the impatience of one
+// reader, is not kept for the others.
 func (r *Record) load(ctx context.Context) ([][]byte, error) {
 	if !hasReference(r.lines) {
 		return r.lines, nil
 	}
-	r.resolve.Do(func() { r.resolved, r.failed = r.log.loadBlobs(ctx, r.lines) })
-	if r.failed != nil && (errors.Is(r.failed, context.Canceled) || errors.Is(r.failed, context.DeadlineExceeded)) {
-		return r.log.loadBlobs(ctx, r.lines)
+	r.resolve.Lock()
+	defer r.resolve.Unlock()
+	if r.resolved != nil {
+		return r.resolved, nil
 	}
-	return r.resolved, r.failed
+	loaded, err := r.log.loadBlobs(ctx, r.lines)
+	if err != nil {
+		return nil, err
+	}
+	r.resolved = loaded
+	return loaded, nil
 }
 
 // message builds the message of a record. Lines hold no newline: compact JSON has none.

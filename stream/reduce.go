@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	lru "github.com/hashicorp/golang-lru/v2"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -28,6 +25,8 @@ type Opening struct {
 	// ProtocolVersion is what the client said it speaks; a first reader of the run is spoken to so.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
 	Accepted        Acceptance `json:"accepted"` // without content: that is in the proposal
+	// Said is how many messages the client has behind those that are kept.
+	Said int `json:"said,omitempty"`
 }
 
 // Reduction is what the log of a thread says so far: its conversation and its state. It is
@@ -36,11 +35,13 @@ type Opening struct {
 type Reduction struct {
 	// Seq is the last record of the thread that is reduced here.
 	Seq uint64 `json:"seq"`
-	// Run is the token of the last run that began; Sealed tells that it has ended.
-	Run     string          `json:"run,omitempty"`
-	Sealed  bool            `json:"sealed,omitempty"`
-	Entries []Entry         `json:"entries,omitempty"`
-	State   json.RawMessage `json:"state,omitempty"`
+	// Run is the token of the last run that began, Execution the one that began it; Sealed tells that
+	// it has ended.
+	Run       string          `json:"run,omitempty"`
+	Execution string          `json:"execution,omitempty"`
+	Sealed    bool            `json:"sealed,omitempty"`
+	Entries   []Entry         `json:"entries,omitempty"`
+	State     json.RawMessage `json:"state,omitempty"`
 
 	behind int // bytes of records since the last checkpoint
 }
@@ -81,10 +82,7 @@ func (l *Log) Reduce(ctx context.Context, t Thread, after uint64) (*Reduction, e
 
 // ReduceTo returns the reduction of a thread as of one of its records.
 func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, error) {
-	base, err := l.reductions.base(ctx, l, t, seq)
-	if err != nil {
-		return nil, err
-	}
+	base := l.reductions.base(ctx, l, t, seq)
 	if base.Seq == seq {
 		return base, nil
 	}
@@ -141,7 +139,7 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	a := o.Accepted
 	a.Tail = in.Accepted.Tail
 	f.r.Entries = f.r.apply(a)
-	f.r.Run, f.r.Sealed = rec.run, false
+	f.r.Run, f.r.Execution, f.r.Sealed = rec.run, o.Execution, false
 	if state := bytes.TrimSpace(in.Input.State); len(state) > 0 && !bytes.Equal(state, emptyState) {
 		f.r.State = in.Input.State
 	}
@@ -207,24 +205,18 @@ func calls(m agui.Message, toolCallID string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
 }
 
-// patch applies operations as one patch; what does not apply is skipped, as clients do.
+// patch applies operations as one patch. It is done by what clients do, so that both agree on what
+// does not apply and is skipped.
 func patch(state json.RawMessage, ops []json.RawMessage) json.RawMessage {
-	if len(state) == 0 {
-		state = emptyState
-	}
 	raw, err := json.Marshal(ops)
 	if err != nil {
 		return state
 	}
-	p, err := jsonpatch.DecodePatch(raw)
-	if err != nil {
+	client := agui.NewReducer(nil, state)
+	if client.Apply(&agui.StateDelta{Delta: raw}) != nil {
 		return state
 	}
-	after, err := p.Apply(state)
-	if err != nil {
-		return state
-	}
-	return after
+	return client.State()
 }
 
 // reductionCache keeps the newest reduction of the threads used last.
@@ -247,35 +239,30 @@ func (c *reductionCache) keep(t Thread, r *Reduction) {
 }
 
 // base returns the newest reduction at hand that is not newer than a record.
-func (c *reductionCache) base(ctx context.Context, l *Log, t Thread, seq uint64) (*Reduction, error) {
+func (c *reductionCache) base(ctx context.Context, l *Log, t Thread, seq uint64) *Reduction {
 	if r, ok := c.newest.Get(t); ok && r.Seq <= seq {
-		return r, nil
+		return r
 	}
-	r, err := l.loadCheckpoint(ctx, t)
-	if err != nil {
-		return nil, err
+	if r := l.loadCheckpoint(ctx, t); r != nil && r.Seq <= seq {
+		return r
 	}
-	if r != nil && r.Seq <= seq {
-		return r, nil
-	}
-	return &Reduction{State: emptyState}, nil
+	return &Reduction{State: emptyState}
 }
 
 func (l *Log) checkpointName(t Thread) string { return "checkpoint." + l.threadSubject(t) }
 
-func (l *Log) loadCheckpoint(ctx context.Context, t Thread) (*Reduction, error) {
+// loadCheckpoint returns nil if there is no checkpoint, or none that can be read (it may be replaced
+// at this moment): it only saves reading the log.
+func (l *Log) loadCheckpoint(ctx context.Context, t Thread) *Reduction {
 	data, err := l.blobs.GetBytes(ctx, l.checkpointName(t))
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, fmt.Errorf("stream: checkpoint of thread %q: %w", t.ID, err)
+		return nil
 	}
 	var r Reduction
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("stream: checkpoint of thread %q: %w", t.ID, err)
+	if json.Unmarshal(data, &r) != nil {
+		return nil
 	}
-	return &r, nil
+	return &r
 }
 
 // Checkpoint stores a reduction if enough lies behind the last one, so that opening a thread costs

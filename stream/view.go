@@ -90,7 +90,8 @@ func (v *View) records(ctx context.Context, idle time.Duration) ([]*Record, erro
 		if ok {
 			return []*Record{rec}, nil
 		}
-		v.past = nil
+		v.stop()
+		v.past, v.stop = nil, nil // a reader may stay for hours; the records need not
 	}
 	return v.tail.Next(ctx, idle)
 }

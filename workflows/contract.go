@@ -90,7 +90,8 @@ type ModelAnswer struct {
 	Seq       uint64  `json:"seq"`
 	MessageID string  `json:"messageId,omitempty"`
 	Finish    string  `json:"finish,omitempty"`
-	// Calls are the tool calls of the message, in order; their arguments are in the log.
+	// Calls are the tool calls of the message, in order, or the first of them if they are more than a
+	// run may make at once; their arguments are in the log.
 	Calls []Call `json:"calls,omitempty"`
 	Usage Usage  `json:"usage"`
 }
@@ -147,7 +148,9 @@ type Finish struct {
 	Digest   string `json:"digest"`
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
-	// Lanes are those whose step may not have finished.
+	// First is the id of the run's first step.
+	First string `json:"first,omitempty"`
+	// Lanes are those whose step did not finish.
 	Lanes []Lane `json:"lanes,omitempty"`
 }
 

@@ -13,8 +13,9 @@ import (
 // persisted write, so it is rare; dead workers are noticed sooner by other means.
 const heartbeatTimeout = 30 * time.Second
 
-// stepAttempts bounds the attempts of one step: model providers recover in minutes or not at all.
-const stepAttempts = 8
+// stepAttempts bounds the attempts of one step. It is the last resort against a step that takes its
+// worker down each time; an activity whose step fails by itself gives up sooner.
+const stepAttempts = 100
 
 // AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
 // the run is cancelled or a step fails for good.
@@ -38,6 +39,7 @@ type run struct {
 	deadline  time.Time
 	main      uint64 // last record of the main lane
 	lanes     []uint64
+	cut       []int  // lanes whose step did not finish
 	open      string // the step that is open
 	usage     []Usage
 	ended     bool
@@ -70,7 +72,7 @@ func (r *run) turns(ctx workflow.Context) ending {
 		case tokens(r.usage) > r.in.Limits.Tokens:
 			return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens)
 		case len(answer.Calls) > r.in.Limits.ParallelTools:
-			return limit(CodeLimitParallelTools, "the model asked for %d tool calls at once; the limit is %d", len(answer.Calls), r.in.Limits.ParallelTools)
+			return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools)
 		}
 		cancelled, err := r.callTools(ctx, turn, answer)
 		if err != nil {
@@ -124,6 +126,7 @@ func (r *run) callTools(ctx workflow.Context, turn int, answer ModelAnswer) (can
 		var done ToolAnswer
 		if e := future.Get(ctx, &done); e != nil {
 			err = errors.Join(err, e)
+			r.cut = append(r.cut, i)
 			continue
 		}
 		r.lanes[i] = done.Seq
@@ -157,9 +160,7 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	switch {
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}
-	case errors.As(err, &app) && app.Type() == ErrorFenced:
-		return ending{outcome: OutcomeFenced}
-	case errors.As(err, &app):
+	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
 		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message()}
 	case errors.As(err, &timeout) && !workflow.Now(ctx).Before(r.deadline):
 		return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
@@ -178,17 +179,15 @@ func limit(code, format string, args ...any) ending {
 // within the workflow task that decided; where that fails (the log is out of reach), a regular one
 // waits as long as it takes.
 func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
-	if end.outcome == OutcomeFenced {
-		return RunResult{Outcome: OutcomeFenced}, nil
-	}
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
 		Usage: r.usage, Input: r.in.Input, Digest: r.in.Digest, Agent: r.in.Agent, Revision: r.in.Revision,
+		First: r.step(1, stepModel, stepModel).ID,
 	}
-	for i, after := range r.lanes {
-		in.Lanes = append(in.Lanes, Lane{Index: i, After: after})
+	for _, i := range r.cut {
+		in.Lanes = append(in.Lanes, Lane{Index: i, After: r.lanes[i]})
 	}
 	r.ended = true
 	var done Finished

@@ -1,9 +1,19 @@
 package workflows
 
-// addUsage adds a call's usage to the entry of its provider and model.
+import "slices"
+
+// maxUsages bounds the entries of a run: a provider may answer with another model each time.
+const maxUsages = 8
+
+// addUsage adds a call's usage to the entry of its provider and model; what is beyond the bound goes
+// to one entry without names.
 func addUsage(sum []Usage, u Usage) []Usage {
 	if u == (Usage{}) {
 		return sum
+	}
+	known := slices.ContainsFunc(sum, func(s Usage) bool { return s.Provider == u.Provider && s.Model == u.Model })
+	if !known && len(sum) >= maxUsages {
+		u.Provider, u.Model = "", ""
 	}
 	for i := range sum {
 		if s := &sum[i]; s.Provider == u.Provider && s.Model == u.Model {

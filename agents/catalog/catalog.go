@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -54,7 +55,8 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	return &Catalog{kv: kv, current: map[string]Published{}}, nil
 }
 
-// Publish makes a definition its agent's current one.
+// Publish makes a definition its agent's current one. Nodes that start together publish the same at
+// the same time; where they differ, the last one stands.
 func (c *Catalog) Publish(ctx context.Context, d *agents.Definition) (revision string, err error) {
 	revision = d.Revision()
 	body, err := agents.Encode(d)
@@ -64,17 +66,48 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition) (revision s
 	if _, err := c.kv.Create(ctx, d.Name+"/"+revision, body); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
 		return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
 	}
-	entry, err := c.kv.Get(ctx, d.Name)
+	for {
+		err := c.point(ctx, d.Name, revision)
+		if err == nil {
+			return revision, nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
+		}
+		if err := sleep(ctx, look); err != nil { // somebody was faster, or a replica is behind
+			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
+		}
+	}
+}
+
+// point makes a revision the current one, unless somebody else changes that meanwhile: then it fails
+// with ErrKeyExists or ErrKeyRevisionMismatch.
+func (c *Catalog) point(ctx context.Context, name, revision string) error {
+	entry, err := c.kv.Get(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		_, err = c.kv.Create(ctx, d.Name, []byte(revision))
+		_, err = c.kv.Create(ctx, name, []byte(revision))
 	case err == nil && !bytes.Equal(entry.Value(), []byte(revision)):
-		_, err = c.kv.Update(ctx, d.Name, []byte(revision), entry.Revision())
+		_, err = c.kv.Update(ctx, name, []byte(revision), entry.Revision())
 	}
-	if err != nil {
-		return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
+	return err
+}
+
+// A definition is there before anything names it, but the replica that is asked may not have it yet.
+const (
+	look  = 50 * time.Millisecond // between two looks
+	looks = 40
+)
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
 	}
-	return revision, nil
 }
 
 // Revision returns a definition by its revision, or ErrUnknownRevision.
@@ -84,11 +117,17 @@ func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents
 		return d.(*agents.Definition), nil
 	}
 	entry, err := c.kv.Get(ctx, key)
+	for n := 0; n < looks && errors.Is(err, jetstream.ErrKeyNotFound); n++ {
+		if err := sleep(ctx, look); err != nil {
+			return nil, fmt.Errorf("catalog: %s: %w", key, err)
+		}
+		entry, err = c.kv.Get(ctx, key)
+	}
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, fmt.Errorf("%w: %s", ErrUnknownRevision, key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("catalog: %s: %w", key, err)
+		return nil, fmt.Errorf("catalog: %s: %w: %w", key, stream.ErrUnavailable, err)
 	}
 	d, err := agents.Decode(entry.Value())
 	if err != nil {
@@ -146,8 +185,11 @@ func (c *Catalog) take(ctx context.Context, entry jetstream.KeyValueEntry) {
 		return
 	}
 	d, err := c.Revision(ctx, name, revision)
+	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, look) == nil { // nobody will tell of it again
+		d, err = c.Revision(ctx, name, revision)
+	}
 	if err != nil {
-		return // the definition before stays; the next look at the bucket brings this one again
+		return // the definition before stays
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 // devOptions are the flags of "perdure dev".
 type devOptions struct {
 	addr, data, agents     string
+	pprof                  string
 	temporalPort, natsPort int
 	logLevel               slog.Level
 }
@@ -60,6 +62,8 @@ you like: started again on the same directory, every run goes on.`,
 	f.StringVar(&o.agents, "agents", "agents", "directory of agent definitions")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
+	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
+	_ = f.MarkHidden("pprof")
 	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
 	return cmd
 }
@@ -74,6 +78,9 @@ type addresses struct {
 
 // runDev brings everything up, in the order in which one thing needs the other, and down again.
 func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, errOut io.Writer) (err error) {
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // the embedded Temporal server makes much garbage and keeps little
+	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
 	tel, err := telemetry.Start(ctx, "perdure", getenv)
 	if err != nil {
@@ -89,12 +96,22 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return fmt.Errorf("--addr: %w", err)
 	}
 	defer func() { _ = listener.Close() }()
+	if o.pprof != "" {
+		if err := serveProfiles(ctx, o.pprof); err != nil {
+			return fmt.Errorf("--pprof: %w", err)
+		}
+	}
 	servers, err := devserver.Start(ctx, devserver.Options{Data: o.data, TemporalPort: o.temporalPort, NATSPort: o.natsPort, Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Stop(context.WithoutCancel(ctx))) }()
 
+	// A process that was killed leaves its addresses behind; they mean nothing until this one is ready.
+	file := filepath.Join(o.data, "addresses.json")
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("addresses: %w", err)
+	}
 	connections, err := connect(servers, tel, logger)
 	if err != nil {
 		return err
@@ -107,7 +124,6 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 	defer func() { err = errors.Join(err, stop()) }()
 
 	where := addresses{API: "http://" + listener.Addr().String(), Temporal: servers.TemporalAddress(), Namespace: servers.Namespace(), NATS: servers.NATSURL()}
-	file := filepath.Join(o.data, "addresses.json")
 	if err := writeAddresses(file, where); err != nil {
 		return err
 	}

@@ -87,6 +87,9 @@ func (n *Node) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	err := n.http.Shutdown(ctx)
+	if err != nil { // what is still open then is cut, so that nothing uses what is closed below
+		err = errors.Join(err, n.http.Close())
+	}
 	if serve := <-n.serving; !errors.Is(serve, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("api: serve: %w", serve))
 	}

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"go.temporal.io/server/common/config"
-	"go.temporal.io/server/common/persistence/sql/sqlplugin"
 	sqliteplugin "go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
-	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
 // database is Temporal's SQLite file.
@@ -23,17 +21,17 @@ type database struct {
 	sql *config.SQL
 }
 
-func newDatabase(path string, t tuning) *database {
+func newDatabase(path string) *database {
 	attributes := map[string]string{"mode": "rwc"}
-	for pragma, value := range t.pragmas {
+	for pragma, value := range pragmas {
 		attributes[pragma] = value
 	}
 	return &database{sql: &config.SQL{
 		PluginName:        sqliteplugin.PluginName,
 		DatabaseName:      uriPath(path),
 		ConnectAttributes: attributes,
-		MaxConns:          t.conns,
-		MaxIdleConns:      t.conns,
+		MaxConns:          connections,
+		MaxIdleConns:      connections,
 	}}
 }
 
@@ -79,47 +77,6 @@ func (d *database) open() (*sql.DB, error) {
 		}
 	}
 	return sql.Open("sqlite", "file:"+d.sql.DatabaseName+"?"+query.Encode())
-}
-
-// ensureSchema creates the schema in one transaction: a file that was killed
-// half-way is empty.
-func ensureSchema(ctx context.Context, db *sql.DB) error {
-	var tables, known int
-	err := db.QueryRowContext(ctx, `SELECT count(*),
-		count(CASE WHEN name IN ('executions', 'executions_visibility') THEN 1 END)
-		FROM sqlite_master WHERE type = 'table'`).Scan(&tables, &known)
-	switch {
-	case err != nil:
-		return err
-	case tables == 0:
-		return createSchema(ctx, db)
-	case known != 2:
-		return errors.New("is no Temporal database")
-	}
-	return nil
-}
-
-func createSchema(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if err := sqliteschema.SetupSchemaOnDB(schemaTx{tx: tx}); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// schemaTx is as much of an AdminDB as setting up a schema needs.
-type schemaTx struct {
-	sqlplugin.AdminDB
-	tx *sql.Tx
-}
-
-func (s schemaTx) Exec(stmt string, args ...any) error {
-	_, err := s.tx.Exec(stmt, args...)
-	return err
 }
 
 // checkpoint folds the write-ahead log into the file, so that a directory at rest

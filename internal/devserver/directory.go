@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// format is the version of the directory's layout. A program that meets another
-// one leaves the directory alone.
-const format = "perdure-data 1\n"
+// format is the version of the directory's layout, with those of Temporal's
+// tables: there is no migration of a SQLite file from one to another. A program
+// that meets a format that is not its own leaves the directory alone.
+const format = "perdure-data 1, temporal " + sqliteschema.Version + "/" + sqliteschema.VisibilityVersion + "\n"
 
 // openDir creates or recognizes the data directory and locks it.
 func openDir(dir string) (*dirLock, error) {

@@ -21,6 +21,6 @@
 //   - One process owns the directory. Whatever the database says is running when
 //     it comes up was therefore running in a process that is dead: see
 //     [FailOrphans].
-//   - The import is heavy (some 150 modules, minutes of first build). Only the
+//   - The import is heavy (some 200 modules, minutes of first build). Only the
 //     program that offers the embedded servers and end-to-end tests may have it.
 package devserver

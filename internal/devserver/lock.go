@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/gofrs/flock"
 )
@@ -15,6 +16,11 @@ import (
 type dirLock struct {
 	file *flock.Flock
 }
+
+// held keeps every lock reachable. The servers run on without their [Server], and
+// the finalizer of a forgotten file closes it, which unlocks the directory under
+// them.
+var held sync.Map // *flock.Flock → nil
 
 func lockDir(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "lock")
@@ -27,6 +33,7 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, readOwner(dir, path)
 	}
 	l := &dirLock{file: file}
+	held.Store(file, nil)
 	if err := os.WriteFile(path, ownerLine(), 0o600); err != nil {
 		_ = l.release()
 		return nil, &DirectoryError{Dir: dir, Err: err}
@@ -34,7 +41,10 @@ func lockDir(dir string) (*dirLock, error) {
 	return l, nil
 }
 
-func (l *dirLock) release() error { return l.file.Close() }
+func (l *dirLock) release() error {
+	held.Delete(l.file)
+	return l.file.Close()
+}
 
 // ownerLine names this process by program and subcommand; flags may hold secrets.
 func ownerLine() []byte {

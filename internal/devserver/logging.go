@@ -5,16 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
 )
 
+// noHTTP begins a warning at every start about a port left closed on purpose.
+const noHTTP = "HTTP API port has not been set"
+
 // temporalLog hands Temporal's log to slog.
 type temporalLog struct {
 	log   *slog.Logger
 	level slog.Leveler
+	muted *atomic.Bool // shared by all that With derived
 	attrs []any
 }
 
@@ -24,14 +29,18 @@ var (
 )
 
 func newTemporalLog(o Options) *temporalLog {
-	return &temporalLog{log: o.Logger.With("server", "temporal"), level: o.LogLevel}
+	return &temporalLog{log: o.Logger.With("server", "temporal"), level: o.LogLevel, muted: new(atomic.Bool)}
 }
+
+// mute drops everything from now on. A Temporal that stops complains at length,
+// and at level error, that its parts are going away.
+func (l *temporalLog) mute() { l.muted.Store(true) }
 
 // With keeps the tags until something is logged: Temporal derives loggers far
 // more often than it passes the level.
 func (l *temporalLog) With(tags ...tag.Tag) log.Logger {
 	attrs := append(l.attrs[:len(l.attrs):len(l.attrs)], tagAttrs(tags)...)
-	return &temporalLog{log: l.log, level: l.level, attrs: attrs}
+	return &temporalLog{log: l.log, level: l.level, muted: l.muted, attrs: attrs}
 }
 
 func (l *temporalLog) Debug(msg string, tags ...tag.Tag) { l.write(slog.LevelDebug, msg, tags) }
@@ -53,7 +62,7 @@ func (l *temporalLog) Fatal(msg string, tags ...tag.Tag) { l.Panic(msg, tags...)
 
 func (l *temporalLog) write(level slog.Level, msg string, tags []tag.Tag) {
 	ctx := context.Background()
-	if level < l.level.Level() || !l.log.Enabled(ctx, level) {
+	if level < l.level.Level() || !l.log.Enabled(ctx, level) || l.muted.Load() || strings.HasPrefix(msg, noHTTP) {
 		return
 	}
 	l.log.Log(ctx, level, msg, append(tagAttrs(tags), l.attrs...)...)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	persistencespb "go.temporal.io/server/api/persistence/v1"
@@ -27,15 +26,13 @@ var searchAttributes = []string{"PerdureAgent", "PerdureRun", "PerdureStatus", "
 
 // createNamespace does nothing when the namespace exists.
 func (d *database) createNamespace(name string) error {
-	types := make(map[string]enumspb.IndexedValueType)
-	for _, a := range searchAttributes {
-		types[a] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
-	}
-	ns, err := sqliteschema.NewNamespaceConfig(clusterName, name, false, types)
+	ns, err := sqliteschema.NewNamespaceConfig(clusterName, name, false, nil)
 	if err != nil {
 		return err
 	}
-	ns.Detail.Config.Retention = durationpb.New(retention)
+	if _, err := completeNamespace(ns.Detail.Config); err != nil {
+		return err
+	}
 	return sqliteschema.CreateNamespaces(d.sql, ns)
 }
 
@@ -43,17 +40,10 @@ func (d *database) createNamespace(name string) error {
 // expects. Done to the row before the server starts, because a running server
 // shows a change only after its namespace cache was refreshed.
 func updateNamespace(ctx context.Context, db *sql.DB, name string) error {
-	var data []byte
-	var encoding string
-	err := db.QueryRowContext(ctx, "SELECT data, data_encoding FROM namespaces WHERE name = ?", name).Scan(&data, &encoding)
+	detail, err := readNamespace(ctx, db, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	s := serialization.NewSerializer()
-	detail, err := s.NamespaceDetailFromBlob(persistence.NewDataBlob(data, encoding))
 	if err != nil {
 		return err
 	}
@@ -61,13 +51,23 @@ func updateNamespace(ctx context.Context, db *sql.DB, name string) error {
 	if err != nil || !changed {
 		return err
 	}
-	blob, err := s.NamespaceDetailToBlob(detail)
+	blob, err := serialization.NewSerializer().NamespaceDetailToBlob(detail)
 	if err != nil {
 		return err
 	}
 	_, err = db.ExecContext(ctx, "UPDATE namespaces SET data = ?, data_encoding = ? WHERE name = ?",
 		blob.GetData(), blob.GetEncodingType().String(), name)
 	return err
+}
+
+func readNamespace(ctx context.Context, db *sql.DB, name string) (*persistencespb.NamespaceDetail, error) {
+	var data []byte
+	var encoding string
+	err := db.QueryRowContext(ctx, "SELECT data, data_encoding FROM namespaces WHERE name = ?", name).Scan(&data, &encoding)
+	if err != nil {
+		return nil, err
+	}
+	return serialization.NewSerializer().NamespaceDetailFromBlob(persistence.NewDataBlob(data, encoding))
 }
 
 // completeNamespace sets the retention and maps missing search attributes to free

@@ -1,26 +1,38 @@
 package devserver
 
 import (
-	"fmt"
+	"errors"
+	"math/rand/v2"
 	"net"
 	"strconv"
 )
 
 const loopback = "127.0.0.1"
 
-// freePorts finds n distinct free ports. They are free again when it returns, so
-// another process may still take one: Temporal has no way to be handed a listener.
+// Ports for internal use come from below the range from which systems hand out
+// ports for outgoing connections and ":0": Temporal cannot be handed a listener,
+// and what is free now must still be free when it gets there.
+const (
+	firstPort = 20_000
+	lastPort  = 32_000
+)
+
+// freePorts finds n distinct ports on which nobody listens.
 func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", hostPort(0))
+	ports := make([]int, 0, n)
+	for range 100 * n {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", hostPort(port))
 		if err != nil {
-			return nil, fmt.Errorf("devserver: find a free port: %w", err)
+			continue
 		}
 		defer l.Close() // held until all are found, so that they differ
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
 	}
-	return ports, nil
+	return nil, errors.New("devserver: no free ports on " + loopback)
 }
 
 // probePort turns "address already in use" into an error that names the flag,

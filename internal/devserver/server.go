@@ -85,10 +85,6 @@ type Server struct {
 // still waits for Temporal's start-up, which cannot be interrupted, before it
 // stops what it started.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	return start(ctx, o, defaultTuning())
-}
-
-func start(ctx context.Context, o Options, t tuning) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -100,7 +96,7 @@ func start(ctx context.Context, o Options, t tuning) (*Server, error) {
 	s := &Server{namespace: o.Namespace, lock: lock, stopped: make(chan struct{})}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		s.temporal, err = startTemporal(gctx, o, t)
+		s.temporal, err = startTemporal(gctx, o)
 		return err
 	})
 	g.Go(func() (err error) {

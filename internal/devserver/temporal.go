@@ -19,23 +19,27 @@ const readyTimeout = 30 * time.Second
 
 type temporalServer struct {
 	server  temporal.Server
+	log     *temporalLog
 	db      *database
 	address string
 	orphans []Orphan
 }
 
-func startTemporal(ctx context.Context, o Options, t tuning) (*temporalServer, error) {
+func startTemporal(ctx context.Context, o Options) (*temporalServer, error) {
 	ports, err := temporalPorts(o.TemporalPort)
 	if err != nil {
 		return nil, err
 	}
-	db := newDatabase(filepath.Join(o.Data, "temporal.db"), t)
+	db := newDatabase(filepath.Join(o.Data, "temporal.db"))
 	orphans, err := db.prepare(ctx, o.Namespace)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("start Temporal: %w", context.Cause(ctx))
+	case err != nil:
 		return nil, &DirectoryError{Dir: o.Data, Err: err}
 	}
-	s := &temporalServer{db: db, address: hostPort(ports.frontend), orphans: orphans}
-	if err := s.start(o, t, ports); err != nil {
+	s := &temporalServer{log: newTemporalLog(o), db: db, address: hostPort(ports.frontend), orphans: orphans}
+	if err := s.start(ports); err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)
 	}
 	if err := s.awaitReady(ctx, o.Namespace); err != nil {
@@ -44,9 +48,9 @@ func startTemporal(ctx context.Context, o Options, t tuning) (*temporalServer, e
 	return s, nil
 }
 
-func (s *temporalServer) start(o Options, t tuning, ports servicePorts) (err error) {
+func (s *temporalServer) start(ports servicePorts) (err error) {
 	defer recoverFatal(&err)
-	s.server, err = temporal.NewServer(serverOptions(o, t, s.db, ports)...)
+	s.server, err = temporal.NewServer(serverOptions(s.log, s.db, ports)...)
 	if err != nil {
 		return err
 	}
@@ -77,4 +81,7 @@ func (s *temporalServer) awaitReady(ctx context.Context, namespace string) error
 	return err
 }
 
-func (s *temporalServer) stop() error { return errors.Join(s.server.Stop(), s.db.checkpoint()) }
+func (s *temporalServer) stop() error {
+	s.log.mute()
+	return errors.Join(s.server.Stop(), s.db.checkpoint())
+}

@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/temporal"
@@ -48,8 +49,8 @@ func (p servicePorts) each(f func(service primitives.ServiceName, port int)) {
 	f(primitives.WorkerService, p.worker)
 }
 
-// hosts replaces gossip between services by what we know: no ring to join, which
-// would cost a second at start-up.
+// hosts replaces gossip between services by what we know: there is no ring to
+// join and to wait for.
 func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts)
 	p.each(func(service primitives.ServiceName, port int) {
@@ -58,28 +59,28 @@ func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
 	return hosts
 }
 
-func serverOptions(o Options, t tuning, db *database, ports servicePorts) []temporal.ServerOption {
+func serverOptions(log log.Logger, db *database, ports servicePorts) []temporal.ServerOption {
 	return []temporal.ServerOption{
-		temporal.WithConfig(serverConfig(t, db, ports)),
+		temporal.WithConfig(serverConfig(db, ports)),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(ports.hosts()),
-		temporal.WithLogger(newTemporalLog(o)),
+		temporal.WithLogger(log),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
 			return authorization.NewNoopClaimMapper()
 		}),
-		temporal.WithDynamicConfigClient(t.dynamicClient()),
+		temporal.WithDynamicConfigClient(dynamicConfig()),
 	}
 }
 
 // serverConfig leaves out what would open more ports: HTTP, metrics, pprof.
-func serverConfig(t tuning, db *database, ports servicePorts) *config.Config {
+func serverConfig(db *database, ports servicePorts) *config.Config {
 	c := &config.Config{
 		Services: make(map[string]config.Service),
 		Persistence: config.Persistence{
 			DefaultStore:     storeName,
 			VisibilityStore:  storeName,
-			NumHistoryShards: t.shards,
+			NumHistoryShards: historyShards,
 			DataStores:       map[string]config.DataStore{storeName: {SQL: db.sql}},
 		},
 		ClusterMetadata: &cluster.Config{

@@ -24,6 +24,10 @@ type Writer struct {
 	buf      []byte
 }
 
+// maxKept is how much of a buffer is kept for later: a stream is open for hours, and one large event
+// must not weigh on it for as long.
+const maxKept = 64 << 10
+
 // NewWriter sends the response's headers. A client that takes no bytes for as long as patience is cut.
 func NewWriter(w http.ResponseWriter, patience time.Duration) (*Writer, error) {
 	h := w.Header()
@@ -61,6 +65,9 @@ func (w *Writer) Flush() error {
 			return fmt.Errorf("sse: %w", err)
 		}
 		w.buf = w.buf[:0]
+		if cap(w.buf) > maxKept {
+			w.buf = nil
+		}
 	}
 	if err := w.rc.Flush(); err != nil {
 		return fmt.Errorf("sse: %w", err)

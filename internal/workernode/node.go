@@ -45,8 +45,12 @@ type Config struct {
 const DefaultWorkflowCache = 1000
 
 // stopPatience is how long activities may take to end when the worker stops; what is cut then is
-// taken up by another worker.
-const stopPatience = 5 * time.Second
+// taken up by another worker. A worker that is alone has nobody to wait for: who stops it wants it
+// stopped, and starts it again.
+const (
+	stopPatience      = 5 * time.Second
+	stopPatienceAlone = 200 * time.Millisecond
+)
 
 // Node is a running worker.
 type Node struct {
@@ -95,6 +99,9 @@ func options(cfg Config) worker.Options {
 		StickyScheduleToStartTimeout: 2 * time.Second,
 		WorkerStopTimeout:            stopPatience,
 		DisableRegistrationAliasing:  true,
+	}
+	if cfg.Alone {
+		o.WorkerStopTimeout = stopPatienceAlone
 	}
 	if cfg.Deployment != "" {
 		o.DeploymentOptions = worker.DeploymentOptions{

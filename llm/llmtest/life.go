@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,8 +24,9 @@ func testLife(t *testing.T, p Provider) {
 		s := serve(t, p, func(w http.ResponseWriter, r *http.Request) {
 			e := p.NewEncoder()
 			events(w, e.Begin())
+			burst := strings.Repeat(e.Text(`"Hi "`), 500)
 			for r.Context().Err() == nil {
-				events(w, e.Text(`"Hi "`))
+				events(w, burst)
 			}
 		})
 		testCancel(t, s, nil)
@@ -73,6 +75,9 @@ func testLife(t *testing.T, p Provider) {
 	})
 }
 
+// maxLate is how many chunks may follow a cancel: those of one event.
+const maxLate = 4
+
 var errCancel = errors.New("the user has had enough")
 
 // testCancel cancels after the first chunk.
@@ -82,11 +87,20 @@ func testCancel(t *testing.T, s *server, closed <-chan struct{}) {
 	defer cancel(nil)
 	var last error
 	var canceled time.Time
+	late := 0
 	for _, err := range s.model.Stream(ctx, request()) {
-		if last = err; err == nil && canceled.IsZero() {
+		last = err
+		switch {
+		case err != nil:
+		case canceled.IsZero():
 			canceled = time.Now()
 			cancel(errCancel)
+		default:
+			late++
 		}
+	}
+	if late > maxLate {
+		t.Errorf("%d chunks came after the cancel: what is buffered is not to be delivered", late)
 	}
 	if !errors.Is(last, errCancel) {
 		t.Fatalf("stream ended with %v, want the cause of ctx", last)

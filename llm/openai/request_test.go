@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -117,6 +118,18 @@ func TestInvalidParametersAreNotSent(t *testing.T) {
 	failure, ok := err.(*llm.Error)
 	if !ok || failure.Code != llm.CodeInvalidRequest {
 		t.Errorf("error is %v, want %q", err, llm.CodeInvalidRequest)
+	}
+}
+
+func TestRequestThatCannotBeEncoded(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	model := New(Config{BaseURL: "http://127.0.0.1:1"})
+	for _, err := range model.Stream(t.Context(), &llm.Request{Model: "m", Temperature: &nan}) {
+		failure, ok := err.(*llm.Error)
+		if !ok || failure.Code != llm.CodeInvalidRequest || failure.Retryable() {
+			t.Errorf("error is %v, want %q", err, llm.CodeInvalidRequest)
+		}
 	}
 }
 

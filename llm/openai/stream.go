@@ -3,9 +3,11 @@ package openai
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
@@ -74,7 +76,7 @@ func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, err
 	var res *http.Response
 	err = m.client.Post(ctx, "chat/completions", params, &res, options...)
 	if res == nil {
-		return nil, wire.FromTransport(err)
+		return nil, unanswered(err)
 	}
 	// The SDK's own error is passed over: it is lost when the body is not
 	// JSON, and it holds the request with the key.
@@ -88,6 +90,17 @@ func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, err
 		return nil, m.misplaced(req, res)
 	}
 	return res, nil
+}
+
+// unanswered is the error of a request without a response. The HTTP client
+// marks its own; any other comes from encoding the request, and would come
+// again.
+func unanswered(err error) *llm.Error {
+	var attempted *url.Error
+	if !errors.As(err, &attempted) {
+		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the request cannot be encoded", Err: err}
+	}
+	return wire.FromTransport(err)
 }
 
 // streams reports whether the body may hold events. Servers differ in what

@@ -1,0 +1,105 @@
+# Commands for people and for CI. "make help" lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
+
+# Flags for the program that a target starts: make dev ARGS="--addr 127.0.0.1:9000"
+ARGS ?=
+# How long each fuzz target runs.
+FUZZTIME ?= 20s
+
+TOOLS := $(CURDIR)/bin/tools
+
+# The race detector needs a C compiler; without one, everything else still runs.
+RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
+
+# What the embedded Temporal server is in. It is tested without the race detector: a race build of
+# the server takes longer than all other tests together.
+HEAVY = $(filter $(shell go list -test -f '{{or .ForTest .ImportPath}} {{join .Deps " "}}' ./... \
+	| awk '/ go\.temporal\.io\/server\/temporal( |$$)/ {print $$1}'),$(ALL))
+ALL = $(shell go list ./...)
+LIGHT = $(filter-out $(HEAVY) %/perdure/e2e,$(ALL))
+
+# Folders with a package.json, whose packages tests need.
+NODE_LOCKS := $(wildcard e2e/node/*/package-lock.json clients/*/package-lock.json web/package-lock.json)
+NODE_READY := $(if $(shell command -v npm),$(NODE_LOCKS:package-lock.json=node_modules/.package-lock.json))
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: dev
+dev: cold ## Build bin/perdure and run everything in one process; ARGS="…" are its flags
+	go build -o bin/perdure ./cmd/perdure
+	exec bin/perdure dev $(ARGS)
+
+.PHONY: build
+build: cold ## Build bin/perdure, bin/api and bin/worker
+	go build -o bin/ ./cmd/...
+
+.PHONY: cold
+cold: # say why the first build is slow
+	@if [ "$$(go list -f '{{.Stale}}' go.temporal.io/server/temporal)" = true ]; then \
+		echo "The build cache does not have the embedded Temporal server yet: this first build takes minutes, later ones take seconds."; \
+	fi
+
+.PHONY: test
+test: lint unit heavy clients e2e ## Install what the tests need, and check and test everything
+
+.PHONY: lint
+lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are deterministic
+	go vet ./...
+	$(TOOLS)/golangci-lint run ./...
+	$(TOOLS)/workflowcheck ./workflows/...
+	go test ./internal/archtest
+
+.PHONY: unit
+unit: ## Test every package that does not have the embedded Temporal server in it
+	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
+	go test $(RACE) -shuffle=on $(LIGHT)
+
+.PHONY: heavy
+heavy: cold # the packages that have the embedded Temporal server in them
+	go test -shuffle=on -timeout 15m $(HEAVY)
+
+.PHONY: clients
+clients: $(NODE_READY) # the tests of the clients, each with its own runner
+	@for dir in $(wildcard clients/*/package.json); do \
+		command -v npm >/dev/null || { echo "SKIP: $$dir needs npm, which is not installed"; continue; }; \
+		npm --prefix "$$(dirname $$dir)" test; \
+	done
+
+.PHONY: e2e
+e2e: cold $(NODE_READY) ## Test the whole program with real clients
+	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 20m ./e2e/...; fi
+
+.PHONY: bench
+bench: cold ## Measure what durability costs; ARGS="-quick" for a look
+	go run ./bench $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (20s)
+	@{ grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . || true; } | sed 's|/[^/]*:func | |' | sort | while read -r package target; do \
+		echo "$$package $$target"; \
+		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$package"; \
+	done
+
+.PHONY: format
+format: $(TOOLS)/ready ## Format all Go files
+	$(TOOLS)/golangci-lint fmt ./...
+
+.PHONY: clean
+clean: ## Remove what was built; data in .perdure stays
+	rm -rf bin
+
+# Tools are built from a module of their own, where their versions are pinned.
+$(TOOLS)/ready: internal/lint/go.mod internal/lint/go.sum
+	GOBIN=$(TOOLS) go -C internal/lint install tool
+	touch $@
+
+# npm ci is for what the lock file says, and nothing runs at installation.
+%/node_modules/.package-lock.json: %/package-lock.json
+	npm --prefix $* ci --ignore-scripts --no-audit --no-fund
+	touch $@

@@ -1,0 +1,248 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+func terminal(t *testing.T, events []agui.Event) *agui.RunError {
+	t.Helper()
+	last, ok := events[len(events)-1].(*agui.RunError)
+	if !ok {
+		t.Fatalf("the run ends with %+v, want RUN_ERROR", events[len(events)-1])
+	}
+	return last
+}
+
+// What a panic says may be content; it is a failure like others and ends like others.
+func TestAPanicIsContained(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil)
+	e.acts.Models["test"] = llm.ModelFunc(func(context.Context, *llm.Request) iter.Seq2[llm.Chunk, error] {
+		e.calls.Add(1)
+		panic("SECRET PROMPT")
+	})
+	events, result := e.run("hello")
+	if end := terminal(t, events); end.Code != workflows.CodeInternal || strings.Contains(end.Message, "SECRET") || e.calls.Load() != 8 {
+		t.Errorf("the run ends with %+v (%+v) after %d model calls", end, result, e.calls.Load())
+	}
+}
+
+// Servers exist that number tool calls from 1, and some that start the second before the first.
+func TestToolCallsAreToldApartWhateverTheirNumbers(t *testing.T) {
+	t.Parallel()
+	var got []string
+	note := tools.Func("note", "notes", func(_ context.Context, in struct {
+		A string `json:"a"`
+	}) (string, error) {
+		return in.A, nil
+	})
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n > 1 {
+			for _, m := range req.Messages[len(req.Messages)-2:] {
+				got = append(got, m.ToolCallID+": "+m.Text())
+			}
+			return say("done")
+		}
+		return []llm.Chunk{
+			llm.ToolCallStart{Index: 2, ID: "second", Name: "note"}, llm.ToolCallStart{Index: 1, ID: "first", Name: "note"},
+			llm.ToolCallDelta{Index: 1, Arguments: `{"a":`}, llm.ToolCallDelta{Index: 2, Arguments: `{"a":"two"}`}, llm.ToolCallDelta{Index: 1, Arguments: `"one"}`},
+			llm.Finish{Reason: llm.FinishToolCalls},
+		}, nil
+	}, note)
+	e.run("go")
+	slices.Sort(got) // they run at once
+	if all := strings.Join(got, ", "); all != `first: one, second: two` {
+		t.Errorf("the model hears %s", all)
+	}
+}
+
+// What a model may ask for at once is bounded by the provider's answer only: the workflow has to
+// hear that it is too much, without its history taking it all in.
+func TestALotOfToolCallsIsALimitAndNotAFailure(t *testing.T) {
+	t.Parallel()
+	add := tools.Func(strings.Repeat("n", 64), "adds", func(context.Context, pair) (int, error) { return 0, nil })
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		var calls [][3]string
+		for i := range 200 {
+			calls = append(calls, [3]string{fmt.Sprint(i), add.Spec().Name, `{}`})
+		}
+		return call(calls...)
+	}, add)
+	events, _ := e.run("go")
+	if end := terminal(t, events); end.Code != workflows.CodeLimitParallelTools || e.calls.Load() != 1 {
+		t.Errorf("the run ends with %+v after %d model calls", end, e.calls.Load())
+	}
+}
+
+// A provider may call its model anything, a page of text too.
+func TestALongModelNameDoesNotEnterTheHistory(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return []llm.Chunk{llm.TextDelta{Text: "hi"}, llm.Finish{Reason: llm.FinishStop, Model: strings.Repeat("long ", 10_000)}}, nil
+	})
+	if _, result := e.run("go"); result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 1 {
+		t.Errorf("outcome %+v after %d model calls", result, e.calls.Load())
+	}
+}
+
+// A tool that does not listen must not keep a cancelled run from ending.
+func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	var e *engine
+	deaf := tools.Func("deaf", "does not listen", func(ctx context.Context, _ pair) (int, error) {
+		if _, err := e.log.RequestCancel(ctx, run, "enough"); err != nil {
+			t.Error(err)
+		}
+		if err := e.log.AnnounceCancel(run); err != nil {
+			t.Error(err)
+		}
+		<-release
+		return 0, nil
+	})
+	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "deaf", `{"a":1,"b":2}`}) }, deaf)
+	defer close(release)
+	_, result := e.run("go")
+	if result.Outcome != workflows.OutcomeCancelled {
+		t.Errorf("outcome is %+v", result)
+	}
+	m := e.conversation()
+	if last := m[len(m)-1]; last.Role != agui.RoleTool || !strings.Contains(last.Content.Text(), "unknown") {
+		t.Errorf("the conversation ends with %+v; the call may have taken effect", last)
+	}
+}
+
+// A cancel that is announced between two steps reaches the tools too.
+func TestNoToolIsCalledAfterACancel(t *testing.T) {
+	t.Parallel()
+	called := false
+	tool := tools.Func("tool", "works", func(context.Context, pair) (int, error) { called = true; return 0, nil })
+	var e *engine
+	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		_, err := e.log.RequestCancel(t.Context(), run, "")
+		chunks, _ := call([3]string{"x", "tool", `{"a":1,"b":2}`})
+		return chunks, err
+	}, tool)
+	if _, result := e.run("go"); called || result.Outcome != workflows.OutcomeCancelled {
+		t.Errorf("called: %v, outcome %+v", called, result)
+	}
+}
+
+// While an input waited for its run to start, another client may have cut the conversation that it
+// builds on. Whoever waits for the run is told so.
+func TestAnInputWithoutItsConversationEndsTheRun(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") })
+	e.accepted = stream.Acceptance{Keep: 4, Last: "gone"}
+	events, result := e.run("and then?")
+	if end := terminal(t, events); end.Code != "conversation_changed" || result.Code != end.Code || e.calls.Load() != 0 {
+		t.Errorf("the run ends with %+v (%+v)", end, result)
+	}
+	if m := e.conversation(); len(m) != 1 || m[0].Content.Text() != "and then?" {
+		t.Errorf("the conversation is %+v, want the client's message in it", m)
+	}
+}
+
+// A worker that was frozen goes on as if nothing had happened and takes the step from the attempt
+// that replaced it. That attempt fails, and the run goes on with another.
+func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
+	t.Parallel()
+	var e *engine
+	e = newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		if n > 1 {
+			return say("here I am")
+		}
+		begun, err := e.log.Begun(t.Context(), run)
+		if err != nil {
+			return nil, err
+		}
+		zombie, _, err := e.log.Begin(t.Context(), stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: begun.Execution})
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(zombie.Close)
+		return say("lost")
+	})
+	if _, result := e.run("hello"); result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 2 {
+		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+	}
+	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "here I am" {
+		t.Errorf("conversation is %+v", m)
+	}
+}
+
+// That the log is away is not the step's fault, however long it takes; a provider gets few tries.
+func TestWhatIsRetriedHowOften(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("at last") })
+	e.outage.Store(50)
+	if _, result := e.run("hello"); result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("after an outage: %+v", result)
+	}
+	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
+	events, _ := e.run("hello")
+	if end := terminal(t, events); end.Code != string(llm.CodeUnavailable) || e.calls.Load() != 8 {
+		t.Errorf("the run ends with %+v after %d model calls", end, e.calls.Load())
+	}
+}
+
+func (e *engine) finish(in workflows.Finish) (workflows.Finished, error) {
+	e.t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetDataConverter(workflows.DataConverter())
+	e.acts.Register(env)
+	var done workflows.Finished
+	value, err := env.ExecuteActivity(workflows.ActivityFinish, in)
+	if err == nil {
+		err = value.Get(&done)
+	}
+	return done, err
+}
+
+// After a restore from an older copy the log may lack what the workflow knows it had.
+func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil)
+	ctx := t.Context()
+	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
+	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := e.finish(workflows.Finish{
+		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: workflows.OutcomeSuccess,
+		Input: p.Seq, Digest: p.Digest, Agent: "a", First: "1/model",
+	})
+	if err != nil || done.Code != workflows.ErrorLogLost {
+		t.Fatalf("finished %+v, %v", done, err)
+	}
+	if ended, err := e.log.Ended(ctx, run); err != nil || !ended {
+		t.Errorf("the run has ended: %v, %v", ended, err)
+	}
+}
+
+func TestAnotherExecutionsRunIsNotFinished(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("mine") })
+	e.run("hello")
+	_, err := e.finish(workflows.Finish{
+		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: workflows.OutcomeError, Code: "x", First: "1/model",
+	})
+	if err == nil || !strings.Contains(err.Error(), workflows.ErrorFenced) {
+		t.Errorf("finished by another execution: %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func open(t *testing.T) (context.Context, func() *catalog.Catalog) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	s := streamtest.Server(t)
+	return ctx, func() *catalog.Catalog {
+		t.Helper()
+		c, err := catalog.Open(ctx, streamtest.OpenOn(t, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+}
+
+func watch(t *testing.T, ctx context.Context, c *catalog.Catalog) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	done, err := c.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func definition(name, instructions string) *agents.Definition {
+	return &agents.Definition{Name: name, Model: "test/m", Instructions: instructions}
+}
+
+func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	c := node()
+	first, err := c.Publish(ctx, definition("a", "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.Publish(ctx, definition("a", "two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := node() // knows nothing but what the bucket says
+	watch(t, ctx, other)
+	if p, err := other.Current("a"); err != nil || p.Revision != second || p.Instructions != "two" {
+		t.Errorf("current is %+v (%v), want the second revision", p, err)
+	}
+	if d, err := other.Revision(ctx, "a", first); err != nil || d.Instructions != "one" {
+		t.Errorf("the first revision is %+v (%v)", d, err)
+	}
+	if _, err := other.Current("nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
+		t.Errorf("unknown agent: %v", err)
+	}
+	if _, err := other.Revision(ctx, "a", "0000"); !errors.Is(err, catalog.ErrUnknownRevision) {
+		t.Errorf("unknown revision: %v", err)
+	}
+}
+
+// Api nodes that start at the same time publish the same directory: none may fail over it.
+func TestNodesPublishAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	var wait sync.WaitGroup
+	for i := range 8 {
+		c := node()
+		wait.Go(func() {
+			for n := range 5 {
+				if _, err := c.Publish(ctx, definition("a", fmt.Sprint(n))); err != nil {
+					t.Errorf("node %d: %v", i, err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	c := node()
+	watch(t, ctx, c)
+	if p, err := c.Current("a"); err != nil || p.Instructions == "" {
+		t.Errorf("current is %+v, %v", p, err)
+	}
+}

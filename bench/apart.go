@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+)
+
+// startApart is the production shape on one machine: api and worker as processes of their own, and
+// the servers that they talk to in a third.
+func startApart(ctx context.Context, e *environment) (*running, error) {
+	r := &running{}
+	err := r.startApart(ctx, e)
+	if err != nil {
+		return nil, errors.Join(err, r.stop())
+	}
+	return r, nil
+}
+
+func (r *running) startApart(ctx context.Context, e *environment) error {
+	agents, err := writeAgents(e.dir)
+	if err != nil {
+		return err
+	}
+	p, line, err := spawnRole(ctx, e.dir, "servers", nil, filepath.Join(e.bin, "bench-servers"), filepath.Join(e.dir, "data"))
+	if err != nil {
+		return err
+	}
+	r.processes = append(r.processes, p)
+	var where struct{ Temporal, Namespace, NATS string }
+	if err := json.Unmarshal([]byte(line), &where); err != nil {
+		return fmt.Errorf("servers: %w", err)
+	}
+	addr, err := freePort()
+	if err != nil {
+		return err
+	}
+	env := append(e.modelEnv(),
+		"TEMPORAL_ADDRESS="+where.Temporal, "TEMPORAL_NAMESPACE="+where.Namespace, "NATS_URL="+where.NATS,
+		"PERDURE_LOG_LEVEL=warn", "PERDURE_ADDR="+addr, "PERDURE_AGENTS="+agents)
+	for _, name := range []string{"worker", "api"} {
+		p, err := spawn(e.dir, name, env, filepath.Join(e.bin, name))
+		if err != nil {
+			return err
+		}
+		r.processes = append(r.processes, p)
+	}
+	r.target = agentTarget("http://" + addr)
+	// A run that comes before the worker waits for it; only the api must be there.
+	return r.processes[len(r.processes)-1].await(ctx, func() bool { return answers(ctx, r.target.base+"/readyz") })
+}
+
+// freePort finds an address that nobody listens on right now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // immediate
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// bench is one measurement of everything.
+type bench struct {
+	plan     *plan
+	progress io.Writer
+	commit   string
+	bin      string
+	self     string
+	dir      string
+	model    *process
+	modelURL string
+}
+
+// prepare builds what is measured and starts the model.
+func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err error) {
+	b := &bench{plan: p, progress: progress}
+	root, err := output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}")
+	if err != nil {
+		return nil, err
+	}
+	b.bin = filepath.Join(root, "bin")
+	if b.commit, err = commitOf(ctx, root); err != nil {
+		return nil, err
+	}
+	if err := b.build(ctx, root); err != nil {
+		return nil, err
+	}
+	if b.self, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	if b.dir, err = os.MkdirTemp("", "perdure-bench-"); err != nil {
+		return nil, err
+	}
+	base := ""
+	if b.model, base, err = spawnRole(ctx, b.dir, "model", nil, b.self, "model"); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(b.dir))
+	}
+	b.modelURL = base + "/v1"
+	return b, nil
+}
+
+// programs are what each system needs built.
+var programs = map[string][][2]string{
+	"dev":   {{"perdure", "./cmd/perdure"}},
+	"apart": {{"api", "./cmd/api"}, {"worker", "./cmd/worker"}, {"bench-servers", "./bench/servers"}},
+}
+
+func (b *bench) build(ctx context.Context, root string) error {
+	for _, name := range b.plan.Systems {
+		for _, program := range programs[name] {
+			b.tell("building %s", program[0])
+			if _, err := output(ctx, root, "go", "build", "-o", filepath.Join(b.bin, program[0]), program[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) close() {
+	if err := b.model.stop(); err != nil {
+		b.tell("%v", err)
+	}
+	_ = os.RemoveAll(b.dir)
+}
+
+func (b *bench) tell(format string, args ...any) {
+	fmt.Fprintf(b.progress, format+"\n", args...)
+}
+
+// measureAll measures every system as often as planned, and takes profiles at the end.
+func (b *bench) measureAll(ctx context.Context) (*report, error) {
+	r := &report{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit, Machine: thisMachine(), Plan: b.plan, Repetitions: map[string][]measures{}}
+	for i := range b.plan.Repetitions {
+		for _, name := range b.plan.order(i) {
+			b.tell("repetition %d of %d: %s", i+1, b.plan.Repetitions, name)
+			m, err := b.measure(ctx, systemOf(name))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			r.Repetitions[name] = append(r.Repetitions[name], m)
+		}
+	}
+	if b.plan.profiles == "" {
+		return r, nil
+	}
+	return r, b.profile(ctx)
+}
+
+// start starts a system on fresh data.
+func (b *bench) start(ctx context.Context, s system, pprof bool) (*running, error) {
+	dir, err := os.MkdirTemp(b.dir, s.name+"-")
+	if err != nil {
+		return nil, err
+	}
+	return s.start(ctx, &environment{bin: b.bin, self: b.self, dir: dir, model: b.modelURL, pprof: pprof})
+}
+
+// measure makes one repetition of one system.
+func (b *bench) measure(ctx context.Context, s system) (m measures, err error) {
+	r, err := b.start(ctx, s, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	g := &gauge{running: r, bench: []int{os.Getpid(), b.model.cmd.Process.Pid}}
+	m = measures{}
+	l := &load{target: r.target}
+	for _, ph := range b.plan.phases {
+		if err := g.phase(ctx, l, ph, m); err != nil {
+			return nil, fmt.Errorf("phase %s: %w%s", ph.name, err, r.tails())
+		}
+	}
+	return m, g.memory(m)
+}

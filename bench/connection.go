@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// target is where runs are sent and what their answers look like.
+type target struct {
+	base    string // URL without a path
+	path    func(p pace) string
+	body    func(p pace, id string) []byte
+	dialect dialect
+}
+
+// connection is one keep-alive connection. It is used by one goroutine, which reads the socket
+// itself: net/http's client has two more goroutines per connection, and what they cost would count
+// as latency of the system.
+type connection struct {
+	target target
+	host   string
+	conn   net.Conn
+	head   *bufio.Reader
+	lines  *bufio.Reader
+	stop   func() bool
+}
+
+// lineBytes bounds a line of a stream.
+const lineBytes = 64 << 10
+
+// patience is the longest that one run may take.
+const patience = 30 * time.Second
+
+func dial(ctx context.Context, t target) (*connection, error) {
+	u, err := url.Parse(t.base)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{
+		target: t, host: u.Host, conn: conn,
+		head: bufio.NewReaderSize(conn, lineBytes), lines: bufio.NewReaderSize(nil, lineBytes),
+		stop: context.AfterFunc(ctx, func() { _ = conn.Close() }),
+	}, nil
+}
+
+func (c *connection) close() {
+	c.stop()
+	_ = c.conn.Close()
+}
+
+// run makes one run and adds what was seen of it to the sample.
+func (c *connection) run(p pace, id string, s *sample) error {
+	body := c.target.body(p, id)
+	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s",
+		c.target.path(p), c.host, len(body), body)
+	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	sc := scan{dialect: c.target.dialect, sample: s, started: micros()}
+	if _, err := c.conn.Write(request); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(c.head, nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1024))
+		return fmt.Errorf("%w: %s: %s", errRun, response.Status, text)
+	}
+	c.lines.Reset(response.Body)
+	return sc.read(c.lines)
+}

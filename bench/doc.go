@@ -1,0 +1,24 @@
+// Command bench measures what durability costs: the same runs against Perdure and against a plain
+// proxy that keeps nothing, in one go on one machine.
+//
+//	           ┌──────────────────── direct ────────────────────┐
+//	client ◄───┼── proxy: AG-UI, nothing stored ────────────────┼──► model
+//	(this      ├── dev: perdure dev, everything in one process ─┤    (a process
+//	 process)  └── apart: api + worker + servers ───────────────┘     of its own)
+//
+//	go run ./bench            full measurement, written to bench/results
+//	go run ./bench -quick     a look, some 20 seconds, written nowhere
+//	go run ./bench -profile /tmp/p -systems proxy,dev
+//
+// Rules:
+//
+//   - Every token carries its index and the time at which the model sent it, on the one monotonic
+//     clock that all processes of a machine share. The client needs no other knowledge of the model.
+//   - Every run is checked: each token once and in order, one terminal event at the end. One run
+//     that is not so fails the bench; a number that includes failures would mean nothing.
+//   - Only one system is alive at a time. The order is turned around with each repetition, so that
+//     what else the machine does at the time does not always meet the same system.
+//   - What is published is the median over repetitions, of quantiles within one.
+//
+// It needs Linux: it reads /proc.
+package main

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// load makes runs against one system: each on a thread of its own, whose names never come again.
+type load struct {
+	target target
+	next   atomic.Int64
+}
+
+// drive makes as many runs as a phase has, at most so many at a time, each goroutine one after the
+// other on its own connection. The first run that is not as it must be ends it.
+func (l *load) drive(ctx context.Context, ph phase, runs int) (*sample, error) {
+	var left atomic.Int64
+	left.Store(int64(runs))
+	return l.driveWhile(ctx, ph, func() bool { return left.Add(-1) >= 0 })
+}
+
+// driveWhile goes on for as long as there is another run to make.
+func (l *load) driveWhile(ctx context.Context, ph phase, another func() bool) (*sample, error) {
+	var (
+		mu    sync.Mutex
+		total sample
+	)
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range ph.concurrency {
+		g.Go(func() error {
+			if err := wait(ctx, ph.spread*time.Duration(i)/time.Duration(ph.concurrency)); err != nil {
+				return err
+			}
+			s, err := l.user(ctx, ph.pace, another)
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(s)
+			return err
+		})
+	}
+	return &total, g.Wait()
+}
+
+// user is one client that makes a run after the other.
+func (l *load) user(ctx context.Context, p pace, another func() bool) (*sample, error) {
+	s := &sample{}
+	c, err := dial(ctx, l.target)
+	if err != nil {
+		return s, err
+	}
+	defer c.close()
+	for another() {
+		id := fmt.Sprintf("bench-%d", l.next.Add(1))
+		if err := c.run(p, id, s); err != nil {
+			return s, fmt.Errorf("run %s: %w", id, err)
+		}
+	}
+	return s, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

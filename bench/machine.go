@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+// machine is what a number means nothing without.
+type machine struct {
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Memory string `json:"memory"`
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"`
+}
+
+func thisMachine() machine {
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return machine{
+		CPU: procField("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: procField("/proc/meminfo", "MemTotal"),
+		Kernel: strings.TrimSpace(string(kernel)), Go: runtime.Version(),
+	}
+}
+
+// procField returns the first value of a field in a file of /proc, "unknown" if there is none.
+func procField(file, name string) string {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+// commitOf names the commit of the tree in a directory, and says if the tree has more than that.
+func commitOf(ctx context.Context, dir string) (string, error) {
+	commit, err := output(ctx, dir, "git", "rev-parse", "--short", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	// Results are not what is measured.
+	changed, err := output(ctx, dir, "git", "status", "--porcelain", "--", ".", ":!bench/results")
+	if err != nil {
+		return "", err
+	}
+	if changed != "" {
+		commit += "-dirty"
+	}
+	return commit, nil
+}
+
+func output(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // ours
+	cmd.Dir = dir
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// pace is how fast the model speaks. It is the model's name, so that one server speaks both.
+type pace string
+
+const (
+	instant pace = "instant" // all tokens at once
+	paced   pace = "paced"   // one token per interval
+)
+
+const (
+	tokensPerRun  = 100
+	tokenInterval = 20 * time.Millisecond
+)
+
+// phase is one kind of load, measured as a whole.
+type phase struct {
+	name        string
+	pace        pace
+	concurrency int
+	runs        int
+	warmup      int // runs before those that count
+	// spread is the time over which the first runs begin: people do not all press the key at once.
+	spread time.Duration
+}
+
+// plan is what is measured.
+type plan struct {
+	Repetitions int      `json:"repetitions"`
+	Systems     []string `json:"systems"`
+	phases      []phase
+	results     string // directory, "" = nowhere
+	profiles    string // directory, "" = none
+	quick       bool
+}
+
+// Names of the phases.
+const (
+	phaseFirst = "first" // time to first token, one run after the other
+	phaseLoad  = "load"  // runs per second and what they cost
+	phasePaced = "paced" // what is added to each token
+)
+
+func fullPhases() []phase {
+	return []phase{
+		{name: phaseFirst, pace: instant, concurrency: 1, runs: 300, warmup: 50},
+		{name: phaseLoad, pace: instant, concurrency: 50, runs: 1500, warmup: 300},
+		{name: phasePaced, pace: paced, concurrency: 50, runs: 200, warmup: 50, spread: tokensPerRun * tokenInterval},
+	}
+}
+
+func quickPhases() []phase {
+	return []phase{
+		{name: phaseFirst, pace: instant, concurrency: 1, runs: 60, warmup: 20},
+		{name: phaseLoad, pace: instant, concurrency: 50, runs: 200, warmup: 50},
+		{name: phasePaced, pace: paced, concurrency: 50, runs: 50, spread: time.Second},
+	}
+}
+
+func parsePlan(args []string, progress io.Writer) (*plan, error) {
+	var p plan
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(progress)
+	f.BoolVar(&p.quick, "quick", false, "a look of some 20 seconds; writes no results")
+	f.IntVar(&p.Repetitions, "repetitions", 0, "how often everything is measured; 0 = 3, or 1 with -quick")
+	f.StringVar(&p.results, "results", "bench/results", `where results go; "" = nowhere`)
+	f.StringVar(&p.profiles, "profile", "", "directory for CPU profiles of perdure dev, taken after the measurement")
+	names := f.String("systems", strings.Join(systemNames(), ","), "what to measure")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	p.Systems = strings.Split(*names, ",")
+	for _, name := range p.Systems {
+		if !slices.Contains(systemNames(), name) {
+			return nil, fmt.Errorf("-systems: there is no %q", name)
+		}
+	}
+	p.phases = fullPhases()
+	if p.quick {
+		p.phases, p.results = quickPhases(), ""
+	}
+	if p.Repetitions == 0 {
+		p.Repetitions = 3
+		if p.quick {
+			p.Repetitions = 1
+		}
+	}
+	return &p, nil
+}
+
+// order is that of the systems in one repetition.
+func (p *plan) order(repetition int) []string {
+	names := slices.Clone(p.Systems)
+	if repetition%2 == 1 {
+		slices.Reverse(names)
+	}
+	return names
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// profileTime is how long each phase goes on while it is profiled.
+const profileTime = 15 * time.Second
+
+// profile takes a CPU profile of perdure dev in each phase. It comes after the measurement: profiling
+// costs, and a phase has to last.
+func (b *bench) profile(ctx context.Context) (err error) {
+	if err := os.MkdirAll(b.plan.profiles, 0o755); err != nil { //nolint:gosec // to be read by everybody
+		return err
+	}
+	r, err := b.start(ctx, systemOf("dev"), true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	l := &load{target: r.target}
+	for _, ph := range b.plan.phases {
+		file := filepath.Join(b.plan.profiles, ph.name+".pprof")
+		b.tell("profiling %s into %s", ph.name, file)
+		if err := profilePhase(ctx, r.pprof, file, l, ph); err != nil {
+			return fmt.Errorf("profile of %s: %w", ph.name, err)
+		}
+	}
+	return nil
+}
+
+// profilePhase keeps the load of a phase up for as long as the profile is taken.
+func profilePhase(ctx context.Context, pprof, file string, l *load, ph phase) error {
+	if _, err := l.drive(ctx, ph, max(ph.warmup, ph.concurrency)); err != nil {
+		return err
+	}
+	var done atomic.Bool
+	taken := make(chan error, 1)
+	go func() {
+		defer done.Store(true)
+		taken <- download(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", pprof, int(profileTime.Seconds())), file)
+	}()
+	_, err := l.driveWhile(ctx, ph, func() bool { return !done.Load() })
+	return errors.Join(err, <-taken)
+}
+
+func download(ctx context.Context, url, file string) (err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = io.Copy(f, resp.Body)
+	return err
+}

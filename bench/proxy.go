@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/models"
+	"github.com/perdure/perdure/internal/sse"
+	"github.com/perdure/perdure/llm"
+)
+
+// serveProxy is the handler that one would write without durability: it asks the model and turns
+// the answer into AG-UI events as it comes. It uses the product's own model client and encoders, so
+// that what differs is durability alone.
+func serveProxy(ctx context.Context) error {
+	model := models.FromEnv(os.Getenv)["openai"]
+	if model == nil {
+		return errors.New("there is no openai provider")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/agents/{agent}/runs", func(w http.ResponseWriter, r *http.Request) {
+		if err := proxy(w, r, model); err != nil {
+			fmt.Fprintln(os.Stderr, "proxy:", err)
+		}
+	})
+	return serve(ctx, mux)
+}
+
+func proxy(w http.ResponseWriter, r *http.Request, model llm.Model) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	input, err := agui.DecodeInput(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return err
+	}
+	out, err := sse.NewWriter(w, 30*time.Second)
+	if err != nil {
+		return err
+	}
+	p := proxied{out: out}
+	if err := p.answer(r.Context(), input, model, r.PathValue("agent")); err != nil {
+		return errors.Join(err, p.send(&agui.RunError{Message: err.Error()}))
+	}
+	return nil
+}
+
+// proxied is one answer on its way.
+type proxied struct {
+	out  *sse.Writer
+	sent int
+}
+
+func (p *proxied) answer(ctx context.Context, in *agui.RunAgentInput, model llm.Model, name string) error {
+	if err := p.send(&agui.RunStarted{ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: agui.Version}); err != nil {
+		return err
+	}
+	id := "msg_" + in.RunID
+	open := false
+	for chunk, err := range model.Stream(ctx, &llm.Request{Model: name, Messages: said(in)}) {
+		if err != nil {
+			return err
+		}
+		delta, ok := chunk.(llm.TextDelta)
+		if !ok {
+			continue
+		}
+		if !open {
+			open = true
+			if err := p.send(&agui.TextMessageStart{MessageID: id, Role: agui.RoleAssistant}); err != nil {
+				return err
+			}
+		}
+		if err := p.send(&agui.TextMessageContent{MessageID: id, Delta: delta.Text}); err != nil {
+			return err
+		}
+	}
+	if err := p.send(&agui.TextMessageEnd{MessageID: id}); err != nil {
+		return err
+	}
+	return p.send(&agui.RunFinished{ThreadID: in.ThreadID, RunID: in.RunID})
+}
+
+// send writes and flushes each event: a proxy has nothing to wait for.
+func (p *proxied) send(e agui.Event) error {
+	data, err := agui.Encode(e)
+	if err != nil {
+		return err
+	}
+	p.sent++
+	p.out.Event(strconv.Itoa(p.sent), data)
+	return p.out.Flush()
+}
+
+// said are the texts of the conversation; the bench sends nothing else.
+func said(in *agui.RunAgentInput) []llm.Message {
+	messages := make([]llm.Message, 0, len(in.Messages))
+	for _, m := range in.Messages {
+		messages = append(messages, llm.Message{Role: llm.Role(m.Role), Parts: []llm.Part{llm.Text{Text: m.Content.Text()}}})
+	}
+	return messages
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// report is all that was measured.
+type report struct {
+	Date        string                `json:"date"`
+	Commit      string                `json:"commit"`
+	Machine     machine               `json:"machine"`
+	Plan        *plan                 `json:"plan"`
+	Repetitions map[string][]measures `json:"results"` // by system
+}
+
+// markdown is the report for people.
+func (r *report) markdown() string {
+	var b strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&b, "# Bench, %s, commit %s\n\n", r.Date, r.Commit)
+	fmt.Fprintf(&b, "%s, %d cores, %s of memory, Linux %s, %s. Medians of %d repetitions; runs of %d tokens, paced ones at one per %s.\n",
+		m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, r.Plan.Repetitions, tokensPerRun, tokenInterval)
+	b.WriteString("Client and model ran on the same machine. × = in proportion to the proxy, which keeps nothing.\n\n")
+	r.writeTable(&b)
+	return b.String()
+}
+
+func (r *report) writeTable(b *strings.Builder) {
+	results := map[string]measures{}
+	head, rule := "|", "|---|"
+	for _, s := range systems {
+		if len(r.Repetitions[s.name]) > 0 {
+			results[s.name] = medians(r.Repetitions[s.name])
+			head += " | " + s.title
+			rule += "---:|"
+		}
+	}
+	fmt.Fprintf(b, "%s |\n%s\n", head, rule)
+	for _, row := range table {
+		fmt.Fprintf(b, "| %s", row.title)
+		for _, s := range systems {
+			if m, ok := results[s.name]; ok {
+				b.WriteString(" | " + cell(m, results["proxy"], row.measure, row.digits, row.ratio && s.name != "proxy"))
+			}
+		}
+		b.WriteString(" |\n")
+	}
+}
+
+// cell shows a number and what it is in proportion to the proxy's.
+func cell(m, proxy measures, name measure, digits int, ratio bool) string {
+	value, ok := m[name]
+	if !ok {
+		return "–"
+	}
+	text := fmt.Sprintf("%.*f", digits, value)
+	if base := proxy[name]; ratio && base > 0 {
+		text += fmt.Sprintf(" (×%.2g)", value/base)
+	}
+	return text
+}
+
+// save writes the report as <date>-<commit>.md and .json.
+func (r *report) save(dir string) error {
+	body, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // to be read by everybody
+		return err
+	}
+	name := filepath.Join(dir, r.Date+"-"+r.Commit)
+	if err := os.WriteFile(name+".json", append(body, '\n'), 0o644); err != nil { //nolint:gosec // the same
+		return err
+	}
+	return os.WriteFile(name+".md", []byte(r.markdown()), 0o644) //nolint:gosec // the same
+}

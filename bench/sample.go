@@ -1,0 +1,16 @@
+package main
+
+// sample is what the client saw of a number of runs. Times are in microseconds.
+type sample struct {
+	first  []int64 // per run, from the request to its first token
+	before []int64 // per run, from the request to when the model sent that token
+	added  []int64 // per token, from the model's sending to the client's receiving
+	events int
+}
+
+func (s *sample) add(o *sample) {
+	s.first = append(s.first, o.first...)
+	s.before = append(s.before, o.before...)
+	s.added = append(s.added, o.added...)
+	s.events += o.events
+}

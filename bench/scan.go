@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// dialect is how a stream says what the bench looks for. Lines are searched, not decoded: decoding
+// would cost the client more than it costs some of the systems to write them.
+type dialect struct {
+	token   []byte // stands before a token's text
+	end     []byte // is in the last event
+	failure []byte // is in the event of a run that failed
+}
+
+var (
+	dialectAGUI   = dialect{token: []byte(`"delta":"`), end: []byte(`"type":"RUN_FINISHED"`), failure: []byte(`"type":"RUN_ERROR"`)}
+	dialectOpenAI = dialect{token: []byte(`"content":"`), end: []byte(`data: [DONE]`), failure: []byte(`"error":`)}
+)
+
+// scan is the reading of one run's stream.
+type scan struct {
+	dialect dialect
+	started int64 // when the request was sent
+	sample  *sample
+	tokens  int
+	ended   bool
+}
+
+// errRun says that a run was not as it must be.
+var errRun = errors.New("bad run")
+
+// read reads a stream to its end and checks it.
+func (s *scan) read(r *bufio.Reader) error {
+	for {
+		line, err := r.ReadSlice('\n')
+		if len(line) > 0 {
+			if err := s.line(line, micros()); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return s.check()
+		}
+		if err != nil {
+			return fmt.Errorf("%w: after %d tokens: %w", errRun, s.tokens, err)
+		}
+	}
+}
+
+func (s *scan) line(line []byte, at int64) error {
+	if !bytes.HasPrefix(line, []byte("data:")) {
+		return nil // an id, a comment or the blank line between events
+	}
+	if s.ended {
+		return fmt.Errorf("%w: goes on behind its end: %s", errRun, line)
+	}
+	s.sample.events++
+	if at := bytes.Index(line, s.dialect.token); at < 0 {
+		return s.other(line)
+	}
+	_, text, _ := bytes.Cut(line, s.dialect.token)
+	text, _, ok := bytes.Cut(text, []byte{'"'})
+	if !ok {
+		return fmt.Errorf("%w: %s", errRun, line)
+	}
+	for len(text) > 0 {
+		index, sent, rest, err := cutToken(text)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errRun, err)
+		}
+		if index != s.tokens {
+			return fmt.Errorf("%w: token %d comes where %d must be", errRun, index, s.tokens)
+		}
+		s.token(sent, at)
+		text = rest
+	}
+	return nil
+}
+
+func (s *scan) token(sent, at int64) {
+	if s.tokens == 0 {
+		s.sample.first = append(s.sample.first, at-s.started)
+		s.sample.before = append(s.sample.before, sent-s.started)
+	}
+	s.sample.added = append(s.sample.added, at-sent)
+	s.tokens++
+}
+
+// other judges an event that has no token.
+func (s *scan) other(line []byte) error {
+	switch {
+	case bytes.Contains(line, s.dialect.failure):
+		return fmt.Errorf("%w: %s", errRun, line)
+	case bytes.Contains(line, s.dialect.end):
+		s.ended = true
+	}
+	return nil
+}
+
+func (s *scan) check() error {
+	switch {
+	case !s.ended:
+		return fmt.Errorf("%w: no terminal event, after %d tokens", errRun, s.tokens)
+	case s.tokens != tokensPerRun:
+		return fmt.Errorf("%w: %d tokens of %d", errRun, s.tokens, tokensPerRun)
+	}
+	return nil
+}

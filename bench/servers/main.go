@@ -1,0 +1,53 @@
+// Command servers is Temporal and NATS for a bench of api and worker as processes of their own. It
+// is a program of its own because the bench, which is also the proxy, must not carry their weight.
+//
+//	servers DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/perdure/perdure/internal/devserver"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "servers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
+	if len(args) != 1 {
+		return errors.New("usage: servers DIR")
+	}
+	s, err := devserver.Start(ctx, devserver.Options{Data: args[0]})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Stop(context.WithoutCancel(ctx))) }()
+	where := map[string]string{"temporal": s.TemporalAddress(), "namespace": s.Namespace(), "nats": s.NATSURL()}
+	if err := json.NewEncoder(out).Encode(where); err != nil {
+		return err
+	}
+	closed := make(chan struct{})
+	go func() { // ends with the process, at the latest
+		defer close(closed)
+		_, _ = io.Copy(io.Discard, in)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+	return nil
+}

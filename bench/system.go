@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// system is one way from the model to the client.
+type system struct {
+	name  string
+	title string
+	start func(ctx context.Context, e *environment) (*running, error)
+}
+
+// systems in the order in which they are shown.
+var systems = []system{
+	{"direct", "direct", startDirect},
+	{"proxy", "proxy", startProxy},
+	{"dev", "perdure dev", startDev},
+	{"apart", "api + worker", startApart},
+}
+
+func systemNames() []string {
+	names := make([]string, len(systems))
+	for i, s := range systems {
+		names[i] = s.name
+	}
+	return names
+}
+
+func systemOf(name string) system {
+	return systems[slices.IndexFunc(systems, func(s system) bool { return s.name == name })]
+}
+
+// environment is what systems are started in.
+type environment struct {
+	bin   string // directory of built programs
+	self  string // this program
+	dir   string // for data and logs; of its own for each start
+	model string // base URL of the model server, up to and including /v1
+	pprof bool
+}
+
+func (e *environment) modelEnv() []string {
+	return []string{"OPENAI_BASE_URL=" + e.model, "OPENAI_API_KEY=bench"}
+}
+
+// running is a system that takes runs. Its processes are what is measured, in the order in which
+// they were started.
+type running struct {
+	target    target
+	processes []*process
+	pprof     string // URL of its profiles, if it has them
+}
+
+func (r *running) stop() error {
+	var errs []error
+	for _, p := range slices.Backward(r.processes) {
+		errs = append(errs, p.stop())
+	}
+	return errors.Join(errs...)
+}
+
+// tails is the end of what each process had to say, to explain a failure.
+func (r *running) tails() string {
+	var b strings.Builder
+	for _, p := range r.processes {
+		fmt.Fprintf(&b, "\n--- %s\n%s", p.name, p.tail())
+	}
+	return b.String()
+}
+
+// startDirect is the client that reads the model itself: there is nothing to start.
+func startDirect(_ context.Context, e *environment) (*running, error) {
+	return &running{target: target{
+		base: e.model,
+		path: func(pace) string { return "/v1/chat/completions" },
+		body: func(p pace, _ string) []byte {
+			return fmt.Appendf(nil, `{"model":%q,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Count."}]}`, p)
+		},
+		dialect: dialectOpenAI,
+	}}, nil
+}
+
+// agentTarget is an AG-UI endpoint; its agents are called like the model that they use.
+func agentTarget(base string) target {
+	return target{
+		base: base,
+		path: func(p pace) string { return "/v1/agents/" + string(p) + "/runs" },
+		body: func(_ pace, id string) []byte {
+			return fmt.Appendf(nil, `{"threadId":"thread-%s","runId":"run-%s","protocolVersion":"1.0","messages":[{"id":"m1","role":"user","content":"Count."}],"tools":[],"context":[],"state":{},"forwardedProps":{}}`, id, id)
+		},
+		dialect: dialectAGUI,
+	}
+}
+
+func startProxy(ctx context.Context, e *environment) (*running, error) {
+	p, base, err := spawnRole(ctx, e.dir, "proxy", e.modelEnv(), e.self, "proxy")
+	if err != nil {
+		return nil, err
+	}
+	return &running{target: agentTarget(base), processes: []*process{p}}, nil
+}
+
+func startDev(ctx context.Context, e *environment) (*running, error) {
+	agents, err := writeAgents(e.dir)
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(e.dir, "data")
+	args := []string{"dev", "--addr", "127.0.0.1:0", "--temporal-port", "0", "--nats-port", "0", "--data", data, "--agents", agents}
+	r := &running{}
+	if e.pprof {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--pprof", port)
+		r.pprof = "http://" + port
+	}
+	p, err := spawn(e.dir, "dev", e.modelEnv(), filepath.Join(e.bin, "perdure"), args...)
+	if err != nil {
+		return nil, err
+	}
+	r.processes = []*process{p}
+	var where struct {
+		API string `json:"api"`
+	}
+	err = p.await(ctx, func() bool {
+		text, err := os.ReadFile(filepath.Join(data, "addresses.json"))
+		return err == nil && json.Unmarshal(text, &where) == nil && answers(ctx, where.API+"/readyz")
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	r.target = agentTarget(where.API)
+	return r, nil
+}
+
+// writeAgents writes one agent for each pace of the model.
+func writeAgents(dir string) (string, error) {
+	agents := filepath.Join(dir, "agents")
+	if err := os.Mkdir(agents, 0o700); err != nil {
+		return "", err
+	}
+	for _, p := range []pace{instant, paced} {
+		text := fmt.Sprintf("name: %s\nmodel: openai/%s\n", p, p)
+		if err := os.WriteFile(filepath.Join(agents, string(p)+".yaml"), []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	return agents, nil
+}
+
+// answers tells whether a URL is answered with success.
+func answers(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}

@@ -1,0 +1,110 @@
+// Command api serves Perdure's HTTP surface. It is stateless: start as many as you like, on the same
+// NATS and Temporal. "api --help" lists its flags and environment variables.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/apinode"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/connect"
+	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/workflows"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "api:", err)
+		os.Exit(1)
+	}
+}
+
+// searchAttributes are those that runs are started with, for Temporal's own UI.
+var searchAttributes = []string{"PerdureTenant", "PerdureAgent", "PerdureRun", "PerdureStatus"}
+
+// run serves until ctx ends, then lets open requests end. It logs to out, and nowhere else. With the
+// first argument "probe" it asks an api that is configured like this whether it is ready.
+func run(ctx context.Context, args, environ []string, out io.Writer) (err error) {
+	asks := len(args) > 0 && args[0] == "probe"
+	if asks {
+		args = args[1:]
+	}
+	cfg, err := config.Load(config.API, args, environ, out)
+	if errors.Is(err, config.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if asks {
+		return probe(ctx, cfg.Addr)
+	}
+	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "api")
+	if len(cfg.Unknown) > 0 {
+		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
+	}
+	var definitions []*agents.Definition
+	if cfg.Agents != "" {
+		if definitions, err = agents.LoadDir(cfg.Agents); err != nil {
+			return err
+		}
+	}
+
+	tel, err := telemetry.Start(ctx, "perdure-api", cfg.Getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	cfg.Temporal.DataConverter = workflows.DataConverter()
+	if err := tel.Instrument(&cfg.Temporal); err != nil {
+		return err
+	}
+	connections, err := connect.Dial(ctx, cfg, "perdure-api", logger)
+	if err != nil {
+		return err
+	}
+	defer connections.Close()
+	if err := connect.EnsureSearchAttributes(ctx, connections.Temporal, connections.Namespace, searchAttributes, logger); err != nil {
+		return err
+	}
+
+	listener, err := listen(ctx, cfg.Addr)
+	if err != nil {
+		return err
+	}
+	node, err := apinode.Start(ctx, apinode.Config{
+		Listener: listener,
+		NATS:     connections.NATS,
+		Temporal: connections.Temporal,
+		Stream:   cfg.Stream,
+		Agents:   definitions,
+		Origins:  cfg.Origins,
+		Metrics:  tel.Metrics(),
+		Logger:   logger,
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(definitions))
+	<-ctx.Done()
+	logger.InfoContext(ctx, "stopping")
+	return node.Stop(context.WithoutCancel(ctx))
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &config.VariableError{Name: "PERDURE_ADDR", Err: err}
+	}
+	return listener, nil
+}

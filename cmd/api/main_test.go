@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/internal/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestHelpEndsWell(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"--help"}, nil, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "PERDURE_ADDR") {
+		t.Errorf("got %s", out.String())
+	}
+}
+
+func TestMistakesEndTheProcessBeforeItConnects(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, variable, says string
+	}{
+		{"a bad value", "PERDURE_REPLICAS=7", "PERDURE_REPLICAS"},
+		{"no such folder", "PERDURE_AGENTS=/no/such/folder", "agents folder"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := run(t.Context(), nil, []string{tt.variable, "TEMPORAL_CONFIG_FILE=none"}, &bytes.Buffer{})
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestUnreachableServersEndTheProcess(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "PERDURE_REPLICA=3", "TEMPORAL_CONFIG_FILE=none"}
+	err := run(t.Context(), nil, environ, &out)
+	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
+		t.Errorf("got %v", err)
+	}
+	for _, words := range []string{"PERDURE_REPLICA", `"process":"api"`, `"level":"WARN"`} {
+		if !strings.Contains(out.String(), words) {
+			t.Errorf("the log does not say %s:\n%s", words, out.String())
+		}
+	}
+}
+
+func TestStopsWhileItWaits(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := run(ctx, nil, []string{"NATS_URL=nats://127.0.0.1:1", "TEMPORAL_CONFIG_FILE=none"}, &bytes.Buffer{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(status)
+	}))
+	defer http.DefaultClient.CloseIdleConnections()
+	defer server.Close()
+	ask := func() error {
+		address := server.Listener.Addr().String()
+		return run(t.Context(), []string{"probe"}, []string{"PERDURE_ADDR=" + address, "TEMPORAL_CONFIG_FILE=none"}, &bytes.Buffer{})
+	}
+	if err := ask(); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	status = http.StatusServiceUnavailable
+	if err := ask(); err == nil {
+		t.Error("not ready, and the probe is content")
+	}
+	server.Close()
+	if err := ask(); err == nil {
+		t.Error("nobody listens, and the probe is content")
+	}
+}
+
+func TestAddressInUseIsNamed(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	_, err := listen(t.Context(), server.Listener.Addr().String())
+	var bad *config.VariableError
+	if !errors.As(err, &bad) || bad.Name != "PERDURE_ADDR" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/internal/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestHelpEndsWell(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"--help"}, nil, &out); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.Contains(got, "PERDURE_WORKFLOW_CACHE") || strings.Contains(got, "PERDURE_ADDR") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestUnreachableServersEndTheProcess(t *testing.T) {
+	t.Parallel()
+	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "TEMPORAL_CONFIG_FILE=none"}
+	err := run(t.Context(), nil, environ, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNobodyElseHasTheIdentity(t *testing.T) {
+	t.Parallel()
+	if a, b := identity(), identity(); a == b {
+		t.Errorf("%s twice: a process that is started again would be taken for the one that died", a)
+	}
+	if id := identity(); !regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`).MatchString(id) {
+		t.Errorf("%s is no key", id)
+	}
+}
+
+func TestMetricsAreServedWhereTold(t *testing.T) {
+	t.Parallel()
+	figures := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "runs 1\n") })
+	s, err := serveMetrics(t.Context(), "127.0.0.1:0", figures, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get("http://" + s.addr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil || string(body) != "runs 1\n" {
+		t.Errorf("got %q, %v", body, err)
+	}
+	_, err = serveMetrics(t.Context(), s.addr(), figures, slog.New(slog.DiscardHandler))
+	var bad *config.VariableError
+	if !errors.As(err, &bad) || bad.Name != "PERDURE_METRICS_ADDR" {
+		t.Errorf("address in use: got %v", err)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoMetricsUnlessTold(t *testing.T) {
+	t.Parallel()
+	s, err := serveMetrics(t.Context(), "", nil, nil)
+	if err != nil || s.addr() != "" || s.stop() != nil {
+		t.Errorf("got %v, %v", s, err)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/perdure/perdure/internal/config"
+)
+
+// metricsServer is the only thing that a worker listens on, and only if it is told to. nil serves
+// nothing.
+type metricsServer struct {
+	http    http.Server
+	address string
+	serving chan error
+}
+
+func serveMetrics(ctx context.Context, addr string, metrics http.Handler, logger *slog.Logger) (*metricsServer, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &config.VariableError{Name: "PERDURE_METRICS_ADDR", Err: err}
+	}
+	routes := http.NewServeMux()
+	routes.Handle("GET /metrics", metrics)
+	s := &metricsServer{address: listener.Addr().String(), serving: make(chan error, 1)}
+	s.http = http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
+	go func() { s.serving <- s.http.Serve(listener) }()
+	return s, nil
+}
+
+func (s *metricsServer) addr() string {
+	if s == nil {
+		return ""
+	}
+	return s.address
+}
+
+// stop cuts scrapes: the next one of another worker tells as much.
+func (s *metricsServer) stop() error {
+	if s == nil {
+		return nil
+	}
+	err := s.http.Close()
+	if serve := <-s.serving; !errors.Is(serve, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("metrics: %w", serve))
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// model is a running model server.
+type model struct {
+	url   string
+	stdin io.Closer
+	cmd   *exec.Cmd
+}
+
+// sharedModel serves all tests: which answer is meant is told by what the user says.
+var sharedModel *model
+
+func launchModel() (*model, error) {
+	cmd := exec.Command("node", filepath.Join("..", "serve.mjs"))
+	cmd.Dir = filepath.Join("node", "model")
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	var hello struct {
+		URL string `json:"url"`
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &hello)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		return nil, fmt.Errorf("the model server did not start: %w", err)
+	}
+	return &model{url: hello.URL, stdin: stdin, cmd: cmd}, nil
+}
+
+func (m *model) stop() error {
+	_ = m.stdin.Close()
+	return m.cmd.Wait()
+}
+
+// fixture is one answer of the model server. The members are aimock's.
+type fixture struct {
+	Match    match    `json:"match"`
+	Response response `json:"response"`
+	// Latency is the time between two chunks in milliseconds, ChunkSize their length in characters.
+	Latency   int `json:"latency,omitempty"`
+	ChunkSize int `json:"chunkSize,omitempty"`
+	// TruncateAfterChunks breaks the connection off.
+	TruncateAfterChunks int `json:"truncateAfterChunks,omitempty"`
+}
+
+type match struct {
+	// UserMessage stands in the last message of the user.
+	UserMessage string `json:"userMessage"`
+	// SequenceIndex is the how-manieth such request this answers, from 0; nil = any.
+	SequenceIndex *int `json:"sequenceIndex,omitempty"`
+	// HasToolResult tells whether tools have answered since the user spoke; nil = either.
+	HasToolResult *bool `json:"hasToolResult,omitempty"`
+}
+
+type response struct {
+	Content   string      `json:"content,omitempty"`
+	Reasoning string      `json:"reasoning,omitempty"`
+	ToolCalls []modelCall `json:"toolCalls,omitempty"`
+	Error     *modelError `json:"error,omitempty"`
+	Status    int         `json:"status,omitempty"`
+}
+
+type modelCall struct {
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type modelError struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+}
+
+// answer adds answers. Of several that match, the first that was added counts.
+func (m *model) answer(t *testing.T, fixtures ...fixture) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"fixtures": fixtures})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post(m.url+"/__aimock/fixtures", "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if reason, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		t.Fatalf("the model server refuses a fixture: %s", reason)
+	}
+}
+
+// answerWith adds one text as the answer to a prompt.
+func (m *model) answerWith(t *testing.T, prompt, text string) {
+	t.Helper()
+	m.answer(t, fixture{Match: match{UserMessage: prompt}, Response: response{Content: text}})
+}
+
+// attempts adds one answer for each time that a prompt is sent.
+func (m *model) attempts(t *testing.T, prompt string, fixtures ...fixture) {
+	t.Helper()
+	for i := range fixtures {
+		fixtures[i].Match = match{UserMessage: prompt, SequenceIndex: &i}
+	}
+	m.answer(t, fixtures...)
+}
+
+// call is a request that the model server had.
+type call struct {
+	Body struct {
+		Model    string        `json:"model"`
+		Messages []chatMessage `json:"messages"`
+	} `json:"body"`
+	Response struct {
+		Status int `json:"status"`
+	} `json:"response"`
+}
+
+// chatMessage is a message as OpenAI's API has it.
+type chatMessage struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// text is the content, whether it is a string or parts.
+func (m chatMessage) text() string {
+	var text string
+	if json.Unmarshal(m.Content, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(m.Content, &parts)
+	for _, p := range parts {
+		text += p.Text
+	}
+	return text
+}
+
+// calls returns the requests in which somebody says what contains a text, in order.
+func (m *model) calls(t *testing.T, containing string) []call {
+	t.Helper()
+	calls, err := m.journal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(calls, func(c call) bool {
+		return !slices.ContainsFunc(c.Body.Messages, func(m chatMessage) bool { return strings.Contains(m.text(), containing) })
+	})
+}
+
+func (m *model) journal(ctx context.Context) ([]call, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/__aimock/journal?path=completions", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var calls []call
+	return calls, json.NewDecoder(resp.Body).Decode(&calls)
+}

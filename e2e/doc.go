@@ -1,0 +1,16 @@
+// Package e2e tests the whole program from outside: the perdure binary, as anyone would start it,
+// with clients and a model server that we did not write.
+//
+//	stock HttpAgent 1.0.0 ─┐                        ┌─ aimock (OpenAI's API, faults, journal)
+//	stock HttpAgent 0.0.59 ┼─ HTTP ─► perdure dev ──┘
+//	plain SSE reader in Go ┘              └── Temporal's client and replayer look in afterwards
+//
+// Rules:
+//   - The clients in node/ only report (drive.mjs); every judgment is in Go.
+//   - Whatever is content, prompts, answers, arguments, error bodies, is made with say, which marks
+//     it. When a process ends, its histories and its Temporal database must not hold the mark, and
+//     every history must replay.
+//   - Tests share one process and one model server, told apart by what they say. A test that ends
+//     its process starts one of its own.
+//   - Nothing sleeps: tests wait for events and for conditions, with a deadline.
+package e2e

@@ -1,0 +1,265 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// follower reads one run as a careful client does: with the id of the last event it comes back
+// whenever its connection ends before the run does.
+type follower struct {
+	p      *perdure
+	in     input
+	agent  string // path
+	events []event
+	stream *eventStream
+	ctx    context.Context
+	// comebacks counts how often the reader came back with an id.
+	comebacks int
+}
+
+// follow starts a run, or attaches to it, and returns its reader.
+func (p *perdure) follow(t *testing.T, in input) *follower {
+	t.Helper()
+	return p.followAgent(t, assistant, in)
+}
+
+// followAgent is follow for another agent than the usual one.
+func (p *perdure) followAgent(t *testing.T, path string, in input) *follower {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	f := p.reader(ctx, in)
+	f.agent = path
+	t.Cleanup(func() {
+		cancel()
+		f.cut()
+	})
+	if err := f.connect(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// reader returns a reader of a run that connects when it is read.
+func (p *perdure) reader(ctx context.Context, in input) *follower {
+	p.use(in.ThreadID)
+	return &follower{p: p, in: in, agent: assistant, ctx: ctx}
+}
+
+// behind returns a reader that has had an event.
+func (p *perdure) behind(t *testing.T, in input, e event) *follower {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	f := p.reader(ctx, in)
+	f.events = []event{e}
+	t.Cleanup(func() {
+		cancel()
+		f.cut()
+	})
+	if err := f.connect(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// run starts a run and reads it to its end.
+func (p *perdure) run(t *testing.T, in input) []event {
+	t.Helper()
+	f := p.follow(t, in)
+	f.finish(t)
+	return f.events
+}
+
+// connect opens a stream: by the last event id, or, while there is none, by sending the input again.
+func (f *follower) connect() error {
+	if _, err := f.p.addresses(f.ctx); err != nil {
+		return err
+	}
+	var resp *http.Response
+	var err error
+	if last := f.last(); last != "" {
+		resp, err = f.p.get(f.ctx, eventsPath(f.in), last)
+	} else {
+		resp, err = f.p.post(f.ctx, f.agent, f.in)
+	}
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		_ = resp.Body.Close()
+		return &statusError{status: resp.StatusCode, body: string(body)}
+	}
+	f.stream, err = readEvents(resp)
+	return err
+}
+
+// last is the id of the last event.
+func (f *follower) last() string {
+	if len(f.events) == 0 {
+		return ""
+	}
+	return f.events[len(f.events)-1].ID
+}
+
+// cut drops the connection.
+func (f *follower) cut() {
+	if f.stream != nil {
+		_ = f.stream.Close()
+		f.stream = nil
+	}
+}
+
+// next reads one event, over as many connections as that takes.
+func (f *follower) next() (event, error) {
+	for {
+		err := f.ctx.Err()
+		if f.stream != nil {
+			var e event
+			if e, err = f.stream.next(); err == nil {
+				f.events = append(f.events, e)
+				return e, nil
+			}
+			f.cut()
+		}
+		if f.ctx.Err() != nil {
+			return event{}, fmt.Errorf("run %s of %s, %d events read: %w", f.in.RunID, f.in.ThreadID, len(f.events), errors.Join(f.ctx.Err(), err))
+		}
+		if len(f.events) > 0 {
+			f.comebacks++
+		}
+		if err := f.connect(); err != nil && !passing(err) {
+			return event{}, err
+		}
+	}
+}
+
+// statusError is an answer that is no stream.
+type statusError struct {
+	status int
+	body   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.status, e.body) }
+
+// passing tells whether the same request may succeed soon: nobody listens just now, whoever did is
+// gone, or it is unknown whether the request took effect.
+func passing(err error) bool {
+	var (
+		status *statusError
+		failed *url.Error
+	)
+	return errors.As(err, &failed) || errors.As(err, &status) && status.status == http.StatusServiceUnavailable
+}
+
+// until reads up to and including the first event that fits. Next gives more of them.
+func (f *follower) until(t *testing.T, fits func(event) bool) event {
+	t.Helper()
+	for {
+		e, err := f.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits(e) {
+			return e
+		}
+		if e.terminal() {
+			t.Fatalf("the run ended before: %s", e.Data)
+		}
+	}
+}
+
+// contents reads until n more pieces of an answer have come.
+func (f *follower) contents(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		f.until(t, func(e event) bool { return e.Type == "TEXT_MESSAGE_CONTENT" })
+	}
+}
+
+// read reads the run to its terminal event.
+func (f *follower) read() error {
+	defer f.cut()
+	for {
+		if e, err := f.next(); err != nil || e.terminal() {
+			return err
+		}
+	}
+}
+
+// finish reads the run to its end, and on until the server ends the response.
+func (f *follower) finish(t *testing.T) {
+	t.Helper()
+	f.until(t, event.terminal)
+	if _, err := f.stream.next(); !errors.Is(err, io.EOF) {
+		t.Errorf("behind %s: %v, want the end of the response", f.events[len(f.events)-1].Type, err)
+	}
+	f.cut()
+}
+
+// show is what a client that had some messages shows at the end of a stream. The stream must be
+// legal and make sense, but for warnings about events of the tolerated types.
+func show(t *testing.T, had []message, events []event, tolerated ...agui.EventType) []message {
+	t.Helper()
+	var before []agui.Message
+	for _, m := range had {
+		before = append(before, agui.Message{ID: m.ID, Role: agui.Role(m.Role), Content: agui.TextContent(m.Content)})
+	}
+	order, reducer := new(agui.Verifier), agui.NewReducer(before, nil)
+	for i, e := range events {
+		decoded, err := agui.Decode(e.Data)
+		if err == nil {
+			err = errors.Join(order.Check(decoded), reducer.Apply(decoded))
+		}
+		if err != nil {
+			t.Fatalf("event %d, %s: %v", i, e.Data, err)
+		}
+		if i > 0 && events[i-1].ID >= e.ID {
+			t.Fatalf("event %d has id %s behind %s", i, e.ID, events[i-1].ID)
+		}
+	}
+	for _, w := range reducer.Warnings() {
+		if !slices.Contains(tolerated, w.Type) {
+			t.Errorf("warning: %s", w)
+		}
+	}
+	var shown []message
+	for _, m := range reducer.Messages() {
+		shown = append(shown, shownMessage(m))
+	}
+	return shown
+}
+
+func shownMessage(m agui.Message) message {
+	out := message{ID: m.ID, Role: string(m.Role), Content: m.Content.Text(), ToolCallID: m.ToolCallID}
+	for _, c := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, toolCall{ID: c.ID, Type: "function", Function: function{Name: c.Name, Arguments: c.Arguments}})
+	}
+	return out
+}
+
+// same fails the test unless two streams are equal, ids and bytes.
+func same(t *testing.T, what string, want, got []event) {
+	t.Helper()
+	if diff := cmp.Diff(lines(want), lines(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func lines(events []event) []string {
+	out := make([]string, len(events))
+	for i, e := range events {
+		out[i] = e.ID + " " + string(e.Data)
+	}
+	return out
+}

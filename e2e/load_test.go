@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Many runs at once: each ends well, and each with its own answer.
+func TestManyRuns(t *testing.T) {
+	const runs, atOnce = 400, 50
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	start := time.Now()
+	for i := range runs {
+		g.Go(func() error {
+			question := say(fmt.Sprintf("%d?", i))
+			in := newInput("echo " + question)
+			f := shared.reader(t.Context(), in)
+			if err := f.read(); err != nil {
+				return fmt.Errorf("run %d: %w", i, err)
+			}
+			var answer string
+			for _, e := range f.events {
+				if e.Type == "TEXT_MESSAGE_CONTENT" {
+					answer += e.member("delta")
+				}
+			}
+			if last := f.events[len(f.events)-1]; last.Type != "RUN_FINISHED" || answer != "You said: "+question {
+				return fmt.Errorf("run %d: %q, %s", i, answer, last.Data)
+			}
+			if f.comebacks > 0 {
+				return errors.New("the stream broke off")
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d runs, %d at a time: %.0f runs/s", runs, atOnce, runs/time.Since(start).Seconds())
+}

@@ -1,0 +1,43 @@
+// Drives a stock HttpAgent, of the version installed in the working directory, and prints what it
+// sees as JSON lines. It judges nothing: that is done by who reads the lines.
+//
+//   in (stdin, one JSON document):
+//     {url, threadId, messages?, runs: [{runId, messages?, add?, parameters?}],
+//      reconnect?: {addresses, cuts?}}
+//   out: {type: "event", run, event} … {type: "end", run, outcome, error?, messages, state, newMessages, pending}
+//        {type: "console", level, text}   {type: "unhandled", text}
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { reconnecting } from "./reconnect.mjs";
+
+const emit = (line) => process.stdout.write(JSON.stringify(line) + "\n");
+
+const words = (value) => (typeof value === "string" ? value : (value?.message ?? JSON.stringify(value)));
+for (const level of ["warn", "error"]) {
+  console[level] = (...args) => emit({ type: "console", level, text: args.map(words).join(" ") });
+}
+process.on("unhandledRejection", (reason) => emit({ type: "unhandled", text: words(reason) }));
+
+const { HttpAgent } = createRequire(join(process.cwd(), "package.json"))("@ag-ui/client");
+const command = JSON.parse(await text(process.stdin));
+const agent = new HttpAgent({
+  url: command.url,
+  threadId: command.threadId,
+  initialMessages: command.messages ?? [],
+  ...(command.reconnect && { fetch: reconnecting(command.reconnect) }),
+});
+
+for (const [run, { runId, messages, add = [], parameters = {} }] of command.runs.entries()) {
+  if (messages) agent.setMessages(messages);
+  agent.addMessages(add);
+  const end = { type: "end", run, outcome: "resolved" };
+  try {
+    const subscriber = { onEvent: ({ event }) => void emit({ type: "event", run, event }) };
+    const { newMessages } = await agent.runAgent({ runId, ...parameters }, subscriber);
+    end.newMessages = newMessages;
+  } catch (error) {
+    Object.assign(end, { outcome: "rejected", error: words(error), status: error?.status });
+  }
+  emit({ ...end, messages: agent.messages, state: agent.state, pending: agent.pendingInterrupts ?? [] });
+}

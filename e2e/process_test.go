@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// SIGTERM ends the process soon and cleanly although streams are open: they end between two frames,
+// and without a terminal event, so that clients come back. The run goes on with the next process.
+func TestTerminate(t *testing.T) {
+	p := startPerdure(t)
+	in, answer := newInput(say("Slowly, please.")), say("This is it.")
+	sharedModel.attempts(t, in.Messages[0].Content, pours(long(8000)), answers(answer))
+	var readers []*follower
+	for range 5 {
+		f := p.follow(t, in)
+		f.contents(t, 2)
+		readers = append(readers, f)
+	}
+	asked := time.Now()
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("stopped within %s", time.Since(asked))
+	for _, f := range readers {
+		if err := f.drain(); !errors.Is(err, io.EOF) {
+			t.Errorf("the stream ended with %v, want an end between two frames", err)
+		}
+	}
+	if _, err := os.Stat(p.addressFile()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("addresses.json is still there: %v", err)
+	}
+	p.start(t)
+	for _, f := range readers {
+		f.finish(t)
+		wantMessages(t, append(slices.Clone(in.Messages), says(answer)), show(t, in.Messages, f.events))
+	}
+}
+
+// drain reads to the end of the connection.
+func (f *follower) drain() error {
+	for {
+		e, err := f.stream.next()
+		if err != nil {
+			f.cut()
+			return err
+		}
+		f.events = append(f.events, e)
+	}
+}
+
+// A data directory belongs to one process.
+func TestSecondProcess(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	second := shared.command()
+	cmd := exec.CommandContext(ctx, second.Path, second.Args[1:]...)
+	cmd.Env = second.Env
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Fatalf("the second process ended with %v, want exit status 1\n%s", err, out)
+	}
+	if text := string(out); !strings.Contains(text, "is in use by process") || strings.Count(strings.TrimSpace(text), "\n") > 0 {
+		t.Errorf("the second process says:\n%s", text)
+	}
+	resp, err := shared.get(t.Context(), "/readyz", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("the first process is %s", resp.Status)
+	}
+}
+
+// What a user gets wrong is said in one line.
+func TestBadStart(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no agents":      {[]string{"dev", "--agents", "/nonexistent"}, "/nonexistent"},
+		"address":        {[]string{"dev", "--agents", "testdata/agents", "--addr", "nowhere"}, "--addr"},
+		"log level":      {[]string{"dev", "--log-level", "loud"}, "--log-level"},
+		"foreign data":   {[]string{"dev", "--agents", "testdata/agents", "--addr", "127.0.0.1:0", "--data", "testdata"}, "testdata"},
+		"unknown flag":   {[]string{"dev", "--nothing"}, "--nothing"},
+		"stray argument": {[]string{"dev", "stray"}, "stray"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			out, err := exec.CommandContext(ctx, program, tt.args...).CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+				t.Fatalf("it ended with %v, want exit status 1\n%s", err, out)
+			}
+			if text := string(out); !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tt.want) {
+				t.Errorf("it says:\n%s", text)
+			}
+		})
+	}
+}

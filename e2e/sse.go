@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// event is one frame of a stream.
+type event struct {
+	ID   string
+	Type string
+	Data json.RawMessage
+}
+
+// terminal tells whether the event ends its run.
+func (e event) terminal() bool { return e.Type == "RUN_FINISHED" || e.Type == "RUN_ERROR" }
+
+// member reads a string member of the event.
+func (e event) member(name string) string {
+	var members map[string]json.RawMessage
+	var value string
+	if json.Unmarshal(e.Data, &members) == nil {
+		_ = json.Unmarshal(members[name], &value)
+	}
+	return value
+}
+
+// eventStream reads server-sent events, and only such as AG-UI's binding allows: LF, one event a
+// frame, nothing but id and data, and comments.
+type eventStream struct {
+	body  io.ReadCloser
+	lines *bufio.Reader
+}
+
+// readEvents takes the body of a response over.
+func readEvents(resp *http.Response) (*eventStream, error) {
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("Content-Type is %q", got)
+	}
+	return &eventStream{body: resp.Body, lines: bufio.NewReader(resp.Body)}, nil
+}
+
+func (s *eventStream) Close() error { return s.body.Close() }
+
+// next returns the next event. It ends with io.EOF where the server ended the response between two
+// frames.
+func (s *eventStream) next() (event, error) {
+	for {
+		frame, err := s.frame()
+		if err != nil {
+			return event{}, err
+		}
+		if len(frame) == 1 && strings.HasPrefix(frame[0], ":") {
+			continue
+		}
+		return parseFrame(frame)
+	}
+}
+
+func (s *eventStream) frame() ([]string, error) {
+	var frame []string
+	for {
+		line, err := s.lines.ReadString('\n')
+		switch {
+		case errors.Is(err, io.EOF) && line == "" && len(frame) == 0:
+			return nil, io.EOF
+		case errors.Is(err, io.EOF):
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		case line == "\n":
+			return frame, nil
+		}
+		frame = append(frame, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+func parseFrame(frame []string) (event, error) {
+	if len(frame) != 2 {
+		return event{}, fmt.Errorf("frame of %d lines: %q", len(frame), frame)
+	}
+	id, hasID := strings.CutPrefix(frame[0], "id: ")
+	data, hasData := strings.CutPrefix(frame[1], "data: ")
+	if !hasID || !hasData || strings.ContainsAny(frame[0]+frame[1], "\r") {
+		return event{}, fmt.Errorf("frame %q", frame)
+	}
+	e := event{ID: id, Data: json.RawMessage(data)}
+	var head struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(e.Data, &head); err != nil {
+		return event{}, fmt.Errorf("data %q: %w", data, err)
+	}
+	if head.Type == "" {
+		return event{}, fmt.Errorf("data %q has no type", data)
+	}
+	e.Type = head.Type
+	return e, nil
+}

@@ -1,0 +1,51 @@
+package archtest
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// rowPattern finds a module and its reason in a table row of docs/dependencies.md.
+var rowPattern = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\S.*) \\|$")
+
+func TestEveryDependencyHasItsReason(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]string{}
+	for _, row := range rowPattern.FindAllStringSubmatch(string(page), -1) {
+		reasons[row[1]] = row[2]
+	}
+	direct := load(t).directModules()
+	for path, importer := range direct {
+		if reasons[path] == "" {
+			t.Errorf("%s imports from %s, and docs/dependencies.md does not say why", importer, path)
+		}
+	}
+	for path := range reasons {
+		if direct[path] == "" {
+			t.Errorf("docs/dependencies.md has a reason for %s, which nothing imports", path)
+		}
+	}
+}
+
+// directModules returns the modules that our packages and tests import from, each with one importer.
+func (g graph) directModules() map[string]string {
+	direct := map[string]string{}
+	for path, p := range g {
+		if !p.own() {
+			continue
+		}
+		for _, list := range [][]string{p.Imports, p.TestImports, p.XTestImports} {
+			for _, imported := range list {
+				if to, ok := g[imported]; ok && to.Module != nil && !to.own() {
+					direct[to.Module.Path] = path
+				}
+			}
+		}
+	}
+	return direct
+}

@@ -1,0 +1,272 @@
+package archtest
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/internal/config"
+)
+
+const root = "../.."
+
+// composition is as much of docker-compose.yml as the rules are about.
+type composition struct {
+	Services map[string]service   `yaml:"services"`
+	Volumes  map[string]yaml.Node `yaml:"volumes"`
+}
+
+type service struct {
+	Image string `yaml:"image"`
+	Build struct {
+		Target string `yaml:"target"`
+	} `yaml:"build"`
+	Environment map[string]string `yaml:"environment"`
+	DependsOn   map[string]struct {
+		Condition string `yaml:"condition"`
+	} `yaml:"depends_on"`
+	Volumes     []string   `yaml:"volumes"`
+	Ports       []string   `yaml:"ports"`
+	Healthcheck *yaml.Node `yaml:"healthcheck"`
+	Restart     string     `yaml:"restart"`
+	Deploy      struct {
+		Replicas int `yaml:"replicas"`
+	} `yaml:"deploy"`
+}
+
+func compose(t *testing.T) composition {
+	t.Helper()
+	var c composition
+	if err := yaml.Unmarshal(read(t, "docker-compose.yml"), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// fallback is a reference to the environment of whoever runs compose.
+var fallback = regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`)
+
+// built returns the services that run one of our images.
+func (c composition) built(target string) map[string]service {
+	ours := map[string]service{}
+	for name, s := range c.Services {
+		if s.Build.Target == target {
+			ours[name] = s
+		}
+	}
+	return ours
+}
+
+func TestComposeIsUnderstoodByTheProcesses(t *testing.T) {
+	t.Parallel()
+	c := compose(t)
+	for _, p := range []config.Process{config.API, config.Worker} {
+		known := map[string]bool{}
+		for _, v := range config.Variables(p) {
+			known[v.Name] = true
+		}
+		services := c.built(string(p))
+		if len(services) == 0 {
+			t.Errorf("no service runs %s", p)
+		}
+		for name, s := range services {
+			var environ []string
+			for variable, value := range s.Environment {
+				if !known[variable] {
+					t.Errorf("%s sets %s, which %s does not read", name, variable, p)
+				}
+				environ = append(environ, variable+"="+fallback.ReplaceAllString(value, "$1"))
+			}
+			cfg, err := config.Load(p, nil, append(environ, "TEMPORAL_CONFIG_FILE=none"), io.Discard)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if cfg.Stream.Replicas != 3 {
+				t.Errorf("%s keeps %d copies of the log", name, cfg.Stream.Replicas)
+			}
+		}
+	}
+}
+
+func TestComposeHasTwoOfEach(t *testing.T) {
+	t.Parallel()
+	c := compose(t)
+	if n := len(c.built("api")); n != 2 {
+		t.Errorf("%d apis", n)
+	}
+	workers := 0
+	for _, s := range c.built("worker") {
+		workers += max(1, s.Deploy.Replicas)
+	}
+	if workers != 2 {
+		t.Errorf("%d workers", workers)
+	}
+}
+
+func TestComposeRefersToWhatIsThere(t *testing.T) {
+	t.Parallel()
+	c := compose(t)
+	for name, s := range c.Services {
+		for on, how := range s.DependsOn {
+			other, ok := c.Services[on]
+			if !ok {
+				t.Errorf("%s depends on %s, which is not there", name, on)
+			}
+			if how.Condition == "service_healthy" && other.Healthcheck == nil {
+				t.Errorf("%s waits for %s to be healthy, which has no check", name, on)
+			}
+			if how.Condition == "service_completed_successfully" && !strings.HasPrefix(other.Restart, "on-failure") {
+				t.Errorf("%s waits for %s to complete, which is always started again", name, on)
+			}
+		}
+		for _, volume := range s.Volumes {
+			source, _, _ := strings.Cut(volume, ":")
+			if !strings.HasPrefix(source, "./") {
+				if _, ok := c.Volumes[source]; !ok {
+					t.Errorf("%s: there is no volume %s", name, source)
+				}
+			} else if _, err := os.Stat(filepath.Join(root, source)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, port := range s.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") {
+				t.Errorf("%s publishes %s to the network", name, port)
+			}
+		}
+		if strings.HasSuffix(s.Image, ":latest") || s.Build.Target == "" && !strings.Contains(s.Image, ":") {
+			t.Errorf("%s: the version of %s is not pinned", name, s.Image)
+		}
+	}
+}
+
+func TestComposeVersionsFollowGoMod(t *testing.T) {
+	t.Parallel()
+	c, mod := compose(t), string(read(t, "go.mod"))
+	for module, service := range map[string]string{"github.com/nats-io/nats-server/v2": "nats-1", "go.temporal.io/server": "temporal"} {
+		version := regexp.MustCompile(`\s` + module + ` v(\d+\.\d+)\.`).FindStringSubmatch(mod)
+		if version == nil {
+			t.Fatalf("%s is not in go.mod", module)
+		}
+		if image := c.Services[service].Image; !strings.Contains(image, ":"+version[1]) {
+			t.Errorf("%s is %s, go.mod has %s", service, image, version[1])
+		}
+	}
+	goVersion := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(mod)[1]
+	if !strings.Contains(string(read(t, "Dockerfile")), "golang:"+goVersion+" ") {
+		t.Errorf("the Dockerfile does not build with Go %s", goVersion)
+	}
+}
+
+// The server itself reads its configuration. It looks variables up in the environment, so this test
+// is not parallel.
+func TestNATSConfigurationIsWhatTheLogNeeds(t *testing.T) {
+	c := compose(t)
+	var nodes []string
+	for name, s := range c.Services {
+		if strings.HasPrefix(s.Image, "nats:") {
+			nodes = append(nodes, name)
+			for variable, value := range s.Environment {
+				t.Setenv(variable, fallback.ReplaceAllString(value, "$1"))
+			}
+		}
+	}
+	o, err := server.ProcessConfigFile(filepath.Join(root, "deploy/nats/perdure.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.JetStream || o.SyncInterval != 100*time.Millisecond || o.SyncAlways {
+		t.Errorf("JetStream %v, sync interval %s", o.JetStream, o.SyncInterval)
+	}
+	if o.MaxPayload < 512<<10 {
+		t.Errorf("max_payload %d leaves no room for a frame", o.MaxPayload)
+	}
+	var routes []string
+	for _, r := range o.Routes {
+		routes = append(routes, r.Hostname())
+	}
+	slices.Sort(nodes)
+	slices.Sort(routes)
+	if len(nodes) != 3 || !slices.Equal(nodes, routes) {
+		t.Errorf("nodes %q, routes %q", nodes, routes)
+	}
+	for name, s := range c.built("api") {
+		if s.Environment["NATS_USER"] != o.Username || fallback.ReplaceAllString(s.Environment["NATS_PASSWORD"], "$1") != o.Password {
+			t.Errorf("%s is not the user that the servers know", name)
+		}
+	}
+	for _, name := range nodes {
+		s := c.Services[name]
+		if !slices.ContainsFunc(s.Volumes, func(v string) bool { return strings.HasSuffix(v, ":"+o.StoreDir) }) {
+			t.Errorf("%s does not keep %s", name, o.StoreDir)
+		}
+		if s.Environment["SERVER_NAME"] != name {
+			t.Errorf("%s calls itself %s", name, s.Environment["SERVER_NAME"])
+		}
+	}
+}
+
+func TestDockerfileHasItsTargets(t *testing.T) {
+	t.Parallel()
+	file := string(read(t, "Dockerfile"))
+	for _, target := range []string{"api", "worker", "perdure"} {
+		_, stage, found := strings.Cut(file, "\nFROM base AS "+target+"\n")
+		if !found {
+			t.Errorf("there is no target %s on the common base", target)
+			continue
+		}
+		stage, _, _ = strings.Cut(stage, "\nFROM ")
+		if !strings.Contains(stage, `ENTRYPOINT ["/usr/local/bin/`+target+`"]`) {
+			t.Errorf("%s does not start itself", target)
+		}
+		if !strings.Contains(file, "-o /out/"+target+" ./cmd/"+target) {
+			t.Errorf("%s is not built from cmd/%s", target, target)
+		}
+		if _, err := os.Stat(filepath.Join(root, "cmd", target)); err != nil {
+			t.Error(err)
+		}
+		for _, set := range regexp.MustCompile(`(?m)^ENV ([A-Z_]+)=`).FindAllStringSubmatch(stage, -1) {
+			if !config.Known(set[1]) {
+				t.Errorf("%s sets %s, which means nothing", target, set[1])
+			}
+		}
+	}
+	if !regexp.MustCompile(`FROM \S+:nonroot AS base`).MatchString(file) {
+		t.Error("the common base runs as root")
+	}
+}
+
+// The attributes that the installation creates ahead are those that the api asks for.
+func TestSearchAttributesAgree(t *testing.T) {
+	t.Parallel()
+	main := string(read(t, "cmd/api/main.go"))
+	for _, file := range []string{"deploy/temporal/namespace.sh", "docs/configuration.md"} {
+		list := regexp.MustCompile(`for name in ([A-Za-z ]+); do`).FindStringSubmatch(string(read(t, file)))
+		if list == nil {
+			t.Errorf("%s creates no search attributes", file)
+			continue
+		}
+		want := `[]string{"` + strings.Join(strings.Fields(list[1]), `", "`) + `"}`
+		if !strings.Contains(main, want) {
+			t.Errorf("%s creates %s, cmd/api asks for others", file, list[1])
+		}
+	}
+}

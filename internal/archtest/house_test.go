@@ -1,0 +1,89 @@
+package archtest
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Bounds of a file, in lines. What grows beyond has two nouns in it.
+const (
+	maxLines     = 500
+	maxTestLines = 900
+)
+
+// mayPanic lists packages that panic, and where it is caught.
+var mayPanic = map[string]string{
+	"internal/devserver": "Temporal's logger has to; Start turns it into an error",
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	for path, p := range load(t) {
+		if p.own() && p.Doc == "" && len(p.GoFiles) > 0 {
+			t.Errorf("%s has no package documentation", path)
+		}
+	}
+}
+
+func TestFilesStayReadable(t *testing.T) {
+	t.Parallel()
+	for _, p := range load(t) {
+		if !p.own() {
+			continue
+		}
+		checkLines(t, p, p.GoFiles, maxLines)
+		checkLines(t, p, append(p.TestGoFiles, p.XTestGoFiles...), maxTestLines)
+	}
+}
+
+func checkLines(t *testing.T, p *pkg, files []string, most int) {
+	t.Helper()
+	for _, name := range files {
+		source, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n := bytes.Count(source, []byte{'\n'}); n > most {
+			t.Errorf("%s/%s has %d lines, more than %d: split it by what it is about", p.ImportPath, name, n, most)
+		}
+	}
+}
+
+func TestLibrariesDoNotPanic(t *testing.T) {
+	t.Parallel()
+	for path, p := range load(t) {
+		if !p.own() || p.Name == "main" || testKit(path) || mayPanic[strings.TrimPrefix(path, module+"/")] != "" {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			checkPanics(t, filepath.Join(p.Dir, name))
+		}
+	}
+}
+
+func checkPanics(t *testing.T, name string) {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "panic" {
+			t.Errorf("%s: a library returns errors; it does not panic", files.Position(call.Pos()))
+		}
+		return true
+	})
+}

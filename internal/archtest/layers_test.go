@@ -1,0 +1,199 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// anything stands for every package that is not ours.
+const anything = "*"
+
+// layer is a place in the picture: what its packages may import, besides the standard library.
+type layer struct {
+	packages string
+	may      []string
+}
+
+var layers = []layer{
+	{"agui", []string{"github.com/evanphx/json-patch/v5"}},
+
+	{"llm", nil},
+	{"llm/internal/...", []string{"llm"}},
+	{"llm/scripted", []string{"llm"}},
+	{"llm/openai", []string{"llm", "llm/internal/...", "github.com/openai/openai-go/v3/..."}},
+
+	{"agents", []string{"go.yaml.in/yaml/v3"}},
+	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
+	{"tools/...", []string{"tools", "llm", anything}},
+	{"stream", []string{"agui", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
+
+	{"workflows", []string{
+		"agui", "agents", "go.temporal.io/api/...",
+		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
+	}},
+	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/telemetry", anything}},
+	{"api", []string{"workflows", "agui", "agents/...", "stream", "internal/sse", "internal/telemetry", anything}},
+
+	{"internal/sse", nil},
+	{"internal/telemetry", []string{anything}},
+	{"internal/presence", []string{"stream", anything}},
+	{"internal/models", []string{"llm/..."}},
+	{"internal/apinode", []string{"api", "agents/...", "stream", anything}},
+	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/presence", anything}},
+	{"internal/config", []string{"stream", anything}},
+	{"internal/connect", []string{"internal/config", anything}},
+	{"internal/devserver", []string{anything}},
+	{"internal/archtest", nil},
+
+	{"cmd/...", []string{module + "/...", anything}},
+	{"e2e/...", []string{module + "/...", anything}},
+	{"bench/...", []string{module + "/...", anything}},
+	{"examples/...", []string{module + "/...", anything}},
+}
+
+func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
+	for _, breach := range load(t).breaches(layers) {
+		t.Error(breach)
+	}
+}
+
+// breaches tells of every import that no layer allows, one sentence each.
+func (g graph) breaches(layers []layer) []string {
+	var list []string
+	for _, path := range g.matching(module + "/...") {
+		at := slices.IndexFunc(layers, func(l layer) bool { return matches(l.packages, path) })
+		if at < 0 {
+			list = append(list, fmt.Sprintf("%s has no place among the layers: give it one", path))
+			continue
+		}
+		for _, imported := range g[path].Imports {
+			if !g.allowed(layers[at], imported) {
+				list = append(list, fmt.Sprintf("%s imports %s, which its layer does not allow", path, imported))
+			}
+		}
+	}
+	return list
+}
+
+func (g graph) allowed(l layer, imported string) bool {
+	p, ok := g[imported]
+	if !ok || p.Standard { // not listed: "C" and "unsafe"
+		return true
+	}
+	return slices.ContainsFunc(l.may, func(pattern string) bool {
+		return pattern == anything && !p.own() || matches(pattern, imported)
+	})
+}
+
+// never forbids to come by something, over whatever packages.
+type never struct {
+	from, to string
+	because  string
+}
+
+var nevers = []never{
+	{"workflows", "activities", "workflows decide, activities do"},
+	{"workflows", "stream", "content is none of a workflow's business"},
+	{"workflows", "api", "imports point down"},
+	{"api", "activities", "the api meets them only in the workflows' contract"},
+	{"api", "llm/...", "the api knows no model"},
+	{"api", "tools/...", "the api knows no tool"},
+	{"stream", "workflows", "imports point down"},
+
+	{"cmd/api", "go.temporal.io/server/...", "production binaries link no server"},
+	{"cmd/api", "github.com/nats-io/nats-server/...", "production binaries link no server"},
+	{"cmd/api", "github.com/openai/openai-go/...", "the api calls no model"},
+	{"cmd/api", "activities", "the api does nothing"},
+	{"cmd/worker", "go.temporal.io/server/...", "production binaries link no server"},
+	{"cmd/worker", "github.com/nats-io/nats-server/...", "production binaries link no server"},
+	{"cmd/worker", "api", "the worker serves nothing"},
+	{"cmd/...", "go.uber.org/goleak", "test libraries stay in tests"},
+	{"cmd/...", "github.com/google/go-cmp/...", "test libraries stay in tests"},
+	{"cmd/...", "stream/streamtest", "test kits stay in tests"},
+	{"cmd/...", "llm/llmtest", "test kits stay in tests"},
+}
+
+func TestWhatMustNotBeReached(t *testing.T) {
+	t.Parallel()
+	g := load(t)
+	for _, n := range nevers {
+		from := g.matching(n.from)
+		if len(from) == 0 {
+			t.Errorf("there is no %s: the rule about it is void", n.from)
+		}
+		for _, path := range from {
+			if chain := g.chain(path, n.to); chain != nil {
+				t.Errorf("%s must not come by %s (%s), but does: %s", path, n.to, n.because, strings.Join(chain, " → "))
+			}
+		}
+	}
+}
+
+// Workflows are replayed: what differs between two executions may not be asked. The SDK below them
+// may, so only their own imports count; workflowcheck looks at what they call.
+func TestWorkflowsAskNothingOutside(t *testing.T) {
+	t.Parallel()
+	g := load(t)
+	for _, path := range g.matching("workflows/...") {
+		for _, imported := range g[path].Imports {
+			for _, outside := range []string{"net", "net/http", "os", "os/...", "math/rand/...", "crypto/rand", "log/..."} {
+				if matches(outside, imported) {
+					t.Errorf("%s imports %s, which is not the same at a replay", path, imported)
+				}
+			}
+		}
+	}
+}
+
+func TestLogKnowsNoHTTP(t *testing.T) {
+	t.Parallel()
+	g := load(t)
+	for _, path := range g.matching("stream") {
+		if slices.Contains(g[path].Imports, "net/http") {
+			t.Errorf("%s imports net/http: the log does not know how it is served", path)
+		}
+	}
+}
+
+func TestEmbeddedServersStayInPrograms(t *testing.T) {
+	t.Parallel()
+	g := load(t)
+	programs := []string{"cmd/perdure", "e2e/...", "bench/...", "internal/devserver"}
+	for _, path := range g.matching(module + "/...") {
+		if slices.ContainsFunc(programs, func(pattern string) bool { return matches(pattern, path) }) {
+			continue
+		}
+		if chain := g.chain(path, "internal/devserver"); chain != nil {
+			t.Errorf("only programs may embed servers, but: %s", strings.Join(chain, " → "))
+		}
+	}
+}
+
+// The rules are worth as much as their checker: it has to see what they forbid.
+func TestCheckerSeesBreaches(t *testing.T) {
+	t.Parallel()
+	ours := &struct{ Path string }{module}
+	theirs := &struct{ Path string }{"example.com/lib"}
+	g := graph{
+		module + "/api":           {ImportPath: module + "/api", Module: ours, Imports: []string{module + "/stream", "example.com/lib"}},
+		module + "/stream":        {ImportPath: module + "/stream", Module: ours, Imports: []string{"os", "example.com/lib"}},
+		module + "/stranger":      {ImportPath: module + "/stranger", Module: ours},
+		"example.com/lib":         {ImportPath: "example.com/lib", Module: theirs, Imports: []string{"example.com/server/deep"}},
+		"example.com/server/deep": {ImportPath: "example.com/server/deep", Module: theirs},
+		"os":                      {ImportPath: "os", Standard: true},
+	}
+	got := g.breaches([]layer{{"api", []string{"stream", anything}}, {"stream", nil}})
+	if len(got) != 2 || !strings.Contains(got[0], "stranger has no place") || !strings.Contains(got[1], "stream imports example.com/lib") {
+		t.Errorf("breaches: %q", got)
+	}
+	want := []string{module + "/api", "example.com/lib", "example.com/server/deep"}
+	if chain := g.chain(module+"/api", "example.com/server/..."); !slices.Equal(chain, want) {
+		t.Errorf("chain: %q", chain)
+	}
+	if chain := g.chain(module+"/stranger", "example.com/..."); chain != nil {
+		t.Errorf("chain from nowhere: %q", chain)
+	}
+}

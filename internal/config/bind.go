@@ -1,0 +1,34 @@
+package config
+
+import "github.com/spf13/pflag"
+
+// Where each variable goes, and how it is read.
+
+func addr(c *Config) pflag.Value           { return bind(&c.Addr, hostPort) }
+func agentsDir(c *Config) pflag.Value      { return bind(&c.Agents, text) }
+func origins(c *Config) pflag.Value        { return bind(&c.Origins, originList) }
+func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
+func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, between(1, 1_000_000)) }
+func deployment(c *Config) pflag.Value     { return bind(&c.Deployment, text) }
+func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
+func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
+func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, between(1, 5)) }
+func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }
+func connectTimeout(c *Config) pflag.Value { return bind(&c.ConnectTimeout, positiveDuration) }
+func logLevel(c *Config) pflag.Value       { return bind(&c.LogLevel, level) }
+func logFormat(c *Config) pflag.Value      { return bind(&c.LogFormat, oneOf("json", "text")) }
+
+func natsURL(c *Config) pflag.Value         { return bind(&c.NATS.URL, text) }
+func natsCredentials(c *Config) pflag.Value { return bind(&c.NATS.Credentials, text) }
+func natsUser(c *Config) pflag.Value        { return bind(&c.NATS.User, text) }
+func natsPassword(c *Config) pflag.Value    { return bind(&c.NATS.Password, text) }
+func natsNKey(c *Config) pflag.Value        { return bind(&c.NATS.NKey, text) }
+func natsCert(c *Config) pflag.Value        { return bind(&c.NATS.Cert, text) }
+func natsKey(c *Config) pflag.Value         { return bind(&c.NATS.Key, text) }
+func natsCA(c *Config) pflag.Value          { return bind(&c.NATS.CA, text) }
+
+// handedOn is for what a library reads from the environment: it is checked here, where a mistake
+// can be named, and gives the variable a flag.
+func handedOn[T any](parse parser[T]) func(*Config) pflag.Value {
+	return func(*Config) pflag.Value { return bind(new(T), parse) }
+}

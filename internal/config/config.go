@@ -1,0 +1,202 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Process is a program that is configured here.
+type Process string
+
+// The processes. Their values are the names of the binaries.
+const (
+	API    Process = "api"
+	Worker Process = "worker"
+)
+
+// ErrHelp is returned by Load when it was asked for help and has printed it.
+var ErrHelp = pflag.ErrHelp
+
+// Config is what a process was told. What its kind of process does not read has its zero value.
+type Config struct {
+	// Addr is where the api listens, host:port; port 0 = any free one.
+	Addr string
+	// Agents is the folder of definitions that the api publishes at start. Empty = none.
+	Agents string
+	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
+	Origins []string
+	// MetricsAddr is where the worker serves /metrics, host:port. Empty = nowhere.
+	MetricsAddr string
+	// WorkflowCache bounds how many workflows the worker keeps in memory.
+	WorkflowCache int
+	// Deployment and BuildID version the worker: both set or both empty.
+	Deployment, BuildID string
+
+	// Stream says which log to use, and how to create it if it is not there.
+	Stream stream.Options
+	NATS   NATS
+	// Temporal is ready to dial, but for the data converter and the logger.
+	Temporal client.Options
+	// ConnectTimeout bounds how long the servers may take to answer for the first time.
+	ConnectTimeout time.Duration
+
+	LogLevel  slog.Level
+	LogFormat string // "json" or "text"
+
+	// Unknown lists variables that begin with PERDURE_ and mean nothing: misspelled, most likely.
+	Unknown []string
+
+	env environment
+}
+
+// NATS says where the servers are and who we are. At most one way of authentication is meant to be
+// set; the servers decide.
+type NATS struct {
+	URL            string // one or more, separated by commas
+	Credentials    string // file
+	User, Password string
+	NKey           string // file of the seed
+	Cert, Key      string // files, for mutual TLS
+	CA             string // file
+}
+
+// VariableError says that a variable has a value that it cannot have.
+type VariableError struct {
+	Name string
+	Err  error
+}
+
+func (e *VariableError) Error() string { return e.Name + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong with the value.
+func (e *VariableError) Unwrap() error { return e.Err }
+
+// Load reads the configuration of a process from its arguments (without the program's name) and its
+// environment (as of os.Environ). Help goes to out.
+//
+// Errors: ErrHelp; *VariableError for each bad variable, joined; else what is wrong with a flag.
+func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
+	cfg := &Config{env: parseEnviron(environ)}
+	flags := pflag.NewFlagSet(string(p), pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Usage = func() { writeUsage(out, p) }
+	var wrong []error
+	variableOf := map[string]string{}
+	for _, v := range Variables(p) {
+		if v.value == nil {
+			continue
+		}
+		value := v.value(cfg)
+		if err := v.setUp(value, cfg.env); err != nil {
+			wrong = append(wrong, err)
+		}
+		if name := v.Flag(); name != "" {
+			variableOf[name] = v.Name
+			flags.AddFlag(&pflag.Flag{Name: name, Usage: v.Meaning, Value: value, DefValue: v.Default})
+		}
+	}
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("%s takes no arguments, only flags: %q", p, flags.Arg(0))
+	}
+	// Libraries read the environment; a flag has to win there as well.
+	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
+	cfg.Unknown = cfg.env.unknown()
+	wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	return cfg, errors.Join(wrong...)
+}
+
+// setUp gives a value its default, then what the environment says.
+func (v Variable) setUp(value pflag.Value, env environment) error {
+	for _, s := range []string{v.Default, env[v.Name]} {
+		if s == "" {
+			continue
+		}
+		if err := value.Set(s); err != nil {
+			return &VariableError{Name: v.Name, Err: err}
+		}
+	}
+	return nil
+}
+
+func (c *Config) versioning() error {
+	switch {
+	case c.Deployment == "" && c.BuildID != "":
+		return &VariableError{Name: "PERDURE_DEPLOYMENT", Err: errors.New("must be set when PERDURE_BUILD_ID is")}
+	case c.Deployment != "" && c.BuildID == "":
+		return &VariableError{Name: "PERDURE_BUILD_ID", Err: errors.New("must be set when PERDURE_DEPLOYMENT is")}
+	}
+	return nil
+}
+
+func (c *Config) temporal() (err error) {
+	c.Temporal, err = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: c.env})
+	if err != nil {
+		return &VariableError{Name: "TEMPORAL_*", Err: err}
+	}
+	return nil
+}
+
+// Getenv returns a variable as libraries have to see it: flags win. It may be called concurrently.
+func (c *Config) Getenv(name string) string { return c.env[name] }
+
+// LogHandler writes to out what LogLevel lets through, as LogFormat says.
+func (c *Config) LogHandler(out io.Writer) slog.Handler {
+	o := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "text" {
+		return slog.NewTextHandler(out, o)
+	}
+	return slog.NewJSONHandler(out, o)
+}
+
+// environment is what the process was started with. It implements envconfig.EnvLookup.
+type environment map[string]string
+
+func parseEnviron(environ []string) environment {
+	env := make(environment, len(environ))
+	for _, pair := range environ {
+		if name, value, ok := strings.Cut(pair, "="); ok && value != "" {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// LookupEnv is os.LookupEnv.
+func (e environment) LookupEnv(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
+}
+
+// Environ is os.Environ.
+func (e environment) Environ() []string {
+	pairs := make([]string, 0, len(e))
+	for name, value := range e {
+		pairs = append(pairs, name+"="+value)
+	}
+	return pairs
+}
+
+func (e environment) unknown() []string {
+	var names []string
+	for name := range e {
+		if strings.HasPrefix(name, "PERDURE_") && !Known(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// writeUsage is --help: flags with their variables, and what has no flag.
+func writeUsage(out io.Writer, p Process) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage: %s [flags]\n\nEvery flag has an environment variable; the flag wins.\n\n", p)
+	var rest []Variable
+	for _, v := range Variables(p) {
+		if v.Flag() == "" {
+			rest = append(rest, v)
+			continue
+		}
+		fmt.Fprintf(&b, "  --%s, %s\n", v.Flag(), v.Name)
+		writeMeaning(&b, v)
+	}
+	b.WriteString("\nFrom the environment only:\n\n")
+	for _, v := range rest {
+		fmt.Fprintf(&b, "  %s\n", v.Name)
+		writeMeaning(&b, v)
+	}
+	_, _ = io.WriteString(out, b.String()) // nobody is left to tell
+}
+
+func writeMeaning(b *strings.Builder, v Variable) {
+	fmt.Fprintf(b, "        %s", v.Meaning)
+	if v.Default != "" {
+		fmt.Fprintf(b, " (default %s)", v.Default)
+	}
+	b.WriteByte('\n')
+}
+
+// Markdown is the table of all variables for docs/configuration.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| Variable | Flag | Default | Read by | Meaning |\n|---|---|---|---|---|\n")
+	for _, v := range variables {
+		by := "api, worker"
+		if len(v.For) == 1 {
+			by = string(v.For[0])
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", v.Name, code("--", v.Flag()), code("", v.Default), by, v.Meaning)
+	}
+	return b.String()
+}
+
+func code(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + prefix + s + "`"
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+)
+
+// parser reads one kind of value. Its error says what a good value looks like.
+type parser[T any] func(string) (T, error)
+
+// value is a pflag.Value that keeps what was written, so that it can be handed on.
+type value[T any] struct {
+	target *T
+	parse  parser[T]
+	raw    string
+}
+
+func bind[T any](target *T, parse parser[T]) pflag.Value {
+	return &value[T]{target: target, parse: parse}
+}
+
+func (v *value[T]) Set(s string) error {
+	parsed, err := v.parse(s)
+	if err != nil {
+		return err
+	}
+	*v.target, v.raw = parsed, s
+	return nil
+}
+
+func (v *value[T]) String() string { return v.raw }
+
+// Type is what stands for the value in help.
+func (v *value[T]) Type() string { return "value" }
+
+func text(s string) (string, error) { return s, nil }
+
+// truth takes only what Temporal's own reader takes: it ignores anything else in silence.
+func truth(s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "1", "true":
+		return true, nil
+	case "0", "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is not true or false", s)
+}
+
+func between(least, most int) parser[int] {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("%q is not a whole number from %d to %d", s, least, most)
+		}
+		return n, nil
+	}
+}
+
+func byteCount(s string) (int64, error) {
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n > math.MaxInt64 {
+		return 0, fmt.Errorf("%q is not a number of bytes, such as 50GiB", s)
+	}
+	return int64(n), nil
+}
+
+func positiveDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is not a duration above zero, such as 90s", s)
+	}
+	return d, nil
+}
+
+func hostPort(s string) (string, error) {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", fmt.Errorf("%q is not host:port", s)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q has no port from 0 to 65535", s)
+	}
+	return s, nil
+}
+
+func level(s string) (slog.Level, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(s)); err != nil {
+		return 0, fmt.Errorf("%q is not debug, info, warn or error", s)
+	}
+	return l, nil
+}
+
+func oneOf(choices ...string) parser[string] {
+	return func(s string) (string, error) {
+		if !slices.Contains(choices, s) {
+			return "", fmt.Errorf("%q is not %s", s, strings.Join(choices, " or "))
+		}
+		return s, nil
+	}
+}
+
+var tokenPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// subjectToken is what may stand in a NATS subject and in the name of a bucket.
+func subjectToken(s string) (string, error) {
+	if !tokenPattern.MatchString(s) {
+		return "", fmt.Errorf("%q is not 1 to 64 letters, digits, - and _", s)
+	}
+	return s, nil
+}
+
+func originList(s string) ([]string, error) {
+	list := strings.Split(s, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+		if list[i] == "*" && len(list) == 1 {
+			break
+		}
+		if err := checkOrigin(list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// checkOrigin refuses what no browser sends: such an entry would never match.
+func checkOrigin(s string) error {
+	if strings.Count(s, "*") > 1 {
+		return fmt.Errorf("%q has more than one *", s)
+	}
+	if s == "*" {
+		return errors.New("* makes every other origin pointless: let it stand alone")
+	}
+	// A port may be the wildcard, which is no port to package url.
+	u, err := url.Parse(strings.Replace(s, ":*", "", 1))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+		return fmt.Errorf("%q is not an origin, such as https://app.example", s)
+	}
+	return nil
+}

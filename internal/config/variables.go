@@ -1,0 +1,120 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Variable is an environment variable that a process reads.
+type Variable struct {
+	// Name is the variable; with "*" at its end, all that begin so.
+	Name string
+	// Default is the value that stands when it is not set.
+	Default string
+	// Meaning is one line for people: what it does, its unit, special values.
+	Meaning string
+	// For lists the processes that read it.
+	For []Process
+
+	value  func(*Config) pflag.Value // nil: only a library reads it
+	secret bool
+}
+
+// Flag is the name of the flag that mirrors the variable, without dashes; empty = there is none.
+func (v Variable) Flag() string {
+	if v.secret || v.value == nil {
+		return ""
+	}
+	name := strings.TrimPrefix(v.Name, "PERDURE_")
+	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
+}
+
+// Variables lists what a process reads, in the order of the documentation.
+func Variables(p Process) []Variable {
+	var list []Variable
+	for _, v := range variables {
+		if slices.Contains(v.For, p) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Known tells whether any process reads the variable.
+func Known(name string) bool {
+	return slices.ContainsFunc(variables, func(v Variable) bool {
+		prefix, many := strings.CutSuffix(v.Name, "*")
+		return v.Name == name || many && strings.HasPrefix(name, prefix)
+	})
+}
+
+var (
+	all        = []Process{API, Worker}
+	apiOnly    = []Process{API}
+	workerOnly = []Process{Worker}
+)
+
+var variables = []Variable{
+	{Name: "PERDURE_ADDR", Default: "127.0.0.1:8080", For: apiOnly, value: addr,
+		Meaning: "host:port that the api listens on; port 0 = any free one; 0.0.0.0 opens it to the network"},
+	{Name: "PERDURE_AGENTS", For: apiOnly, value: agentsDir,
+		Meaning: "folder of agent definitions that are published at start; not set = none"},
+	{Name: "PERDURE_CORS_ORIGINS", For: apiOnly, value: origins,
+		Meaning: "origins that browsers may call from, separated by commas, each with at most one *; * alone = all; not set = none"},
+	{Name: "PERDURE_METRICS_ADDR", For: workerOnly, value: metricsAddr,
+		Meaning: "host:port where the worker serves /metrics; not set = nowhere (the api serves it on its own address)"},
+	{Name: "PERDURE_WORKFLOW_CACHE", Default: "1000", For: workerOnly, value: workflowCache,
+		Meaning: "how many workflows stay in memory; one beyond costs a replay when it goes on"},
+	{Name: "PERDURE_DEPLOYMENT", For: workerOnly, value: deployment,
+		Meaning: "Temporal worker deployment that the worker belongs to; not set = not versioned"},
+	{Name: "PERDURE_BUILD_ID", For: workerOnly, value: buildID,
+		Meaning: "version of the worker within its deployment; runs stay on the version that began them"},
+
+	{Name: "PERDURE_STREAM", Default: "PERDURE", For: all, value: streamName,
+		Meaning: "JetStream stream of the log; subjects and buckets are named after it. The same for all processes"},
+	{Name: "PERDURE_REPLICAS", Default: "1", For: all, value: replicas,
+		Meaning: "copies of the log, 1 to 5; counts when the stream is created. 3 on a cluster"},
+	{Name: "PERDURE_STREAM_MAX_BYTES", Default: "0", For: all, value: streamMaxBytes,
+		Meaning: "bound of the log, such as 50GiB; counts when the stream is created. When it is full, runs wait. 0 = no bound"},
+
+	{Name: "NATS_URL", Default: "nats://127.0.0.1:4222", For: all, value: natsURL,
+		Meaning: "NATS servers, separated by commas; tls:// = insist on TLS"},
+	{Name: "NATS_CREDS", For: all, value: natsCredentials, Meaning: "credentials file (JWT and seed)"},
+	{Name: "NATS_USER", For: all, value: natsUser, Meaning: "user name"},
+	{Name: "NATS_PASSWORD", For: all, value: natsPassword, Meaning: "password of NATS_USER", secret: true},
+	{Name: "NATS_NKEY", For: all, value: natsNKey, Meaning: "file with the seed of an NKey"},
+	{Name: "NATS_CERT", For: all, value: natsCert, Meaning: "file with the client's certificate, for mutual TLS"},
+	{Name: "NATS_KEY", For: all, value: natsKey, Meaning: "file with the key of NATS_CERT"},
+	{Name: "NATS_CA", For: all, value: natsCA, Meaning: "file with the certificates that the servers' are checked against; not set = the system's"},
+
+	{Name: "TEMPORAL_ADDRESS", For: all, value: handedOn(text),
+		Meaning: "host:port of Temporal's frontend; not set = as the configuration file says, else localhost:7233"},
+	{Name: "TEMPORAL_NAMESPACE", For: all, value: handedOn(text), Meaning: "namespace; not set = default"},
+	{Name: "TEMPORAL_API_KEY", For: all, Meaning: "API key; turns TLS on", secret: true},
+	{Name: "TEMPORAL_CLIENT_AUTHORITY", For: all, value: handedOn(text), Meaning: "overrides the :authority of gRPC requests"},
+	{Name: "TEMPORAL_TLS", For: all, value: handedOn(truth), Meaning: "true or false: TLS on or off"},
+	{Name: "TEMPORAL_TLS_CLIENT_CERT_PATH", For: all, value: handedOn(text), Meaning: "file with the client's certificate"},
+	{Name: "TEMPORAL_TLS_CLIENT_CERT_DATA", For: all, Meaning: "the certificate itself, PEM", secret: true},
+	{Name: "TEMPORAL_TLS_CLIENT_KEY_PATH", For: all, value: handedOn(text), Meaning: "file with the client's key"},
+	{Name: "TEMPORAL_TLS_CLIENT_KEY_DATA", For: all, Meaning: "the key itself, PEM", secret: true},
+	{Name: "TEMPORAL_TLS_SERVER_CA_CERT_PATH", For: all, value: handedOn(text), Meaning: "file with the certificates that the server's is checked against"},
+	{Name: "TEMPORAL_TLS_SERVER_CA_CERT_DATA", For: all, Meaning: "these certificates themselves, PEM", secret: true},
+	{Name: "TEMPORAL_TLS_SERVER_NAME", For: all, value: handedOn(text), Meaning: "name that the server's certificate must have"},
+	{Name: "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION", For: all, value: handedOn(truth), Meaning: "true = do not check that name; never in production"},
+	{Name: "TEMPORAL_CONFIG_FILE", For: all, value: handedOn(text), Meaning: "Temporal's client configuration file (TOML); not set = temporalio/temporal.toml in the user's configuration folder"},
+	{Name: "TEMPORAL_PROFILE", For: all, value: handedOn(text), Meaning: "profile in that file; not set = default"},
+	{Name: "TEMPORAL_GRPC_META_*", For: all, Meaning: "adds a header to gRPC requests, such as TEMPORAL_GRPC_META_X_TEAM"},
+
+	{Name: "OPENAI_API_KEY", For: workerOnly, Meaning: "key for agents with openai/ models", secret: true},
+	{Name: "OPENAI_BASE_URL", For: workerOnly, Meaning: "where these models are; not set = OpenAI's own"},
+
+	{Name: "PERDURE_CONNECT_TIMEOUT", Default: "2m", For: all, value: connectTimeout,
+		Meaning: "how long NATS and Temporal may take to answer for the first time, such as 90s; then the process ends with an error"},
+	{Name: "PERDURE_LOG_LEVEL", Default: "info", For: all, value: logLevel, Meaning: "least severe level that is logged: debug, info, warn, error"},
+	{Name: "PERDURE_LOG_FORMAT", Default: "json", For: all, value: logFormat, Meaning: "json or text"},
+	{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", For: all, Meaning: "OpenTelemetry collector that traces go to, such as http://otel-collector:4318; not set = nowhere"},
+	{Name: "OTEL_EXPORTER_OTLP_PROTOCOL", Default: "http/protobuf", For: all, Meaning: "how: http/protobuf or grpc"},
+	{Name: "OTEL_*", For: all, Meaning: "more of OpenTelemetry's own: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_*"},
+}

@@ -1,0 +1,82 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// attributePatience is how long new search attributes may take to be usable everywhere.
+const attributePatience = 30 * time.Second
+
+// EnsureSearchAttributes makes sure that the namespace has the search attributes, all of type
+// Keyword, and returns when workflows can be started with them. Where creating them is not allowed it
+// warns and returns nil: they are somebody else's to create.
+//
+// Whether they are there is asked by a query that uses them: reading is allowed to everyone who may
+// start workflows. It is asked again after creating, because two processes that create at the same
+// moment can overwrite each other.
+func EnsureSearchAttributes(ctx context.Context, c client.Client, namespace string, names []string, logger *slog.Logger) error {
+	usable := func() (bool, error) {
+		err := queryAttributes(ctx, c, namespace, names)
+		if _, missing := errors.AsType[*serviceerror.InvalidArgument](err); missing {
+			if err := addAttributes(ctx, c, namespace, names); err != nil {
+				return false, backoff.Permanent(err)
+			}
+			return false, err
+		}
+		if err != nil {
+			return false, backoff.Permanent(err)
+		}
+		return true, nil
+	}
+	pace := backoff.NewConstantBackOff(250 * time.Millisecond)
+	_, err := backoff.Retry(ctx, usable, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(attributePatience))
+	if forbidden(err) {
+		logger.WarnContext(ctx, "search attributes are missing or cannot be checked, and may not be created from here",
+			"namespace", namespace, "attributes", names, "error", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("search attributes of namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
+func queryAttributes(ctx context.Context, c client.Client, namespace string, names []string) error {
+	terms := make([]string, len(names))
+	for i, name := range names {
+		terms[i] = name + " = 'none'"
+	}
+	_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: strings.Join(terms, " AND ")})
+	return err
+}
+
+func addAttributes(ctx context.Context, c client.Client, namespace string, names []string) error {
+	keywords := make(map[string]enums.IndexedValueType, len(names))
+	for _, name := range names {
+		keywords[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+	}
+	_, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: keywords})
+	if _, exists := errors.AsType[*serviceerror.AlreadyExists](err); exists {
+		return nil
+	}
+	return err
+}
+
+// forbidden: hosted Temporal has no operator service for clients at all.
+func forbidden(err error) bool {
+	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
+	_, absent := errors.AsType[*serviceerror.Unimplemented](err)
+	return denied || absent
+}

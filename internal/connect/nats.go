@@ -1,0 +1,74 @@
+package connect
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/perdure/perdure/internal/config"
+)
+
+// reconnectWait is the pause between two rounds over all servers, plus the client's own jitter.
+const reconnectWait = 500 * time.Millisecond
+
+func dialNATS(cfg config.NATS, name string, logger *slog.Logger) (*nats.Conn, error) {
+	options, err := natsOptions(cfg)
+	if err != nil {
+		return nil, permanent(err)
+	}
+	options = append(options,
+		nats.Name(name),
+		nats.Timeout(attemptTimeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		// Credentials are rotated by hand, not always in the right order: that should not end the process.
+		nats.IgnoreAuthErrorAbort(),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // nil: we closed it
+				logger.Warn("NATS is gone, reconnecting", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { logger.Info("NATS is back", "server", nc.ConnectedUrlRedacted()) }),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			subject := ""
+			if sub != nil {
+				subject = sub.Subject
+			}
+			logger.Error("NATS reports an error", "error", err, "subject", subject)
+		}),
+	)
+	nc, err := nats.Connect(cfg.URL, options...)
+	if err != nil {
+		return nil, permanent(err)
+	}
+	return nc, nil
+}
+
+func natsOptions(cfg config.NATS) ([]nats.Option, error) {
+	var options []nats.Option
+	if cfg.Credentials != "" {
+		options = append(options, nats.UserCredentials(cfg.Credentials))
+	}
+	if cfg.User != "" {
+		options = append(options, nats.UserInfo(cfg.User, cfg.Password))
+	}
+	if cfg.NKey != "" {
+		key, err := nats.NkeyOptionFromSeed(cfg.NKey)
+		if err != nil {
+			return nil, &config.VariableError{Name: "NATS_NKEY", Err: err}
+		}
+		options = append(options, key)
+	}
+	if (cfg.Cert == "") != (cfg.Key == "") {
+		return nil, &config.VariableError{Name: "NATS_CERT", Err: errors.New("needs NATS_KEY, and the other way round")}
+	}
+	if cfg.Cert != "" {
+		options = append(options, nats.ClientCert(cfg.Cert, cfg.Key))
+	}
+	if cfg.CA != "" {
+		options = append(options, nats.RootCAs(cfg.CA))
+	}
+	return options, nil
+}

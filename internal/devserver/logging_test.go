@@ -1,0 +1,92 @@
+package devserver
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/log/tag"
+)
+
+func logTo(buf *bytes.Buffer, level slog.Leveler) Options {
+	h := slog.NewTextHandler(buf, &slog.HandlerOptions{Level: slog.LevelDebug})
+	return Options{Logger: slog.New(h), LogLevel: level}
+}
+
+func TestTemporalLogKeepsQuietBelowItsLevel(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	l := newTemporalLog(logTo(&buf, slog.LevelWarn))
+	l.Debug("debug")
+	l.Info("info")
+	l.Warn(noHTTP + ", so there.")
+	if buf.Len() != 0 {
+		t.Errorf("logged %s", &buf)
+	}
+	l.Error("error")
+	if !strings.Contains(buf.String(), "level=ERROR msg=error server=temporal") {
+		t.Errorf("logged %q", &buf)
+	}
+}
+
+func TestTemporalLogCarriesTags(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	root := newTemporalLog(logTo(&buf, slog.LevelWarn))
+	l := log.With(root, tag.NewStringTag("outer", "1"))
+	one, two := log.With(l, tag.NewStringTag("inner", "2")), log.With(l, tag.NewStringTag("inner", "3"))
+	one.Warn("first", tag.NewInt("n", 4))
+	two.Warn("second")
+	first, second, _ := strings.Cut(buf.String(), "\n")
+	if !strings.HasSuffix(first, "n=4 outer=1 inner=2") || !strings.HasSuffix(strings.TrimSpace(second), "outer=1 inner=3") {
+		t.Errorf("logged %q and %q", first, second)
+	}
+	buf.Reset()
+	root.mute()
+	one.Error("stopping")
+	if buf.Len() != 0 {
+		t.Errorf("logged %q after mute", &buf)
+	}
+}
+
+func TestTemporalFatalBecomesAnError(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	l := newTemporalLog(logTo(&buf, slog.LevelWarn))
+	err := func() (err error) {
+		defer recoverFatal(&err)
+		l.Fatal("cannot listen", tag.NewInt("port", 1))
+		return nil
+	}()
+	if err == nil || err.Error() != "cannot listen" || !strings.Contains(buf.String(), "port=1") {
+		t.Errorf("error %v, log %q", err, &buf)
+	}
+	defer func() {
+		if r := recover(); r != "other" {
+			t.Errorf("another panic was swallowed: %v", r)
+		}
+	}()
+	defer recoverFatal(&err)
+	panic("other")
+}
+
+func TestNATSLogRemembersTheFirstFatal(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	l := newNATSLog(logTo(&buf, slog.LevelWarn))
+	l.Noticef("hello")
+	l.Warnf("disk %d%% full", 90)
+	if got := buf.String(); strings.Contains(got, "hello") || !strings.Contains(got, "disk 90% full") {
+		t.Errorf("logged %q", got)
+	}
+	if err := l.fatalError(); err != nil {
+		t.Errorf("fatal error %v before any", err)
+	}
+	l.Fatalf("no %s", "disk")
+	l.Fatalf("and then some")
+	if err := l.fatalError(); err == nil || err.Error() != "no disk" {
+		t.Errorf("fatal error %v, want the first", err)
+	}
+}

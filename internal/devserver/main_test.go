@@ -1,0 +1,151 @@
+package devserver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"go.uber.org/goleak"
+)
+
+const (
+	// childDir is the environment variable that turns the test binary into a
+	// process that runs one activity forever over the named directory.
+	childDir = "DEVSERVER_TEST_CHILD"
+
+	taskQueue = "test"
+
+	// patience is how long a test waits for what must happen. Far below the
+	// heartbeat timeout of the activities used here.
+	patience = 20 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		os.Exit(runChild(dir))
+	}
+	goleak.VerifyTestMain(m, temporalLeaks()...)
+}
+
+// runChild serves dir, starts a workflow, and says so on standard output when its
+// activity runs. It does not return: its parent kills it.
+func runChild(dir string) int {
+	ctx := context.Background()
+	s, err := Start(ctx, Options{Data: dir})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	c, err := dial(ctx, s)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	w := newWorker(c, func(ctx context.Context) (int32, error) {
+		fmt.Println(activity.GetInfo(ctx).Attempt)
+		select {}
+	})
+	if err := w.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if _, err := c.ExecuteWorkflow(ctx, workflowOptions("thread/t/killed"), attemptWorkflow); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	select {}
+}
+
+// attemptWorkflow returns the attempt on which its activity succeeded.
+func attemptWorkflow(ctx workflow.Context) (attempt int32, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Hour,
+		HeartbeatTimeout:    30 * time.Second,
+		// A backoff that would fail the test if it were waited for.
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Hour, MaximumInterval: time.Hour},
+	})
+	err = workflow.ExecuteActivity(ctx, "attempt").Get(ctx, &attempt)
+	return attempt, err
+}
+
+// signalWorkflow returns what it is told by the signal "tell".
+func signalWorkflow(ctx workflow.Context) (told string, err error) {
+	workflow.GetSignalChannel(ctx, "tell").Receive(ctx, &told)
+	return told, nil
+}
+
+func newWorker(c client.Client, attempt func(context.Context) (int32, error)) worker.Worker {
+	w := worker.New(c, taskQueue, worker.Options{})
+	w.RegisterWorkflow(attemptWorkflow)
+	w.RegisterWorkflow(signalWorkflow)
+	w.RegisterActivityWithOptions(attempt, activity.RegisterOptions{Name: "attempt"})
+	return w
+}
+
+func workflowOptions(id string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue, WorkflowTaskTimeout: 5 * time.Second}
+}
+
+func dial(ctx context.Context, s *Server) (client.Client, error) {
+	return client.DialContext(ctx, client.Options{
+		HostPort:  s.TemporalAddress(),
+		Namespace: s.Namespace(),
+		Logger:    sdklog.NewStructuredLogger(discard),
+	})
+}
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// mustStart starts a server that is stopped with the test, if not before.
+func mustStart(t *testing.T, o Options) *Server {
+	t.Helper()
+	s, err := Start(testContext(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mustStop(t, s) })
+	return s
+}
+
+func mustStop(t *testing.T, s *Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+}
+
+func mustDial(t *testing.T, s *Server) client.Client {
+	t.Helper()
+	c, err := dial(testContext(t), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// temporalLeaks are the goroutines a stopped Temporal server leaves behind: its
+// connections between services, which it never closes, and its pool of database
+// connections, which lives as long as the process.
+func temporalLeaks() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreTopFunction("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"),
+		goleak.IgnoreTopFunction("google.golang.org/grpc.(*addrConn).resetTransportAndUnlock"),
+		goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"),
+	}
+}

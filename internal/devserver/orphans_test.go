@@ -1,0 +1,110 @@
+package devserver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+// TestKilledWorkerIsReplacedAtOnce kills a process while its activity runs, and
+// expects the second attempt long before the 30 s heartbeat timeout and the
+// policy's backoff of an hour.
+func TestKilledWorkerIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	dir := t.TempDir()
+	killChild(t, dir)
+
+	begin := time.Now()
+	s := mustStart(t, Options{Data: dir})
+	c := mustDial(t, s)
+	orphans := s.Orphans()
+	if len(orphans) != 1 || orphans[0].WorkflowID != "thread/t/killed" || orphans[0].Type != "attempt" || orphans[0].Attempt != 1 {
+		t.Fatalf("Orphans = %+v, want attempt 1 of thread/t/killed", orphans)
+	}
+	if n, err := FailOrphans(ctx, c, orphans); n != 1 || err != nil {
+		t.Fatalf("FailOrphans = %d, %v; want 1", n, err)
+	}
+
+	started, finish := make(chan int32, 1), make(chan struct{})
+	w := newWorker(c, func(ctx context.Context) (int32, error) {
+		started <- activity.GetInfo(ctx).Attempt
+		<-finish
+		return activity.GetInfo(ctx).Attempt, nil
+	})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	select {
+	case attempt := <-started:
+		t.Logf("attempt %d began %v after Start was called", attempt, time.Since(begin))
+		if attempt != 2 {
+			t.Errorf("attempt = %d, want 2", attempt)
+		}
+	case <-time.After(patience):
+		close(finish)
+		t.Fatal("no second attempt")
+	}
+	expectWorkerLost(t, s)
+
+	// The second attempt runs: the first one's orphan is stale and must not hurt it.
+	if n, err := FailOrphans(ctx, c, orphans); n != 0 || err != nil {
+		t.Errorf("FailOrphans with a stale list = %d, %v; want 0", n, err)
+	}
+	close(finish)
+	var attempt int32
+	if err := c.GetWorkflow(ctx, "thread/t/killed", "").Get(ctx, &attempt); err != nil || attempt != 2 {
+		t.Errorf("workflow = %d, %v; want 2", attempt, err)
+	}
+	// The workflow is closed.
+	if n, err := FailOrphans(ctx, c, orphans); n != 0 || err != nil {
+		t.Errorf("FailOrphans of a closed workflow = %d, %v; want 0", n, err)
+	}
+}
+
+// killChild runs a server over dir in another process until its activity runs,
+// tries to get in, and kills it.
+func killChild(t *testing.T, dir string) {
+	t.Helper()
+	child := exec.CommandContext(testContext(t), os.Args[0])
+	child.Env = append(os.Environ(), childDir+"="+dir)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "1\n" {
+		t.Errorf("child said %q, %v; want attempt 1", line, err)
+	}
+	_, err = Start(testContext(t), Options{Data: dir})
+	if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != child.Process.Pid {
+		t.Errorf("Start beside the child: %v, want a LockedError with its pid %d", err, child.Process.Pid)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // "signal: killed"
+}
+
+func expectWorkerLost(t *testing.T, s *Server) {
+	t.Helper()
+	desc, err := mustDial(t, s).DescribeWorkflowExecution(testContext(t), "thread/t/killed", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending := desc.GetPendingActivities()
+	if len(pending) != 1 || pending[0].GetLastFailure().GetApplicationFailureInfo().GetType() != WorkerLost {
+		t.Errorf("pending activities = %v, want one whose last failure is %s", pending, WorkerLost)
+	}
+}

@@ -1,0 +1,129 @@
+package devserver
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	persistencespb "go.temporal.io/server/api/persistence/v1"
+	sqliteschema "go.temporal.io/server/schema/sqlite"
+)
+
+func openTestDB(t *testing.T) (*database, *sql.DB) {
+	t.Helper()
+	d := newDatabase(filepath.Join(t.TempDir(), "temporal.db"))
+	db, err := d.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if err := ensureSchema(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return d, db
+}
+
+func mustExec(t *testing.T, db *sql.DB, stmt string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), stmt); err != nil {
+		t.Fatalf("%s: %v", stmt, err)
+	}
+}
+
+func TestSchemaIsCreatedOnce(t *testing.T) {
+	t.Parallel()
+	_, db := openTestDB(t)
+	if err := ensureSchema(t.Context(), db); err != nil {
+		t.Errorf("second time: %v", err)
+	}
+}
+
+// TestFullTextFollowsTheRow pins the triggers that replace Temporal's: queries on
+// list attributes (build ids, pause reasons) are answered from the full-text index.
+func TestFullTextFollowsTheRow(t *testing.T) {
+	t.Parallel()
+	_, db := openTestDB(t)
+	steps := []struct {
+		name, stmt string
+		want       int // rows found under the build id "one"
+	}{
+		{"insert without", `INSERT INTO executions_visibility (namespace_id, run_id, start_time, execution_time, workflow_id, workflow_type_name, status, encoding)
+			VALUES ('n', 'r', '2026-01-01', '2026-01-01', 'w', 't', 1, 'json')`, 0},
+		{"gets one", `UPDATE executions_visibility SET search_attributes = '{"BuildIds": "one♡two"}'`, 1},
+		{"unrelated change", `UPDATE executions_visibility SET status = 2`, 1},
+		{"another value", `UPDATE executions_visibility SET search_attributes = '{"BuildIds": "two"}'`, 0},
+		{"and back", `UPDATE executions_visibility SET search_attributes = '{"BuildIds": "one", "Text01": "free text"}'`, 1},
+		{"loses it", `UPDATE executions_visibility SET search_attributes = NULL`, 0},
+		{"insert with", `INSERT INTO executions_visibility (namespace_id, run_id, start_time, execution_time, workflow_id, workflow_type_name, status, encoding, search_attributes)
+			VALUES ('n', 'r2', '2026-01-01', '2026-01-01', 'w', 't', 1, 'json', '{"BuildIds": "one"}')`, 1},
+		{"delete", `DELETE FROM executions_visibility`, 0},
+	}
+	for _, step := range steps {
+		mustExec(t, db, step.stmt)
+		var got int
+		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM executions_visibility WHERE rowid IN
+			(SELECT rowid FROM executions_visibility_fts_keyword_list('BuildIds:("one")'))`).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if got != step.want {
+			t.Errorf("%s: found %d rows, want %d", step.name, got, step.want)
+		}
+		for _, fts := range []string{"executions_visibility_fts_text", "executions_visibility_fts_keyword_list"} {
+			mustExec(t, db, "INSERT INTO "+fts+"("+fts+") VALUES ('integrity-check')")
+		}
+	}
+}
+
+func TestIndexesThatAreKeptExist(t *testing.T) {
+	t.Parallel()
+	_, db := openTestDB(t)
+	for _, name := range visibilityIndexes {
+		var n int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?", name).Scan(&n); err != nil || n != 1 {
+			t.Errorf("index %s: %d, %v", name, n, err)
+		}
+	}
+}
+
+func TestOlderNamespaceIsCompleted(t *testing.T) {
+	t.Parallel()
+	d, db := openTestDB(t)
+	old, err := sqliteschema.NewNamespaceConfig(clusterName, "old", false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.Detail.Config.CustomSearchAttributeAliases = map[string]string{"Keyword01": "Theirs", "Keyword03": "PerdureRun"}
+	if err := sqliteschema.CreateNamespaces(d.sql, old); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time finds nothing to do
+		if err := updateNamespace(t.Context(), db, "old"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	detail, err := readNamespace(t.Context(), db, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]string) // name → column
+	for column, name := range detail.Config.CustomSearchAttributeAliases {
+		names[name] = column
+	}
+	if len(names) != 5 || names["Theirs"] != "Keyword01" || names["PerdureRun"] != "Keyword03" {
+		t.Errorf("search attributes = %v, want the two old ones and three new ones", names)
+	}
+	if got := detail.Config.GetRetention().AsDuration(); got != retention {
+		t.Errorf("retention = %v, want %v", got, retention)
+	}
+}
+
+func TestNoColumnIsLeft(t *testing.T) {
+	t.Parallel()
+	full := &persistencespb.NamespaceConfig{CustomSearchAttributeAliases: make(map[string]string)}
+	for column, err := freeKeyword(full.CustomSearchAttributeAliases); err == nil; column, err = freeKeyword(full.CustomSearchAttributeAliases) {
+		full.CustomSearchAttributeAliases[column] = "taken as " + column
+	}
+	if _, err := completeNamespace(full); err == nil {
+		t.Error("completed a namespace without room")
+	}
+}

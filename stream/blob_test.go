@@ -1,0 +1,154 @@
+package stream_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// long is text of n bytes that ends in mark, so that one cut short is noticed.
+func long(n int, mark string) string { return strings.Repeat("x", n-len(mark)) + mark }
+
+func blobs(t *testing.T, l *stream.Log) jetstream.ObjectStore {
+	t.Helper()
+	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
+	return must[jetstream.ObjectStore](t)(js.ObjectStore(testContext(t), "PERDURE_blobs"))
+}
+
+// What is too large for a frame is somewhere else, and nobody notices: not the reader who watches,
+// not the one who comes later, not the conversation, not the step's next attempt.
+func TestLargeLinesAreWholeEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{stream.MaxLine - 1000, stream.MaxLine - 1, stream.MaxLine, stream.MaxLine + 1, 3 << 20} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			ctx, l := testContext(t), streamtest.Open(t)
+			follower := streamtest.Follow(t, l)
+			live := follower.View(run, stream.ViewOptions{})
+			defer live.Close()
+
+			asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(size, "asked"))}
+			p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &asked}}}}))
+			must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: p.Seq, ProtocolVersion: "1.0"},
+				&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.Custom{Name: "note", Value: []byte(`"` + long(size, "opened") + `"`)}))
+			a := begin(t, ctx, l, place("1/model", 0))
+			answer := agui.Message{ID: "m", Role: agui.RoleAssistant, Content: agui.TextContent(long(size, "answered"))}
+			for _, e := range []agui.Event{start("m"), text("m", "short"), text("m", long(size, "said")), text("m", "short")} {
+				if err := a.Emit(ctx, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			seq := must[uint64](t)(a.Finish(ctx, &stream.Result{Messages: []agui.Message{answer}, Answer: []byte(`{"n":1}`)}, text("m", long(size, "last")), end("m")))
+			if _, done, err := l.Begin(ctx, place("1/model", 0)); err != nil || done == nil {
+				t.Fatalf("retry: %v, %v", done, err)
+			} else {
+				var r stream.Result
+				if err := done.Result(ctx, &r); err != nil || r.Messages[0].Content.Text() != answer.Content.Text() || string(r.Answer) != `{"n":1}` {
+					t.Errorf("the retry finds another result (%v)", err)
+				}
+			}
+			if _, _, err := l.Seal(ctx, place("end", seq), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+				t.Fatal(err)
+			}
+			want := `RUN_STARTED CUSTOM:opened" TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:said TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT:last TEXT_MESSAGE_END RUN_FINISHED`
+			watched, err := readOn(ctx, live)
+			if got := marks(t, watched, size); got != want {
+				t.Errorf("who watches is shown\n%s (%v)", got, err)
+			}
+			if got := marks(t, readAll(t, ctx, follower, stream.ViewOptions{}), size); got != want {
+				t.Errorf("who comes later is shown\n%s", got)
+			}
+			m := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)).Messages()
+			if len(m) != 2 || m[0].Content.Text() != asked.Content.Text() || m[1].Content.Text() != answer.Content.Text() {
+				t.Errorf("the conversation has %d messages, or other ones", len(m))
+			}
+		})
+	}
+}
+
+// marks writes down the events, and how those with a text of the size end.
+func marks(t *testing.T, frames []stream.Frame, size int) string {
+	t.Helper()
+	var all []string
+	for _, f := range frames {
+		s := string(f.Type)
+		var content string
+		switch e := must[agui.Event](t)(agui.Decode(f.Event)).(type) {
+		case *agui.TextMessageContent:
+			content = e.Delta
+		case *agui.Custom:
+			content = string(e.Value[1:])
+		}
+		if len(content) >= size {
+			s += ":" + strings.TrimLeft(content, "x")
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, " ")
+}
+
+// The same content is one blob; storing it again would take it away from whoever is reading it.
+func TestTheSameContentIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(300_000, "asked"))}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &asked}}}}
+	var nuids []string
+	for range 2 {
+		must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
+		for _, info := range must[[]*jetstream.ObjectInfo](t)(blobs(t, l).List(ctx)) {
+			nuids = append(nuids, info.NUID)
+		}
+	}
+	if len(nuids) != 2 || nuids[0] != nuids[1] {
+		t.Errorf("blobs are %v, want the same one twice", nuids)
+	}
+}
+
+func TestLostBlobIsLogLost(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(300_000, "asked"))}
+	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &asked}}}}))
+	store := blobs(t, l)
+	for _, info := range must[[]*jetstream.ObjectInfo](t)(store.List(ctx)) {
+		js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
+		s := must[jetstream.Stream](t)(js.Stream(ctx, "OBJ_PERDURE_blobs"))
+		if err := s.Purge(ctx); err != nil {
+			t.Fatalf("purge %s: %v", info.Name, err)
+		}
+	}
+	if _, err := l.Input(ctx, p.Seq); !errors.Is(err, stream.ErrLogLost) {
+		t.Errorf("reading it: %v, want ErrLogLost", err)
+	}
+}
+
+// What a node keeps for readers that lag is bounded in bytes, those that lie elsewhere included.
+func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	tail := follower.Tail(run)
+	defer tail.Close()
+	var after uint64
+	for i := range 8 {
+		after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i), after), nil, &agui.Custom{Name: "note", Value: []byte(`"` + long(1<<20, fmt.Sprint(i)) + `"`)}))
+	}
+	for {
+		records, err := tail.Next(ctx, 10*time.Second)
+		if errors.Is(err, stream.ErrBehind) {
+			return
+		}
+		if err != nil || len(records) == 0 || records[len(records)-1].Seq == after {
+			t.Fatalf("%d records of 1 MiB at hand (%v), want ErrBehind", len(records), err)
+		}
+	}
+}

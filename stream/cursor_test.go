@@ -1,0 +1,94 @@
+package stream_test
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func randomPosition(r *rand.Rand) stream.Position {
+	// Few bits as often as many, so that positions share a record and widths differ.
+	return stream.Position{Seq: r.Uint64N(1 << (1 + r.IntN(48))), Index: int(r.Int64N(1 << (1 + r.IntN(20))))}
+}
+
+func compare(p, q stream.Position) int {
+	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Index, q.Index))
+}
+
+func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	random := func() stream.Cursor {
+		c := stream.Cursor{Position: randomPosition(r), Profile: stream.Profile1, Epoch: l.Epoch()}
+		if r.IntN(2) == 0 {
+			c.Profile = stream.Profile0
+		}
+		if seen := randomPosition(r); r.IntN(3) == 0 && compare(seen, c.Position) < 0 {
+			c.Seen = &seen
+		}
+		return c
+	}
+	for range 20_000 {
+		a, b := random(), random()
+		if want := compare(a.Position, b.Position); want != 0 && strings.Compare(a.String(), b.String()) != want {
+			t.Fatalf("seed %d: %s and %s: order of texts is not that of %v and %v", seed, a, b, a.Position, b.Position)
+		}
+		back, err := l.ParseCursor(a.String())
+		if err != nil || back.String() != a.String() || back.Position != a.Position || back.Profile != a.Profile || (back.Seen == nil) != (a.Seen == nil) {
+			t.Fatalf("seed %d: %s comes back as %+v, %v", seed, a, back, err)
+		}
+		if a.Seen != nil && *back.Seen != *a.Seen {
+			t.Fatalf("seed %d: %s comes back with %v", seed, a, *back.Seen)
+		}
+	}
+}
+
+func TestCursorOfAnotherLog(t *testing.T) {
+	t.Parallel()
+	l, other := streamtest.Open(t), streamtest.Open(t)
+	c := stream.Cursor{Position: stream.Position{Seq: 7, Index: 1}, Profile: stream.Profile1, Epoch: l.Epoch()}
+	if _, err := other.ParseCursor(c.String()); !errors.Is(err, stream.ErrLogReplaced) {
+		t.Errorf("at another log: %v, want ErrLogReplaced", err)
+	}
+	if _, err := l.ParseCursor(c.String()); err != nil {
+		t.Errorf("at its own: %v", err)
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	l := streamtest.Open(f)
+	seen := stream.Position{Seq: 3, Index: 1}
+	good := stream.Cursor{Position: stream.Position{Seq: 7, Index: 2}, Profile: stream.Profile0, Epoch: l.Epoch(), Seen: &seen}
+	f.Add(good.String())
+	good.Seen = nil
+	f.Add(good.String())
+	for _, s := range []string{
+		"", "-", "0", "42", "--", "00000000000700002", "00000000000700002-", "00000000000700002-1", "00000000000700002-2" + l.Epoch(),
+		"+0000000000700002-1" + l.Epoch(), good.String() + "-", good.String() + "-x", good.String() + "-00000000000700002", good.String() + "-0-0",
+		" " + good.String(), strings.ToUpper(good.String()), strings.Repeat("0", 10_000), "\x00", "ü",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := l.ParseCursor(text)
+		if err != nil {
+			if !errors.Is(err, stream.ErrInvalidCursor) && !errors.Is(err, stream.ErrLogReplaced) {
+				t.Errorf("%q: %v", text, err)
+			}
+			if len(err.Error()) > 300 {
+				t.Errorf("the error quotes %d bytes", len(err.Error()))
+			}
+			return
+		}
+		if again, err := l.ParseCursor(c.String()); err != nil || again.Position != c.Position || again.Profile != c.Profile {
+			t.Errorf("%q is read as %+v, which is read as %+v, %v", text, c, again, err)
+		}
+	})
+}

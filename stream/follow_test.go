@@ -1,0 +1,271 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// sequences reads a run by a tail until its end.
+func sequences(ctx context.Context, tail *stream.Tail) ([]uint64, error) {
+	var all []uint64
+	for r, err := range tail.Past(ctx) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, r.Seq)
+		if r.Kind == stream.KindTerminal {
+			return all, nil
+		}
+	}
+	for {
+		records, err := tail.Next(ctx, time.Minute)
+		if err != nil || len(records) == 0 {
+			return all, fmt.Errorf("%d records, then %w", len(all), errors.Join(err, errors.New("nothing more")))
+		}
+		for _, r := range records {
+			all = append(all, r.Seq)
+			if r.Kind == stream.KindTerminal {
+				return all, nil
+			}
+		}
+	}
+}
+
+// Readers that attach at any moment, while all lanes of the run are written to and other runs and
+// threads as well, get every record exactly once and in order.
+func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
+	t.Parallel()
+	const lanes, records, every = 6, 50, 6
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	must[uint64](t)(l.Open(ctx, place("1/tools", 0), nil, &agui.StepStarted{StepName: "tools"}))
+
+	type reading struct {
+		seqs []uint64
+		err  error
+	}
+	var (
+		mu       sync.Mutex
+		readings []reading
+		readers  sync.WaitGroup
+		writers  sync.WaitGroup
+	)
+	read := func() {
+		tail := follower.Tail(run)
+		readers.Go(func() {
+			defer tail.Close()
+			seqs, err := sequences(ctx, tail)
+			mu.Lock()
+			defer mu.Unlock()
+			readings = append(readings, reading{seqs, err})
+		})
+	}
+	write := func(r stream.Run, lane stream.Lane, progress func(i int)) {
+		p := stream.Place{Run: r, Lane: lane, Execution: "e1"}
+		for i := range records {
+			p.Step = fmt.Sprint(i)
+			seq, err := l.Open(ctx, p, nil, text("m", p.Step))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			p.After = seq
+			progress(i)
+		}
+	}
+	for i := range lanes {
+		writers.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			write(run, stream.ToolLane(i), func(int) {
+				if r.IntN(every) == 0 {
+					read()
+				}
+			})
+		})
+	}
+	neighbor := stream.Run{Thread: thread, ID: "another run"}
+	stranger := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "another thread"}, ID: run.ID}
+	for _, r := range []stream.Run{neighbor, stranger} {
+		writers.Go(func() { write(r, stream.LaneMain, func(int) {}) })
+	}
+	writers.Wait()
+	after := must[uint64](t)(l.Open(ctx, place("2/model", lastOf(t, l, stream.LaneMain)), nil, &agui.StepFinished{StepName: "tools"}))
+	end, _, err := l.Seal(ctx, place("finish", after), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read()
+	readers.Wait()
+	var want []uint64
+	for _, r := range must[[]*stream.Record](t)(l.ReadTo(ctx, run, end)) {
+		want = append(want, r.Seq)
+	}
+	t.Logf("%d records, %d readers", len(want), len(readings))
+	for i, got := range readings {
+		if diff := cmp.Diff(want, got.seqs); got.err != nil || diff != "" {
+			t.Fatalf("reader %d: %v (-want +got):\n%s", i, got.err, diff)
+		}
+	}
+}
+
+func lastOf(t *testing.T, l *stream.Log, lane stream.Lane) uint64 {
+	t.Helper()
+	var last uint64
+	for _, r := range recordsOf(t, l) {
+		if r.Lane == lane {
+			last = r.Seq
+		}
+	}
+	return last
+}
+
+// steps writes a run of n steps, each a record.
+func steps(t *testing.T, ctx context.Context, l *stream.Log, n int, progress func(i int)) {
+	t.Helper()
+	after := must[uint64](t)(l.Open(ctx, place("0", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	for i := range n {
+		progress(i)
+		after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i+1), after), nil, &agui.StepStarted{StepName: "s"}, &agui.StepFinished{StepName: "s"}))
+	}
+	if _, _, err := l.Seal(ctx, place("finish", after), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func proposed(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
+	t.Helper()
+	return must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{
+		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
+	})).Seq
+}
+
+// Nobody waits for a slow reader. It is told that it is behind, and comes back with its cursor for
+// exactly the rest.
+func TestSlowReaderIsCutAndContinuesExactly(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	slow := follower.View(run, stream.ViewOptions{})
+	defer slow.Close()
+	var got []stream.Frame
+	steps(t, ctx, l, 1500, func(i int) {
+		if i == 100 { // it reads until here, and then no more until the end
+			got = append(got, must[[]stream.Frame](t)(slow.Next(ctx, 10*time.Second))...)
+		}
+	})
+	var err error
+	for err == nil {
+		var more []stream.Frame
+		more, err = slow.Next(ctx, 10*time.Second)
+		got = append(got, more...)
+	}
+	if !errors.Is(err, stream.ErrBehind) {
+		t.Fatalf("the slow reader ends with %v after %d frames, want ErrBehind", err, len(got))
+	}
+	cursor := got[len(got)-1].Cursor
+	rest := follower.View(run, stream.ViewOptions{After: &cursor})
+	defer rest.Close()
+	more, err := readOn(ctx, rest)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	sameFrames(t, append(got, more...), readAll(t, ctx, follower, stream.ViewOptions{}))
+}
+
+func sameFrames(t *testing.T, got, want []stream.Frame) {
+	t.Helper()
+	line := func(f stream.Frame) string { return f.Cursor.String() + " " + string(f.Event) }
+	if !slices.EqualFunc(got, want, func(a, b stream.Frame) bool { return line(a) == line(b) }) {
+		i := 0
+		for i < len(got) && i < len(want) && line(got[i]) == line(want[i]) {
+			i++
+		}
+		t.Fatalf("%d frames, want %d; the first that differs is number %d", len(got), len(want), i)
+	}
+}
+
+// A server that is killed and started again on its directory interrupts readers and writers and
+// takes nothing away: both go on by themselves.
+func TestReadersAndWritersSurviveTheServer(t *testing.T) {
+	t.Parallel()
+	ctx, dir := testContext(t), t.TempDir()
+	s := streamtest.ServerAt(t, dir)
+	n := &network{server: s}
+	l := n.dial(t, ctx)
+	follower := streamtest.Follow(t, l)
+	live := follower.View(run, stream.ViewOptions{})
+	defer live.Close()
+	var (
+		got   []stream.Frame
+		ended = make(chan error, 1)
+	)
+	go func() {
+		for {
+			more, err := live.Next(ctx, 30*time.Second)
+			if err != nil || more == nil {
+				ended <- err
+				return
+			}
+			got = append(got, more...)
+		}
+	}()
+	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l), ProtocolVersion: "1.0"},
+		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	a := begin(t, ctx, l, place("1/model", 0))
+	for i := range 300 {
+		if i == 100 || i == 200 {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+		if err := a.Emit(ctx, text("m", fmt.Sprint(i))); err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+		if i == 100 || i == 200 {
+			s = streamtest.ServerAt(t, dir)
+			n.use(s)
+		}
+	}
+	after := must[uint64](t)(a.Finish(ctx, &stream.Result{}))
+	if _, _, err := l.Seal(ctx, place("finish", after), &agui.RunError{Message: "over"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, io.EOF) {
+		t.Fatalf("the reader ends with %v after %d frames", err, len(got))
+	}
+	sameFrames(t, got, readAll(t, ctx, follower, stream.ViewOptions{}))
+	if texts := len(got) - 2; texts != 300 {
+		t.Errorf("%d of 300 texts arrived", texts)
+	}
+}
+
+// Without its connection a follower can't go on: readers are told, those that come later too.
+func TestClosedConnectionEndsReaders(t *testing.T) {
+	t.Parallel()
+	ctx, n := testContext(t), &network{server: streamtest.Server(t)}
+	l := n.dial(t, ctx)
+	follower := streamtest.Follow(t, l)
+	before := follower.Tail(run)
+	defer before.Close()
+	l.Conn().Close()
+	if _, err := before.Next(ctx, 30*time.Second); !errors.Is(err, stream.ErrBehind) {
+		t.Errorf("a reader ends with %v, want ErrBehind", err)
+	}
+	later := follower.Tail(run)
+	defer later.Close()
+	if _, err := later.Next(ctx, 30*time.Second); !errors.Is(err, stream.ErrBehind) {
+		t.Errorf("a reader that comes later ends with %v, want ErrBehind", err)
+	}
+}

@@ -1,0 +1,59 @@
+package stream_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/stream"
+)
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"a", "A", "thread-1", "9_9", strings.Repeat("x", 64)} {
+		if got := stream.Token(id); got != id {
+			t.Errorf("Token(%q) = %q, want the id itself", id, got)
+		}
+	}
+	seen := map[string]string{}
+	odd := []string{
+		"", ".", "a.b", "*", ">", "a b", "a/b", "~a", "ü", "\x00", "\xff", "a\n", "A/b", "a/B", strings.Repeat("x", 65), strings.Repeat("x", 66),
+		strings.Repeat("long ", 200), "~" + strings.Repeat("a", 32),
+	}
+	for _, id := range odd {
+		token := stream.Token(id)
+		if len(token) != 33 || token[0] != '~' || strings.ContainsAny(token, ".*> \t\n/") {
+			t.Errorf("Token(%.20q) = %q is no token of a subject", id, token)
+		}
+		if other, ok := seen[token]; ok {
+			t.Errorf("%.20q and %.20q have the same token", id, other)
+		}
+		seen[token] = id
+		if again := stream.Token(id); again != token {
+			t.Errorf("Token(%.20q) is %q and then %q", id, token, again)
+		}
+	}
+	// Tokens stand in subjects and in Temporal's ids for ever: they must not change.
+	if got := stream.Token("a.b"); got != "~fzztnxeoxkd66rzn6vumgvecvpzfoxod" {
+		t.Errorf("Token(%q) has changed: %s", "a.b", got)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	t.Parallel()
+	base := stream.Run{Thread: stream.Thread{Tenant: "x", ID: "t"}, ID: "r"}
+	id := base.Identify("msg", "1/model")
+	if again := base.Identify("msg", "1/model"); again != id || !strings.HasPrefix(id, "msg_") {
+		t.Errorf("%q, then %q", id, again)
+	}
+	for what, other := range map[string]string{
+		"tenant": stream.Run{Thread: stream.Thread{Tenant: "y", ID: "t"}, ID: "r"}.Identify("msg", "1/model"),
+		"thread": stream.Run{Thread: stream.Thread{Tenant: "x", ID: "u"}, ID: "r"}.Identify("msg", "1/model"),
+		"run":    stream.Run{Thread: stream.Thread{Tenant: "x", ID: "t"}, ID: "s"}.Identify("msg", "1/model"),
+		"place":  base.Identify("msg", "2/model"),
+		"kind":   base.Identify("rsn", "1/model"),
+	} {
+		if other[4:] == id[4:] {
+			t.Errorf("another %s has the same id", what)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package stream_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// recordsOf returns what the log has of the run by now.
+func recordsOf(t *testing.T, l *stream.Log) []*stream.Record {
+	t.Helper()
+	return must[[]*stream.Record](t)(l.ReadTo(testContext(t), run, 0))
+}
+
+// A connection that breaks leaves open whether a record was written. Either way it is written once,
+// where it belongs, and the attempt goes on.
+func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []loss{thePublication, theAcknowledgement} {
+		t.Run(map[loss]string{thePublication: "publication", theAcknowledgement: "acknowledgement"}[lost], func(t *testing.T) {
+			t.Parallel()
+			ctx, n := testContext(t), &network{server: streamtest.Server(t)}
+			l := n.dial(t, ctx)
+			n.loseNext(lost)
+			must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
+			n.loseNext(lost)
+			a := begin(t, ctx, l, place("1/model", 0))
+			n.loseNext(lost)
+			for i := range 100 {
+				if err := a.Emit(ctx, text("m", fmt.Sprint(i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			after := must[uint64](t)(a.Finish(ctx, &stream.Result{}, text("m", "end")))
+			n.loseNext(lost)
+			if _, earlier, err := l.Seal(ctx, place("end", after), &agui.RunError{Message: "over"}); err != nil || earlier != nil {
+				t.Fatalf("seal: %v, %v", earlier, err)
+			}
+			if n.losses() != 4 {
+				t.Fatalf("%d of 4 losses happened", n.losses())
+			}
+			kinds, said := "", 0
+			for _, r := range recordsOf(t, l) {
+				events := must[[][]byte](t)(r.Events(ctx))
+				if r.Kind == stream.KindEvents || r.Kind == stream.KindDone {
+					for _, e := range events {
+						want := fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"%d"}`, said)
+						if said == 100 {
+							want = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"end"}`
+						}
+						if string(e) != want {
+							t.Fatalf("event %d is %s", said, e)
+						}
+						said++
+					}
+				}
+				if r.Kind != stream.KindEvents {
+					kinds += " " + string(r.Kind)
+				}
+			}
+			if kinds != " open attempt done terminal" || said != 101 {
+				t.Errorf("the log has%s with %d events, want one of each with 101", kinds, said)
+			}
+		})
+	}
+}
+
+// Whoever is cut off from the log may have been replaced meanwhile. What it had not written by then
+// is never written.
+func TestReplacedWhileCutOff(t *testing.T) {
+	t.Parallel()
+	ctx, s := testContext(t), streamtest.Server(t)
+	n := &network{server: s}
+	l, other := n.dial(t, ctx), streamtest.OpenOn(t, s)
+	zombie := begin(t, ctx, l, place("1/model", 0))
+	work, cancel := zombie.Context(ctx)
+	defer cancel()
+	n.loseNext(thePublication)
+	if err := zombie.Emit(ctx, text("m", "late")); err != nil {
+		t.Fatal(err)
+	}
+	newer := begin(t, ctx, other, place("1/model", 0))
+	<-work.Done()
+	if _, err := zombie.Finish(ctx, &stream.Result{}); !errors.Is(err, stream.ErrFenced) || errors.Is(err, stream.ErrOver) {
+		t.Errorf("the zombie finished with %v, want ErrFenced, and not for good: the step is not over", err)
+	}
+	must[uint64](t)(newer.Finish(ctx, &stream.Result{}, text("m", "now")))
+	for _, r := range recordsOf(t, other) {
+		for _, e := range must[[][]byte](t)(r.Events(ctx)) {
+			if string(e) != `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"now"}` {
+				t.Errorf("the log has %s", e)
+			}
+		}
+	}
+}
+
+// A replica that lacks what the leader has says nothing about the log: whoever reads comes back.
+func TestReplicaThatIsBehindIsNoLoss(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
+	records, err := l.ReadTo(ctx, run, 99)
+	if !errors.Is(err, stream.ErrUnavailable) || errors.Is(err, stream.ErrLogLost) || len(records) != 1 {
+		t.Errorf("%d records, then %v; want one and ErrUnavailable", len(records), err)
+	}
+}

@@ -1,0 +1,3 @@
+package workflows
+
+const MaxUsages = maxUsages

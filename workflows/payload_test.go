@@ -1,0 +1,66 @@
+package workflows_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+func TestPayloadsAreBounded(t *testing.T) {
+	t.Parallel()
+	converter := workflows.DataConverter()
+	fits := strings.Repeat("x", workflows.MaxPayload-2) // and its quotes
+	if _, err := converter.ToPayload(fits); err != nil {
+		t.Errorf("%d bytes: %v", len(fits), err)
+	}
+	_, err := converter.ToPayloads("small", workflows.Finish{Message: fits})
+	var tooLarge *workflows.PayloadError
+	if !errors.As(err, &tooLarge) || tooLarge.Value != "workflows.Finish" || tooLarge.Size <= workflows.MaxPayload {
+		t.Fatalf("content in a payload: %v, want a PayloadError that names it", err)
+	}
+	if strings.Contains(err.Error(), "xxx") || !strings.Contains(err.Error(), "values[1]") {
+		t.Errorf("the error quotes content, or does not say which value: %.100s", err)
+	}
+	var back workflows.Finish
+	p, err := converter.ToPayloads(workflows.Finish{Code: "c"})
+	if err != nil || converter.FromPayloads(p, &back) != nil || back.Code != "c" {
+		t.Errorf("what fits comes back as %+v, %v", back, err)
+	}
+}
+
+// Ids come from clients and may be as long and odd as the api accepts: they must never make a message
+// of the workflow too large for a history, where it would fail again and again.
+func TestTheOddestIDsFit(t *testing.T) {
+	t.Parallel()
+	odd := strings.Repeat("\x01", 1000) // six bytes each as JSON
+	run := workflows.Run{Tenant: "default", Thread: odd, ID: odd}
+	name, hash := strings.Repeat("n", 64), strings.Repeat("f", 64)
+	n := int64(1 << 53)
+	usage := workflows.Usage{Provider: name, Model: strings.Repeat("m", 128), Input: &n, Output: &n, Total: &n, Reasoning: &n, CachedInput: &n, CacheWrite: &n}
+	step := workflows.Step{Run: run, Execution: hash, Agent: name, Revision: hash, ID: "1000/tools/7", Turn: 1000, Name: "tools", Closes: "model", After: 1 << 60}
+	finish := workflows.Finish{Run: run, Execution: hash, After: 1 << 60, Outcome: workflows.OutcomeError, Code: name, Message: strings.Repeat("m", 200), Input: 1 << 60, Digest: hash, Agent: name, Revision: hash, First: "1/model"}
+	answer := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: 1 << 60, MessageID: name, Finish: "content_filter", Usage: usage}
+	for i := range 9 {
+		finish.Lanes = append(finish.Lanes, workflows.Lane{Index: i, After: 1 << 60})
+		answer.Calls = append(answer.Calls, workflows.Call{ID: name, Tool: name})
+	}
+	for range workflows.MaxUsages {
+		finish.Usage = append(finish.Usage, usage)
+	}
+	for _, value := range []any{
+		workflows.RunInput{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash},
+		workflows.ModelCall{Step: step, Input: 1 << 60, Digest: hash},
+		workflows.ToolCall{Step: step, Open: step.ID, Lane: 7, LaneAfter: 1 << 60, CallID: name, MessageID: name},
+		finish, answer, workflows.Submit{RunID: odd, Digest: hash}, workflows.Active{RunID: odd},
+	} {
+		if _, err := workflows.DataConverter().ToPayload(value); err != nil {
+			t.Error(err)
+		}
+	}
+	if t.Failed() {
+		t.Log(fmt.Sprintf("%+v", finish)[:200])
+	}
+}

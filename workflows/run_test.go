@@ -1,0 +1,327 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// world is everything outside of the workflow.
+type world struct {
+	t     *testing.T
+	env   *testsuite.TestWorkflowEnvironment
+	model func(in workflows.ModelCall) (workflows.ModelAnswer, error)
+	tool  func(in workflows.ToolCall) (workflows.ToolAnswer, error)
+	// finish is asked before the run is finished; its error is the activity's.
+	finish func(local bool) error
+
+	mu       sync.Mutex
+	finished []workflows.Finish
+	models   []workflows.ModelCall
+}
+
+var input = workflows.RunInput{
+	Run: workflows.Run{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
+	Limits: workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4},
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	w.env = suite.NewTestWorkflowEnvironment()
+	w.env.SetDataConverter(workflows.DataConverter())
+	workflows.Register(w.env)
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		w.mu.Lock()
+		w.models = append(w.models, in)
+		w.mu.Unlock()
+		return w.model(in)
+	}, activity.RegisterOptions{Name: workflows.ActivityCallModel})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		return w.tool(in)
+	}, activity.RegisterOptions{Name: workflows.ActivityCallTool})
+	w.env.RegisterActivityWithOptions(func(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
+		w.mu.Lock()
+		w.finished = append(w.finished, in)
+		w.mu.Unlock()
+		if w.finish != nil {
+			if err := w.finish(activity.GetInfo(ctx).IsLocalActivity); err != nil {
+				return workflows.Finished{}, err
+			}
+		}
+		return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityFinish})
+	return w
+}
+
+// run executes the workflow and returns its result and what it was finished with at last.
+func (w *world) run(in workflows.RunInput) (workflows.RunResult, workflows.Finish) {
+	w.t.Helper()
+	w.env.ExecuteWorkflow(workflows.TypeRun, in)
+	var result workflows.RunResult
+	if err := w.env.GetWorkflowResult(&result); err != nil {
+		w.t.Fatalf("workflow: %v", err)
+	}
+	if len(w.finished) == 0 {
+		w.t.Fatal("the run was not finished")
+	}
+	return result, w.finished[len(w.finished)-1]
+}
+
+func says(seq uint64, calls ...string) workflows.ModelAnswer {
+	a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: seq, MessageID: "m"}
+	for _, id := range calls {
+		a.Calls = append(a.Calls, workflows.Call{ID: id, Tool: "tool"})
+	}
+	return a
+}
+
+func TestEachStepIsToldWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if in.Turn == 1 {
+			return says(10, "c0", "c1"), nil
+		}
+		return says(30), nil
+	}
+	var mu sync.Mutex
+	var tools []workflows.ToolCall
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		tools = append(tools, in)
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(in.Lane)}, nil
+	}
+	result, finish := w.run(input)
+	if result.Outcome != workflows.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Lanes) != 0 {
+		t.Errorf("%+v, finished with %+v", result, finish)
+	}
+	step := workflows.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
+	first := workflows.ModelCall{Step: step, Input: 1, Digest: "d"}
+	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
+	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step}}, w.models); diff != "" {
+		t.Errorf("the model's steps (-want +got):\n%s", diff)
+	}
+	slices.SortFunc(tools, func(a, b workflows.ToolCall) int { return a.Lane - b.Lane })
+	step = workflows.Step{Run: input.Run, Execution: step.Execution, Agent: "a", Revision: "v", ID: "1/tools/0", Turn: 1, Name: "tools", Closes: "model", After: 10}
+	want := []workflows.ToolCall{{Step: step, Open: "1/tools", CallID: "c0", MessageID: "m"}, {Step: step, Open: "1/tools", Lane: 1, CallID: "c1", MessageID: "m"}}
+	want[1].ID = "1/tools/1"
+	if diff := cmp.Diff(want, tools); diff != "" {
+		t.Errorf("the tools' steps (-want +got):\n%s", diff)
+	}
+}
+
+// A cancel waits for the activity's last words: it knows what was said.
+func TestCancelWhileTheModelSpeaks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cancelled := make(chan struct{})
+	w.env.RegisterDelayedCallback(func() { w.env.CancelWorkflow(); close(cancelled) }, time.Millisecond)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		<-cancelled
+		return workflows.ModelAnswer{Outcome: workflows.OutcomeCancelled, Seq: 12}, nil
+	}
+	result, finish := w.run(input)
+	if result.Outcome != workflows.OutcomeCancelled || finish.Outcome != workflows.OutcomeCancelled {
+		t.Errorf("%+v, finished with %+v", result, finish)
+	}
+}
+
+func TestCancelWhileToolsRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) { return says(10, "c0", "c1"), nil }
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		a := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20}
+		if in.Lane == 1 {
+			a.Outcome = workflows.OutcomeCancelled
+		}
+		return a, nil
+	}
+	result, finish := w.run(input)
+	if result.Outcome != workflows.OutcomeCancelled || finish.After != 11 || len(finish.Lanes) != 0 || len(w.models) != 1 {
+		t.Errorf("%+v after %d model calls, finished with %+v", result, len(w.models), finish)
+	}
+}
+
+func TestCancelBeforeTheFirstStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 0)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		return workflows.ModelAnswer{}, temporal.NewCanceledError()
+	}
+	if result, finish := w.run(input); result.Outcome != workflows.OutcomeCancelled || finish.After != 0 || finish.Input != 1 {
+		t.Errorf("%+v, finished with %+v", result, finish)
+	}
+}
+
+// Another execution has the run: this one ends without a word. But a step may also have been taken
+// by a late attempt of its own execution, and then nobody else would end the run.
+func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
+	t.Parallel()
+	fenced := temporal.NewNonRetryableApplicationError("the step is in other hands", workflows.ErrorFenced, nil)
+	for _, c := range []struct {
+		finish error
+		want   workflows.RunResult
+	}{
+		{fenced, workflows.RunResult{Outcome: workflows.OutcomeFenced}},
+		{nil, workflows.RunResult{Outcome: workflows.OutcomeError, Code: workflows.ErrorFenced, Seq: 99}},
+	} {
+		w := newWorld(t)
+		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return workflows.ModelAnswer{}, fenced }
+		w.finish = func(bool) error { return c.finish }
+		if result, _ := w.run(input); result != c.want || len(w.finished) != 1 {
+			t.Errorf("%+v after finishing %d times, want %+v", result, len(w.finished), c.want)
+		}
+	}
+}
+
+// The log may be out of reach when the run ends: what cannot be done within the workflow task is
+// done when it can.
+func TestFinishIsPatient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(10), nil }
+	locals, others := 0, 0
+	w.finish = func(local bool) error {
+		if local {
+			locals++
+			return errors.New("out of reach")
+		}
+		if others++; others < 5 {
+			return errors.New("out of reach")
+		}
+		return nil
+	}
+	if result, _ := w.run(input); result.Outcome != workflows.OutcomeSuccess || locals != 1 || others != 5 {
+		t.Errorf("%+v after %d local and %d other tries", result, locals, others)
+	}
+}
+
+// Only lanes whose call has not ended are taken over: the others are done.
+func TestLanesOfFailedCallsAreNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		return says(10*uint64(in.Turn), "c0", "c1", "c2"), nil
+	}
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		if in.Turn == 2 && in.Lane == 1 {
+			return workflows.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
+		}
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 10*uint64(in.Turn) + 1, Seq: 10*uint64(in.Turn) + 2 + uint64(in.Lane)}, nil
+	}
+	result, finish := w.run(input)
+	if result.Code != "tool_unavailable" || !slices.Equal(finish.Lanes, []workflows.Lane{{Index: 1, After: 13}}) {
+		t.Errorf("%+v, finished with %+v", result, finish)
+	}
+}
+
+func TestDurationLimit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		duration time.Duration
+		want     string
+	}{{0, workflows.CodeLimitDuration}, {time.Hour, "timeout"}} {
+		w := newWorld(t)
+		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+			return workflows.ModelAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
+		}
+		in := input
+		in.Limits.Duration = c.duration
+		if result, _ := w.run(in); result.Code != c.want {
+			t.Errorf("a step that takes too long in a run of %s ends it with %+v, want %s", c.duration, result, c.want)
+		}
+	}
+}
+
+// Whoever offers a run while one is active: the same is attached to, another id is busy, the same id
+// with another input is refused.
+func TestSubmit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var answered sync.WaitGroup
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { answered.Wait(); return says(10), nil }
+	answers := map[string]string{}
+	offer := func(name string, in workflows.Submit) {
+		answered.Add(1)
+		var once sync.Once
+		say := func(s string) { once.Do(func() { answers[name] = s; answered.Done() }) }
+		w.env.RegisterDelayedCallback(func() {
+			w.env.UpdateWorkflow(workflows.UpdateSubmit, name, &testsuite.TestUpdateCallback{
+				OnAccept: func() {},
+				OnReject: func(err error) {
+					var app *temporal.ApplicationError
+					var active workflows.Active
+					if errors.As(err, &app) && app.HasDetails() {
+						_ = app.Details(&active)
+					}
+					say(app.Type() + " " + active.RunID)
+				},
+				OnComplete: func(result any, err error) {
+					if taken, ok := result.(workflows.Submitted); ok && taken.Attached && err == nil {
+						say("attached")
+					} else {
+						say("completed otherwise")
+					}
+				},
+			}, in)
+		}, time.Millisecond)
+	}
+	offer("same", workflows.Submit{RunID: "r", Digest: "d"})
+	offer("reused", workflows.Submit{RunID: "r", Digest: "other"})
+	offer("other", workflows.Submit{RunID: "r2", Digest: "d"})
+	w.run(input)
+	if diff := cmp.Diff(map[string]string{"same": "attached", "reused": workflows.ErrorRunIDReused + " ", "other": workflows.ErrorBusy + " r"}, answers); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}
+
+// Counts of one model are summed, unknown ones are not zero, and a provider with a new name for its
+// model each time does not make the run's last message grow.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one := int64(1)
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		a := says(uint64(10*in.Turn), "c")
+		a.Usage = workflows.Usage{Provider: "p", Model: "m", Input: &one}
+		if in.Turn > 2 {
+			a.Usage.Model = time.Duration(in.Turn).String()
+		}
+		if in.Turn == 20 {
+			a.Calls = nil
+		}
+		return a, nil
+	}
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2}, nil
+	}
+	in := input
+	in.Limits.Turns = 30
+	_, finish := w.run(in)
+	sum := int64(0)
+	for _, u := range finish.Usage {
+		sum += *u.Input
+	}
+	if first := finish.Usage[0]; *first.Input != 2 || first.Output != nil || sum != 20 || len(finish.Usage) != workflows.MaxUsages+1 {
+		t.Errorf("%d entries with %d tokens, the first is %+v", len(finish.Usage), sum, finish.Usage[0])
+	}
+}
