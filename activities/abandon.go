@@ -14,9 +14,9 @@ const grace = 500 * time.Millisecond
 
 var errAbandoned = errors.New("activities: the tool does not end")
 
-// callTool calls a tool. It goes on without the answer of one that does not return when it has to:
+// callOrAbandon calls a tool. It goes on without the answer of one that does not return when it has to:
 // nothing can stop such a tool, and the run must not hang on it.
-func callTool(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
+func callOrAbandon(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
 	type answer struct {
 		result tools.Result
 		err    error

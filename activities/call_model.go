@@ -59,8 +59,7 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workf
 		return err
 	}
 	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest}
-	_, err := a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})
-	return err
+	return a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate runs the completion. It is cancelled before it begins if somebody asked for that before

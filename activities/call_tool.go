@@ -92,7 +92,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	}
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
-	result, err := callTool(ctx, tool, tools.Call{
+	result, err := callOrAbandon(ctx, tool, tools.Call{
 		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: in.Run.ID + "/" + call.ID,
 	})
 	end(kindOf(cmp.Or(err, result.Cause)))

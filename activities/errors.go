@@ -31,7 +31,7 @@ func fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	last := activity.GetInfo(ctx).Attempt >= failAttempts
+	last := isLast(ctx)
 	var model *llm.Error
 	switch {
 	case errors.Is(err, stream.ErrOver):
@@ -46,7 +46,7 @@ func fail(ctx context.Context, err error) error {
 		return failModel(model, last)
 	case errors.Is(err, errToolUnavailable):
 		return failure("a tool of the agent is not available on this worker", "tool_unavailable", last)
-	case errors.Is(err, worker.ErrWorkerShutdown), errors.Is(err, context.Canceled):
+	case ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled)):
 		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
 	case errors.Is(err, stream.ErrUnavailable):
 		return failure("the log is out of reach", "log_unavailable", false)
@@ -67,7 +67,14 @@ func contain(ctx context.Context, err *error) {
 		return
 	}
 	activity.GetLogger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
-	*err = failure("a step panicked", workflows.CodeInternal, activity.GetInfo(ctx).Attempt >= failAttempts)
+	*err = failure("a step panicked", workflows.CodeInternal, isLast(ctx))
+}
+
+// isLast tells whether the attempt is the last of a step that fails by itself. Finishing a run is
+// never given up: nobody else would end it.
+func isLast(ctx context.Context) bool {
+	info := activity.GetInfo(ctx)
+	return info.Attempt >= failAttempts && info.ActivityType.Name != workflows.ActivityFinish
 }
 
 func failure(words, code string, final bool) error {

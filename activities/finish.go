@@ -70,8 +70,7 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
 	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest, regardless: true}
-	_, err = a.openRun(ctx, p, b)
-	return err
+	return a.openRun(ctx, p, b)
 }
 
 // checkpoint is a matter of speed: a run does not fail over it.

@@ -28,7 +28,7 @@ func checkPatch(raw []byte) *DecodeError {
 		d.at.leave()
 		return d.err == nil
 	})
-	bad, _ := d.err.(*DecodeError)
+	bad, _ := d.err.(*DecodeError) //nolint:errorlint // the decoder never wraps its own error
 	return bad
 }
 

@@ -82,9 +82,9 @@ func historyOf(in *agui.RunAgentInput) (stream.History, error) {
 	if len(in.ForwardedProps) == 0 {
 		return stream.HistoryMerge, nil
 	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(in.ForwardedProps, &object) != nil || object["perdure"] == nil {
-		return stream.HistoryMerge, nil // any value is allowed there; only ours is read
+	var object map[string]json.RawMessage // any value is allowed there; only ours is read
+	if _ = json.Unmarshal(in.ForwardedProps, &object); object["perdure"] == nil {
+		return stream.HistoryMerge, nil
 	}
 	if err := json.Unmarshal(in.ForwardedProps, &props); err != nil {
 		return "", badRequest("invalid_input", "/forwardedProps/perdure", "must be an object whose members have the documented types")

@@ -158,11 +158,11 @@ func (s *Server) submit(ctx context.Context, o *offer, thread *stream.Reduction,
 			return taken.Attached, nil
 		}
 	}
-	return false, s.refusedBy(ctx, err)
+	return false, refusedBy(err)
 }
 
 // refusedBy tells what a workflow's refusal means; nil = look at the thread again.
-func (s *Server) refusedBy(ctx context.Context, err error) error {
+func refusedBy(err error) error {
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound
 	switch {

@@ -42,7 +42,7 @@ func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err er
 	if b.dir, err = os.MkdirTemp("", "perdure-bench-"); err != nil {
 		return nil, err
 	}
-	base := ""
+	var base string
 	if b.model, base, err = spawnRole(ctx, b.dir, "model", nil, b.self, "model"); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(b.dir))
 	}

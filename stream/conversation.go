@@ -74,7 +74,7 @@ func (r *Reduction) Accept(sent []agui.Message, mode History) Acceptance {
 		a.Keep = len(r.Entries)
 		a.Tail = r.tail(sent, a.Keep)
 	default:
-		rest := 0
+		var rest int
 		a.Keep, rest, a.Cut = r.merge(sent)
 		a.Tail = r.tail(sent[rest:], a.Keep)
 	}

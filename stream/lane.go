@@ -70,7 +70,7 @@ func (p Place) ours(last *Record) (begun bool, err error) {
 // the lane's last record. note is kept beside the events, for reduction; nil = none.
 func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
-		last, err := l.last(ctx, l.laneSubject(p.Run, p.Lane))
+		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
 		if err != nil {
 			return 0, err
 		}
@@ -92,7 +92,7 @@ func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event)
 // an earlier attempt got as far as this.
 func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
 	for {
-		last, err := l.last(ctx, l.laneSubject(p.Run, p.Lane))
+		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -122,7 +122,7 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	var partial saying
 	for {
-		last, err := l.last(ctx, l.laneSubject(p.Run, p.Lane))
+		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 // the record that did it is returned and nothing is written: the first one stands.
 func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
 	for {
-		last, err := l.last(ctx, l.laneSubject(p.Run, LaneMain))
+		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, LaneMain))
 		if err != nil {
 			return 0, nil, err
 		}

@@ -67,25 +67,32 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 // resolve finds out what became of a record whose publication had no clear answer: its sequence if
 // it was written, 0 if it was not, ErrFenced if another writer's record stands there.
 func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uint64) (uint64, error) {
-	pause := firstPause
-	for {
+	last, err := l.lastOfLane(ctx, subject)
+	if err != nil {
+		return 0, err
+	}
+	switch found := lastSeq(last); {
+	case found == expected:
+		return 0, nil
+	case found < expected:
+		return 0, fmt.Errorf("%w: %s ends at %d, not at %d", ErrLogLost, subject, found, expected)
+	case last.Writer == s.writer && last.Frame == s.frame:
+		return found, nil
+	default:
+		return 0, ErrFenced
+	}
+}
+
+// lastOfLane returns the lane's last record to who is about to write there. While the log is out of
+// reach it looks again, until ctx ends.
+func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		last, err := l.last(ctx, subject)
-		if err != nil { // out of reach: look again, write nothing meanwhile
-			if err := sleep(ctx, pause); err != nil {
-				return 0, err
-			}
-			pause = min(2*pause, longestPause)
-			continue
+		if !errors.Is(err, ErrUnavailable) || hopeless(err) {
+			return last, err
 		}
-		switch found := lastSeq(last); {
-		case found == expected:
-			return 0, nil
-		case found < expected:
-			return 0, fmt.Errorf("%w: %s ends at %d, not at %d", ErrLogLost, subject, found, expected)
-		case last.Writer == s.writer && last.Frame == s.frame:
-			return found, nil
-		default:
-			return 0, ErrFenced
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
 		}
 	}
 }

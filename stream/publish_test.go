@@ -23,7 +23,8 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 	for _, lost := range []loss{thePublication, theAcknowledgement} {
 		t.Run(map[loss]string{thePublication: "publication", theAcknowledgement: "acknowledgement"}[lost], func(t *testing.T) {
 			t.Parallel()
-			ctx, n := testContext(t), &network{server: streamtest.Server(t)}
+			ctx, s := testContext(t), streamtest.Server(t)
+			n := &network{server: s}
 			l := n.dial(t, ctx)
 			n.loseNext(lost)
 			must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
@@ -44,7 +45,7 @@ func TestRecordsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 				t.Fatalf("%d of 4 losses happened", n.losses())
 			}
 			kinds, said := "", 0
-			for _, r := range recordsOf(t, l) {
+			for _, r := range recordsOf(t, streamtest.OpenOn(t, s)) {
 				events := must[[][]byte](t)(r.Events(ctx))
 				if r.Kind == stream.KindEvents || r.Kind == stream.KindDone {
 					for _, e := range events {

@@ -89,7 +89,7 @@ func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error)
 
 func (g *guarded) interrupted(ctx context.Context) error {
 	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
+	if cause := context.Cause(ctx); cause != err { //nolint:errorlint // the very same error, not one that wraps it
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	return fmt.Errorf("tool %s was interrupted: %w", g.spec.Name, err)

@@ -148,7 +148,8 @@ func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.L
 	}
 	options := client.Options{
 		HostPort: servers.TemporalAddress(), Namespace: servers.Namespace(),
-		DataConverter: workflows.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // it does not leave the machine
+		DataConverter:     workflows.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
 	}
 	err = tel.Instrument(&options)
 	var tc client.Client

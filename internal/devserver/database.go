@@ -86,6 +86,6 @@ func (d *database) checkpoint() error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	_, err = db.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	return errors.Join(err, db.Close())
 }

@@ -1,6 +1,7 @@
 package devserver
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -24,8 +25,8 @@ func freePorts(n int) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		l, err := net.Listen("tcp", hostPort(port))
+		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // a guess, not a secret
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", hostPort(port))
 		if err != nil {
 			continue
 		}
@@ -38,7 +39,7 @@ func freePorts(n int) ([]int, error) {
 // probePort turns "address already in use" into an error that names the flag,
 // which the servers themselves would only log.
 func probePort(server, flag string, port int) error {
-	l, err := net.Listen("tcp", hostPort(port))
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", hostPort(port))
 	if err != nil {
 		return &PortError{Server: server, Flag: flag, Port: port, Err: err}
 	}

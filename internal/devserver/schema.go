@@ -52,7 +52,7 @@ type schemaTx struct {
 }
 
 func (s schemaTx) Exec(stmt string, args ...any) error {
-	_, err := s.tx.Exec(stmt, args...)
+	_, err := s.tx.ExecContext(context.Background(), stmt, args...)
 	return err
 }
 

@@ -55,6 +55,16 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		dynamicconfig.MemoryTimerProcessorSchedulerWorkerCount.Key(): 16,
 		dynamicconfig.ArchivalProcessorSchedulerWorkerCount.Key():    1,
 
+		// Until a queue is acknowledged its finished tasks are walked over again and again.
+		dynamicconfig.TransferProcessorUpdateAckInterval.Key():   3 * time.Second,
+		dynamicconfig.TimerProcessorUpdateAckInterval.Key():      3 * time.Second,
+		dynamicconfig.VisibilityProcessorUpdateAckInterval.Key(): 3 * time.Second,
+
+		// Finished runs stay in memory as long as there is room: 128,000 of them by default, at more
+		// than 10 KiB each.
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key():     2000,
+		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key(): 32 << 20,
+
 		// Housekeeping of large installations, each with its own system workflow and
 		// pollers. Closing a parent's children is then done by its own task.
 		dynamicconfig.TaskQueueScannerEnabled.Key():       false,

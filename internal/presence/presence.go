@@ -68,7 +68,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, logger 
 		return nil, err
 	}
 	p := &Presence{
-		kv: kv, worker: worker, key: stream.Token(worker), fail: fail, logger: logger,
+		kv: kv, worker: worker, key: keyOf(worker), fail: fail, logger: logger,
 		work: map[string][]byte{}, changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if _, err := kv.PutString(ctx, beatPrefix+p.key, worker); err != nil {
@@ -85,6 +85,9 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, logger 
 	p.wait.Go(func() { p.watch(live, watch) })
 	return p, nil
 }
+
+// keyOf is a worker's name as a key may have it, which is less than a subject may.
+func keyOf(worker string) string { return strings.TrimPrefix(stream.Token(worker), "~") }
 
 // Stop withdraws the worker, which must have ended its work, and waits for what Start began.
 func (p *Presence) Stop(ctx context.Context) error {

@@ -45,7 +45,7 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	victimLog := streamtest.OpenOn(t, s)
-	victim := start(t, victimLog, "victim", fails)
+	victim := start(t, victimLog, "7@victim.example:a b", fails)
 	over, err := victim.Begin(t.Context(), []byte("over"))
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 	for len(seen) < 2 {
 		select {
 		case f := <-fails:
-			if f.worker != "victim" || !bytes.Equal(f.token, []byte("token")) && !bytes.Equal(f.token, []byte("last")) {
+			if f.worker != "7@victim.example:a b" || !bytes.Equal(f.token, []byte("token")) && !bytes.Equal(f.token, []byte("last")) {
 				t.Fatalf("failed %s of %s", f.token, f.worker)
 			}
 			seen[string(f.token)] = true

@@ -44,6 +44,9 @@ type Config struct {
 // when it goes on, and no memory until then.
 const DefaultWorkflowCache = 1000
 
+// maxPollers bounds the polls that are open at the same time on each of a worker's queues.
+const maxPollers = 20
+
 // stopPatience is how long activities may take to end when the worker stops; what is cut then is
 // taken up by another worker. A worker that is alone has nobody to wait for: who stops it wants it
 // stopped, and starts it again.
@@ -96,6 +99,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 
 func options(cfg Config) worker.Options {
 	o := worker.Options{
+		// Pollers of the sticky queue and of the normal one are separate then. With a fixed number of
+		// mixed ones all of them go to the sticky queue while it is long, and what was moved to the
+		// normal queue waits until the load is over.
+		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{MaximumNumberOfPollers: maxPollers}),
 		StickyScheduleToStartTimeout: 2 * time.Second,
 		WorkerStopTimeout:            stopPatience,
 		DisableRegistrationAliasing:  true,

@@ -61,7 +61,7 @@ func (r rules) failure(ctx context.Context, chunk llm.Chunk, err error) {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return
 	}
-	asError(r.t, err)
+	_ = asError(r.t, err)
 }
 
 func (r rules) chunk(chunk llm.Chunk) {

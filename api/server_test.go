@@ -1,0 +1,410 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/workflows"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// node is an api on a real log, with what Temporal answers in the test's hands.
+type node struct {
+	t        *testing.T
+	log      *stream.Log
+	server   *api.Server
+	http     *httptest.Server
+	temporal *temporalStub
+}
+
+// temporalStub is the part of Temporal that the api uses. What a test does not set must not be asked.
+type temporalStub struct {
+	client.Client
+	start  func(in workflows.RunInput) error
+	submit func(execution string, in workflows.Submit) (workflows.Submitted, error)
+	closed func(execution string) // returns when the execution has closed
+	cancel func(execution string) error
+	mu     sync.Mutex
+	starts []workflows.RunInput
+}
+
+func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	in := args[0].(workflows.RunInput)
+	s.mu.Lock()
+	s.starts = append(s.starts, in)
+	s.mu.Unlock()
+	return nil, s.start(in)
+}
+
+func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	taken, err := s.submit(o.RunID, o.Args[0].(workflows.Submit))
+	return updateStub{taken: taken}, err
+}
+
+func (s *temporalStub) GetWorkflow(_ context.Context, _, execution string) client.WorkflowRun {
+	return runStub{closed: func() { s.closed(execution) }}
+}
+
+func (s *temporalStub) CancelWorkflow(_ context.Context, _, execution string) error {
+	return s.cancel(execution)
+}
+
+type updateStub struct {
+	client.WorkflowUpdateHandle
+	taken workflows.Submitted
+}
+
+func (u updateStub) Get(_ context.Context, to any) error {
+	*to.(*workflows.Submitted) = u.taken
+	return nil
+}
+
+type runStub struct {
+	client.WorkflowRun
+	closed func()
+}
+
+func (r runStub) Get(context.Context, any) error { r.closed(); return nil }
+
+func running(execution string) error {
+	return serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", execution)
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	n := &node{t: t, log: streamtest.Open(t), temporal: &temporalStub{}}
+	agentsOf, err := catalog.Open(n.ctx(), n.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &agents.Definition{Name: "a", Model: "test/m", Limits: agents.DefaultLimits()}
+	if _, err := agentsOf.Publish(n.ctx(), d); err != nil {
+		t.Fatal(err)
+	}
+	watch, stop := context.WithCancel(t.Context())
+	watching, err := agentsOf.Watch(watch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); <-watching })
+	n.server = api.New(api.Config{
+		Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
+		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20,
+	})
+	n.http = httptest.NewServer(n.server.Handler())
+	t.Cleanup(func() { n.server.Drain(); n.http.Close() })
+	return n
+}
+
+func (n *node) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(n.t.Context(), time.Minute)
+	n.t.Cleanup(cancel)
+	return ctx
+}
+
+// answer is a whole response.
+type answer struct {
+	status  int
+	header  http.Header
+	body    string
+	problem api.Problem
+}
+
+func (n *node) do(method, path, body string, header ...string) answer {
+	n.t.Helper()
+	req, err := http.NewRequestWithContext(n.ctx(), method, n.http.URL+path, strings.NewReader(body))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
+	if resp.Header.Get("Content-Type") == "application/problem+json" {
+		if err := json.Unmarshal(text, &a.problem); err != nil {
+			n.t.Fatalf("%s: %v", text, err)
+		}
+	}
+	return a
+}
+
+func (n *node) post(in agui.RunAgentInput) answer {
+	n.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return n.do(http.MethodPost, "/v1/agents/a/runs", string(body))
+}
+
+func inputOf(run, message string) agui.RunAgentInput {
+	return agui.RunAgentInput{
+		ThreadID: "t", RunID: run, ProtocolVersion: "1.0",
+		Messages: []agui.Message{{ID: "u-" + run, Role: agui.RoleUser, Content: agui.TextContent(message)}},
+	}
+}
+
+func streamRun(in workflows.RunInput) stream.Run {
+	return stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
+}
+
+// begin and end write what a workflow's activities would.
+func (n *node) begin(in workflows.RunInput, execution string) stream.Place {
+	n.t.Helper()
+	p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: execution}
+	opening := stream.Opening{RunID: in.Run.ID, Execution: execution, Input: in.Input, Digest: in.Digest, ProtocolVersion: "1.0"}
+	var err error
+	if p.After, err = n.log.Open(n.ctx(), p, opening, &agui.RunStarted{ThreadID: in.Run.Thread, RunID: in.Run.ID}); err != nil {
+		n.t.Error(err)
+	}
+	return p
+}
+
+func (n *node) end(p stream.Place) {
+	n.t.Helper()
+	if _, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID}); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// works lets started runs begin and end at once.
+func (n *node) works() {
+	n.temporal.start = func(in workflows.RunInput) error { n.end(n.begin(in, "e-"+in.Run.ID)); return nil }
+}
+
+func cursors(body string) []string {
+	var ids []string
+	for _, line := range strings.Split(body, "\n") {
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func TestTheSameInputIsTheSameRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	first := n.post(inputOf("r1", "hello"))
+	if first.status != http.StatusOK || len(cursors(first.body)) != 2 || !strings.Contains(first.body, `"RUN_FINISHED"`) || first.header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %v\n%s", first.status, first.header, first.body)
+	}
+	if again := n.post(inputOf("r1", "hello")); again.body != first.body || len(n.temporal.starts) != 1 {
+		t.Errorf("the same input again is answered, after %d starts, with\n%s", len(n.temporal.starts), again.body)
+	}
+	if other := n.post(inputOf("r1", "something else")); other.status != http.StatusConflict || other.problem.Code != "run_id_reused" {
+		t.Errorf("another input under the same id: %d %s", other.status, other.body)
+	}
+	for i, cursor := range cursors(first.body) {
+		rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", cursor)
+		if want := len(cursors(first.body)) - 1 - i; len(cursors(rest.body)) != want || want == 0 && rest.status != http.StatusNoContent {
+			t.Errorf("behind event %d: %d with\n%s", i, rest.status, rest.body)
+		}
+	}
+}
+
+// The run before has ended and its workflow closes; the next run takes its place.
+func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	n.post(inputOf("r1", "hello"))
+	closed := false
+	n.temporal.closed = func(execution string) { closed = execution == "e-r1" }
+	start := n.temporal.start
+	n.temporal.start = func(in workflows.RunInput) error {
+		if !closed {
+			return running("e-r1")
+		}
+		return start(in)
+	}
+	if a := n.post(inputOf("r2", "and now?")); a.status != http.StatusOK || !closed {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A run that has begun in Temporal is not in the log at once. Whoever comes then is answered by its
+// workflow, and does not wait for its end.
+func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	n.post(inputOf("r1", "hello"))
+	var r2 workflows.RunInput
+	n.temporal.start = func(in workflows.RunInput) error {
+		if in.Run.ID == "r2" {
+			r2 = in
+		}
+		return running("e-r2")
+	}
+	n.temporal.submit = func(execution string, in workflows.Submit) (workflows.Submitted, error) {
+		if execution != "e-r2" {
+			t.Errorf("execution %s is asked", execution)
+		}
+		if in.RunID == "r2" {
+			n.end(n.begin(r2, "e-r2"))
+			return workflows.Submitted{Attached: true}, nil
+		}
+		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: "r2"})
+	}
+	if busy := n.post(inputOf("r3", "me too")); busy.status != http.StatusConflict || busy.problem.Code != "busy" || busy.problem.ActiveRun != "r2" {
+		t.Errorf("another run: %d %s", busy.status, busy.body)
+	}
+	if same := n.post(inputOf("r2", "and now?")); same.status != http.StatusOK || !strings.Contains(same.body, `"runId":"r2"`) {
+		t.Errorf("the same run: %d %s", same.status, same.body)
+	}
+}
+
+func TestTemporalOutOfReachIs503(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(workflows.RunInput) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
+	a := n.post(inputOf("r1", "hello"))
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body, "SECRET") {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	n.works()
+	if again := n.post(inputOf("r1", "hello")); again.status != http.StatusOK {
+		t.Errorf("the same again: %d %s", again.status, again.body)
+	}
+}
+
+// An empty stream looks to stock clients like a run that went well.
+func TestAServerThatGoesDownShowsNoEmptyStream(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(in workflows.RunInput) error { n.server.Drain(); return nil }
+	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusServiceUnavailable {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	const path = "/v1/threads/t/runs/r1/cancel"
+	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
+		t.Errorf("unknown run: %d %s", a.status, a.body)
+	}
+	// The run is accepted and has not begun: the wish is kept, Temporal has nothing to cancel.
+	n.temporal.start = func(workflows.RunInput) error { return serviceerror.NewUnavailable("") }
+	n.post(inputOf("r1", "hello"))
+	if a := n.do(http.MethodPost, path, `{"reason":"no"}`); a.status != http.StatusAccepted {
+		t.Errorf("before the start: %d %s", a.status, a.body)
+	}
+	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}
+	if wanted, err := n.log.CancelRequested(n.ctx(), run); err != nil || !wanted {
+		t.Errorf("the wish is kept: %v, %v", wanted, err)
+	}
+	p := n.begin(n.temporal.starts[0], "e1")
+	var cancelled []string
+	n.temporal.cancel = func(execution string) error {
+		cancelled = append(cancelled, execution)
+		return serviceerror.NewNotFound("it has just closed")
+	}
+	for range 2 {
+		if a := n.do(http.MethodPost, path, ""); a.status != http.StatusAccepted {
+			t.Errorf("while it runs: %d %s", a.status, a.body)
+		}
+	}
+	n.end(p)
+	if a := n.do(http.MethodPost, path, ""); a.status != http.StatusAccepted || strings.Join(cancelled, " ") != "e1 e1" {
+		t.Errorf("after its end: %d; executions cancelled: %v", a.status, cancelled)
+	}
+	n.temporal.cancel = func(string) error { return errors.New("away") }
+	for _, body := range []string{`{"reason":1}`, `[]`, `{"reason":"` + strings.Repeat("x", 1001) + `"}`} {
+		if a := n.do(http.MethodPost, path, body); a.status != http.StatusBadRequest {
+			t.Errorf("%.20s: %d", body, a.status)
+		}
+	}
+}
+
+func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	other := newNode(t)
+	const runs, events = "/v1/agents/a/runs", "/v1/threads/t/runs/r/events"
+	valid := `{"threadId":"t","runId":"r","messages":[]}`
+	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code, pointer      string
+	}{
+		{"POST", "/v1/agents/nobody/runs", valid, 404, "unknown_agent", ""},
+		{"POST", runs, ``, 400, "invalid_input", ""},
+		{"POST", runs, `{"runId":"r","messages":[]}`, 400, "invalid_input", "/threadId"},
+		{"POST", runs, `{"threadId":"t","runId":"","messages":[]}`, 400, "invalid_input", "/runId"},
+		{"POST", runs, `{"threadId":"t","runId":"` + strings.Repeat("x", 1001) + `","messages":[]}`, 400, "invalid_input", "/runId"},
+		{"POST", runs, `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"king","content":""}]}`, 400, "invalid_input", "/messages/0/role"},
+		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}`, 400, "unsupported_protocol_version", "/protocolVersion"},
+		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"forwardedProps":{"perdure":{"history":"x"}}}`, 400, "invalid_input", "/forwardedProps/perdure/history"},
+		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"state":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "too_large", ""},
+		{"GET", events, "", 404, "unknown_run", ""},
+		{"GET", events + "?after=nonsense", "", 400, "invalid_cursor", ""},
+		{"GET", events + "?after=" + foreign, "", 410, "log_replaced", ""},
+		{"GET", "/v1/threads/t/runs/" + strings.Repeat("x", 1001) + "/events", "", 400, "invalid_input", "/runId"},
+		{"GET", runs, "", 405, "method_not_allowed", ""},
+		{"GET", "/v1/nothing", "", 404, "not_found", ""},
+	} {
+		a := n.do(c.method, c.path, c.body)
+		if a.status != c.status || a.problem.Code != c.code || a.problem.Pointer != c.pointer || a.problem.Status != c.status {
+			t.Errorf("%s %.60s %.90s: %d %s, want %d %s %s", c.method, c.path, c.body, a.status, a.body, c.status, c.code, c.pointer)
+		}
+	}
+}
+
+// Ids are anything; in a path they are one percent-encoded segment.
+func TestOddIDs(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", "\x00", `"`, strings.Repeat("<", 1000)} {
+		in := inputOf(id, "hello")
+		in.ThreadID = id
+		posted := n.post(in)
+		if posted.status != http.StatusOK || !strings.Contains(posted.body, `"RUN_FINISHED"`) {
+			t.Errorf("%q: %d %s", id, posted.status, posted.body)
+			continue
+		}
+		segment := url.PathEscape(id)
+		if id == "." || id == ".." {
+			segment = strings.ReplaceAll(id, ".", "%2E")
+		}
+		if read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", ""); read.body != posted.body {
+			t.Errorf("%q is read as %d %s", id, read.status, read.body)
+		}
+	}
+}
