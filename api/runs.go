@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -46,7 +47,7 @@ func (s *Server) startRun(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	s.show(c, o.view, nil)
+	s.show(c, o.run, o.view, nil)
 }
 
 // readInput reads and checks the body.
@@ -126,7 +127,7 @@ func (s *Server) runEvents(c *gin.Context) {
 	case err != nil:
 		s.refuse(c, err)
 	default:
-		s.show(c, view, frames)
+		s.show(c, run, view, frames)
 	}
 }
 
@@ -151,7 +152,7 @@ func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
 
 // show sends frames until the run is over or the client is gone. A stream that has to end before its
 // run does ends without a terminal event: the client comes back with its last event id.
-func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) {
+func (s *Server) show(c *gin.Context, run stream.Run, view *stream.View, frames []stream.Frame) {
 	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
 		s.refuse(c, errDrain)
 		return
@@ -161,6 +162,7 @@ func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) 
 	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
 	end := telemetry.Viewer(ctx)
 	w, err := sse.NewWriter(c.Writer, s.Patience)
+	idle, quiet := min(s.Heartbeat, s.Silence), time.Duration(0)
 	for err == nil {
 		for _, f := range frames {
 			w.Event(f.Cursor.String(), f.Event)
@@ -168,8 +170,16 @@ func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) 
 		if err = w.Flush(); err != nil {
 			break
 		}
-		if frames, err = view.Next(ctx, s.Heartbeat); err == nil && frames == nil {
+		if frames, err = view.Next(ctx, idle); err != nil || frames != nil {
+			quiet = 0
+			continue
+		}
+		if quiet += idle; quiet >= s.Heartbeat {
 			w.Comment("heartbeat")
+			quiet = 0
+		}
+		if err := s.lookAfter(ctx, run); err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "a silent run could not be looked after", "error", err)
 		}
 	}
 	switch {

@@ -31,6 +31,8 @@ type Config struct {
 	// Heartbeat is the longest silence on a stream; a comment is sent then. Defaults to 15 s, which
 	// is also the most: proxies and clients cut what is silent for longer.
 	Heartbeat time.Duration
+	// Silence is how long a run may say nothing before its workflow is looked at. Defaults to 5 s.
+	Silence time.Duration
 	// Patience is how long a client may take no bytes before it is cut. Defaults to 30 s.
 	Patience time.Duration
 	// Origins are the origins that browsers may call from: exact, or "*" for all. Empty = none.
@@ -42,9 +44,10 @@ type Config struct {
 // Server serves the public contract. It is stateless and safe for concurrent use.
 type Server struct {
 	Config
-	logger *slog.Logger
-	closed context.Context // ends when streams have to go
-	close  context.CancelFunc
+	logger   *slog.Logger
+	silences *silences
+	closed   context.Context // ends when streams have to go
+	close    context.CancelFunc
 }
 
 // New makes a server.
@@ -55,10 +58,13 @@ func New(cfg Config) *Server {
 	if cfg.Heartbeat == 0 || cfg.Heartbeat > 15*time.Second {
 		cfg.Heartbeat = 15 * time.Second
 	}
+	if cfg.Silence == 0 {
+		cfg.Silence = 5 * time.Second
+	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 30 * time.Second
 	}
-	s := &Server{Config: cfg, logger: cfg.Logger}
+	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }

@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/goleak"
@@ -46,6 +49,7 @@ type temporalStub struct {
 	submit func(execution string, in workflows.Submit) (workflows.Submitted, error)
 	closed func(execution string) // returns when the execution has closed
 	cancel func(execution string) error
+	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	mu     sync.Mutex
 	starts []workflows.RunInput
 }
@@ -69,6 +73,11 @@ func (s *temporalStub) GetWorkflow(_ context.Context, _, execution string) clien
 
 func (s *temporalStub) CancelWorkflow(_ context.Context, _, execution string) error {
 	return s.cancel(execution)
+}
+
+func (s *temporalStub) DescribeWorkflowExecution(_ context.Context, _, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	status, err := s.status(execution)
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, err
 }
 
 type updateStub struct {
@@ -111,7 +120,7 @@ func newNode(t *testing.T) *node {
 	t.Cleanup(func() { stop(); <-watching })
 	n.server = api.New(api.Config{
 		Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
-		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20,
+		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20, Silence: 10 * time.Millisecond,
 	})
 	n.http = httptest.NewServer(n.server.Handler())
 	t.Cleanup(func() { n.server.Drain(); n.http.Close() })
@@ -284,6 +293,42 @@ func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 	}
 	if same := n.post(inputOf("r2", "and now?")); same.status != http.StatusOK || !strings.Contains(same.body, `"runId":"r2"`) {
 		t.Errorf("the same run: %d %s", same.status, same.body)
+	}
+}
+
+// A run whose workflow was terminated says nothing any more; who watches it is told so. One whose
+// workflow lives may be silent for as long as it likes.
+func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status enums.WorkflowExecutionStatus
+		err    error
+		code   string
+	}{
+		{enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil, "workflow_terminated"},
+		{enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, nil, "workflow_timed_out"},
+		{0, serviceerror.NewNotFound("gone"), "workflow_lost"},
+	} {
+		t.Run(c.code, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e1"); return nil }
+			looks := 0
+			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+				looks++
+				if execution != "e1" {
+					t.Errorf("execution %q is looked at", execution)
+				}
+				if looks < 3 {
+					return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+				}
+				return c.status, c.err
+			}
+			a := n.post(inputOf("r1", "hello"))
+			if !strings.Contains(a.body, `"RUN_ERROR"`) || !strings.Contains(a.body, `"code":"`+c.code+`"`) || looks != 3 {
+				t.Errorf("after %d looks: %d %s", looks, a.status, a.body)
+			}
+		})
 	}
 }
 

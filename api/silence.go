@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// A run whose workflow was terminated, or timed out, or could not be replayed any more, has nobody
+// left to write its end. Its silence gives it away: a node that shows a run which says nothing for
+// some time asks Temporal, and if the workflow has closed and the log still has no end, writes one,
+// under the fence. Besides proposals and wishes to cancel this is all that the api writes.
+
+// longestSilence bounds how long a silent run is left alone: each look at it doubles the pause until
+// the next one. silentRuns bounds how many are remembered; forgetting costs a look too many.
+const (
+	longestSilence = time.Minute
+	silentRuns     = 4096
+)
+
+// silences remembers when a node may look at a run again, whatever the number of its readers.
+type silences struct {
+	first time.Duration
+
+	mu   sync.Mutex
+	runs map[stream.Run]look
+}
+
+type look struct {
+	next  time.Time
+	pause time.Duration
+}
+
+// due tells whether to look at a run now.
+func (s *silences) due(run stream.Run, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.runs[run]
+	if now.Before(l.next) {
+		return false
+	}
+	if len(s.runs) >= silentRuns {
+		clear(s.runs)
+	}
+	l.pause = min(max(2*l.pause, s.first), longestSilence)
+	l.next = now.Add(l.pause)
+	s.runs[run] = l
+	return true
+}
+
+// lookAfter writes the end of a run whose workflow has closed without one.
+func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
+	if !s.silences.due(run, time.Now()) {
+		return nil
+	}
+	begun, err := s.Log.Begun(ctx, run)
+	if err != nil || begun == nil {
+		return err
+	}
+	status, err := s.closedAs(ctx, run, begun.Execution)
+	if err != nil || status == "" {
+		return err
+	}
+	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "silence", Execution: begun.Execution}
+	err = s.Log.Supersede(ctx, place, false) // half an answer is no part of the conversation
+	if err == nil {
+		_, _, err = s.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the run's workflow ended from outside"})
+	}
+	if err != nil {
+		return fmt.Errorf("api: end run %q: %w", run.ID, err)
+	}
+	s.logger.WarnContext(ctx, "a run was ended whose workflow had closed without ending it", "thread", run.Thread.ID, "run", run.ID, "status", status)
+	return nil
+}
+
+// closedAs tells how an execution closed: "" while it runs, "lost" if Temporal knows nothing of it.
+func (s *Server) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
+	description, err := s.Temporal.DescribeWorkflowExecution(ctx, workflowID(run.Thread), execution)
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &gone):
+		return "lost", nil
+	case err != nil:
+		return "", fmt.Errorf("api: describe workflow: %w", err)
+	}
+	return closings[description.GetWorkflowExecutionInfo().GetStatus()], nil
+}
+
+// closings names how a workflow may close. One that continued as new has not.
+var closings = map[enums.WorkflowExecutionStatus]string{
+	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
+	enums.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",
+	enums.WORKFLOW_EXECUTION_STATUS_CANCELED:   "cancelled",
+	enums.WORKFLOW_EXECUTION_STATUS_TERMINATED: "terminated",
+	enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:  "timed_out",
+}
