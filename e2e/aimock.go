@@ -55,6 +55,11 @@ func launchModel() (*model, error) {
 	return &model{url: hello.URL, stdin: stdin, cmd: cmd}, nil
 }
 
+// environ tells a process to use the model server.
+func (m *model) environ() []string {
+	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.url + "/v1"}
+}
+
 func (m *model) stop() error {
 	_ = m.stdin.Close()
 	return m.cmd.Wait()

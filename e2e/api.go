@@ -62,7 +62,7 @@ func cancelPath(in input) string {
 }
 
 // post sends a body: a string as it is, anything else as JSON.
-func (p *perdure) post(ctx context.Context, path string, body any) (*http.Response, error) {
+func (p *endpoint) post(ctx context.Context, path string, body any) (*http.Response, error) {
 	raw, ok := body.(string)
 	if !ok {
 		encoded, err := json.Marshal(body)
@@ -80,7 +80,7 @@ func (p *perdure) post(ctx context.Context, path string, body any) (*http.Respon
 }
 
 // get asks for events behind an id; "" = from the start.
-func (p *perdure) get(ctx context.Context, path, lastEventID string) (*http.Response, error) {
+func (p *endpoint) get(ctx context.Context, path, lastEventID string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url(path), nil)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func refused(t *testing.T, resp *http.Response, err error) problem {
 }
 
 // cancel cancels a run and returns the status of the answer.
-func (p *perdure) cancel(t *testing.T, in input) int {
+func (p *endpoint) cancel(t *testing.T, in input) int {
 	t.Helper()
 	resp, err := p.post(t.Context(), cancelPath(in), map[string]string{"reason": say("enough")})
 	if err != nil {

@@ -40,16 +40,16 @@ func TestKill(t *testing.T) {
 
 	var runs []*crashed
 	for i := range 17 {
-		runs = append(runs, startCrashed(t, p, i, nil))
+		runs = append(runs, startCrashed(t, p.endpoint, i))
 	}
 	for _, g := range generations {
-		runs = append(runs, startCrashed(t, p, 0, &g), startCrashed(t, p, 1, &g))
+		runs = append(runs, driveCrashed(t, p, 0, g), driveCrashed(t, p, 1, g))
 	}
 	for kill := range 2 {
 		for _, r := range runs {
 			r.midStream(t)
 		}
-		p.kill(t)
+		p.kill()
 		p.start(t)
 		ready := time.Now()
 		for _, r := range runs {
@@ -60,7 +60,7 @@ func TestKill(t *testing.T) {
 		}
 	}
 	for _, r := range runs {
-		r.finish(t, p)
+		r.finish(t, p.endpoint)
 	}
 	same(t, "a run that ended before the kills", settled, p.run(t, before))
 	goesOn(t, p, runs[0])
@@ -103,7 +103,7 @@ func TestKillAnywhere(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("round %d: only %d events", round, events.Load())
 		}
-		p.kill(t)
+		p.kill()
 		p.start(t)
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
@@ -135,8 +135,27 @@ func endedRight(t *testing.T, round int, f *follower) {
 	}
 }
 
-// startCrashed starts a run that dies in its text, or in the arguments of a tool call.
-func startCrashed(t *testing.T, p *perdure, kind int, g *generation) *crashed {
+// startCrashed starts a run and reads it.
+func startCrashed(t *testing.T, p *endpoint, kind int) *crashed {
+	t.Helper()
+	r := newCrashed(t, kind)
+	r.reader = p.follow(t, r.in)
+	return r
+}
+
+// driveCrashed starts a run with a stock client.
+func driveCrashed(t *testing.T, p *perdure, kind int, g generation) *crashed {
+	t.Helper()
+	r := newCrashed(t, kind)
+	r.client = g.drive(t, p, script{
+		ThreadID: r.in.ThreadID, Runs: []scriptedRun{{RunID: r.in.RunID, Messages: r.in.Messages}},
+		Reconnect: &reconnectRule{Addresses: p.addressFile()},
+	}).tolerate("No message found containing tool call")
+	return r
+}
+
+// newCrashed scripts a run that dies in its text, in the arguments of a tool call or in its thoughts.
+func newCrashed(t *testing.T, kind int) *crashed {
 	t.Helper()
 	r := &crashed{in: newInput(say("Slowly, please."))}
 	prompt, answer := r.in.Messages[0].Content, long(300)
@@ -154,14 +173,6 @@ func startCrashed(t *testing.T, p *perdure, kind int, g *generation) *crashed {
 		}
 	}
 	sharedModel.attempts(t, prompt, append(dying, pours(answer))...)
-	if g == nil {
-		r.reader = p.follow(t, r.in)
-		return r
-	}
-	r.client = g.drive(t, p, script{
-		ThreadID: r.in.ThreadID, Runs: []scriptedRun{{RunID: r.in.RunID, Messages: r.in.Messages}},
-		Reconnect: &reconnectRule{Addresses: p.addressFile()},
-	}).tolerate("No message found containing tool call")
 	return r
 }
 
@@ -188,7 +199,7 @@ func (r *crashed) midStream(t *testing.T) {
 	}
 }
 
-func (r *crashed) finish(t *testing.T, p *perdure) {
+func (r *crashed) finish(t *testing.T, p *endpoint) {
 	t.Helper()
 	if n := len(sharedModel.calls(t, r.in.Messages[0].Content)); n != 3 {
 		t.Errorf("%d model calls, want 3", n)

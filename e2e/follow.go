@@ -18,7 +18,7 @@ import (
 // follower reads one run as a careful client does: with the id of the last event it comes back
 // whenever its connection ends before the run does.
 type follower struct {
-	p      *perdure
+	p      *endpoint // may be another one for the next connection
 	in     input
 	agent  string // path
 	events []event
@@ -29,13 +29,13 @@ type follower struct {
 }
 
 // follow starts a run, or attaches to it, and returns its reader.
-func (p *perdure) follow(t *testing.T, in input) *follower {
+func (p *endpoint) follow(t *testing.T, in input) *follower {
 	t.Helper()
 	return p.followAgent(t, assistant, in)
 }
 
 // followAgent is follow for another agent than the usual one.
-func (p *perdure) followAgent(t *testing.T, path string, in input) *follower {
+func (p *endpoint) followAgent(t *testing.T, path string, in input) *follower {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	f := p.reader(ctx, in)
@@ -51,13 +51,13 @@ func (p *perdure) followAgent(t *testing.T, path string, in input) *follower {
 }
 
 // reader returns a reader of a run that connects when it is read.
-func (p *perdure) reader(ctx context.Context, in input) *follower {
-	p.use(in.ThreadID)
+func (p *endpoint) reader(ctx context.Context, in input) *follower {
+	p.threads.use(in.ThreadID)
 	return &follower{p: p, in: in, agent: assistant, ctx: ctx}
 }
 
 // behind returns a reader that has had an event.
-func (p *perdure) behind(t *testing.T, in input, e event) *follower {
+func (p *endpoint) behind(t *testing.T, in input, e event) *follower {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	f := p.reader(ctx, in)
@@ -73,7 +73,7 @@ func (p *perdure) behind(t *testing.T, in input, e event) *follower {
 }
 
 // run starts a run and reads it to its end.
-func (p *perdure) run(t *testing.T, in input) []event {
+func (p *endpoint) run(t *testing.T, in input) []event {
 	t.Helper()
 	f := p.follow(t, in)
 	f.finish(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// inspect goes through every workflow of the process: none may hold content, all must replay.
-func (p *perdure) inspect(ctx context.Context) error {
+// inspect goes through every workflow of the namespace: none may hold content, all must replay.
+func (p *endpoint) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c, err := p.temporal(ctx)
@@ -31,7 +31,7 @@ func (p *perdure) inspect(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	executions, err := finishedExecutions(ctx, c, len(p.used))
+	executions, err := finishedExecutions(ctx, c, p.threads.count())
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (p *perdure) inspect(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (p *perdure) temporal(ctx context.Context) (client.Client, error) {
+func (p *endpoint) temporal(ctx context.Context) (client.Client, error) {
 	where, err := p.addresses(ctx)
 	if err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ var histories string
 
 // searchDatabase looks for content in all that Temporal has written down: besides histories that is
 // pending activities with their last failure and heartbeat, queues and visibility.
-func (p *perdure) searchDatabase() error {
-	files, err := filepath.Glob(filepath.Join(p.data, "temporal.db*"))
+func searchDatabase(data string) error {
+	files, err := filepath.Glob(filepath.Join(data, "temporal.db*"))
 	if err != nil || len(files) == 0 {
 		return errors.Join(err, errors.New("there is no Temporal database"))
 	}

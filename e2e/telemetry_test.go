@@ -100,7 +100,7 @@ func TestOneTraceAndNothingTwice(t *testing.T) {
 	f.until(t, func(e event) bool { return e.Type == "TEXT_MESSAGE_CONTENT" })
 	c.await(t, "execute_tool", 2)
 	c.await(t, "RunWorkflow:agent.run.v1", 1)
-	p.kill(t)
+	p.kill()
 	p.start(t)
 	f.finish(t)
 	c.await(t, "chat demo", 2)
