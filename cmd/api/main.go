@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/connect"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -82,11 +83,14 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
+	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
+	if err != nil {
+		return err
+	}
 	node, err := apinode.Start(ctx, apinode.Config{
 		Listener: listener,
-		NATS:     connections.NATS,
+		Log:      log,
 		Temporal: connections.Temporal,
-		Stream:   cfg.Stream,
 		Agents:   definitions,
 		Origins:  cfg.Origins,
 		Metrics:  tel.Metrics(),

@@ -26,6 +26,7 @@ import (
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/internal/workernode"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/workflows"
@@ -175,17 +176,21 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	if err != nil {
 		return nil, err
 	}
+	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
+	if err != nil {
+		return nil, err
+	}
 	var (
 		w *workernode.Node
 		a *apinode.Node
 		g errgroup.Group
 	)
 	g.Go(func() (err error) {
-		w, err = workernode.Start(ctx, workernode.Config{Alone: true, NATS: c.nats, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
+		w, err = workernode.Start(ctx, workernode.Config{Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, NATS: c.nats, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Metrics: c.telemetry.Metrics(), Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Metrics: c.telemetry.Metrics(), Logger: logger})
 		return err
 	})
 	g.Go(func() error {

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/internal/workernode"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/workflows"
@@ -72,10 +73,13 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, metrics.stop()) }()
+	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
+	if err != nil {
+		return err
+	}
 	node, err := workernode.Start(ctx, workernode.Config{
-		NATS:          connections.NATS,
+		Log:           log,
 		Temporal:      connections.Temporal,
-		Stream:        cfg.Stream,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
 		Models:        models.FromEnv(cfg.Getenv),

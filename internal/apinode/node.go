@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents"
@@ -23,9 +22,8 @@ import (
 // Config is what a node is made of. Connections belong to the caller.
 type Config struct {
 	Listener net.Listener
-	NATS     *nats.Conn
+	Log      *stream.Log
 	Temporal client.Client
-	Stream   stream.Options
 	// Agents are published at start.
 	Agents  []*agents.Definition
 	Origins []string
@@ -45,11 +43,7 @@ type Node struct {
 
 // Start brings a node up: when it returns, requests are served.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
-	l, err := stream.Open(ctx, cfg.NATS, cfg.Stream)
-	if err != nil {
-		return nil, err
-	}
-	c, err := catalog.Open(ctx, l)
+	c, err := catalog.Open(ctx, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +59,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.unwatch()
 		return nil, err
 	}
-	if n.follower, err = l.Follow(ctx); err != nil {
+	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
 		n.unwatch()
 		<-n.watching
 		return nil, err
 	}
 	n.server = api.New(api.Config{
-		Log: l, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Metrics: cfg.Metrics,
+		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Metrics: cfg.Metrics,
 	})
 	n.http = &http.Server{Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn)}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()

@@ -3,6 +3,8 @@
 package models
 
 import (
+	"net/http"
+
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/openai"
 	"github.com/perdure/perdure/llm/scripted"
@@ -10,8 +12,24 @@ import (
 
 // FromEnv returns the providers by the name that stands before the slash in an agent's model.
 func FromEnv(getenv func(string) string) map[string]llm.Model {
+	config := openai.FromEnv(getenv)
+	config.HTTPClient = &http.Client{Transport: transport()}
 	return map[string]llm.Model{
-		"openai":   openai.New(openai.FromEnv(getenv)),
+		"openai":   openai.New(config),
 		"scripted": scripted.New(),
 	}
+}
+
+// idleConnections to one provider are kept: by default two are, and each further call at the same
+// time would pay for a connection of its own.
+const idleConnections = 256
+
+func transport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // somebody's own, which knows what it wants
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
+	return t
 }

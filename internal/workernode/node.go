@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
@@ -24,9 +23,8 @@ import (
 
 // Config is what a node is made of. Connections belong to the caller.
 type Config struct {
-	NATS     *nats.Conn
+	Log      *stream.Log
 	Temporal client.Client
-	Stream   stream.Options
 	// Namespace is Temporal's; Identity is this process's, and no other's.
 	Namespace, Identity string
 	Models              map[string]llm.Model
@@ -64,10 +62,7 @@ type Node struct {
 
 // Start brings a worker up.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
-	l, err := stream.Open(ctx, cfg.NATS, cfg.Stream)
-	if err != nil {
-		return nil, err
-	}
+	l := cfg.Log
 	c, err := catalog.Open(ctx, l)
 	if err != nil {
 		return nil, err
