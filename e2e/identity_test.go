@@ -106,7 +106,7 @@ func TestAttachWithOtherSpelling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &follower{p: shared, in: in, ctx: t.Context(), stream: stream}
+	f := &follower{p: shared.endpoint, in: in, ctx: t.Context(), stream: stream}
 	f.finish(t)
 	same(t, "the input spelled differently", all, f.events)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -16,30 +17,32 @@ func TestManyRuns(t *testing.T) {
 	g.SetLimit(atOnce)
 	start := time.Now()
 	for i := range runs {
-		g.Go(func() error {
-			question := say(fmt.Sprintf("%d?", i))
-			in := newInput("echo " + question)
-			f := shared.reader(t.Context(), in)
-			if err := f.read(); err != nil {
-				return fmt.Errorf("run %d: %w", i, err)
-			}
-			var answer string
-			for _, e := range f.events {
-				if e.Type == "TEXT_MESSAGE_CONTENT" {
-					answer += e.member("delta")
-				}
-			}
-			if last := f.events[len(f.events)-1]; last.Type != "RUN_FINISHED" || answer != "You said: "+question {
-				return fmt.Errorf("run %d: %q, %s", i, answer, last.Data)
-			}
-			if f.comebacks > 0 {
-				return errors.New("the stream broke off")
-			}
-			return nil
-		})
+		g.Go(func() error { return shared.echo(t.Context(), i) })
 	}
 	if err := g.Wait(); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%d runs, %d at a time: %.0f runs/s", runs, atOnce, runs/time.Since(start).Seconds())
+}
+
+// echo runs a run whose answer only it can have.
+func (p *endpoint) echo(ctx context.Context, i int) error {
+	question := say(fmt.Sprintf("%d?", i))
+	f := p.reader(ctx, newInput("echo "+question))
+	if err := f.read(); err != nil {
+		return fmt.Errorf("run %d: %w", i, err)
+	}
+	var answer string
+	for _, e := range f.events {
+		if e.Type == "TEXT_MESSAGE_CONTENT" {
+			answer += e.member("delta")
+		}
+	}
+	if last := f.events[len(f.events)-1]; last.Type != "RUN_FINISHED" || answer != "You said: "+question {
+		return fmt.Errorf("run %d: %q, %s", i, answer, last.Data)
+	}
+	if f.comebacks > 0 {
+		return errors.New("the stream broke off")
+	}
+	return nil
 }

@@ -96,7 +96,7 @@ func (g generation) drive(t *testing.T, p *perdure, s script) *driven {
 	if s.ThreadID == "" {
 		s.ThreadID = newThread()
 	}
-	p.use(s.ThreadID)
+	p.threads.use(s.ThreadID)
 	body, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,10 +91,19 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, logger 
 // keyOf is a worker's name as a key may have it, which is less than a subject may.
 func keyOf(worker string) string { return strings.TrimPrefix(stream.Token(worker), "~") }
 
-// Stop withdraws the worker, which must have ended its work, and waits for what Start began.
+// Stop withdraws the worker and waits for what Start began. The worker takes no more work by then; of
+// what it could not end in time it fails the attempts, because nobody else will know of them.
 func (p *Presence) Stop(ctx context.Context) error {
 	p.stop()
 	p.wait.Wait()
+	p.mu.Lock()
+	tokens := slices.Collect(maps.Values(p.work))
+	p.mu.Unlock()
+	for _, token := range tokens {
+		if err := p.fail(ctx, p.worker, token); err != nil {
+			return fmt.Errorf("presence: %w", err) // what it did still stands in the bucket, for others to find
+		}
+	}
 	return errors.Join(p.kv.Purge(ctx, workPrefix+p.key), p.kv.Purge(ctx, beatPrefix+p.key))
 }
 

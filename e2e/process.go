@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopPatience is how long a process may take to end that was asked to.
+const stopPatience = 10 * time.Second
+
+// process is a program that runs by itself.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended, with err
+	err   error
+}
+
+// launch starts a process and waits until it says on its standard output that it is ready: ready is
+// given the lines up to then. All that it writes goes to out.
+func launch(ctx context.Context, cmd *exec.Cmd, out *output, ready func(line []byte) bool) (*process, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	p := &process{name: filepath.Base(cmd.Path), cmd: cmd, ended: make(chan struct{})}
+	cmd.Stderr = out
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	announced := make(chan struct{})
+	go func() {
+		readOutput(io.TeeReader(stdout, out), ready, announced)
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	select {
+	case <-announced:
+		return p, nil
+	case <-p.ended:
+		return nil, fmt.Errorf("%s ended before it was ready: %w\n%s", p.name, p.err, out.String())
+	case <-ctx.Done():
+		p.kill()
+		return nil, fmt.Errorf("%s did not become ready: %w\n%s", p.name, ctx.Err(), out.String())
+	}
+}
+
+// readOutput reads what a process says to its end, and tells when it says that it is ready.
+func readOutput(stdout io.Reader, ready func(line []byte) bool, announced chan<- struct{}) {
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if ready(lines.Bytes()) {
+			close(announced)
+			break
+		}
+	}
+	for lines.Scan() { // a full pipe would stop the process
+	}
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// stop asks the process to end, as a supervisor would, and waits. It fails if the process does not
+// end cleanly.
+func (p *process) stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(stopPatience):
+		p.kill()
+		return fmt.Errorf("%s did not stop within %s", p.name, stopPatience)
+	}
+	if p.err != nil {
+		return fmt.Errorf("%s ended badly: %w", p.name, p.err)
+	}
+	return nil
+}
+
+// running tells whether the process has not ended.
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// output keeps what processes write. It is safe for concurrent use.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// search looks for content in what was written.
+func (o *output) search() error {
+	for line := range strings.Lines(o.String()) {
+		if strings.Contains(line, mark) {
+			return fmt.Errorf("content in the log: %.300s", line)
+		}
+	}
+	return nil
+}
