@@ -57,6 +57,7 @@ type Presence struct {
 
 	mu      sync.Mutex
 	work    map[string][]byte // tokens by themselves
+	leaving bool
 	version int
 	stored  int
 	changed chan struct{} // something to store
@@ -91,8 +92,17 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, logger 
 // keyOf is a worker's name as a key may have it, which is less than a subject may.
 func keyOf(worker string) string { return strings.TrimPrefix(stream.Token(worker), "~") }
 
-// Stop withdraws the worker and waits for what Start began. The worker takes no more work by then; of
-// what it could not end in time it fails the attempts, because nobody else will know of them.
+// Leave is called before the worker stops. An attempt that ends from now on stays noted: it may end
+// without Temporal hearing of it, since the connection goes with the worker.
+func (p *Presence) Leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaving = true
+}
+
+// Stop withdraws the worker and waits for what Start began. The worker takes no more work by then. It
+// fails the attempts that are still noted, because nobody else will know of them; one that did end is
+// not touched by that.
 func (p *Presence) Stop(ctx context.Context) error {
 	p.stop()
 	p.wait.Wait()
@@ -118,6 +128,9 @@ func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err err
 	end = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if p.leaving {
+			return
+		}
 		delete(p.work, string(token))
 		p.version++
 		p.poke()

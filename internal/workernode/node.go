@@ -116,6 +116,9 @@ func options(cfg Config) worker.Options {
 
 // Stop ends the worker and waits for what it does.
 func (n *Node) Stop(ctx context.Context) error {
+	if n.presence != nil {
+		n.presence.Leave()
+	}
 	n.worker.Stop()
 	return n.leave(ctx)
 }
