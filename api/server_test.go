@@ -101,7 +101,7 @@ func running(execution string) error {
 	return serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", execution)
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	t.Helper()
 	n := &node{t: t, log: streamtest.Open(t), temporal: &temporalStub{}}
 	agentsOf, err := catalog.Open(n.ctx(), n.log)
@@ -118,10 +118,14 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(); <-watching })
-	n.server = api.New(api.Config{
+	cfg := api.Config{
 		Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
 		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20, Silence: 10 * time.Millisecond,
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	n.server = api.New(cfg)
 	n.http = httptest.NewServer(n.server.Handler())
 	t.Cleanup(func() { n.server.Drain(); n.http.Close() })
 	return n
@@ -329,6 +333,25 @@ func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 				t.Errorf("after %d looks: %d %s", looks, a.status, a.body)
 			}
 		})
+	}
+}
+
+// A run that is silent keeps its connection: proxies and clients cut what they hear nothing from.
+func TestASilentStreamHasHeartbeats(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	var place stream.Place
+	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	looks := 0
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		if looks++; looks == 3 { // the pauses between looks double: some heartbeats are due by now
+			n.end(place)
+		}
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	a := n.post(inputOf("r1", "hello"))
+	if beats := strings.Count(a.body, ": heartbeat\n\n"); beats == 0 || !strings.Contains(a.body, `"RUN_FINISHED"`) {
+		t.Errorf("%d heartbeats in\n%s", beats, a.body)
 	}
 }
 
