@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/sse"
-	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -30,16 +27,11 @@ func (s *Server) startRun(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	o := &offer{
-		run:   stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: input.ThreadID}, ID: input.RunID},
-		input: input, digest: input.Digest(), agent: agent,
-	}
-	if o.mode, err = historyOf(input); err != nil {
+	o, err := s.offer(agent, input)
+	if err != nil {
 		s.refuse(c, err)
 		return
 	}
-	// The view comes first: what the run writes from its first moment on goes to it.
-	o.view = s.Follower.View(o.run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	defer o.view.Close()
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
@@ -60,6 +52,11 @@ func (s *Server) readInput(c *gin.Context) (*agui.RunAgentInput, error) {
 		}
 		return nil, badRequest("invalid_input", "", "the body could not be read")
 	}
+	return decodeInput(body)
+}
+
+// decodeInput checks an input, whatever transport it came by.
+func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	input, err := agui.DecodeInput(body)
 	if err != nil {
 		return nil, err
@@ -148,51 +145,4 @@ func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
 		o.Profile = stream.ProfileOf(version)
 	}
 	return o, nil
-}
-
-// show sends frames until the run is over or the client is gone. A stream that has to end before its
-// run does ends without a terminal event: the client comes back with its last event id.
-func (s *Server) show(c *gin.Context, run stream.Run, view *stream.View, frames []stream.Frame) {
-	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
-		s.refuse(c, errDrain)
-		return
-	}
-	ctx, cancel := context.WithCancelCause(c.Request.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
-	end := telemetry.Viewer(ctx)
-	w, err := sse.NewWriter(c.Writer, s.Patience)
-	idle, quiet := min(s.Heartbeat, s.Silence), time.Duration(0)
-	for err == nil {
-		for _, f := range frames {
-			w.Event(f.Cursor.String(), f.Event)
-		}
-		if err = w.Flush(); err != nil {
-			break
-		}
-		if frames, err = view.Next(ctx, idle); err != nil || frames != nil {
-			quiet = 0
-			continue
-		}
-		if quiet += idle; quiet >= s.Heartbeat {
-			w.Comment("heartbeat")
-			quiet = 0
-		}
-		if err := s.lookAfter(ctx, run); err != nil && ctx.Err() == nil {
-			s.logger.WarnContext(ctx, "a silent run could not be looked after", "error", err)
-		}
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		end("finished")
-	case errors.Is(context.Cause(ctx), errDrain):
-		end("drained")
-	case ctx.Err() != nil:
-		end("left")
-	case errors.Is(err, stream.ErrBehind):
-		end("behind")
-	default:
-		end("failed")
-		s.logger.WarnContext(ctx, "stream ended before its run", "error", err)
-	}
 }

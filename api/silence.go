@@ -56,6 +56,13 @@ func (s *silences) due(run stream.Run, now time.Time) bool {
 	return true
 }
 
+// lookAfterSilent is lookAfter for a reader, to whom it makes no difference if that fails.
+func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) {
+	if err := s.lookAfter(ctx, run); err != nil && ctx.Err() == nil {
+		s.logger.WarnContext(ctx, "a silent run could not be looked after", "error", err)
+	}
+}
+
 // lookAfter writes the end of a run whose workflow has closed without one.
 func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
 	if !s.silences.due(run, time.Now()) {

@@ -29,6 +29,18 @@ type offer struct {
 	view   *stream.View
 }
 
+// offer makes an offer of an input. Its view must be closed; it comes first, so that what the run
+// writes from its first moment on goes to it.
+func (s *Server) offer(agent catalog.Published, input *agui.RunAgentInput) (*offer, error) {
+	mode, err := historyOf(input)
+	if err != nil {
+		return nil, err
+	}
+	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: input.ThreadID}, ID: input.RunID}
+	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
+	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, mode: mode, view: view}, nil
+}
+
 // rounds bounds how often an offer is looked at anew because the thread changed meanwhile, or because
 // the run before it has ended in the log and not yet closed in Temporal: six seconds of that, which is
 // more than a workflow task may take whose worker died.

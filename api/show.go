@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/internal/sse"
+	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/stream"
+)
+
+// transport takes the frames of one view to one client. A client that doesn't take them in time makes
+// it fail.
+type transport interface {
+	// Send hands frames over, in order, and flushes them.
+	Send(frames []stream.Frame) error
+	// Heartbeat shows that the stream lives although it has nothing to say.
+	Heartbeat() error
+}
+
+// show answers a request with the frames of a run until the run is over or the client is gone.
+func (s *Server) show(c *gin.Context, run stream.Run, view *stream.View, frames []stream.Frame) {
+	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
+		s.refuse(c, errDrain)
+		return
+	}
+	w, err := sse.NewWriter(c.Writer, s.Patience)
+	if err != nil {
+		return // the client is gone
+	}
+	_ = s.pump(c.Request.Context(), run, view, frames, events{w}) // how it ended is told by what was sent
+}
+
+// events is the transport of an SSE response.
+type events struct{ w *sse.Writer }
+
+func (e events) Send(frames []stream.Frame) error {
+	for _, f := range frames {
+		e.w.Event(f.Cursor.String(), f.Event)
+	}
+	return e.w.Flush()
+}
+
+func (e events) Heartbeat() error {
+	e.w.Comment("heartbeat")
+	return e.w.Flush()
+}
+
+// pump sends the frames of a view, those at hand first, until the run is over, which is io.EOF, or
+// something else ends it: then the stream ends without a terminal event and the client comes back
+// with its last cursor.
+func (s *Server) pump(ctx context.Context, run stream.Run, view *stream.View, frames []stream.Frame, to transport) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
+	end := telemetry.Viewer(ctx)
+	idle, quiet := min(s.Heartbeat, s.Silence), time.Duration(0)
+	var err error
+	for err == nil {
+		switch {
+		case len(frames) > 0:
+			quiet, err = 0, to.Send(frames)
+		case quiet >= s.Heartbeat:
+			quiet, err = 0, to.Heartbeat()
+		}
+		if err != nil {
+			break
+		}
+		if frames, err = view.Next(ctx, idle); err == nil && frames == nil {
+			quiet += idle
+			s.lookAfterSilent(ctx, run)
+		}
+	}
+	if ctx.Err() != nil && !errors.Is(err, io.EOF) {
+		err = context.Cause(ctx)
+	}
+	end(s.ending(ctx, err))
+	return err
+}
+
+// ending names for telemetry why a view ended.
+func (s *Server) ending(ctx context.Context, err error) string {
+	switch {
+	case errors.Is(err, io.EOF):
+		return "finished"
+	case errors.Is(err, errDrain):
+		return "drained"
+	case ctx.Err() != nil:
+		return "left"
+	case errors.Is(err, stream.ErrBehind):
+		return "behind"
+	}
+	s.logger.WarnContext(ctx, "stream ended before its run", "error", err)
+	return "failed"
+}
