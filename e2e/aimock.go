@@ -1,68 +1,30 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
 // model is a running model server.
-type model struct {
-	url   string
-	stdin io.Closer
-	cmd   *exec.Cmd
-}
+type model struct{ *nodeServer }
 
 // sharedModel serves all tests: which answer is meant is told by what the user says.
 var sharedModel *model
 
 func launchModel() (*model, error) {
-	cmd := exec.Command("node", filepath.Join("..", "serve.mjs"))
-	cmd.Dir = filepath.Join("node", "model")
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(stdout).ReadBytes('\n')
-	var hello struct {
-		URL string `json:"url"`
-	}
-	if err == nil {
-		err = json.Unmarshal(line, &hello)
-	}
-	if err != nil {
-		_ = cmd.Process.Kill()
-		return nil, fmt.Errorf("the model server did not start: %w", err)
-	}
-	return &model{url: hello.URL, stdin: stdin, cmd: cmd}, nil
+	server, err := launchNode("serve.mjs", "model")
+	return &model{server}, err
 }
 
 // environ tells a process to use the model server.
 func (m *model) environ() []string {
 	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.url + "/v1"}
-}
-
-func (m *model) stop() error {
-	_ = m.stdin.Close()
-	return m.cmd.Wait()
 }
 
 // fixture is one answer of the model server. The members are aimock's.
