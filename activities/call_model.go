@@ -30,7 +30,8 @@ func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (ans
 
 func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
 	place := mainPlace(in.Step, in.ID)
-	if err := a.openModelStep(ctx, place, in); err != nil {
+	var err error
+	if place.After, err = a.openModelStep(ctx, place, in); err != nil {
 		return workflows.ModelAnswer{}, err
 	}
 	attempt, done, err := a.Log.Begin(ctx, place)
@@ -53,10 +54,9 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 	return n.finish(ctx)
 }
 
-func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) error {
+func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
 	if in.Input == 0 {
-		_, err := a.openStep(ctx, p, in.Step)
-		return err
+		return a.openStep(ctx, p, in.Step)
 	}
 	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest}
 	return a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})

@@ -70,7 +70,8 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
 	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest, regardless: true}
-	return a.openRun(ctx, p, b)
+	_, err = a.openRun(ctx, p, b)
+	return err
 }
 
 // checkpoint is a matter of speed: a run does not fail over it.

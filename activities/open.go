@@ -21,14 +21,14 @@ type beginning struct {
 
 // openRun writes a run's first record, which accepts its input: the input was judged against the
 // thread as it was then, and is judged again against the thread as it is now.
-func (a *Activities) openRun(ctx context.Context, p stream.Place, b beginning, events ...agui.Event) error {
+func (a *Activities) openRun(ctx context.Context, p stream.Place, b beginning, events ...agui.Event) (uint64, error) {
 	in, err := a.Log.Input(ctx, b.input)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	thread, err := a.Log.Reduce(ctx, p.Run.Thread, b.input)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	opening := stream.Opening{
 		RunID: p.Run.ID, Execution: p.Execution, Agent: b.agent, Revision: b.revision, Input: b.input, Digest: b.digest,
@@ -41,13 +41,12 @@ func (a *Activities) openRun(ctx context.Context, p stream.Place, b beginning, e
 		accepted = thread.Accept(nil, stream.HistoryAppend)
 		accepted.Differs = true
 	default:
-		return temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
+		return 0, temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	}
 	opening.Accepted, opening.Said = accepted, len(in.Accepted.Tail)
 	opening.Accepted.Tail = nil // its content is in the proposal
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
-	_, err = a.Log.Open(ctx, p, opening, append([]agui.Event{started}, events...)...)
-	return err
+	return a.Log.Open(ctx, p, opening, append([]agui.Event{started}, events...)...)
 }
 
 // openStep writes the lifecycle events that lead to a step.

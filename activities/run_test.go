@@ -87,6 +87,7 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	e.env = suite.NewTestWorkflowEnvironment()
+	e.env.SetTestTimeout(time.Minute) // of real time: by default 3 s, which a busy machine may need for one step
 	e.env.SetDataConverter(workflows.DataConverter())
 	workflows.Register(e.env)
 	e.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}

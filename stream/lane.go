@@ -66,52 +66,60 @@ func (p Place) ours(last *Record) (begun bool, err error) {
 	}
 }
 
-// Open writes the lifecycle events of a step unless that has been done, and returns the sequence of
-// the lane's last record. note is kept beside the events, for reduction; nil = none.
+// Open writes the lifecycle events of a step unless that has been done, and returns where the lane
+// ends without an attempt of the step: at that record, or, where attempts have come behind it already,
+// at Place.After. note is kept beside the events, for reduction; nil = none.
+//
+// It writes first and looks only if it is refused: as a rule the lane ends where the workflow knows.
 func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
-		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
-		if err != nil {
-			return 0, err
-		}
-		begun, err := p.ours(last)
-		if begun || err != nil {
-			return lastSeq(last), err
-		}
 		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution)}
 		seq, err := l.put(ctx, p, s, p.After, note, events)
 		if !errors.Is(err, ErrFenced) {
 			return seq, err
 		}
-		// Another attempt was faster: the second look tells whether it was one of this step.
+		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+		if err != nil {
+			return 0, err
+		}
+		begun, err := p.ours(last)
+		switch {
+		case err != nil:
+			return 0, err
+		case begun && last.Kind == KindOpen:
+			return last.Seq, nil
+		case begun:
+			return p.After, nil
+		}
 	}
 }
 
 // Begin makes the caller the only writer of a lane for one attempt of a step. If an earlier attempt
-// finished the step, its last record is returned instead and nothing is written; begun tells whether
-// an earlier attempt got as far as this.
+// finished the step, its last record is returned instead and nothing is written. Place.After may be
+// what Open returned. Like Open, it looks only if it is refused.
 func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
-	for {
-		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
-		if err != nil {
-			return nil, nil, err
-		}
-		begun, err := p.ours(last)
-		if err != nil {
-			return nil, nil, err
-		}
-		if begun && last.Kind == KindDone {
-			return nil, last, nil
-		}
+	resumed := false
+	for last := p.After; ; {
 		s := stamp{kind: KindAttempt, step: p.Step, writer: newWriter(p.Execution)}
-		seq, err := l.put(ctx, p, s, lastSeq(last), nil, nil)
-		if errors.Is(err, ErrFenced) {
-			continue
+		seq, err := l.put(ctx, p, s, last, nil, nil)
+		if err == nil {
+			return newAttempt(l, p, s.writer, seq, resumed), nil, nil
 		}
+		if !errors.Is(err, ErrFenced) {
+			return nil, nil, err
+		}
+		found, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
 		if err != nil {
 			return nil, nil, err
 		}
-		return newAttempt(l, p, s.writer, seq, begun && last.Kind != KindOpen), nil, nil
+		begun, err := p.ours(found)
+		if err != nil {
+			return nil, nil, err
+		}
+		if begun && found.Kind == KindDone {
+			return nil, found, nil
+		}
+		last, resumed = lastSeq(found), begun && found.Kind != KindOpen
 	}
 }
 

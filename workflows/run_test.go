@@ -44,6 +44,7 @@ func newWorld(t *testing.T) *world {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestWorkflowEnvironment()
+	w.env.SetTestTimeout(time.Minute) // of real time: the default of 3 s is short for a busy machine
 	w.env.SetDataConverter(workflows.DataConverter())
 	workflows.Register(w.env)
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
