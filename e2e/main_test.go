@@ -91,12 +91,3 @@ func install(dir string) error {
 	}
 	return execute(dir, "npm", "ci", "--ignore-scripts")
 }
-
-func execute(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s in %s: %w\n%s", name, dir, err, out)
-	}
-	return nil
-}

@@ -132,3 +132,13 @@ func (o *output) search() error {
 	}
 	return nil
 }
+
+// execute runs a command to its end; what it said is in the error.
+func execute(dir, name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s in %s: %w\n%s", name, dir, err, out)
+	}
+	return nil
+}
