@@ -25,12 +25,7 @@ func (s *session) run(ctx context.Context, r *request) error {
 		return within("/input", err)
 	}
 	defer o.view.Close()
-	err = s.inSlot(ctx, func() error {
-		ctx, cancel := lasting(ctx)
-		defer cancel()
-		return s.server.place(ctx, o)
-	})
-	if err != nil {
+	if err := s.insist(ctx, func(ctx context.Context) error { return s.server.place(ctx, o) }); err != nil {
 		return err
 	}
 	return s.show(ctx, r, o.run, o.view, nil)
@@ -74,11 +69,7 @@ func (s *session) cancel(ctx context.Context, r *request) error {
 	if err := checkReason(r.Reason); err != nil {
 		return err
 	}
-	return s.inSlot(ctx, func() error {
-		ctx, cancel := lasting(ctx)
-		defer cancel()
-		return s.server.cancel(ctx, run, r.Reason)
-	})
+	return s.insist(ctx, func(ctx context.Context) error { return s.server.cancel(ctx, run, r.Reason) })
 }
 
 // inSlot does what begins a request, when its turn has come.
@@ -92,12 +83,13 @@ func (s *session) inSlot(ctx context.Context, begin func() error) error {
 	return begin()
 }
 
-// lasting is ctx for what changes something: a page that sends "cancel" as its last words and closes
-// the socket means it. It is bounded as a request is.
-func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+// insist is inSlot for what changes something: a page that sends "cancel" as its last words and
+// closes the socket means it. It is bounded as a request is.
+func (s *session) insist(ctx context.Context, change func(context.Context) error) error {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })
-	return longer, func() { stop(); cancel() }
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })()
+	return s.inSlot(longer, func() error { return change(longer) })
 }
 
 // within turns the pointer of a problem, which starts at a part of the frame, into one of the frame.
