@@ -134,9 +134,10 @@ func (c *wsClient) until(id, frameType string) (wsFrame, []string) {
 	}
 }
 
-// wantClosed reads to the end of the socket, which must have the code.
+// wantClosed reads to the end of the socket, which must have the code, and closes its side.
 func (c *wsClient) wantClosed(code int) {
 	c.t.Helper()
+	defer c.cut()
 	for {
 		_, _, err := c.conn.ReadMessage()
 		if err == nil {

@@ -120,7 +120,6 @@ func TestDrainEndsSockets(t *testing.T) {
 	n := newNode(t)
 	runs := n.speaks()
 	idle, watching, starting := n.dial(), n.dial(), n.dial()
-	n.dial() // one that does not even read
 	watching.send(runFrame("1", inputOf("r1", "hello")))
 	watching.want("ack", "1")
 	s := runs.next(n)
@@ -151,6 +150,7 @@ func TestDrainEndsSockets(t *testing.T) {
 	}
 	s.end()
 	next := n.behind(t, func(l net.Listener) net.Listener { return l })
+	n.dialAt(wsURL(next)) // and one that reads nothing and never closes: it does not hold the server up
 	c := n.dialAt(wsURL(next))
 	c.send(subscribeFrame("1", "r1", first.Cursor))
 	c.want("ack", "1")
@@ -192,6 +192,7 @@ func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
 	slow.send(subscribeFrame("1", "r1", ""))
 	slow.want("ack", "1")
 
+	began := time.Now()
 	var all []string
 	text := strings.Repeat("x", 32<<10)
 	for range 2 {
@@ -204,6 +205,9 @@ func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
 		case <-given:
 			cut = true
 		default:
+			if time.Since(began) > 10*time.Second { // for that it would be gone anyway, pings unanswered
+				t.Fatal("the slow client is not cut")
+			}
 		}
 	}
 	s.end()
