@@ -27,7 +27,7 @@ func (s *Server) cancelRun(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	if err := s.cancel(c, run, reason); err != nil {
+	if err := s.cancel(c.Request.Context(), run, reason); err != nil {
 		s.refuse(c, err)
 		return
 	}
@@ -47,16 +47,21 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 		return "", err
 	case err != nil && !errors.Is(err, io.EOF): // no body is fine
 		return "", badRequest("invalid_input", "", "must be a JSON object like {\"reason\": \"…\"}, or nothing")
-	case len(body.Reason) > maxReason:
-		return "", badRequest("invalid_input", "/reason", "may have at most 1000 bytes")
 	}
-	return body.Reason, nil
+	return body.Reason, checkReason(body.Reason)
+}
+
+func checkReason(reason string) error {
+	if len(reason) > maxReason {
+		return badRequest("invalid_input", "/reason", "may have at most 1000 bytes")
+	}
+	return nil
 }
 
 // cancel goes the three ways of a cancel in this order: the record, which nothing loses; Temporal,
 // which decides; the announcement, which is fast.
-func (s *Server) cancel(c *gin.Context, run stream.Run, reason string) error {
-	ctx, end := context.WithTimeout(c.Request.Context(), patience)
+func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
+	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
 	known, err := s.Log.Known(ctx, run)
 	if err != nil {

@@ -3,11 +3,13 @@
 // serves any run.
 //
 //	POST runs ──► input ──► proposal in the log ──► start the workflow
-//	                 └────► view of the run ──frames──► SSE
+//	                 └────► view of the run ──frames──► SSE, WebSocket
 //
 // Rules:
 //   - Bad input is refused before anything is started, with a problem that points at the member.
 //   - What a decision answers is durable before the answer goes out.
 //   - 503 means unknown: sending the same again is safe.
 //   - A client that goes away cancels nothing.
+//   - A transport only carries: what a run is, what a cursor means and how a refusal reads does not
+//     depend on it (transport, Problem).
 package api

@@ -108,16 +108,7 @@ func (s *Server) runEvents(c *gin.Context) {
 	}
 	view := s.Follower.View(run, options)
 	defer view.Close()
-	known, err := s.Log.Known(c.Request.Context(), run)
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
-	if !known {
-		s.refuse(c, problem(http.StatusNotFound, "unknown_run", "there is no such run"))
-		return
-	}
-	frames, err := view.Next(c.Request.Context(), s.Heartbeat/100)
+	frames, err := s.look(c.Request.Context(), run, view)
 	switch {
 	case errors.Is(err, io.EOF):
 		c.Status(http.StatusNoContent) // tells an EventSource to stop
@@ -128,21 +119,44 @@ func (s *Server) runEvents(c *gin.Context) {
 	}
 }
 
-func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
-	text := c.GetHeader("Last-Event-ID")
-	if text == "" {
-		text = c.Query("after")
+// look begins a view of a run that must be known, and returns the frames that are at hand, or io.EOF
+// if none will come. ctx must last as long as the view.
+func (s *Server) look(ctx context.Context, run stream.Run, view *stream.View) ([]stream.Frame, error) {
+	known, err := s.Log.Known(ctx, run)
+	if err != nil {
+		return nil, err
 	}
+	if !known {
+		return nil, problem(http.StatusNotFound, "unknown_run", "there is no such run")
+	}
+	return view.Next(ctx, s.Heartbeat/100)
+}
+
+func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
+	after := c.GetHeader("Last-Event-ID")
+	if after == "" {
+		after = c.Query("after")
+	}
+	var version *string
+	if v, ok := c.GetQuery("protocolVersion"); ok {
+		version = &v
+	}
+	return s.viewFrom(after, version)
+}
+
+// viewFrom makes the options of a view from what a client says, on whatever transport: a cursor or
+// "", a version or nil.
+func (s *Server) viewFrom(after string, version *string) (stream.ViewOptions, error) {
 	var o stream.ViewOptions
-	if text != "" {
-		cursor, err := s.Log.ParseCursor(text)
+	if after != "" {
+		cursor, err := s.Log.ParseCursor(after)
 		if err != nil {
 			return o, err
 		}
 		o.After = &cursor
 	}
-	if version, ok := c.GetQuery("protocolVersion"); ok {
-		o.Profile = stream.ProfileOf(version)
+	if version != nil {
+		o.Profile = stream.ProfileOf(*version)
 	}
 	return o, nil
 }

@@ -37,6 +37,8 @@ type Config struct {
 	Patience time.Duration
 	// Origins are the origins that browsers may call from: exact, or "*" for all. Empty = none.
 	Origins []string
+	// SocketStreams bounds what a client may have open on one WebSocket. Defaults to 64.
+	SocketStreams int
 	// Metrics serves /metrics. nil = the route is not there.
 	Metrics http.Handler
 }
@@ -46,6 +48,7 @@ type Server struct {
 	Config
 	logger   *slog.Logger
 	silences *silences
+	sockets  sockets
 	closed   context.Context // ends when streams have to go
 	close    context.CancelFunc
 }
@@ -64,14 +67,24 @@ func New(cfg Config) *Server {
 	if cfg.Patience == 0 {
 		cfg.Patience = 30 * time.Second
 	}
+	if cfg.SocketStreams == 0 {
+		cfg.SocketStreams = 64
+	}
 	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }
 
-// Drain ends the open streams; clients come back with their last event id. http.Server.Shutdown
-// waits for streams, so this comes before it.
-func (s *Server) Drain() { s.close() }
+// Drain ends the open streams and sockets; clients come back with their last event id.
+// http.Server.Shutdown waits for streams, so this comes before it; it knows nothing of sockets, so
+// Wait comes behind it.
+func (s *Server) Drain() {
+	s.close()
+	s.sockets.drain()
+}
+
+// Wait waits, after Drain, until the last socket has ended, or ctx.
+func (s *Server) Wait(ctx context.Context) error { return s.sockets.wait(ctx) }
 
 // Handler returns the routes.
 func (s *Server) Handler() http.Handler {
@@ -81,11 +94,12 @@ func (s *Server) Handler() http.Handler {
 	// decoded by segment, since gin would read "+" as a space.
 	r.UseEscapedPath, r.UnescapePathValues = true, false
 	r.HandleMethodNotAllowed = true
-	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(func(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, "/v1/") })))
+	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(traced)))
 	r.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
 	}))
+	r.GET(socketPath, s.openSocket) // before CORS, whose refusals say nothing
 	if len(s.Origins) > 0 {
 		r.Use(cors.New(s.cors()))
 	}
@@ -106,20 +120,10 @@ func (s *Server) Handler() http.Handler {
 	return r
 }
 
-func (s *Server) cors() cors.Config {
-	cfg := cors.Config{
-		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
-		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "Last-Event-ID", "Traceparent"},
-		ExposeHeaders: []string{"Retry-After"},
-		MaxAge:        time.Hour,
-	}
-	if len(s.Origins) == 1 && s.Origins[0] == "*" {
-		cfg.AllowAllOrigins = true
-	} else {
-		cfg.AllowOrigins = s.Origins
-		cfg.AllowWildcard = true
-	}
-	return cfg
+// traced tells whether a request is worth a span: sockets have one for each frame, others of no route
+// of ours are probes.
+func traced(c *gin.Context) bool {
+	return strings.HasPrefix(c.Request.URL.Path, "/v1/") && c.Request.URL.Path != socketPath
 }
 
 // ready tells whether this node can serve: the log and Temporal answer.

@@ -127,7 +127,13 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	}
 	n.server = api.New(cfg)
 	n.http = httptest.NewServer(n.server.Handler())
-	t.Cleanup(func() { n.server.Drain(); n.http.Close() })
+	t.Cleanup(func() {
+		n.server.Drain()
+		n.http.Close()
+		if err := n.server.Wait(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return n
 }
 

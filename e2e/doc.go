@@ -3,13 +3,14 @@
 //
 //	stock HttpAgent 1.0.0 ─┐                        ┌─ aimock (OpenAI's API, faults, journal)
 //	stock HttpAgent 0.0.59 ┼─ HTTP ─► perdure dev ──┘
+//	npm's ws and its sockets ┤            │
 //	plain SSE reader in Go ┘              └── Temporal's client and replayer look in afterwards
 //
 // The TestCluster tests put the production processes in the place of "perdure dev": any number of
 // apis and workers on servers of their own, each started, killed and stopped by itself.
 //
 // Rules:
-//   - The clients in node/ only report (drive.mjs); every judgment is in Go.
+//   - The clients in node/ only report (drive.mjs, socket.mjs); every judgment is in Go.
 //   - Whatever is content, prompts, answers, arguments, error bodies, is made with say, which marks
 //     it. When a process ends, its histories and its Temporal database must not hold the mark, and
 //     every history must replay.

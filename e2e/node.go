@@ -56,12 +56,13 @@ type reconnectRule struct {
 	Cuts      []int  `json:"cuts,omitempty"`
 }
 
-// line is a line of what drive.mjs says.
+// line is a line of what drive.mjs or socket.mjs says.
 type line struct {
 	Type string `json:"type"`
 	Run  int    `json:"run"`
 	// Of an event.
-	Event json.RawMessage `json:"event"`
+	Event  json.RawMessage `json:"event"`
+	Cursor string          `json:"cursor"` // socket.mjs only
 	// Of a run's end.
 	Outcome     string          `json:"outcome"`
 	Error       string          `json:"error"`
@@ -71,6 +72,9 @@ type line struct {
 	State       json.RawMessage `json:"state"`
 	// Of what the client complains about.
 	Text string `json:"text"`
+	// Of sockets.
+	Sockets int `json:"sockets"`
+	Code    int `json:"code"`
 }
 
 // eventType is the type of an event's line.
@@ -97,13 +101,19 @@ func (g generation) drive(t *testing.T, p *perdure, s script) *driven {
 		s.ThreadID = newThread()
 	}
 	p.threads.use(s.ThreadID)
-	body, err := json.Marshal(s)
+	return runNode(t, g.name, "drive.mjs", s)
+}
+
+// runNode starts a program in node/, with the packages of a folder there, and hands it what it is to do.
+func runNode(t *testing.T, packages, name string, todo any) *driven {
+	t.Helper()
+	body, err := json.Marshal(todo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", "drive.mjs"))
-	cmd.Dir = filepath.Join("node", g.name)
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("..", name))
+	cmd.Dir = filepath.Join("node", packages)
 	cmd.Stdin = bytes.NewReader(body)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -136,10 +146,10 @@ func (d *driven) next(t *testing.T) (line, error) {
 	for d.lines.Scan() {
 		var l line
 		if err := json.Unmarshal(d.lines.Bytes(), &l); err != nil {
-			t.Fatalf("drive.mjs says %q: %v", d.lines.Text(), err)
+			t.Fatalf("the client says %q: %v", d.lines.Text(), err)
 		}
 		d.seen = append(d.seen, l)
-		if l.Type == "event" || l.Type == "end" {
+		if l.Type == "event" || l.Type == "end" || l.Type == "closed" {
 			return l, nil
 		}
 		if d.tolerated == nil || !d.tolerated.MatchString(l.Text) {

@@ -84,6 +84,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if err != nil { // what is still open then is cut, so that nothing uses what is closed below
 		err = errors.Join(err, n.http.Close())
 	}
+	err = errors.Join(err, n.server.Wait(ctx))
 	if serve := <-n.serving; !errors.Is(serve, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("api: serve: %w", serve))
 	}

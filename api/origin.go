@@ -1,0 +1,45 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-contrib/cors"
+)
+
+// allows tells whether pages of an origin may call. One rule is for requests and for sockets, which
+// browsers let every page open.
+func (s *Server) allows(origin string) bool {
+	for _, allowed := range s.Origins {
+		before, after, wild := strings.Cut(strings.ToLower(allowed), "*")
+		switch {
+		case !wild && origin == before:
+			return true
+		case wild && len(origin) >= len(before)+len(after) && strings.HasPrefix(origin, before) && strings.HasSuffix(origin, after):
+			return true
+		}
+	}
+	return false
+}
+
+// allowed tells whether a request comes from a page that may call, or from no page.
+func (s *Server) allowed(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	return origin == "" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.allows(origin)
+}
+
+func (s *Server) cors() cors.Config {
+	cfg := cors.Config{
+		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
+		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "Last-Event-ID", "Traceparent"},
+		ExposeHeaders: []string{"Retry-After"},
+		MaxAge:        time.Hour,
+	}
+	if len(s.Origins) == 1 && s.Origins[0] == "*" {
+		cfg.AllowAllOrigins = true
+	} else {
+		cfg.AllowOriginFunc = s.allows
+	}
+	return cfg
+}

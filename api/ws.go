@@ -1,0 +1,103 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/internal/socket"
+	"github.com/perdure/perdure/internal/telemetry"
+)
+
+const (
+	socketPath = "/v1/ws"
+	// subprotocol names the frames of ws_frame.go. A client need not ask for it.
+	subprotocol = "ag-ui.perdure.v1"
+)
+
+// openSocket turns the request into a WebSocket and serves it to its end. It returns when everything
+// that the socket started has ended.
+func (s *Server) openSocket(c *gin.Context) {
+	if !s.allowed(c.Request) {
+		s.refuse(c, problem(http.StatusForbidden, "origin_not_allowed", "pages of this origin may not call"))
+		return
+	}
+	if !s.sockets.enter() {
+		s.refuse(c, errDrain)
+		return
+	}
+	defer s.sockets.leave()
+	conn, err := socket.Upgrade(c.Writer, c.Request, socket.Options{
+		Subprotocol: subprotocol, MaxMessage: s.MaxBody, Heartbeat: s.Heartbeat, Patience: s.Patience,
+	})
+	var refused *socket.HandshakeError
+	switch {
+	case errors.As(err, &refused):
+		c.Header("Upgrade", "websocket")
+		s.refuse(c, problem(http.StatusUpgradeRequired, "upgrade_required", "this route speaks WebSocket (RFC 6455)"))
+		return
+	case err != nil:
+		return // the client is gone
+	}
+	ctx, end := telemetry.Socket(c.Request.Context(), c.Request.Header)
+	end(newSession(s, conn).serve(ctx))
+}
+
+// sockets counts the open sockets of a server, so that it can wait for them.
+type sockets struct {
+	mu       sync.Mutex
+	open     int
+	draining bool
+	ended    chan struct{} // closed when none is open and none can come; nil = nobody has asked
+}
+
+// enter reports false if no socket may be opened any more.
+func (s *sockets) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return false
+	}
+	s.open++
+	return true
+}
+
+func (s *sockets) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	s.settle()
+}
+
+func (s *sockets) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+}
+
+// settle tells who waits.
+func (s *sockets) settle() {
+	if s.open == 0 && s.draining && s.ended != nil {
+		close(s.ended)
+		s.ended = nil
+	}
+}
+
+func (s *sockets) wait(ctx context.Context) error {
+	s.mu.Lock()
+	if s.ended == nil {
+		s.ended = make(chan struct{})
+	}
+	ended := s.ended
+	s.settle()
+	s.mu.Unlock()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,254 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// wsClient is a client's end of a socket. Every wait ends with the test's patience.
+type wsClient struct {
+	t    *testing.T
+	conn *websocket.Conn
+}
+
+// wsFrame is a frame of the server: all members of all types.
+type wsFrame struct {
+	Type       string          `json:"type"`
+	ID         string          `json:"id"`
+	Cursor     string          `json:"cursor"`
+	ThreadID   string          `json:"threadId"`
+	RunID      string          `json:"runId"`
+	Event      json.RawMessage `json:"event"`
+	Request    string          `json:"request"`
+	Status     int             `json:"status"`
+	Code       string          `json:"code"`
+	Detail     string          `json:"detail"`
+	Pointer    string          `json:"pointer"`
+	ActiveRun  string          `json:"activeRun"`
+	RetryAfter int             `json:"retryAfter"`
+}
+
+// line is an event as it stands in a stream of server-sent events.
+func (f wsFrame) line() string { return "id: " + f.Cursor + "\ndata: " + string(f.Event) }
+
+func wsURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + "/v1/ws" }
+
+func (n *node) dial(header ...string) *wsClient {
+	n.t.Helper()
+	return n.dialAt(wsURL(n.http.URL), header...)
+}
+
+func (n *node) dialAt(url string, header ...string) *wsClient {
+	n.t.Helper()
+	h := http.Header{}
+	for i := 0; i < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	conn, _, err := websocket.DefaultDialer.DialContext(n.ctx(), url, h)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c := &wsClient{t: n.t, conn: conn}
+	n.t.Cleanup(c.cut)
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		n.t.Fatal(err)
+	}
+	return c
+}
+
+// cut ends the connection without a word.
+func (c *wsClient) cut() { _ = c.conn.Close() }
+
+// send sends a frame: a string as it is, anything else as JSON.
+func (c *wsClient) send(frame any) {
+	c.t.Helper()
+	text, ok := frame.(string)
+	if !ok {
+		body, err := json.Marshal(frame)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		text = string(body)
+	}
+	if err := c.conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *wsClient) read() (wsFrame, error) {
+	kind, body, err := c.conn.ReadMessage()
+	if err != nil {
+		return wsFrame{}, err
+	}
+	var f wsFrame
+	if err := json.Unmarshal(body, &f); err != nil || kind != websocket.TextMessage {
+		c.t.Fatalf("message of type %d: %v: %s", kind, err, body)
+	}
+	return f, nil
+}
+
+func (c *wsClient) next() wsFrame {
+	c.t.Helper()
+	f, err := c.read()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return f
+}
+
+// want reads a frame of a type that answers id.
+func (c *wsClient) want(frameType, id string) wsFrame {
+	c.t.Helper()
+	f := c.next()
+	if f.Type != frameType || f.ID != id {
+		c.t.Fatalf("got %+v with the event %s, want %s of %q", f, f.Event, frameType, id)
+	}
+	return f
+}
+
+// until reads events of id up to the frame that ends it, which is returned, and the events as lines
+// of server-sent events.
+func (c *wsClient) until(id, frameType string) (wsFrame, []string) {
+	c.t.Helper()
+	var lines []string
+	for {
+		f := c.next()
+		if f.ID != id || f.Type != "event" {
+			if f.ID != id || f.Type != frameType {
+				c.t.Fatalf("behind %d events came %+v, want %s of %q", len(lines), f, frameType, id)
+			}
+			return f, lines
+		}
+		lines = append(lines, f.line())
+	}
+}
+
+// wantClosed reads to the end of the socket, which must have the code, and closes its side.
+func (c *wsClient) wantClosed(code int) {
+	c.t.Helper()
+	defer c.cut()
+	for {
+		_, _, err := c.conn.ReadMessage()
+		if err == nil {
+			continue
+		}
+		var closed *websocket.CloseError
+		if !errors.As(err, &closed) || closed.Code != code {
+			c.t.Errorf("the socket ended with %v, want %d", err, code)
+		}
+		return
+	}
+}
+
+// pings makes sure that the socket serves, and has nothing else to say.
+func (c *wsClient) pings(id string) {
+	c.t.Helper()
+	c.send(map[string]any{"type": "ping", "id": id})
+	if f := c.want("ack", id); f.Request != "ping" {
+		c.t.Errorf("a ping is answered with %+v", f)
+	}
+}
+
+func runFrame(id string, in agui.RunAgentInput) map[string]any {
+	return map[string]any{"type": "run", "id": id, "agent": "a", "input": in}
+}
+
+func subscribeFrame(id, run, after string) map[string]any {
+	f := map[string]any{"type": "subscribe", "id": id, "threadId": "t", "runId": run}
+	if after != "" {
+		f["after"] = after
+	}
+	return f
+}
+
+// sseLines are the events of a response of server-sent events.
+func sseLines(body string) []string {
+	var lines []string
+	for frame := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
+		if strings.HasPrefix(frame, "id: ") {
+			lines = append(lines, frame)
+		}
+	}
+	return lines
+}
+
+// speaker writes what an agent says, as its activity would.
+type speaker struct {
+	n       *node
+	place   stream.Place
+	attempt *stream.Attempt
+	text    string
+}
+
+const spoken = "m1"
+
+func (n *node) speak(in workflows.RunInput) *speaker {
+	n.t.Helper()
+	s := &speaker{n: n, place: n.begin(in, "e-"+in.Run.Thread+in.Run.ID)}
+	var err error
+	if s.attempt, _, err = n.log.Begin(n.ctx(), s.place); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(s.attempt.Close)
+	s.emit(&agui.TextMessageStart{MessageID: spoken, Role: agui.RoleAssistant})
+	return s
+}
+
+func (s *speaker) emit(e agui.Event) {
+	s.n.t.Helper()
+	if err := s.attempt.Emit(s.n.ctx(), e); err != nil {
+		s.n.t.Error(err)
+	}
+}
+
+func (s *speaker) say(text string) {
+	s.n.t.Helper()
+	s.text += text
+	s.emit(&agui.TextMessageContent{MessageID: spoken, Delta: text})
+}
+
+// end finishes the message and the run.
+func (s *speaker) end() {
+	s.n.t.Helper()
+	result := &stream.Result{Messages: []agui.Message{{ID: spoken, Role: agui.RoleAssistant, Content: agui.TextContent(s.text)}}}
+	seq, err := s.attempt.Finish(s.n.ctx(), result, &agui.TextMessageEnd{MessageID: spoken})
+	if err != nil {
+		s.n.t.Fatal(err)
+	}
+	s.place.After = seq
+	s.n.end(s.place)
+}
+
+// speaks lets started runs begin, and hands their speakers out.
+func (n *node) speaks() *speakers {
+	all := &speakers{begun: make(chan *speaker, 16)}
+	n.temporal.start = func(in workflows.RunInput) error { all.begun <- n.speak(in); return nil }
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	return all
+}
+
+type speakers struct{ begun chan *speaker }
+
+func (s *speakers) next(n *node) *speaker {
+	n.t.Helper()
+	select {
+	case got := <-s.begun:
+		return got
+	case <-n.ctx().Done():
+		n.t.Fatal("no run has begun")
+		return nil
+	}
+}

@@ -1,0 +1,265 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/workflows"
+)
+
+// What is no frame at all ends the socket, with a code that says why.
+func TestWhatEndsASocket(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	for _, c := range []struct {
+		name string
+		kind int
+		body string
+		code int
+	}{
+		{"a message too large", websocket.TextMessage, strings.Repeat(" ", 1<<20+1), websocket.CloseMessageTooBig},
+		{"a binary message", websocket.BinaryMessage, `{"type":"ping","id":"1"}`, websocket.CloseUnsupportedData},
+		{"text that is none", websocket.TextMessage, "{\"type\":\"ping\",\"id\":\"\xff\"}", websocket.CloseInvalidFramePayloadData},
+		{"a normal close", websocket.CloseMessage, string(websocket.FormatCloseMessage(1000, "")), websocket.CloseNormalClosure},
+	} {
+		client := n.dial()
+		client.pings("1")
+		if err := client.conn.WriteMessage(c.kind, []byte(c.body)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		client.wantClosed(c.code)
+	}
+	client := n.dial() // the largest that is taken
+	ping := `{"type":"ping","id":"1"}`
+	client.send(ping + strings.Repeat(" ", 1<<20-len(ping)))
+	client.want("ack", "1")
+	for range 99 {
+		client.send("nonsense")
+		client.next()
+	}
+	client.pings("1") // one good frame, and the count is from the start again
+	for range 100 {
+		client.send("nonsense")
+		client.next()
+	}
+	client.wantClosed(websocket.ClosePolicyViolation)
+}
+
+func TestASocketHasOnlySoManyStreams(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.SocketStreams = 2 })
+	runs := n.speaks()
+	c := n.dial()
+	var said []*speaker
+	for i := range 2 {
+		id := fmt.Sprint("r", i)
+		in := inputOf(id, "hello")
+		in.ThreadID = id
+		c.send(runFrame(id, in))
+		c.want("ack", id)
+		said = append(said, runs.next(n))
+		c.want("event", id)
+		c.want("event", id)
+	}
+	c.send(subscribeFrame("3", "r0", ""))
+	if f := c.want("error", "3"); f.Code != "too_many_streams" || f.Status != http.StatusTooManyRequests {
+		t.Errorf("%+v", f)
+	}
+	c.pings("3")
+	said[0].end()
+	c.until("r0", "end")
+	c.send(map[string]any{"type": "subscribe", "id": "3", "threadId": "r0", "runId": "r0"})
+	c.want("ack", "3")
+	c.until("3", "end")
+	said[1].end()
+}
+
+// Clients that answer pings may be silent; those that don't are gone.
+func TestPings(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Heartbeat, c.Patience = 20*time.Millisecond, time.Second })
+	alive, dead := n.dial(), n.dial()
+	pings := 0
+	alive.conn.SetPingHandler(func(data string) error {
+		if pings++; pings == 60 { // for longer than a client may be dead
+			alive.send(`{"type":"ping","id":"1"}`)
+		}
+		return alive.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Minute))
+	})
+	dead.conn.SetPingHandler(func(string) error { return nil })
+	alive.want("ack", "1")
+	dead.wantClosed(websocket.ClosePolicyViolation)
+
+	pong := make(chan string, 1)
+	alive.conn.SetPongHandler(func(data string) error { pong <- data; alive.send(`{"type":"ping","id":"2"}`); return nil })
+	if err := alive.conn.WriteControl(websocket.PingMessage, []byte("client's own"), time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	alive.want("ack", "2")
+	if got := <-pong; got != "client's own" {
+		t.Errorf("the pong says %q", got)
+	}
+}
+
+// A server that goes down sends its clients away, and waits for what the sockets have started.
+func TestDrainEndsSockets(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	runs := n.speaks()
+	idle, watching, starting := n.dial(), n.dial(), n.dial()
+	watching.send(runFrame("1", inputOf("r1", "hello")))
+	watching.want("ack", "1")
+	s := runs.next(n)
+	first := watching.want("event", "1")
+
+	begun, release := make(chan struct{}), make(chan struct{})
+	n.temporal.start = func(workflows.RunInput) error { close(begun); <-release; return errors.New("out of time") }
+	in := inputOf("r", "hello")
+	in.ThreadID = "other"
+	starting.send(runFrame("1", in))
+	<-begun
+
+	n.server.Drain()
+	idle.wantClosed(websocket.CloseGoingAway)
+	watching.wantClosed(websocket.CloseGoingAway)
+	starting.wantClosed(websocket.CloseGoingAway)
+	short, cancel := context.WithTimeout(n.ctx(), 50*time.Millisecond)
+	defer cancel()
+	if err := n.server.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while a run is being started: %v", err)
+	}
+	close(release)
+	if err := n.server.Wait(n.ctx()); err != nil {
+		t.Error(err)
+	}
+	if _, resp, err := websocket.DefaultDialer.DialContext(n.ctx(), wsURL(n.http.URL), nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a new socket: %v", err)
+	}
+	s.end()
+	next := n.behind(t, func(l net.Listener) net.Listener { return l })
+	n.dialAt(wsURL(next)) // and one that reads nothing and never closes: it does not hold the server up
+	c := n.dialAt(wsURL(next))
+	c.send(subscribeFrame("1", "r1", first.Cursor))
+	c.want("ack", "1")
+	if _, events := c.until("1", "end"); len(events) != 3 {
+		t.Errorf("behind the first event: %q", events)
+	}
+}
+
+// behind starts another api on the same log, behind a listener, and returns its address.
+func (n *node) behind(t *testing.T, wrap func(net.Listener) net.Listener) string {
+	t.Helper()
+	server := api.New(n.server.Config)
+	front := httptest.NewUnstartedServer(server.Handler())
+	front.Listener = wrap(front.Listener)
+	front.Start()
+	t.Cleanup(func() {
+		server.Drain()
+		front.Close()
+		if err := server.Wait(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return front.URL
+}
+
+// A client that does not read is cut, and what it missed is there when it comes back. Who reads, on
+// the same run and the same api, notices nothing.
+func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Patience = 200 * time.Millisecond })
+	runs := n.speaks()
+	given := make(chan struct{}, 1)
+	slowly := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} })
+	steady := n.dial()
+	steady.send(runFrame("1", inputOf("r1", "hello")))
+	steady.want("ack", "1")
+	s := runs.next(n)
+	slow := n.dialAt(wsURL(slowly))
+	slow.send(subscribeFrame("1", "r1", ""))
+	slow.want("ack", "1")
+
+	began := time.Now()
+	var all []string
+	text := strings.Repeat("x", 32<<10)
+	for range 2 {
+		all = append(all, steady.want("event", "1").line())
+	}
+	for cut := false; !cut; { // far more than the system keeps for a narrow connection
+		s.say(text)
+		all = append(all, steady.want("event", "1").line())
+		select {
+		case <-given:
+			cut = true
+		default:
+			if time.Since(began) > 10*time.Second { // for that it would be gone anyway, pings unanswered
+				t.Fatal("the slow client is not cut")
+			}
+		}
+	}
+	s.end()
+	_, rest := steady.until("1", "end")
+	all = append(all, rest...)
+
+	var head []string
+	for {
+		f, err := slow.read()
+		if err != nil {
+			var closed *websocket.CloseError
+			if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
+				t.Errorf("the slow client is told %v", err)
+			}
+			break
+		}
+		head = append(head, f.line())
+	}
+	if len(head) == 0 || len(head) >= len(all) {
+		t.Fatalf("the slow client has %d of %d events", len(head), len(all))
+	}
+	back := n.dial()
+	back.send(subscribeFrame("1", "r1", cursors(head[len(head)-1])[0]))
+	back.want("ack", "1")
+	_, rest = back.until("1", "end")
+	if diff := cmp.Diff(all, slices.Concat(head, rest)); diff != "" {
+		t.Errorf("the slow client missed something (-all +slow): %.2000s", diff)
+	}
+}
+
+// narrow accepts connections that hold little, and tells when the server has given one up.
+type narrow struct {
+	net.Listener
+	given chan struct{}
+}
+
+func (l *narrow) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	tcp := conn.(*net.TCPConn)
+	return &narrowConn{TCPConn: tcp, given: l.given}, tcp.SetWriteBuffer(4 << 10)
+}
+
+type narrowConn struct {
+	*net.TCPConn
+	once  sync.Once
+	given chan struct{}
+}
+
+func (c *narrowConn) Close() error {
+	c.once.Do(func() { c.given <- struct{}{} })
+	return c.TCPConn.Close()
+}

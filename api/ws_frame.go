@@ -1,0 +1,141 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// request is a frame of a client: all members of all types. ID is the client's own name for it, and
+// stands in everything that answers it.
+type request struct {
+	Type     string  `json:"type"`
+	ID       string  `json:"id"`
+	ThreadID string  `json:"threadId"`
+	RunID    *string `json:"runId"`
+	// Of run.
+	Agent string          `json:"agent"`
+	Input json.RawMessage `json:"input"`
+	// Of subscribe.
+	After           string  `json:"after"`
+	Join            bool    `json:"join"`
+	ProtocolVersion *string `json:"protocolVersion"`
+	// Of cancel.
+	Reason string `json:"reason"`
+}
+
+// decodeRequest reads a frame. What could be read of one that is refused is returned too, so that the
+// refusal finds who waits for it.
+func decodeRequest(frame []byte) (*request, error) {
+	r := new(request)
+	err := json.Unmarshal(frame, r)
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mistyped) && mistyped.Field == "":
+		return r, invalidFrame("", "must be a JSON object")
+	case errors.As(err, &mistyped):
+		return r, invalidFrame("/"+strings.ReplaceAll(mistyped.Field, ".", "/"), "has the wrong type: "+mistyped.Value)
+	case err != nil:
+		return r, invalidFrame("", "must be JSON: "+err.Error())
+	case len(r.ID) > stream.MaxIDBytes:
+		r.ID = ""
+		return r, invalidFrame("/id", "may have at most 1000 bytes")
+	case r.ID == "":
+		return r, invalidFrame("/id", "must be a string that is not empty")
+	}
+	return r, nil
+}
+
+func invalidFrame(pointer, detail string) *Problem {
+	return badRequest("invalid_frame", pointer, detail)
+}
+
+// run is the run that the frame names.
+func (r *request) run() (stream.Run, error) {
+	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: r.ThreadID}}
+	if r.RunID != nil {
+		run.ID = *r.RunID
+	}
+	return run, checkIDs(run)
+}
+
+// acknowledgement says that a request was taken, and is durable where it changes something.
+type acknowledgement struct {
+	Type     string `json:"type"`
+	ID       string `json:"id"`
+	Request  string `json:"request"`
+	ThreadID string `json:"threadId,omitempty"`
+	RunID    string `json:"runId,omitempty"`
+}
+
+func ack(r *request, run stream.Run) acknowledgement {
+	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.ID}
+}
+
+// ending says that the stream of a request is complete.
+type ending struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+}
+
+func end(r *request) ending { return ending{Type: "end", ID: r.ID} }
+
+// refusal is a problem as a frame.
+type refusal struct {
+	Type       string `json:"type"`
+	ID         string `json:"id,omitempty"`
+	Status     int    `json:"status"`
+	Code       string `json:"code"`
+	Detail     string `json:"detail,omitempty"`
+	Pointer    string `json:"pointer,omitempty"`
+	ActiveRun  string `json:"activeRun,omitempty"`
+	RetryAfter int    `json:"retryAfter,omitempty"`
+}
+
+func refuse(r *request, p *Problem) refusal {
+	return refusal{
+		Type: "error", ID: r.ID, Status: p.Status, Code: p.Code, Detail: p.Detail, Pointer: p.Pointer,
+		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter,
+	}
+}
+
+// envelope puts events into frames. The event itself is what the log's view made: it goes out byte
+// for byte, as it does in SSE.
+type envelope struct{ head, middle []byte }
+
+func newEnvelope(r *request, run stream.Run) (envelope, error) {
+	id, err := json.Marshal(r.ID)
+	if err != nil {
+		return envelope{}, err
+	}
+	thread, err := json.Marshal(run.Thread.ID)
+	if err != nil {
+		return envelope{}, err
+	}
+	runID, err := json.Marshal(run.ID)
+	if err != nil {
+		return envelope{}, err
+	}
+	return envelope{
+		head:   []byte(`{"type":"event","id":` + string(id) + `,"cursor":"`),
+		middle: []byte(`","threadId":` + string(thread) + `,"runId":` + string(runID) + `,"event":`),
+	}, nil
+}
+
+// wrap appends the frame of an event. A cursor's text needs no escapes.
+func (e envelope) wrap(to []byte, f stream.Frame) []byte {
+	to = append(to, e.head...)
+	to = append(to, f.Cursor.String()...)
+	to = append(to, e.middle...)
+	to = append(to, f.Event...)
+	return append(to, '}')
+}
+
+func notSupported(pointer, detail string) *Problem {
+	p := problem(http.StatusNotImplemented, "not_supported", detail)
+	p.Pointer = pointer
+	return p
+}

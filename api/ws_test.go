@@ -1,0 +1,372 @@
+package api_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Runs share a socket, each frame says whose it is, and the events are those of SSE, byte for byte.
+func TestRunsShareASocket(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	runs := n.speaks()
+	c := n.dial()
+	speakers, got := map[string]*speaker{}, map[string][]string{}
+	for _, thread := range []string{"t1", "t2"} {
+		in := inputOf("r", "hello")
+		in.ThreadID = thread
+		c.send(runFrame("of "+thread, in))
+		if f := c.want("ack", "of "+thread); f.Request != "run" || f.ThreadID != thread || f.RunID != "r" {
+			t.Errorf("the run is acknowledged with %+v", f)
+		}
+		speakers[thread] = runs.next(n)
+		for range 2 {
+			got[thread] = append(got[thread], c.want("event", "of "+thread).line())
+		}
+	}
+	for range 3 {
+		for _, thread := range []string{"t2", "t1"} { // one after the other: neither waits for the other's end
+			speakers[thread].say("<" + thread + "> ✓\u2028")
+			f := c.want("event", "of "+thread)
+			if f.ThreadID != thread || f.RunID != "r" {
+				t.Errorf("%+v", f)
+			}
+			got[thread] = append(got[thread], f.line())
+		}
+	}
+	for _, thread := range []string{"t1", "t2"} {
+		speakers[thread].end()
+		_, rest := c.until("of "+thread, "end")
+		sse := n.do(http.MethodGet, "/v1/threads/"+thread+"/runs/r/events", "")
+		if diff := cmp.Diff(sseLines(sse.body), append(got[thread], rest...)); diff != "" {
+			t.Errorf("%s: (-SSE +socket):\n%s", thread, diff)
+		}
+	}
+	c.pings("the socket serves on")
+}
+
+// After a cut, wherever it was, the next socket goes on exactly; cursors of SSE serve as well, and
+// those of a socket serve SSE.
+func TestASocketGoesOnBehindACursor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	runs := n.speaks()
+	for cut := 1; cut <= 6; cut++ { // RUN_STARTED, START, three CONTENT, END; live
+		run := "r" + strings.Repeat("x", cut)
+		c := n.dial()
+		c.send(runFrame("1", inputOf(run, "hello")))
+		c.want("ack", "1")
+		s := runs.next(n)
+		for _, text := range []string{"one ", "two ", "three"} {
+			s.say(text)
+		}
+		var head []string
+		for len(head) < min(cut, 5) {
+			head = append(head, c.want("event", "1").line())
+		}
+		if cut == 6 {
+			s.end()
+			head = append(head, c.want("event", "1").line())
+		}
+		c.cut()
+		if cut < 6 {
+			s.end()
+		}
+		all := sseLines(n.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "").body)
+		if len(all) != 7 {
+			t.Fatalf("SSE has %q", all)
+		}
+		last := cursors(head[len(head)-1])[0]
+		c = n.dial()
+		c.send(subscribeFrame("1", run, last))
+		c.want("ack", "1")
+		_, rest := c.until("1", "end")
+		if diff := cmp.Diff(all, slices.Concat(head, rest)); diff != "" {
+			t.Errorf("cut behind event %d (-SSE +sockets):\n%s", cut, diff)
+		}
+		sse := n.do(http.MethodGet, "/v1/threads/t/runs/"+run+"/events", "", "Last-Event-ID", last)
+		if diff := cmp.Diff(rest, sseLines(sse.body)); diff != "" {
+			t.Errorf("behind cursor %d (-socket +SSE):\n%s", cut, diff)
+		}
+	}
+}
+
+// The same input on a socket and by POST is the same run; behind its end nothing comes.
+func TestASocketShowsARunAgain(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	posted := n.post(inputOf("r1", "hello"))
+	c := n.dial("Sec-WebSocket-Protocol", "other, ag-ui.perdure.v1")
+	if c.conn.Subprotocol() != "ag-ui.perdure.v1" {
+		t.Errorf("the subprotocol is %q", c.conn.Subprotocol())
+	}
+	c.send(runFrame("1", inputOf("r1", "hello")))
+	c.want("ack", "1")
+	if _, lines := c.until("1", "end"); strings.Join(lines, "\n\n")+"\n\n" != posted.body || len(n.temporal.starts) != 1 {
+		t.Errorf("after %d starts:\n%s", len(n.temporal.starts), lines)
+	}
+	ids := cursors(posted.body)
+	c.send(subscribeFrame("1", "r1", ids[len(ids)-1])) // the id is free again
+	c.want("end", "1")
+
+	// A first attach may choose its generation; a cursor brings its own.
+	c.send(map[string]any{"type": "subscribe", "id": "2", "threadId": "t", "runId": "r1", "protocolVersion": ""})
+	c.want("ack", "2")
+	if f := c.want("event", "2"); !strings.Contains(f.Cursor, "-0") {
+		t.Errorf("spoken to as %s", f.Cursor)
+	}
+	c.until("2", "end")
+	if plain := n.dial(); plain.conn.Subprotocol() != "" {
+		t.Errorf("subprotocol %q was not asked for", plain.conn.Subprotocol())
+	}
+}
+
+func TestASocketRefusesAsRequestsAre(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	other := newNode(t)
+	n.works()
+	n.post(inputOf("done", "hello"))
+	n.temporal.start = func(in workflows.RunInput) error {
+		if in.Run.ID == "out" {
+			return serviceerror.NewUnavailable("SECRET ADDRESS")
+		}
+		return running("e-other")
+	}
+	n.temporal.submit = func(string, workflows.Submit) (workflows.Submitted, error) {
+		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: "other"})
+	}
+	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()
+	valid := `{"threadId":"t","runId":"r","messages":[]}`
+	c := n.dial()
+	for _, x := range []struct {
+		frame         string
+		status        int
+		code, pointer string
+	}{
+		{`{"type":"run","id":"1","agent":"nobody","input":` + valid + `}`, 404, "unknown_agent", ""},
+		{`{"type":"run","id":"1","input":` + valid + `}`, 404, "unknown_agent", ""},
+		{`{"type":"run","id":"1","agent":"a"}`, 400, "invalid_input", "/input"},
+		{`{"type":"run","id":"1","agent":"a","input":[]}`, 400, "invalid_input", "/input"},
+		{`{"type":"run","id":"1","agent":"a","input":{"runId":"r","messages":[]}}`, 400, "invalid_input", "/input/threadId"},
+		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[{"id":"1","role":"king","content":""}]}}`, 400, "invalid_input", "/input/messages/0/role"},
+		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[],"forwardedProps":{"perdure":{"history":"x"}}}}`, 400, "invalid_input", "/input/forwardedProps/perdure/history"},
+		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}}`, 400, "unsupported_protocol_version", "/input/protocolVersion"},
+		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"done","messages":[]}}`, 409, "run_id_reused", ""},
+		{`{"type":"run","id":"1","agent":"a","input":` + valid + `}`, 409, "busy", ""},
+		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"out","messages":[]}}`, 503, "unavailable", ""},
+		{`{"type":"subscribe","id":"1","threadId":"t","runId":"nothing"}`, 404, "unknown_run", ""},
+		{`{"type":"subscribe","id":"1","runId":"done"}`, 400, "invalid_input", "/threadId"},
+		{`{"type":"subscribe","id":"1","threadId":"t","runId":""}`, 400, "invalid_input", "/runId"},
+		{`{"type":"subscribe","id":"1","threadId":"t","runId":"done","after":"nonsense"}`, 400, "invalid_cursor", ""},
+		{`{"type":"subscribe","id":"1","threadId":"t","runId":"done","after":"` + foreign + `"}`, 410, "log_replaced", ""},
+		{`{"type":"subscribe","id":"1","threadId":"t"}`, 501, "not_supported", "/runId"},
+		{`{"type":"subscribe","id":"1","threadId":"t","runId":"done","join":true}`, 501, "not_supported", "/join"},
+		{`{"type":"cancel","id":"1","threadId":"t","runId":"nothing"}`, 404, "unknown_run", ""},
+		{`{"type":"cancel","id":"1","threadId":"t"}`, 400, "invalid_input", "/runId"},
+		{`{"type":"cancel","id":"1","threadId":"t","runId":"done","reason":"` + strings.Repeat("x", 1001) + `"}`, 400, "invalid_input", "/reason"},
+		{`{"type":"tool_result","id":"1"}`, 501, "not_supported", "/type"},
+		{`{"type":"decide","id":"1"}`, 501, "not_supported", "/type"},
+		{`{"type":"steer","id":"1"}`, 501, "not_supported", "/type"},
+		{`{"type":"dance","id":"1"}`, 400, "invalid_frame", "/type"},
+		{`{"id":"1"}`, 400, "invalid_frame", "/type"},
+		{`{"type":"run","id":"1","agent":7}`, 400, "invalid_frame", "/agent"},
+	} {
+		c.send(x.frame)
+		f := c.want("error", "1")
+		if f.Status != x.status || f.Code != x.code || f.Pointer != x.pointer || f.Detail == "" {
+			t.Errorf("%.120s: %+v, want %d %s %s", x.frame, f, x.status, x.code, x.pointer)
+		}
+		if (f.ActiveRun == "other") != (f.Code == "busy") || (f.RetryAfter > 0) != (f.Code == "unavailable") || strings.Contains(f.Detail, "SECRET") {
+			t.Errorf("%.120s: %+v", x.frame, f)
+		}
+	}
+	for _, frame := range []string{``, `{`, `[]`, `7`, `null`, `{"type":"ping"}`, `{"type":"ping","id":""}`, `{"type":"ping","id":7}`, `{"type":"ping","id":"` + strings.Repeat("x", 1001) + `"}`, `{"type":"ping","id":"1"}}`} {
+		c.send(frame)
+		if f := c.next(); f.Type != "error" || f.ID != "" || f.Code != "invalid_frame" || f.Status != 400 {
+			t.Errorf("%.60s: %+v", frame, f)
+		}
+	}
+	c.pings("the socket serves on")
+}
+
+// A run may take long to start. Meanwhile everything else goes on.
+func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	n.post(inputOf("done", "hello"))
+	release, start := make(chan struct{}), n.temporal.start
+	n.temporal.start = func(in workflows.RunInput) error { <-release; return start(in) }
+	c := n.dial()
+	in := inputOf("r1", "hello")
+	in.ThreadID = "slow"
+	c.send(runFrame("run", in))
+	c.pings("1")
+	c.send(runFrame("run", in))
+	if f := c.want("error", "run"); f.Code != "duplicate_id" || f.Status != http.StatusConflict {
+		t.Errorf("the id a second time: %+v", f)
+	}
+	c.send(subscribeFrame("2", "done", ""))
+	c.want("ack", "2")
+	c.until("2", "end")
+	close(release)
+	c.want("ack", "run")
+	if _, events := c.until("run", "end"); len(events) != 2 {
+		t.Errorf("the run has %q", events)
+	}
+}
+
+func TestUnsubscribe(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	runs := n.speaks()
+	c := n.dial()
+	c.send(runFrame("1", inputOf("r1", "hello")))
+	c.want("ack", "1")
+	s := runs.next(n)
+	c.want("event", "1")
+	c.want("event", "1")
+	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
+	if f := c.want("ack", "1"); f.Request != "unsubscribe" {
+		t.Errorf("%+v", f)
+	}
+	s.say("nobody hears this")
+	c.send(map[string]any{"type": "unsubscribe", "id": "1"}) // again: nothing comes under the id, as asked
+	c.want("ack", "1")
+	c.send(subscribeFrame("1", "r1", "")) // it was no cancel
+	c.want("ack", "1")
+	s.end()
+	if _, events := c.until("1", "end"); len(events) != 5 {
+		t.Errorf("the run has %q", events)
+	}
+}
+
+func TestCancelOverASocket(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	runs := n.speaks()
+	cancelled := make(chan string, 1)
+	n.temporal.cancel = func(execution string) error { cancelled <- execution; return nil }
+	c := n.dial()
+	c.send(runFrame("1", inputOf("r1", "hello")))
+	c.want("ack", "1")
+	s := runs.next(n)
+	c.want("event", "1")
+	c.want("event", "1")
+	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1", "reason": "enough"})
+	if f := c.want("ack", "2"); f.Request != "cancel" || f.ThreadID != "t" || f.RunID != "r1" {
+		t.Errorf("%+v", f)
+	}
+	if got := <-cancelled; got != s.place.Execution {
+		t.Errorf("execution %s was cancelled", got)
+	}
+	s.end()
+	c.until("1", "end")
+	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1"})
+	c.want("ack", "2") // it is over: nothing happens
+}
+
+// To leave cancels nothing; to cancel and leave does.
+func TestWhatAClientSaysLastCounts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	runs := n.speaks()
+	cancelled := make(chan string, 1)
+	n.temporal.cancel = func(execution string) error { cancelled <- execution; return nil }
+	c := n.dial()
+	c.send(runFrame("1", inputOf("r1", "hello")))
+	s := runs.next(n)
+	c.cut()
+	c = n.dial()
+	c.send(subscribeFrame("1", "r1", ""))
+	c.want("ack", "1")
+	s.say("still here")
+	for range 3 {
+		c.want("event", "1")
+	}
+	select {
+	case <-cancelled:
+		t.Error("leaving has cancelled the run")
+	default:
+	}
+	c.send(map[string]any{"type": "cancel", "id": "2", "threadId": "t", "runId": "r1"})
+	if err := c.conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
+		t.Fatal(err)
+	}
+	c.wantClosed(websocket.CloseNormalClosure)
+	select {
+	case <-cancelled:
+	case <-n.ctx().Done():
+		t.Error("the last words were lost")
+	}
+	s.end()
+}
+
+// A mistake of ours in one frame is no end for the others.
+func TestAPanicEndsItsRequestOnly(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(workflows.RunInput) error { panic("a bug") }
+	c := n.dial()
+	c.send(runFrame("1", inputOf("r1", "hello")))
+	if f := c.want("error", "1"); f.Code != "internal" || f.Status != 500 {
+		t.Errorf("%+v", f)
+	}
+	c.pings("1")
+}
+
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	listed := newNode(t, func(c *api.Config) { c.Origins = []string{"https://app.example", "http://localhost:*"} })
+	none, all := newNode(t), newNode(t, func(c *api.Config) { c.Origins = []string{"*"} })
+	for _, c := range []struct {
+		n      *node
+		origin string
+		opens  bool
+	}{
+		{listed, "", true}, {listed, "https://app.example", true}, {listed, "http://localhost:5173", true}, {listed, listed.http.URL, true},
+		{listed, "https://evil.example", false}, {listed, "https://app.example.evil.example", false}, {listed, "http://app.example", false}, {listed, "null", false},
+		{none, "", true}, {none, none.http.URL, true}, {none, "https://app.example", false},
+		{all, "https://anything.example", true}, {all, "null", true},
+	} {
+		conn, resp, err := websocket.DefaultDialer.DialContext(c.n.ctx(), wsURL(c.n.http.URL), http.Header{"Origin": {c.origin}})
+		if err == nil {
+			_ = conn.Close()
+		}
+		if (err == nil) != c.opens {
+			t.Errorf("origin %q: %v", c.origin, err)
+		}
+		if err != nil && (resp.StatusCode != http.StatusForbidden || resp.Header.Get("Content-Type") != "application/problem+json") {
+			t.Errorf("origin %q: %s %s", c.origin, resp.Status, resp.Header.Get("Content-Type"))
+		}
+		// Requests go by the same rule, but for those that browsers do not send across origins without it.
+		if a := c.n.do(http.MethodGet, "/v1/agents", "", "Origin", c.origin); len(c.n.server.Origins) > 0 && (a.status == http.StatusOK) != c.opens {
+			t.Errorf("a request of %q: %d", c.origin, a.status)
+		}
+	}
+}
+
+func TestOnlyWebSocketsAreServedThere(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	a := n.do(http.MethodGet, "/v1/ws", "")
+	if a.status != http.StatusUpgradeRequired || a.problem.Code != "upgrade_required" || a.header.Get("Upgrade") != "websocket" {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if a := n.do(http.MethodGet, "/v1/agents/a", ""); !strings.Contains(a.body, `"websocket":true`) {
+		t.Errorf("the agent's capabilities: %s", a.body)
+	}
+}
