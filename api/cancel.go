@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
 )
 
 // cancelRun cancels a run, which then keeps what it has said so far. It answers when the wish is
@@ -82,11 +83,37 @@ func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) erro
 		return err
 	}
 	if begun != nil { // else the run's first activity finds the record
-		err := s.Temporal.CancelWorkflow(ctx, workflowID(run.Thread), begun.Execution)
-		var gone *serviceerror.NotFound
-		if err != nil && !errors.As(err, &gone) {
-			return fmt.Errorf("api: cancel: %w", err)
+		if err := s.signalCancel(ctx, run); err != nil {
+			return err
 		}
 	}
 	return s.Log.AnnounceCancel(run)
+}
+
+// signalCancel tells the thread's workflow. It is a signal that names the run, and not Temporal's own
+// cancellation: that names an execution, and a run may have continued in another one, or have made
+// way for another run.
+func (s *Server) signalCancel(ctx context.Context, run stream.Run) error {
+	err := s.Temporal.SignalWorkflow(ctx, workflowID(run.Thread), "", workflows.SignalCancel, workflows.Cancel{RunID: run.ID})
+	var gone *serviceerror.NotFound
+	if err != nil && !errors.As(err, &gone) {
+		return fmt.Errorf("api: cancel: %w", err)
+	}
+	return nil
+}
+
+// tellCancelled goes the first and the last way for a run that its workflow has cancelled already.
+func (s *Server) tellCancelled(ctx context.Context, run stream.Run, reason string) error {
+	if _, err := s.Log.RequestCancel(ctx, run, reason); err != nil {
+		return err
+	}
+	return s.Log.AnnounceCancel(run)
+}
+
+// cancelAbandoned cancels a run whose client has gone away, and had asked for that.
+func (s *Server) cancelAbandoned(ctx context.Context, run stream.Run) {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.cancel(ctx, run, "the client has disconnected"); err != nil {
+		s.logger.WarnContext(ctx, "a run that its client left could not be cancelled", "error", err)
+	}
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +39,9 @@ func (s *Server) startRun(c *gin.Context) {
 		return
 	}
 	s.show(c, o.run, o.view, nil)
+	if o.props.CancelOnDisconnect && c.Request.Context().Err() != nil {
+		s.cancelAbandoned(c.Request.Context(), o.run)
+	}
 }
 
 // readInput reads and checks the body.
@@ -68,30 +70,6 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 		return nil, badRequest("unsupported_protocol_version", "/protocolVersion", fmt.Sprintf("this server speaks AG-UI %s", agui.Version))
 	}
 	return input, nil
-}
-
-// historyOf reads forwardedProps.perdure.history.
-func historyOf(in *agui.RunAgentInput) (stream.History, error) {
-	var props struct {
-		Perdure struct {
-			History stream.History `json:"history"`
-		} `json:"perdure"`
-	}
-	if len(in.ForwardedProps) == 0 {
-		return stream.HistoryMerge, nil
-	}
-	var object map[string]json.RawMessage // any value is allowed there; only ours is read
-	if _ = json.Unmarshal(in.ForwardedProps, &object); object["perdure"] == nil {
-		return stream.HistoryMerge, nil
-	}
-	if err := json.Unmarshal(in.ForwardedProps, &props); err != nil {
-		return "", badRequest("invalid_input", "/forwardedProps/perdure", "must be an object whose members have the documented types")
-	}
-	switch props.Perdure.History {
-	case stream.HistoryMerge, stream.HistoryAppend, stream.HistoryComplete:
-		return props.Perdure.History, nil
-	}
-	return "", badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "append" or "complete"`)
 }
 
 // runEvents shows a run again: behind a cursor, or from its start.

@@ -117,6 +117,8 @@ func (s *Server) Handler() http.Handler {
 	v1.POST("/agents/:agent/runs", s.startRun)
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
+	v1.POST("/threads/:thread/pause", s.pauseThread)
+	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r
 }
 

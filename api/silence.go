@@ -88,9 +88,13 @@ func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// closedAs tells how an execution closed: "" while it runs, "lost" if Temporal knows nothing of it.
+// closedAs tells how a run's workflow closed: "" while it runs, "lost" if Temporal knows nothing of it.
+// A run that continued as new lives on in the thread's present execution.
 func (s *Server) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
-	description, err := s.Temporal.DescribeWorkflowExecution(ctx, workflowID(run.Thread), execution)
+	status, err := s.statusOf(ctx, run, execution)
+	if err == nil && status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+		status, err = s.statusOf(ctx, run, "")
+	}
 	var gone *serviceerror.NotFound
 	switch {
 	case errors.As(err, &gone):
@@ -98,7 +102,13 @@ func (s *Server) closedAs(ctx context.Context, run stream.Run, execution string)
 	case err != nil:
 		return "", fmt.Errorf("api: describe workflow: %w", err)
 	}
-	return closings[description.GetWorkflowExecutionInfo().GetStatus()], nil
+	return closings[status], nil
+}
+
+// statusOf asks for an execution; "" is the thread's latest.
+func (s *Server) statusOf(ctx context.Context, run stream.Run, execution string) (enums.WorkflowExecutionStatus, error) {
+	description, err := s.Temporal.DescribeWorkflowExecution(ctx, workflowID(run.Thread), execution)
+	return description.GetWorkflowExecutionInfo().GetStatus(), err
 }
 
 // closings names how a workflow may close. One that continued as new has not.

@@ -25,20 +25,20 @@ type offer struct {
 	input  *agui.RunAgentInput
 	digest [32]byte
 	agent  catalog.Published
-	mode   stream.History
+	props  props
 	view   *stream.View
 }
 
 // offer makes an offer of an input. Its view must be closed; it comes first, so that what the run
 // writes from its first moment on goes to it.
 func (s *Server) offer(agent catalog.Published, input *agui.RunAgentInput) (*offer, error) {
-	mode, err := historyOf(input)
+	wanted, err := propsOf(input)
 	if err != nil {
 		return nil, err
 	}
 	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: input.ThreadID}, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
-	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, mode: mode, view: view}, nil
+	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil
 }
 
 // rounds bounds how often an offer is looked at anew because the thread changed meanwhile, or because
@@ -84,35 +84,34 @@ func (s *Server) attach(ctx context.Context, o *offer) (bool, error) {
 func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) (bool, error) {
 	input := *o.input
 	input.Messages = nil
-	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: thread.Accept(o.input.Messages, o.mode)})
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: thread.Accept(o.input.Messages, o.props.History)})
 	if err != nil {
 		return false, err
 	}
-	_, err = s.Temporal.ExecuteWorkflow(ctx, s.workflowOptions(o), workflows.TypeRun, workflows.RunInput{
-		Run:   workflows.Run{Tenant: o.run.Tenant, Thread: o.run.Thread.ID, ID: o.run.ID},
-		Agent: o.agent.Name, Revision: o.agent.Revision, Input: proposal.Seq, Digest: proposal.Digest,
-		Limits: workflows.Limits{
-			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
-			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
-		},
-	})
+	in := o.runInput(proposal)
+	_, err = s.Temporal.ExecuteWorkflow(ctx, s.workflowOptions(o), workflows.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case err == nil:
 		return true, nil
 	case errors.As(err, &running):
-		return s.submit(ctx, o, thread, running.RunId)
+		return s.submit(ctx, o, in, thread, running.RunId)
 	default:
 		return false, fmt.Errorf("api: start workflow: %w", err)
 	}
 }
 
-// Search attributes, for Temporal's own UI. They decide nothing.
-var (
-	attributeTenant = temporal.NewSearchAttributeKeyKeyword("PerdureTenant")
-	attributeAgent  = temporal.NewSearchAttributeKeyKeyword("PerdureAgent")
-	attributeRun    = temporal.NewSearchAttributeKeyKeyword("PerdureRun")
-)
+// runInput is what the workflow is told.
+func (o *offer) runInput(p stream.Proposal) workflows.RunInput {
+	return workflows.RunInput{
+		Run:   workflows.Run{Tenant: o.run.Tenant, Thread: o.run.Thread.ID, ID: o.run.ID},
+		Agent: o.agent.Name, Revision: o.agent.Revision, Input: p.Seq, Digest: p.Digest,
+		Limits: workflows.Limits{
+			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
+			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
+		},
+	}
+}
 
 // workflowTaskTimeout is how long a worker that died may hold a workflow task.
 const workflowTaskTimeout = 5 * time.Second
@@ -127,9 +126,9 @@ func (s *Server) workflowOptions(o *offer) client.StartWorkflowOptions {
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		EnableEagerStart:                         true,
 		TypedSearchAttributes: temporal.NewSearchAttributes(
-			attributeTenant.ValueSet(stream.Token(o.run.Tenant)),
-			attributeAgent.ValueSet(o.agent.Name),
-			attributeRun.ValueSet(stream.Token(o.run.ID)),
+			workflows.AttributeTenant.ValueSet(stream.Token(o.run.Tenant)),
+			workflows.AttributeAgent.ValueSet(o.agent.Name),
+			workflows.AttributeRun.ValueSet(stream.Token(o.run.ID)),
 		),
 	}
 }
@@ -149,28 +148,36 @@ const (
 // submit offers the run to the workflow that occupies the thread. If the log says that its run has
 // ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
 // run that has begun in Temporal and not yet in the log; that one answers.)
-func (s *Server) submit(ctx context.Context, o *offer, thread *stream.Reduction, execution string) (bool, error) {
+func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, thread *stream.Reduction, execution string) (bool, error) {
 	if thread.Sealed && thread.Execution == execution {
 		ctx, cancel := context.WithTimeout(ctx, closeCheck)
 		defer cancel()
 		_ = s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil) // how it ended is its own matter
 		return false, nil
 	}
+	in.Token = stream.Token(o.run.ID)
+	taken, err := s.offerTo(ctx, o, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Offer: &in}, execution)
+	if err != nil {
+		return false, refusedBy(err)
+	}
+	if taken.Interrupted != "" {
+		err = s.tellCancelled(ctx, stream.Run{Thread: o.run.Thread, ID: taken.Interrupted}, "another run takes its place")
+	}
+	return taken.Attached || taken.Queued, err
+}
+
+func (s *Server) offerTo(ctx context.Context, o *offer, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: workflowID(o.run.Thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
-		Args:         []any{workflows.Submit{RunID: o.run.ID, Digest: hex.EncodeToString(o.digest[:])}},
+		Args:         []any{submit},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
-		var taken workflows.Submitted
 		err = handle.Get(ctx, &taken)
-		if err == nil {
-			return taken.Attached, nil
-		}
 	}
-	return false, refusedBy(err)
+	return taken, err
 }
 
 // refusedBy tells what a workflow's refusal means; nil = look at the thread again.
@@ -188,6 +195,8 @@ func refusedBy(err error) error {
 		return busy
 	case errors.As(err, &app) && app.Type() == workflows.ErrorRunIDReused:
 		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+	case errors.As(err, &app) && app.Type() == workflows.ErrorQueueFull:
+		return problem(http.StatusTooManyRequests, "queue_full", "too many runs wait for this thread")
 	case errors.As(err, &gone), errors.As(err, &app):
 		return nil // it closed meanwhile
 	}

@@ -162,15 +162,16 @@ func (r *Reduction) tail(sent []agui.Message, keep int) []Said {
 
 // Renew judges an acceptance against the thread as it is when the run starts: other runs may have
 // gone on since it was made. ok is false when what it builds on is no longer there.
+//
+// An acceptance that cuts nothing keeps the whole thread as it was then, so it keeps what came since
+// as well: its client could not know that. What the client said itself and another run has brought in
+// meanwhile, since it waited behind that run, stands there already.
 func (r *Reduction) Renew(a Acceptance) (_ Acceptance, ok bool) {
 	if a.Keep > len(r.Entries) || a.Keep > 0 && r.Entries[a.Keep-1].Message.ID != a.Last {
 		return a, false
 	}
-	if a.Cut {
-		return a, true
-	}
-	if keep, _ := r.keepBehind(a.Keep); keep != a.Keep {
-		a.Keep, a.Last, a.Differs = keep, r.Entries[keep-1].Message.ID, true
+	if n := len(r.Entries); !a.Cut && n > a.Keep {
+		a.Keep, a.Last, a.Differs = n, r.Entries[n-1].Message.ID, true
 	}
 	return a, true
 }

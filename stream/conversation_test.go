@@ -159,6 +159,12 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	if a, ok := now.Renew(again); !ok || a.Keep != 1 {
 		t.Errorf("what the client cut is back: %+v, %v", a, ok)
 	}
+	// Two runs that waited: the second brings what the first has said already.
+	second := judged.Accept(msgs("u1 a1 u2 u3"), "")
+	first := write(t, l, 4, "u1 a1 a1b u2", "a2")
+	if a, ok := first.Renew(second); !ok || a.Keep != 5 || words(first.Apply(a)) != "u1 a1 a1b u2 a2 u3" {
+		t.Errorf("behind the run before it, the conversation is %s: %+v, %v", words(first.Apply(a)), a, ok)
+	}
 	cut := write(t, l, 3, "u1=other", "a9")
 	if a, ok := cut.Renew(away); ok {
 		t.Errorf("an input that builds on what was cut is accepted: %+v", a)

@@ -34,3 +34,8 @@ func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error)
 	}
 	return all, nil
 }
+
+// Apply returns the conversation that an acceptance describes.
+func (r *Reduction) Apply(a Acceptance) []agui.Message {
+	return (&Reduction{Entries: r.apply(a)}).Messages()
+}

@@ -274,7 +274,7 @@ func (p *Projection) realign(ctx context.Context, seq uint64, o *Opening) error 
 			return err
 		}
 		messages := r.Messages()
-		if err := p.emit(&agui.MessagesSnapshot{Messages: messages[:min(o.Accepted.Keep, len(messages))]}); err != nil {
+		if err := p.emit(&agui.MessagesSnapshot{Messages: messages[:min(o.SaidBehind, len(messages))]}); err != nil {
 			return err
 		}
 	}

@@ -25,8 +25,10 @@ type Opening struct {
 	// ProtocolVersion is what the client said it speaks; a first reader of the run is spoken to so.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
 	Accepted        Acceptance `json:"accepted"` // without content: that is in the proposal
-	// Said is how many messages the client has behind those that are kept.
-	Said int `json:"said,omitempty"`
+	// Said is how many messages the client has said behind the first SaidBehind of the thread. More may
+	// be kept by now: what came while the run waited.
+	Said       int `json:"said,omitempty"`
+	SaidBehind int `json:"saidBehind,omitempty"`
 }
 
 // Reduction is what the log of a thread says so far: its conversation and its state. It is

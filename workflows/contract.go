@@ -13,6 +13,9 @@ const (
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
 	UpdateSubmit      = "submit"
+	UpdatePause       = "pause"
+	UpdateResume      = "resume"
+	SignalCancel      = "cancel"
 )
 
 // Run names a run and its address.
@@ -39,6 +42,27 @@ type RunInput struct {
 	Input  uint64 `json:"input"`
 	Digest string `json:"digest"`
 	Limits Limits `json:"limits"`
+	// Token is the run's name in search attributes. It is set in a run that waits in a Queue, whose
+	// execution does not begin with attributes of its own.
+	Token string `json:"token,omitempty"`
+
+	// Progress is set where an execution goes on with the run of the one before it.
+	Progress *Progress `json:"progress,omitempty"`
+	// Queue are the runs that wait for their turn on the thread, each without a queue of its own.
+	Queue []RunInput `json:"queue,omitempty"`
+}
+
+// Progress is how far a run has come when it continues as new.
+type Progress struct {
+	// Execution is the one that began the run: the log knows the run as its.
+	Execution string    `json:"execution"`
+	Turn      int       `json:"turn"` // the next
+	Deadline  time.Time `json:"deadline"`
+	Paused    bool      `json:"paused,omitempty"`
+	Main      uint64    `json:"main"`
+	Lanes     []uint64  `json:"lanes,omitempty"`
+	Open      string    `json:"open,omitempty"`
+	Usage     []Usage   `json:"usage,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -167,16 +191,45 @@ type Finished struct {
 	Seq     uint64  `json:"seq"`
 }
 
+// OnBusy says what is to become of a run whose thread has another one that is active.
+type OnBusy string
+
+// What may become of it.
+const (
+	OnBusyReject    OnBusy = "reject"
+	OnBusyEnqueue   OnBusy = "enqueue"
+	OnBusyInterrupt OnBusy = "interrupt"
+)
+
 // Submit offers a run to the workflow that occupies its thread.
 type Submit struct {
 	RunID  string `json:"run"`
 	Digest string `json:"digest"`
+	OnBusy OnBusy `json:"onBusy,omitempty"` // none is OnBusyReject
+	// Offer is the run, for whoever does not only want to attach.
+	Offer *RunInput `json:"offer,omitempty"`
 }
 
 // Submitted is the workflow's answer to a Submit that it takes.
 type Submitted struct {
 	// Attached: the run is the one that is active.
-	Attached bool `json:"attached"`
+	Attached bool `json:"attached,omitempty"`
+	// Queued: the run is going to be active.
+	Queued bool `json:"queued,omitempty"`
+	// Interrupted is the active run that has to make way.
+	Interrupted string `json:"interrupted,omitempty"`
+}
+
+// Cancel is what SignalCancel carries: a signal, since a cancel has to reach a workflow that no
+// worker can run at this moment. It names the run, since the thread may have gone on to another.
+type Cancel struct {
+	RunID string `json:"run"`
+}
+
+// Pause is what UpdatePause and UpdateResume carry: the run that is meant, or none for the one that
+// is active.
+type Pause struct {
+	RunID string `json:"run,omitempty"`
 }
 
 // Error types: how activities and updates tell the workflow and the api what went wrong. The codes
@@ -188,6 +241,10 @@ const (
 	ErrorLogLost = "log_lost"
 	// ErrorBusy refuses a Submit: another run is active. Its detail is an Active.
 	ErrorBusy = "busy"
+	// ErrorQueueFull refuses a Submit: too many runs wait.
+	ErrorQueueFull = "queue_full"
+	// ErrorNotActive refuses a Pause: the run waits, or is over.
+	ErrorNotActive = "not_active"
 	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
 	ErrorRunIDReused = "run_id_reused"
 )

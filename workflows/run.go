@@ -18,31 +18,52 @@ const heartbeatTimeout = 30 * time.Second
 const stepAttempts = 100
 
 // AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
-// the run is cancelled or a step fails for good.
+// the run is cancelled or a step fails for good. It continues as new between turns when its history
+// grows long, and at its end with the run that waits longest for its thread.
 func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
-	r := &run{
-		in:        in,
-		execution: workflow.GetInfo(ctx).FirstRunID,
-		deadline:  workflow.Now(ctx).Add(in.Limits.Duration),
-	}
-	if err := r.acceptSubmits(ctx); err != nil {
+	ctx, cancel := workflow.WithCancel(ctx)
+	r := begin(ctx, in)
+	r.cancel = cancel
+	if err := errors.Join(r.listen(ctx), r.rename(ctx)); err != nil {
 		return RunResult{}, err
 	}
-	end := r.turns(ctx)
-	return r.finish(ctx, end)
+	end, err := r.turns(ctx)
+	if err != nil {
+		return RunResult{}, err
+	}
+	result, err := r.finish(ctx, end)
+	if next := r.next(); next != nil {
+		return result, continueWith(ctx, *next)
+	}
+	return result, err
 }
 
 // run is the state of one execution. It holds references only.
 type run struct {
 	in        RunInput
 	execution string
+	cancel    workflow.CancelFunc
 	deadline  time.Time
+	turn      int
 	main      uint64 // last record of the main lane
 	lanes     []uint64
 	cut       []int  // lanes whose step did not finish
 	open      string // the step that is open
 	usage     []Usage
+	paused    bool
 	ended     bool
+	queue     []RunInput
+}
+
+// begin takes up the run where the execution before this one left it, or at its beginning.
+func begin(ctx workflow.Context, in RunInput) *run {
+	r := &run{in: in, queue: in.Queue, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1, deadline: workflow.Now(ctx).Add(in.Limits.Duration)}
+	r.in.Queue, r.in.Progress = nil, nil
+	if p := in.Progress; p != nil {
+		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
+		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
+	}
+	return r
 }
 
 // ending is how a run is to end.
@@ -52,36 +73,47 @@ type ending struct {
 	message string
 }
 
-// turns goes on until the run is over.
-func (r *run) turns(ctx workflow.Context) ending {
-	for turn := 1; ; turn++ {
-		if turn > r.in.Limits.Turns {
-			return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns)
+// turns goes on until the run is over. It fails only to continue as new.
+func (r *run) turns(ctx workflow.Context) (ending, error) {
+	for ; ; r.turn++ {
+		if r.turn > r.in.Limits.Turns {
+			return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), nil
 		}
-		answer, err := r.callModel(ctx, turn)
-		if err != nil {
-			return r.failure(ctx, err)
+		if err := r.rest(ctx); err != nil {
+			return ending{}, err
 		}
-		r.main, r.open = answer.Seq, stepModel
-		r.usage = addUsage(r.usage, answer.Usage)
-		switch {
-		case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
-			return ending{outcome: OutcomeCancelled}
-		case len(answer.Calls) == 0:
-			return ending{outcome: OutcomeSuccess}
-		case tokens(r.usage) > r.in.Limits.Tokens:
-			return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens)
-		case len(answer.Calls) > r.in.Limits.ParallelTools:
-			return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools)
-		}
-		cancelled, err := r.callTools(ctx, turn, answer)
-		if err != nil {
-			return r.failure(ctx, err)
-		}
-		if cancelled || ctx.Err() != nil {
-			return ending{outcome: OutcomeCancelled}
+		if end, over := r.takeTurn(ctx); over {
+			return end, nil
 		}
 	}
+}
+
+// takeTurn is one turn of model and tools. over tells that the run ends with it.
+func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
+	answer, err := r.callModel(ctx)
+	if err != nil {
+		return r.failure(ctx, err), true
+	}
+	r.main, r.open = answer.Seq, stepModel
+	r.usage = addUsage(r.usage, answer.Usage)
+	switch {
+	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	case len(answer.Calls) == 0:
+		return ending{outcome: OutcomeSuccess}, true
+	case tokens(r.usage) > r.in.Limits.Tokens:
+		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
+	case len(answer.Calls) > r.in.Limits.ParallelTools:
+		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools), true
+	}
+	cancelled, err := r.callTools(ctx, answer)
+	switch {
+	case err != nil:
+		return r.failure(ctx, err), true
+	case cancelled || ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	}
+	return ending{}, false
 }
 
 // Names of steps, as STEP_STARTED says them.
@@ -97,24 +129,24 @@ func (r *run) step(turn int, id, name string) Step {
 	}
 }
 
-func (r *run) callModel(ctx workflow.Context, turn int) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(turn, stepModel, stepModel)}
+func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
 	if r.main == 0 {
 		call.Input, call.Digest = r.in.Input, r.in.Digest
 	}
 	var answer ModelAnswer
-	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", turn)))
+	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
 	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
 	return answer, err
 }
 
 // callTools runs the calls of one turn in parallel, each on the lowest free lane. All of them are
 // scheduled in one workflow task and all end before this returns.
-func (r *run) callTools(ctx workflow.Context, turn int, answer ModelAnswer) (cancelled bool, err error) {
+func (r *run) callTools(ctx workflow.Context, answer ModelAnswer) (cancelled bool, err error) {
 	for len(r.lanes) < len(answer.Calls) {
 		r.lanes = append(r.lanes, 0)
 	}
-	step := r.step(turn, stepTools, stepTools)
+	step := r.step(r.turn, stepTools, stepTools)
 	futures := make([]workflow.Future, len(answer.Calls))
 	for i, call := range answer.Calls {
 		in := ToolCall{Step: step, Open: step.ID, Lane: i, LaneAfter: r.lanes[i], CallID: call.ID, MessageID: answer.MessageID}
@@ -211,24 +243,4 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 func isType(err error, errorType string) bool {
 	var app *temporal.ApplicationError
 	return errors.As(err, &app) && app.Type() == errorType
-}
-
-// acceptSubmits answers who offers a run to this thread. A refusal is a validator's, so it leaves
-// nothing in the history.
-func (r *run) acceptSubmits(ctx workflow.Context) error {
-	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateSubmit,
-		func(workflow.Context, Submit) (Submitted, error) { return Submitted{Attached: true}, nil },
-		workflow.UpdateHandlerOptions{
-			Description: "offer a run to this thread",
-			Validator: func(in Submit) error {
-				switch {
-				case in.RunID == r.in.Run.ID && in.Digest == r.in.Digest:
-					return nil
-				case in.RunID == r.in.Run.ID:
-					return temporal.NewApplicationError("the run has another input", ErrorRunIDReused)
-				default:
-					return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
-				}
-			},
-		})
 }

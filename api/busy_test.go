@@ -1,0 +1,154 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+func asking(in agui.RunAgentInput, props string) agui.RunAgentInput {
+	in.ForwardedProps = json.RawMessage(`{"perdure":` + props + `}`)
+	return in
+}
+
+// A run that waits is answered at once, and shown when its turn comes. Who has to make way for it is
+// cancelled by all ways.
+func TestARunWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	for onBusy, interrupted := range map[workflows.OnBusy]string{workflows.OnBusyEnqueue: "", workflows.OnBusyInterrupt: "r1"} {
+		n := newNode(t)
+		var active stream.Place
+		n.temporal.start = func(in workflows.RunInput) error {
+			if in.Run.ID == "r1" {
+				active = n.begin(in, "e1")
+				n.end(active)
+				return nil
+			}
+			return running("e2") // that of a run which is not in the log yet
+		}
+		n.post(inputOf("r1", "hello"))
+		n.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+			if in.OnBusy != onBusy || in.Offer.Run.ID != "r2" || in.Offer.Token != "r2" || in.Offer.Digest != in.Digest || in.Offer.Agent != "a" {
+				t.Errorf("%+v with %+v is offered", in, in.Offer)
+			}
+			n.end(n.begin(*in.Offer, "e2"))
+			return workflows.Submitted{Queued: true, Interrupted: interrupted}, nil
+		}
+		a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"`+string(onBusy)+`"}`))
+		if a.status != http.StatusOK || !strings.Contains(a.body, `"RUN_FINISHED"`) {
+			t.Errorf("%s: %d %s", onBusy, a.status, a.body)
+		}
+		wanted, err := n.log.CancelRequested(n.ctx(), active.Run)
+		if err != nil || wanted != (interrupted != "") {
+			t.Errorf("%s: the run before it is cancelled: %v, %v", onBusy, wanted, err)
+		}
+	}
+}
+
+func TestBusyRefusals(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(workflows.RunInput) error { return running("e1") }
+	n.temporal.submit = func(string, workflows.Submit) (workflows.Submitted, error) {
+		return workflows.Submitted{}, temporal.NewApplicationError("full", workflows.ErrorQueueFull)
+	}
+	if a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"enqueue"}`)); a.status != http.StatusTooManyRequests || a.problem.Code != "queue_full" {
+		t.Errorf("too many: %d %s", a.status, a.body)
+	}
+	for props, pointer := range map[string]string{
+		`{"onBusy":"hope"}`: "/forwardedProps/perdure/onBusy", `{"onBusy":1}`: "/forwardedProps/perdure", `[]`: "/forwardedProps/perdure",
+		`{"history":"all"}`: "/forwardedProps/perdure/history", `{"cancelOnDisconnect":"yes"}`: "/forwardedProps/perdure",
+	} {
+		if a := n.post(asking(inputOf("r3", "?"), props)); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
+			t.Errorf("%s: %d %s", props, a.status, a.body)
+		}
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	var told []string
+	n.temporal.pause = func(update string) error { told = append(told, update); return nil }
+	for _, path := range []string{"pause", "resume"} {
+		if a := n.do(http.MethodPost, "/v1/threads/t/"+path, ""); a.status != http.StatusNoContent {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if strings.Join(told, " ") != "pause resume" {
+		t.Errorf("the workflow was told %v", told)
+	}
+	for _, err := range []error{serviceerror.NewNotFound("closed"), temporal.NewApplicationError("over", workflows.ErrorNotActive)} {
+		n.temporal.pause = func(string) error { return err }
+		if a := n.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusConflict || a.problem.Code != "not_active" {
+			t.Errorf("with no run: %d %s", a.status, a.body)
+		}
+	}
+}
+
+// A client whose way to say stop is to go away can have it so, and only such a client.
+func TestCancelOnDisconnect(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	cancelled := make(chan string, 2)
+	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
+	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e-"+in.Run.ID); return nil }
+	leave := func(in agui.RunAgentInput) {
+		ctx, hangUp := context.WithCancel(n.ctx())
+		defer hangUp()
+		body, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(string(body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := n.http.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if _, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stays := inputOf("r1", "hello")
+	stays.ThreadID = "t1"
+	leave(stays)
+	leave(asking(inputOf("r2", "hello"), `{"cancelOnDisconnect":true}`))
+	if run := <-cancelled; run != "r2" {
+		t.Errorf("%s is cancelled", run)
+	}
+}
+
+// A run that continued as new is looked for where the thread is now.
+func TestARunThatContinuedIsFollowed(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e1"); return nil }
+	looks := 0
+	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+		if execution == "e1" {
+			return enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, nil
+		}
+		if looks++; looks < 3 {
+			return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+		}
+		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
+	}
+	if a := n.post(inputOf("r1", "hello")); !strings.Contains(a.body, `"code":"workflow_terminated"`) || looks != 3 {
+		t.Errorf("after %d looks: %s", looks, a.body)
+	}
+}

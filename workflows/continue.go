@@ -1,0 +1,62 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// rest is the safe point before a turn: here a paused run waits, and here it may continue as new,
+// when its history grows long or a newer version of the worker is there. Nothing is under way here,
+// so nothing is repeated or lost.
+func (r *run) rest(ctx workflow.Context) error {
+	if r.paused {
+		since := workflow.Now(ctx)
+		_ = workflow.Await(ctx, func() bool { return !r.paused }) // cancelled: the next step finds out
+		r.deadline = r.deadline.Add(workflow.Now(ctx).Sub(since))
+	}
+	info := workflow.GetInfo(ctx)
+	if ctx.Err() != nil || r.main == 0 || !info.GetContinueAsNewSuggested() && !info.GetTargetWorkerDeploymentVersionChanged() {
+		return nil
+	}
+	next := r.in
+	next.Queue = r.queue
+	next.Progress = &Progress{
+		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
+		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage,
+	}
+	return continueWith(ctx, next)
+}
+
+// next is the run that waits longest, with the others behind it; nil = none waits.
+func (r *run) next() *RunInput {
+	if len(r.queue) == 0 {
+		return nil
+	}
+	next := r.queue[0]
+	next.Queue = r.queue[1:]
+	return &next
+}
+
+// continueWith ends the execution in favour of one that goes on with in, on the current version of
+// the worker.
+func continueWith(ctx workflow.Context, in RunInput) error {
+	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
+		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
+	}, TypeRun, in)
+}
+
+// rename gives the execution of a run that has waited its own search attributes: it began with those
+// of the run before it.
+func (r *run) rename(ctx workflow.Context) error {
+	if r.in.Token == "" || r.main > 0 {
+		return nil
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(r.in.Agent), AttributeRun.ValueSet(r.in.Token))
+}
+
+// Search attributes, for Temporal's own UI. They decide nothing.
+var (
+	AttributeTenant = temporal.NewSearchAttributeKeyKeyword("PerdureTenant")
+	AttributeAgent  = temporal.NewSearchAttributeKeyKeyword("PerdureAgent")
+	AttributeRun    = temporal.NewSearchAttributeKeyKeyword("PerdureRun")
+)

@@ -1,0 +1,106 @@
+package workflows
+
+import (
+	"encoding/json"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// maxQueue bounds the runs that wait, in bytes of the message that carries them on: what continues as
+// new is one payload.
+const maxQueue = 12 << 10
+
+// listen answers who addresses the thread. Handlers decide at once and never wait; a refusal is a
+// validator's, so it leaves nothing in the history.
+func (r *run) listen(ctx workflow.Context) error {
+	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateSubmit, r.submit,
+		workflow.UpdateHandlerOptions{Description: "offer a run to this thread", Validator: r.judge})
+	if err != nil {
+		return err
+	}
+	if err := r.pauseOn(ctx, UpdatePause, true); err != nil {
+		return err
+	}
+	if err := r.pauseOn(ctx, UpdateResume, false); err != nil {
+		return err
+	}
+	signals := workflow.GetSignalChannelWithOptions(ctx, SignalCancel, workflow.SignalChannelOptions{Description: "cancel a run of this thread"})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var c Cancel
+			signals.Receive(ctx, &c)
+			r.heed(c)
+		}
+	})
+	return nil
+}
+
+// pauseOn lets an update pause the run before its next step, or go on.
+func (r *run) pauseOn(ctx workflow.Context, update string, paused bool) error {
+	return workflow.SetUpdateHandlerWithOptions(ctx, update,
+		func(workflow.Context, Pause) error { r.paused = paused; return nil },
+		workflow.UpdateHandlerOptions{
+			Description: update + " the run before its next step",
+			Validator: func(in Pause) error {
+				if r.ended || in.RunID != "" && in.RunID != r.in.Run.ID {
+					return temporal.NewApplicationError("the run is not active", ErrorNotActive)
+				}
+				return nil
+			},
+		})
+}
+
+// heed cancels the run if it is the one that is meant. A run that waits is not cancelled here: the
+// log keeps the wish, and the run's first step finds it.
+func (r *run) heed(c Cancel) {
+	if c.RunID == r.in.Run.ID {
+		r.cancel()
+	}
+}
+
+// judge refuses an offer that is not taken.
+func (r *run) judge(in Submit) error {
+	if same, known := r.known(in); known {
+		if !same {
+			return temporal.NewApplicationError("the run has another input", ErrorRunIDReused)
+		}
+		return nil
+	}
+	if in.Offer == nil || !r.ended && in.OnBusy != OnBusyEnqueue && in.OnBusy != OnBusyInterrupt {
+		return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
+	}
+	if queue, err := json.Marshal(append(r.queue, *in.Offer)); err != nil || len(queue) > maxQueue {
+		return temporal.NewApplicationError("too many runs wait for this thread", ErrorQueueFull)
+	}
+	return nil
+}
+
+// known finds an offer among the run that is active and those that wait.
+func (r *run) known(in Submit) (same, known bool) {
+	for _, k := range append([]RunInput{r.in}, r.queue...) {
+		if k.Run.ID == in.RunID {
+			return k.Digest == in.Digest, true
+		}
+	}
+	return false, false
+}
+
+// submit takes an offer that judge has let pass. When the run has ended, and only its execution has
+// not closed yet, nobody has to make way any more.
+func (r *run) submit(_ workflow.Context, in Submit) (Submitted, error) {
+	if _, known := r.known(in); known {
+		active := in.RunID == r.in.Run.ID
+		return Submitted{Attached: active, Queued: !active}, nil
+	}
+	if in.OnBusy != OnBusyInterrupt {
+		r.queue = append(r.queue, *in.Offer)
+		return Submitted{Queued: true}, nil
+	}
+	r.queue = append([]RunInput{*in.Offer}, r.queue...)
+	if r.ended {
+		return Submitted{Queued: true}, nil
+	}
+	r.cancel()
+	return Submitted{Queued: true, Interrupted: r.in.Run.ID}, nil
+}
