@@ -131,6 +131,16 @@ func TestCancelOnDisconnect(t *testing.T) {
 	if run := <-cancelled; run != "r2" {
 		t.Errorf("%s is cancelled", run)
 	}
+	in := asking(inputOf("r3", "hello"), `{"cancelOnDisconnect":true}`)
+	in.ThreadID = "t3"
+	socket := n.dial()
+	socket.send(map[string]any{"type": "run", "id": "1", "agent": "a", "input": in})
+	for socket.next().Type != "event" {
+	}
+	socket.cut()
+	if run := <-cancelled; run != "r3" {
+		t.Errorf("%s is cancelled", run)
+	}
 }
 
 // A run that continued as new is looked for where the thread is now.

@@ -110,10 +110,14 @@ func (s *Server) tellCancelled(ctx context.Context, run stream.Run, reason strin
 	return s.Log.AnnounceCancel(run)
 }
 
-// cancelAbandoned cancels a run whose client has gone away, and had asked for that.
-func (s *Server) cancelAbandoned(ctx context.Context, run stream.Run) {
+// abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has ended
+// for another reason than that this node goes down.
+func (s *Server) abandon(ctx context.Context, o *offer) {
+	if !o.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil {
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
-	if err := s.cancel(ctx, run, "the client has disconnected"); err != nil {
+	if err := s.cancel(ctx, o.run, "the client has disconnected"); err != nil {
 		s.logger.WarnContext(ctx, "a run that its client left could not be cancelled", "error", err)
 	}
 }

@@ -39,9 +39,7 @@ func (s *Server) startRun(c *gin.Context) {
 		return
 	}
 	s.show(c, o.run, o.view, nil)
-	if o.props.CancelOnDisconnect && c.Request.Context().Err() != nil {
-		s.cancelAbandoned(c.Request.Context(), o.run)
-	}
+	s.abandon(c.Request.Context(), o)
 }
 
 // readInput reads and checks the body.

@@ -28,7 +28,11 @@ func (s *session) run(ctx context.Context, r *request) error {
 	if err := s.insist(ctx, func(ctx context.Context) error { return s.server.place(ctx, o) }); err != nil {
 		return err
 	}
-	return s.show(ctx, r, o.run, o.view, nil)
+	err = s.show(ctx, r, o.run, o.view, nil)
+	if !errors.Is(context.Cause(ctx), errUnsubscribed) {
+		s.server.abandon(ctx, o)
+	}
+	return err
 }
 
 // subscribe shows a run again: what GET events does. The whole thread (no runId) and join belong here.

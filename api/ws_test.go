@@ -259,7 +259,7 @@ func TestCancelOverASocket(t *testing.T) {
 	n := newNode(t)
 	runs := n.speaks()
 	cancelled := make(chan string, 1)
-	n.temporal.cancel = func(execution string) error { cancelled <- execution; return nil }
+	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
@@ -270,8 +270,8 @@ func TestCancelOverASocket(t *testing.T) {
 	if f := c.want("ack", "2"); f.Request != "cancel" || f.ThreadID != "t" || f.RunID != "r1" {
 		t.Errorf("%+v", f)
 	}
-	if got := <-cancelled; got != s.place.Execution {
-		t.Errorf("execution %s was cancelled", got)
+	if got := <-cancelled; got != "r1" {
+		t.Errorf("run %s was cancelled", got)
 	}
 	s.end()
 	c.until("1", "end")
@@ -285,7 +285,7 @@ func TestWhatAClientSaysLastCounts(t *testing.T) {
 	n := newNode(t)
 	runs := n.speaks()
 	cancelled := make(chan string, 1)
-	n.temporal.cancel = func(execution string) error { cancelled <- execution; return nil }
+	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	s := runs.next(n)
