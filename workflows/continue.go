@@ -14,8 +14,7 @@ func (r *run) rest(ctx workflow.Context) error {
 		_ = workflow.Await(ctx, func() bool { return !r.paused }) // cancelled: the next step finds out
 		r.deadline = r.deadline.Add(workflow.Now(ctx).Sub(since))
 	}
-	info := workflow.GetInfo(ctx)
-	if ctx.Err() != nil || r.main == 0 || !info.GetContinueAsNewSuggested() && !info.GetTargetWorkerDeploymentVersionChanged() {
+	if !r.mayContinue(ctx) {
 		return nil
 	}
 	next := r.in
@@ -25,6 +24,13 @@ func (r *run) rest(ctx workflow.Context) error {
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage,
 	}
 	return continueWith(ctx, next)
+}
+
+// mayContinue tells whether to continue as new: there is a reason, and nothing that is more urgent.
+func (r *run) mayContinue(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
+	return reason && ctx.Err() == nil && r.main > 0
 }
 
 // next is the run that waits longest, with the others behind it; nil = none waits.
@@ -37,8 +43,7 @@ func (r *run) next() *RunInput {
 	return &next
 }
 
-// continueWith ends the execution in favour of one that goes on with in, on the current version of
-// the worker.
+// continueWith ends the execution; another one goes on with in, on the current version of the worker.
 func continueWith(ctx workflow.Context, in RunInput) error {
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
