@@ -18,6 +18,7 @@ type layer struct {
 
 var layers = []layer{
 	{"agui", []string{"github.com/evanphx/json-patch/v5"}},
+	{"agui/protobuf", []string{"agui", "google.golang.org/protobuf/encoding/protowire"}},
 
 	{"llm", nil},
 	{"llm/internal/...", []string{"llm"}},
