@@ -12,7 +12,7 @@ func capabilities(p catalog.Published) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	return agui.AgentCapabilities{
 		Identity:  &agui.IdentityCapabilities{Name: p.Name, Type: "perdure", Description: p.Description, Version: p.Revision},
-		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &no, HTTPBinary: &no, Resumable: &yes},
+		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &no, HTTPBinary: &yes, Resumable: &yes},
 		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &hasTools, ClientProvided: &no},
 		State:     &agui.StateCapabilities{PersistentState: &yes},
 		Execution: &agui.ExecutionCapabilities{MaxIterations: maxIterations(p)},

@@ -143,6 +143,8 @@ func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
 	}
 	if version, ok := c.GetQuery("protocolVersion"); ok {
 		o.Profile = stream.ProfileOf(version)
+	} else if o.After == nil && wantsBinary(c.Request) {
+		o.Profile = stream.Profile1 // the only one that has this wire
 	}
 	return o, nil
 }

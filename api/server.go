@@ -37,6 +37,9 @@ type Config struct {
 	Patience time.Duration
 	// Origins are the origins that browsers may call from: exact, or "*" for all. Empty = none.
 	Origins []string
+	// Strict ends a stream before an event that AG-UI forbids, which is then a mistake of ours. It
+	// costs a check of every event for every viewer and is meant for tests.
+	Strict bool
 	// Metrics serves /metrics. nil = the route is not there.
 	Metrics http.Handler
 }

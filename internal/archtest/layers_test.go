@@ -35,9 +35,10 @@ var layers = []layer{
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
 	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/telemetry", anything}},
-	{"api", []string{"workflows", "agui", "agents/...", "stream", "internal/sse", "internal/telemetry", anything}},
+	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/sse", "internal/live", "internal/telemetry", anything}},
 
-	{"internal/sse", nil},
+	{"internal/live", nil},
+	{"internal/sse", []string{"internal/live"}},
 	{"internal/telemetry", []string{anything}},
 	{"internal/presence", []string{"stream", anything}},
 	{"internal/models", []string{"llm/..."}},
