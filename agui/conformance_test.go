@@ -44,7 +44,6 @@ type streamCase struct {
 var notApplicable = map[string]struct{ expectation, reason string }{
 	"era-0-0-39-flattens-content":              {"warnings", "describes what a client sends down to a 0.0.39 agent"},
 	"era-0-0-57-subagent-dropped-with-warning": {"warnings eventTypesAbsent", "describes a client pinned to 0.0.57, which drops subagents"},
-	"era-0-0-45-thinking-translated":           {"messages", "retired THINKING_* events are dropped with a warning here, not translated"},
 	"state-delta-unappliable-warns-and-keeps":  {"warnings", "pins the wording of the reference client; TestReducerWarnings has the rule"},
 	"era-0-0-47-upgrades-binary-content":       {"request", "a server sends no request; TestLegacyBinary has the upgrade"},
 	"era-current-peer-keeps-modern-content":    {"request", "a server sends no request"},
@@ -138,10 +137,11 @@ type consumed struct {
 	warnings []string
 	failedAt int
 	err      error
+	thinking ThinkingUpgrade
 	reducer  *Reducer
 }
 
-// consume is the pipeline of a consumer: decode, strip, expand, verify, reduce.
+// consume is the pipeline of a consumer: decode, upgrade, strip, expand, verify, reduce.
 func consume(t *testing.T, c streamCase) consumed {
 	t.Helper()
 	var start RunAgentInput
@@ -172,8 +172,12 @@ func (got *consumed) take(t *testing.T, raw json.RawMessage, chunks *ChunkExpand
 		return err
 	}
 	checkRoundTrip(t, e)
-	e, warnings := Strip(e)
-	for _, w := range warnings {
+	e, warnings, err := got.thinking.Upgrade(e)
+	if err != nil {
+		return err
+	}
+	e, stripped := Strip(e)
+	for _, w := range append(warnings, stripped...) {
 		got.warnings = append(got.warnings, w.String())
 	}
 	if e == nil {

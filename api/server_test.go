@@ -436,7 +436,7 @@ func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
 		{"POST", runs, `{"runId":"r","messages":[]}`, 400, "invalid_input", "/threadId"},
 		{"POST", runs, `{"threadId":"t","runId":"","messages":[]}`, 400, "invalid_input", "/runId"},
 		{"POST", runs, `{"threadId":"t","runId":"` + strings.Repeat("x", 1001) + `","messages":[]}`, 400, "invalid_input", "/runId"},
-		{"POST", runs, `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"king","content":""}]}`, 400, "invalid_input", "/messages/0/role"},
+		{"POST", runs, `{"threadId":"t","runId":"r","messages":[{"id":"1","role":7,"content":""}]}`, 400, "invalid_input", "/messages/0/role"},
 		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}`, 400, "unsupported_protocol_version", "/protocolVersion"},
 		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"forwardedProps":{"perdure":{"history":"x"}}}`, 400, "invalid_input", "/forwardedProps/perdure/history"},
 		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"state":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "too_large", ""},

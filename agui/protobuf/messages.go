@@ -56,6 +56,10 @@ func (b body) content(mayHaveParts, mayHaveObject bool) (agui.Content, error) {
 	}
 }
 
+var roles = []agui.Role{
+	agui.RoleDeveloper, agui.RoleSystem, agui.RoleAssistant, agui.RoleUser, agui.RoleTool, agui.RoleActivity, agui.RoleReasoning,
+}
+
 // message has the fields of all roles.
 func message(w wire, m *agui.Message) {
 	b := bodyOf(m.Content)
@@ -75,6 +79,9 @@ func message(w wire, m *agui.Message) {
 		w.object(13, &b.object)
 	}
 	w.text(14, &m.EncryptedValueType)
+	if !slices.Contains(roles, m.Role) && m.Role != "" {
+		return // of a role that only a later version knows; it is left out later
+	}
 	if w.reads() {
 		if m.Role == "" { // otherwise every two bytes could claim a message
 			w.fail(errors.New("a message has no role"))
