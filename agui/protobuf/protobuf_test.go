@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/agui/protobuf"
 )
 
-// What the reference implementation writes and reads is compared in e2e/proto; here is what needs no
+// What the reference implementation writes and reads is compared in e2e/reference; here is what needs no
 // other program.
 
 func golden(t testing.TB) []agui.Event {

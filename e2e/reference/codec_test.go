@@ -1,4 +1,4 @@
-package proto
+package reference
 
 import (
 	"bytes"
@@ -32,9 +32,32 @@ func corpus(t *testing.T) []json.RawMessage {
 	return events
 }
 
+// codec is @ag-ui/proto.
+type codec struct{ *reference }
+
+// reply is its answer to one job.
+type reply struct {
+	Bytes   []byte          `json:"bytes"`
+	Event   json.RawMessage `json:"event"`
+	Error   string          `json:"error"`
+	Console []string        `json:"console"`
+}
+
+func (c codec) encode(event json.RawMessage) (answer reply) {
+	c.t.Helper()
+	c.ask(map[string]any{"encode": event}, &answer)
+	return answer
+}
+
+func (c codec) decode(message []byte) (answer reply) {
+	c.t.Helper()
+	c.ask(map[string]any{"decode": message}, &answer)
+	return answer
+}
+
 func TestBothWiresSayTheSame(t *testing.T) {
 	t.Parallel()
-	ref := startReference(t)
+	ref := codec{startReference(t, "proto", "codec.mjs")}
 	for _, raw := range corpus(t) {
 		e, err := agui.Decode(raw)
 		if err != nil {
@@ -125,5 +148,18 @@ func dropEmpty(object map[string]any, names ...string) {
 		if list, ok := object[name].([]any); ok && len(list) == 0 {
 			delete(object, name)
 		}
+	}
+}
+
+// Silence on this wire stays silence: there is no frame that a client passes over without a word. An
+// empty one ends its run, one with an event of a later version makes it complain.
+func TestNoFrameIsPassedOver(t *testing.T) {
+	t.Parallel()
+	ref := codec{startReference(t, "proto", "codec.mjs")}
+	if got := ref.decode([]byte{}); got.Error != "Error: Invalid event" {
+		t.Errorf("an empty frame: %+v", got)
+	}
+	if got := ref.decode([]byte{0x9a, 0x06, 0x00}); got.Error != "AGUIUnknownEventTypeError: Unknown event type" {
+		t.Errorf("a frame of a later version: %+v", got)
 	}
 }
