@@ -105,7 +105,9 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	t.Helper()
 	n := &node{t: t, log: streamtest.Open(t), temporal: &temporalStub{}}
 	// On a busy machine any run may look silent.
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil }
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
 	agentsOf, err := catalog.Open(n.ctx(), n.log)
 	if err != nil {
 		t.Fatal(err)
