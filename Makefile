@@ -20,7 +20,8 @@ RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 HEAVY = $(filter $(shell go list -test -f '{{or .ForTest .ImportPath}} {{join .Deps " "}}' ./... \
 	| awk '/ go\.temporal\.io\/server\/temporal( |$$)/ {print $$1}'),$(ALL))
 ALL = $(shell go list ./...)
-LIGHT = $(filter-out $(HEAVY) %/perdure/e2e,$(ALL))
+LIGHT = $(filter-out $(HEAVY) $(E2E),$(ALL))
+E2E = $(shell go list ./e2e/...)
 
 # Folders with a package.json, whose packages tests need.
 NODE_LOCKS := $(wildcard e2e/node/*/package-lock.json clients/*/package-lock.json web/package-lock.json)

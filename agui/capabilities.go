@@ -70,6 +70,27 @@ type MultiAgentCapabilities struct {
 	Subagents  []SubagentInfo `json:"subagents,omitempty"`
 }
 
+// UnmarshalJSON implements json.Unmarshaler. Peers from before 1.0 spell the
+// list "subAgents".
+func (m *MultiAgentCapabilities) UnmarshalJSON(raw []byte) error {
+	type plain MultiAgentCapabilities
+	var exact map[string]json.RawMessage // names of struct members would match in any case
+	if err := json.Unmarshal(raw, &exact); err != nil {
+		return err
+	}
+	if old, ok := exact["subAgents"]; ok {
+		if exact["subagents"] == nil {
+			exact["subagents"] = old
+		}
+		delete(exact, "subAgents")
+	}
+	modern, err := json.Marshal(exact)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(modern, (*plain)(m))
+}
+
 // SubagentInfo names a subagent.
 type SubagentInfo struct {
 	Name        string `json:"name"`

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// streamCase is one official conformance case, as far as it concerns a server.
+// streamCase is one conformance case, as far as it concerns a server.
 type streamCase struct {
 	Name   string            `json:"name"`
 	Input  json.RawMessage   `json:"input"`
@@ -32,6 +32,9 @@ type streamCase struct {
 		MessageCount     *int           `json:"messageCount"`
 		Messages         []any          `json:"messages"`
 		State            *any           `json:"state"`
+		// Only our own cases say which rule refuses which event: to a consumer, and to a producer.
+		Refused *refusal `json:"refused"`
+		Guard   *refusal `json:"guard"`
 	} `json:"expect"`
 	ExpectOverrides struct {
 		TypeScript struct {
@@ -44,7 +47,6 @@ type streamCase struct {
 var notApplicable = map[string]struct{ expectation, reason string }{
 	"era-0-0-39-flattens-content":              {"warnings", "describes what a client sends down to a 0.0.39 agent"},
 	"era-0-0-57-subagent-dropped-with-warning": {"warnings eventTypesAbsent", "describes a client pinned to 0.0.57, which drops subagents"},
-	"era-0-0-45-thinking-translated":           {"messages", "retired THINKING_* events are dropped with a warning here, not translated"},
 	"state-delta-unappliable-warns-and-keeps":  {"warnings", "pins the wording of the reference client; TestReducerWarnings has the rule"},
 	"era-0-0-47-upgrades-binary-content":       {"request", "a server sends no request; TestLegacyBinary has the upgrade"},
 	"era-current-peer-keeps-modern-content":    {"request", "a server sends no request"},
@@ -52,12 +54,15 @@ var notApplicable = map[string]struct{ expectation, reason string }{
 	"era-pinned-peer-omits-protocol-version":   {"requestAbsentPaths", "a server sends no request"},
 }
 
-// refusals says which rule refuses which event (by index) in the cases that
-// must fail. "decode" stands for a value that the schema refuses.
-var refusals = map[string]struct {
-	index int
-	rule  Rule
-}{
+// refusal is an event, by its index, and the rule that refuses it. "decode" stands for a value that the
+// schema refuses, "reduction" for an event that does not fit what the client has.
+type refusal struct {
+	Index int  `json:"index"`
+	Rule  Rule `json:"rule"`
+}
+
+// refusals says which rule refuses which event in the official cases that must fail.
+var refusals = map[string]refusal{
 	"chunk-conflicting-role-fatal":            {2, RuleChunkConflict},
 	"chunk-conflicting-tool-name-fatal":       {2, RuleChunkConflict},
 	"content-without-start-fatal":             {1, RuleNotOpen},
@@ -98,65 +103,99 @@ var producerFaults = []string{
 
 func TestConformanceConsumer(t *testing.T) {
 	t.Parallel()
-	for _, c := range loadStreams(t) {
+	for _, c := range officialStreams(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			got := consume(t, c)
-			if want, refused := refusals[c.Name]; refused {
-				checkRefusal(t, got, want.index, want.rule)
-			} else if got.err != nil {
-				t.Fatalf("event %d refused: %v", got.failedAt, got.err)
+			if want, ok := refusals[c.Name]; ok {
+				c.Expect.Refused = &want
 			}
-			if refused := got.err != nil; refused != (c.Expect.Outcome == "failed") {
-				t.Errorf("refused = %v, want outcome %s", refused, c.Expect.Outcome)
-			}
-			checkEvents(t, c, got)
-			checkWarnings(t, c, got)
-			checkResult(t, c, got)
+			checkConsumer(t, c)
 		})
 	}
 }
 
-func TestConformanceProducer(t *testing.T) {
+// The official cases lack what a server needs: ours have the same form.
+func TestOwnStreams(t *testing.T) {
 	t.Parallel()
-	for _, c := range loadStreams(t) {
+	for _, c := range loadStreams(t, filepath.Join("testdata", "streams")) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			got := consume(t, c)
+			checkConsumer(t, c)
+			checkRefusal(t, produce(t, c), c.Expect.Guard)
+		})
+	}
+}
+
+func checkConsumer(t *testing.T, c streamCase) {
+	t.Helper()
+	got := consume(t, c)
+	checkRefusal(t, got.refusal, c.Expect.Refused)
+	if refused := got.refusal != nil; refused != (c.Expect.Outcome == "failed") {
+		t.Errorf("refused = %v, want outcome %s", refused, c.Expect.Outcome)
+	}
+	checkEvents(t, c, got)
+	checkWarnings(t, c, got)
+	checkResult(t, c, got)
+}
+
+func TestConformanceProducer(t *testing.T) {
+	t.Parallel()
+	for _, c := range officialStreams(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
 			_, fatal := refusals[c.Name]
 			want := fatal || slices.Contains(producerFaults, c.Name)
-			if refused := got.err != nil || len(got.warnings) > 0; refused != want {
-				t.Errorf("refused = %v, want %v (error %v, warnings %v)", refused, want, got.err, got.warnings)
+			if refused := produce(t, c); (refused != nil) != want {
+				t.Errorf("refused = %+v, want %v", refused, want)
 			}
 		})
 	}
+}
+
+// produce is the pipeline of a producer: nothing is stripped or repaired.
+func produce(t *testing.T, c streamCase) *refusal {
+	t.Helper()
+	reducer := c.reducer(t)
+	var guard Guard
+	for i, raw := range c.Stream {
+		e, err := Decode(raw)
+		if err == nil {
+			err = guard.Check(e)
+		}
+		if err == nil {
+			err = reducer.Apply(e)
+		}
+		switch {
+		case err != nil:
+			return &refusal{i, ruleOf(err)}
+		case len(reducer.Warnings()) > 0:
+			return &refusal{i, "reduction"}
+		}
+	}
+	if err := guard.End(); err != nil {
+		return &refusal{len(c.Stream), ruleOf(err)}
+	}
+	return nil
 }
 
 // consumed is what came of a stream.
 type consumed struct {
 	events   []Event
 	warnings []string
-	failedAt int
-	err      error
+	refusal  *refusal
+	thinking ThinkingUpgrade
 	reducer  *Reducer
 }
 
-// consume is the pipeline of a consumer: decode, strip, expand, verify, reduce.
+// consume is the pipeline of a consumer: decode, upgrade, strip, expand, verify, reduce.
 func consume(t *testing.T, c streamCase) consumed {
 	t.Helper()
-	var start RunAgentInput
-	if c.Input != nil {
-		raw := `{"threadId":"t","runId":"r",` + strings.TrimPrefix(strings.TrimSpace(string(c.Input)), "{")
-		if err := json.Unmarshal([]byte(raw), &start); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := consumed{reducer: NewReducer(start.Messages, start.State)}
+	got := consumed{reducer: c.reducer(t)}
 	var chunks ChunkExpander
 	var verifier Verifier
 	for i, raw := range c.Stream {
-		got.failedAt = i
-		if got.err = got.take(t, raw, &chunks, &verifier); got.err != nil {
+		if err := got.take(t, raw, &chunks, &verifier); err != nil {
+			got.refusal = &refusal{i, ruleOf(err)}
 			break
 		}
 	}
@@ -166,14 +205,31 @@ func consume(t *testing.T, c streamCase) consumed {
 	return got
 }
 
+// reducer starts from what the case's client has.
+func (c streamCase) reducer(t *testing.T) *Reducer {
+	t.Helper()
+	var start RunAgentInput
+	if c.Input != nil {
+		raw := `{"threadId":"t","runId":"r",` + strings.TrimPrefix(strings.TrimSpace(string(c.Input)), "{")
+		if err := json.Unmarshal([]byte(raw), &start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return NewReducer(start.Messages, start.State)
+}
+
 func (got *consumed) take(t *testing.T, raw json.RawMessage, chunks *ChunkExpander, verifier *Verifier) error {
 	e, err := Decode(raw)
 	if err != nil {
 		return err
 	}
 	checkRoundTrip(t, e)
-	e, warnings := Strip(e)
-	for _, w := range warnings {
+	e, warnings, err := got.thinking.Upgrade(e)
+	if err != nil {
+		return err
+	}
+	e, stripped := Strip(e)
+	for _, w := range append(warnings, stripped...) {
 		got.warnings = append(got.warnings, w.String())
 	}
 	if e == nil {
@@ -196,23 +252,23 @@ func (got *consumed) take(t *testing.T, raw json.RawMessage, chunks *ChunkExpand
 	return nil
 }
 
-func checkRefusal(t *testing.T, got consumed, index int, rule Rule) {
+func checkRefusal(t *testing.T, got, want *refusal) {
 	t.Helper()
-	if got.err == nil || got.failedAt != index {
-		t.Fatalf("refused event %d with %v, want event %d", got.failedAt, got.err, index)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
 	}
-	actual := Rule("?")
+}
+
+func ruleOf(err error) Rule {
 	var order *OrderError
 	var decode *DecodeError
 	switch {
-	case errors.As(got.err, &order):
-		actual = order.Rule
-	case errors.As(got.err, &decode):
-		actual = Rule("decode " + decode.Pointer)
+	case errors.As(err, &order):
+		return order.Rule
+	case errors.As(err, &decode):
+		return Rule("decode " + decode.Pointer)
 	}
-	if actual != rule {
-		t.Errorf("refused by %q (%v), want %q", actual, got.err, rule)
-	}
+	return "?"
 }
 
 func checkEvents(t *testing.T, c streamCase, got consumed) {
@@ -363,17 +419,29 @@ func lookUp(docs []any, path string) (any, bool) {
 	return at, true
 }
 
-// loadStreams reads the official cases and holds them against their manifest.
-func loadStreams(t *testing.T) []streamCase {
+// officialStreams are the cases of the specification, as its manifest lists them.
+func officialStreams(t *testing.T) []streamCase {
 	t.Helper()
 	dir := filepath.Join(sharedDir(t), "conformance", "streams")
 	manifest, err := os.ReadFile(filepath.Join(dir, "MANIFEST.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	cases := loadStreams(t, dir)
+	for _, c := range cases {
+		if !strings.Contains(string(manifest), c.Name) {
+			t.Errorf("%s is not in MANIFEST.txt", c.Name)
+		}
+	}
+	return cases
+}
+
+// loadStreams reads the cases of a folder.
+func loadStreams(t *testing.T, dir string) []streamCase {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases in %s (%v)", dir, err)
 	}
 	var cases []streamCase
 	for _, file := range files {
@@ -385,8 +453,8 @@ func loadStreams(t *testing.T) []streamCase {
 		if err := json.Unmarshal(raw, &c); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		if !strings.Contains(string(manifest), c.Name) {
-			t.Errorf("%s is not in MANIFEST.txt", c.Name)
+		if c.Name != strings.TrimSuffix(filepath.Base(file), ".json") {
+			t.Errorf("%s has the name %q", file, c.Name)
 		}
 		cases = append(cases, c)
 	}

@@ -6,10 +6,12 @@
 //	     ◄────────        drops what we          checks order,          assembles  state
 //	      Encode          do not know            expands chunks
 //
-// A consumer goes through it from left to right. A producer builds events as
-// plain struct literals, asks its Verifier, and encodes:
+// A consumer goes through it from left to right; one that meets producers from
+// before 1.0 puts a ThinkingUpgrade behind Decode. A producer builds events as
+// plain struct literals, asks its Guard, which is a Verifier with the rules for
+// producers, and encodes:
 //
-//	var guard agui.Verifier
+//	var guard agui.Guard
 //	for _, e := range []agui.Event{
 //		&agui.RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: agui.Version},
 //		&agui.TextMessageStart{MessageID: "m"},
@@ -39,7 +41,7 @@
 //     the decoder and the stripper. To add a member, add one line there.
 //
 // Values are plain data, safe to share as long as nobody changes them. The
-// types with state (ChunkExpander, Verifier, Reducer) belong to one goroutine.
+// types with state (ChunkExpander, Verifier, Guard, Reducer) belong to one goroutine.
 //
 // Protocol 1.1 is understood; 1.0 is what a stream declares (see Version).
 package agui

@@ -7,7 +7,7 @@ import (
 )
 
 func Example() {
-	var guard agui.Verifier
+	var guard agui.Guard
 	reducer := agui.NewReducer(nil, nil)
 	for _, e := range []agui.Event{
 		&agui.RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: agui.Version},

@@ -2,6 +2,7 @@ package agui
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,7 +73,7 @@ func TestDecodeInputErrors(t *testing.T) {
 		{body(`[{"role":"user","content":""}]`, ""), "/messages/0/id", "is required"},
 		{body(`[{"id":"","role":"user","content":""}]`, ""), "/messages/0/id", "must not be empty"},
 		{body(`[{"id":"1"}]`, ""), "/messages/0/role", "is required"},
-		{body(`[{"id":"1","role":"narrator"}]`, ""), "/messages/0/role", `must be one of developer, system, assistant, user, tool, activity, reasoning, is "narrator"`},
+		{body(`[{"id":"1","role":""}]`, ""), "/messages/0/role", "must not be empty"},
 		{body(`[{"id":"1","role":"user","content":"a"},{"id":"2","role":"user"}]`, ""), "/messages/1/content", "is required"},
 		{body(`[{"id":"1","role":"user","content":7}]`, ""), "/messages/0/content", "must be a string or an array of parts, is a number"},
 		{body(`[{"id":"1","role":"system","content":[]}]`, ""), "/messages/0/content", "must be a string, is an array"},
@@ -216,6 +217,10 @@ func TestCapabilities(t *testing.T) {
 		`"execution":{"codeExecution":false,"sandboxed":false,"maxIterations":0,"maxExecutionTime":60000},` +
 		`"humanInTheLoop":{"supported":true,"approvals":true,"interventions":true,"feedback":false,"interrupts":true,"approveWithEdits":true},` +
 		`"custom":{"acme":{"x":1}}}`
+	var old MultiAgentCapabilities
+	if err := json.Unmarshal([]byte(`{"supported":true,"subAgents":[{"name":"n"}]}`), &old); err != nil || len(old.Subagents) != 1 || old.Supported == nil {
+		t.Errorf("subAgents: %+v, %v", old, err)
+	}
 	for _, want := range []string{all, `{}`, `{"transport":{}}`} {
 		var c AgentCapabilities
 		d := json.NewDecoder(strings.NewReader(want))
@@ -257,4 +262,39 @@ func FuzzDecodeInput(f *testing.F) {
 		}
 		checkSchema(t, "RunAgentInput", stripped)
 	})
+}
+
+// What a later version may have added does not make an input invalid; whoever runs the server is told.
+func TestStripInput(t *testing.T) {
+	t.Parallel()
+	in, err := DecodeInput([]byte(`{"threadId":"t","runId":"r","protocolVersion":"1.7","later":{},` +
+		`"messages":[{"id":"1","role":"narrator","content":7},{"id":"2","role":"user","content":[{"type":"hologram"},{"type":"text","text":"t"}],"mood":"calm"}],` +
+		`"tools":[{"name":"f","description":"d","strict":true}],"forwardedProps":{"mine":{"type":"hologram"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range StripInput(in) {
+		got = append(got, w.Pointer)
+	}
+	want := []string{"/messages/0", "/messages/1/content/0", "/messages/1/mood", "/tools/0/strict", "/later", "/protocolVersion"}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSchema(t, "RunAgentInput", raw)
+	const left = `{"threadId":"t","runId":"r","protocolVersion":"1.7","messages":[{"id":"2","role":"user","content":[{"type":"text","text":"t"}]}],"tools":[{"name":"f","description":"d"}],"forwardedProps":{"mine":{"type":"hologram"}}}`
+	if string(raw) != left {
+		t.Errorf("left is\n%s, want\n%s", raw, left)
+	}
+	for version, warned := range map[string]bool{"": false, "1.0": false, "1.1": false, "1.2": true, "one": true, "1": true} {
+		if got := StripInput(&RunAgentInput{ProtocolVersion: version}); (len(got) > 0) != warned {
+			t.Errorf("version %q: %v", version, got)
+		}
+	}
 }

@@ -87,13 +87,11 @@ func (p ContentPart) unknownText(name string) string {
 }
 
 func partTypeFor(mime string) PartType {
-	kind, _, _ := strings.Cut(mime, "/")
-	switch kind {
-	case "image", "audio", "video":
+	kind, _, found := strings.Cut(mime, "/")
+	if found && slices.Contains([]string{"image", "audio", "video"}, kind) {
 		return PartType(kind)
-	default:
-		return PartDocument
 	}
+	return PartDocument
 }
 
 func (p ContentPart) filename() string {

@@ -1,6 +1,9 @@
 package agui
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Role says who a message is from.
 type Role string
@@ -24,7 +27,8 @@ var (
 
 // Message is one message of a thread. The role decides which members exist on
 // the wire; the others are not encoded, and when they are received they are
-// kept in Unknown.
+// kept in Unknown. Of a role that is none of ours, that is everything but the
+// id: such a message is carried, not understood.
 type Message struct {
 	ID   string
 	Role Role
@@ -40,7 +44,8 @@ type Message struct {
 	Error      string
 	// ActivityType is for activity messages.
 	ActivityType string
-	// EncryptedValue is for all but activity messages; its type is new in 1.1.
+	// EncryptedValue is for all but activity messages; its type, new in 1.1, is
+	// nothing without it.
 	EncryptedValue     string
 	EncryptedValueType string
 	SubagentRunID      string
@@ -51,11 +56,14 @@ type Message struct {
 
 func (m *Message) fields(v visitor) {
 	v.text("id", &m.ID, required)
-	v.word("role", (*string)(&m.Role), required, allRoles)
+	v.variant("role", (*string)(&m.Role), allRoles)
+	if !slices.Contains(allRoles, string(m.Role)) {
+		v.unknown(&m.Unknown)
+		return
+	}
 	m.roleFields(v)
 	if m.Role != RoleActivity {
-		v.text("encryptedValue", &m.EncryptedValue, optional)
-		v.text("encryptedValueType", &m.EncryptedValueType, optional)
+		encrypted(v, &m.EncryptedValue, &m.EncryptedValueType)
 	}
 	v.text("subagentRunId", &m.SubagentRunID, optional)
 	v.metadata("metadata", &m.Metadata)
@@ -86,6 +94,14 @@ func (m *Message) roleFields(v visitor) {
 	}
 }
 
+// encrypted shows a value and its type, which must not come without it.
+func encrypted(v visitor, value, kind *string) {
+	v.text("encryptedValue", value, optional)
+	if *value != "" {
+		v.text("encryptedValueType", kind, optional)
+	}
+}
+
 // MarshalJSON implements json.Marshaler.
 func (m Message) MarshalJSON() ([]byte, error) { return marshal(&m) }
 
@@ -112,8 +128,7 @@ func (c *ToolCall) fields(v visitor) {
 	v.text("id", &c.ID, required)
 	v.constant("type", "function")
 	v.object("function", functionSlot{c}, required)
-	v.text("encryptedValue", &c.EncryptedValue, optional)
-	v.text("encryptedValueType", &c.EncryptedValueType, optional)
+	encrypted(v, &c.EncryptedValue, &c.EncryptedValueType)
 	v.metadata("metadata", &c.Metadata)
 	v.unknown(&c.Unknown)
 }

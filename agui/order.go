@@ -34,7 +34,24 @@ const (
 	RuleChunkAmbiguous Rule = "chunk_ambiguous"
 )
 
-// OrderError says which event breaks which ordering rule.
+// The rules for producers only, which a Guard checks.
+const (
+	// RuleUndescribed: an event has only what the protocol describes.
+	RuleUndescribed Rule = "undescribed"
+	// RuleVersion: the declared version is one that this package speaks.
+	RuleVersion Rule = "version"
+	// RuleRunIDs: a run ends under the ids that it began with.
+	RuleRunIDs Rule = "run_ids"
+	// RuleInterruptIDs: the ids of a run's interrupts are unique.
+	RuleInterruptIDs Rule = "interrupt_ids"
+	// RulePendingToolCalls: pendingToolCallIds, where it is sent, names exactly the calls that the
+	// run started and did not answer, in order.
+	RulePendingToolCalls Rule = "pending_tool_calls"
+	// RuleTruncated: a stream ends behind RUN_FINISHED or RUN_ERROR.
+	RuleTruncated Rule = "truncated"
+)
+
+// OrderError says which event breaks which rule of a stream.
 type OrderError struct {
 	Rule Rule
 	// Type is the type of the refused event.

@@ -38,10 +38,14 @@ func Strip(e Event) (Event, []Warning) {
 	return e, s.warnings
 }
 
-// StripInput does the same for a request.
+// StripInput does the same for a request. A request of a newer version, or of
+// one that cannot be read, is as good as any other, with a warning.
 func StripInput(in *RunAgentInput) []Warning {
 	s := &stripper{}
 	in.fields(s)
+	if concern := versionConcern(in.ProtocolVersion); concern != "" {
+		s.warn("/protocolVersion", concern)
+	}
 	return s.warnings
 }
 

@@ -21,6 +21,42 @@ type Verifier struct {
 	// announced are the subagents started in this run, open or closed.
 	announced map[string]bool
 	owners    map[entity]string
+	// met is what a stream that was resumed has opened or gone on with. nil = it is seen from its
+	// beginning.
+	met map[OpenItem]bool
+}
+
+// resumedVerifier begins inside a run.
+func resumedVerifier() Verifier {
+	return Verifier{
+		phase: phaseRunning, met: make(map[OpenItem]bool),
+		announced: make(map[string]bool), owners: make(map[entity]string),
+	}
+}
+
+// recall opens what a resumed stream goes on with for the first time: it was opened before.
+func (v *Verifier) recall(item OpenItem) (recalled bool) {
+	if v.met == nil || v.met[item.key()] {
+		return false
+	}
+	v.opened(item)
+	return true
+}
+
+// key tells items apart: steps by their owner too.
+func (i OpenItem) key() OpenItem {
+	if i.Type != EventStepStarted {
+		i.SubagentRunID = ""
+	}
+	return i
+}
+
+// opened adds an open item.
+func (v *Verifier) opened(item OpenItem) {
+	v.open = append(v.open, item)
+	if v.met != nil {
+		v.met[item.key()] = true
+	}
 }
 
 // OpenItem is something a run has opened and not yet closed.
@@ -173,7 +209,7 @@ func (v *Verifier) checkPhase(e Event) error {
 
 func (v *Verifier) startRun(e *RunStarted) {
 	v.phase = phaseRunning
-	v.open = nil
+	v.open, v.met = nil, nil
 	v.announced = make(map[string]bool)
 	v.owners = make(map[entity]string)
 	if e.Input != nil {
@@ -269,7 +305,7 @@ func (v *Verifier) start(t EventType, space, id, tag string) error {
 }
 
 func (v *Verifier) push(t EventType, e entity) {
-	v.open = append(v.open, OpenItem{Type: t, ID: e.id, SubagentRunID: v.owners[e]})
+	v.opened(OpenItem{Type: t, ID: e.id, SubagentRunID: v.owners[e]})
 }
 
 // startToolCall also holds the call against the message it belongs to: a
@@ -297,6 +333,9 @@ func (v *Verifier) startToolCall(e *ToolCallStart) error {
 }
 
 func (v *Verifier) goOn(t, opener EventType, space, id, tag string) error {
+	if v.recall(OpenItem{Type: opener, ID: id, SubagentRunID: tag}) && tag != "" {
+		v.own(entity{space, id}, tag, false)
+	}
 	if v.find(opener, id) < 0 {
 		return &OrderError{RuleNotOpen, t, id, "is not open"}
 	}
@@ -322,11 +361,12 @@ func (v *Verifier) startStep(e *StepStarted) error {
 	if v.findStep(e.StepName, e.SubagentRunID) >= 0 {
 		return &OrderError{RuleAlreadyOpen, EventStepStarted, e.StepName, "is open already for " + ownerName(e.SubagentRunID)}
 	}
-	v.open = append(v.open, OpenItem{Type: EventStepStarted, ID: e.StepName, SubagentRunID: e.SubagentRunID})
+	v.opened(OpenItem{Type: EventStepStarted, ID: e.StepName, SubagentRunID: e.SubagentRunID})
 	return nil
 }
 
 func (v *Verifier) finishStep(e *StepFinished) error {
+	v.recall(OpenItem{Type: EventStepStarted, ID: e.StepName, SubagentRunID: e.SubagentRunID})
 	i := v.findStep(e.StepName, e.SubagentRunID)
 	if i >= 0 {
 		v.open = slices.Delete(v.open, i, i+1)
@@ -346,15 +386,16 @@ func (v *Verifier) startSubagent(e *SubagentStarted) error {
 	if v.announced[id] {
 		return &OrderError{RuleSubagentReused, EventSubagentStarted, id, "was used in this run already"}
 	}
-	if e.ParentSubagentRunID != "" && !v.announced[e.ParentSubagentRunID] {
+	if e.ParentSubagentRunID != "" && !v.announced[e.ParentSubagentRunID] && v.met == nil {
 		return &OrderError{RuleUnknownParent, EventSubagentStarted, id, "its parent " + e.ParentSubagentRunID + " was not started in this run"}
 	}
 	v.announced[id] = true
-	v.open = append(v.open, OpenItem{Type: EventSubagentStarted, ID: id, SubagentRunID: e.ParentSubagentRunID})
+	v.opened(OpenItem{Type: EventSubagentStarted, ID: id, SubagentRunID: e.ParentSubagentRunID})
 	return nil
 }
 
 func (v *Verifier) endSubagent(t EventType, id string) error {
+	v.recall(OpenItem{Type: EventSubagentStarted, ID: id})
 	i := v.find(EventSubagentStarted, id)
 	if i < 0 {
 		return &OrderError{RuleNotOpen, t, id, "is not open"}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/json"
+
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 )
@@ -10,16 +12,37 @@ var yes, no = true, false
 // capabilities declares what holds for an agent. What is left out is unknown, not absent.
 func capabilities(p catalog.Published) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
+	parallel := hasTools && p.Limits.ParallelTools > 1
 	return agui.AgentCapabilities{
-		Identity:  &agui.IdentityCapabilities{Name: p.Name, Type: "perdure", Description: p.Description, Version: p.Revision},
-		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &no, Resumable: &yes},
-		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &hasTools, ClientProvided: &no},
-		State:     &agui.StateCapabilities{PersistentState: &yes},
-		Execution: &agui.ExecutionCapabilities{MaxIterations: maxIterations(p)},
+		Identity: &agui.IdentityCapabilities{
+			Name: p.Name, Type: "perdure", Description: p.Description,
+			Metadata: agui.Metadata{"perdure.revision": revision(p)}, // it is no semantic version
+		},
+		Transport:      &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &yes, PushNotifications: &no, Resumable: &yes},
+		Tools:          &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &no},
+		Output:         &agui.OutputCapabilities{StructuredOutput: &no},
+		State:          &agui.StateCapabilities{PersistentState: &yes},
+		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &no, Delegation: &no, Handoffs: &no},
+		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
+		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &no, Feedback: &no, Interrupts: &no, ApproveWithEdits: &no},
 	}
+}
+
+func revision(p catalog.Published) json.RawMessage {
+	text, err := json.Marshal(p.Revision)
+	if err != nil { // cannot be: it is a string
+		return nil
+	}
+	return text
 }
 
 func maxIterations(p catalog.Published) *int64 {
 	n := int64(p.Limits.Turns)
 	return &n
+}
+
+// maxExecutionTime is in milliseconds.
+func maxExecutionTime(p catalog.Published) *int64 {
+	ms := p.Limits.Duration.Milliseconds()
+	return &ms
 }

@@ -116,6 +116,9 @@ func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
 	var version *string
 	if v, ok := c.GetQuery("protocolVersion"); ok {
 		version = &v
+	} else if after == "" && wantsBinary(c.Request) {
+		current := agui.Version // the only generation that has this wire
+		version = &current
 	}
 	return s.viewFrom(after, version)
 }

@@ -110,7 +110,8 @@ func running(execution string) error {
 func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	t.Helper()
 	n := &node{t: t, log: streamtest.Open(t), temporal: &temporalStub{}}
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { // asked when a busy machine is slow
+	// On a busy machine any run may look silent.
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	agentsOf, err := catalog.Open(n.ctx(), n.log)
@@ -451,7 +452,7 @@ func TestBadRequestsAreRefusedBeforeAnythingStarts(t *testing.T) {
 		{"POST", runs, `{"runId":"r","messages":[]}`, 400, "invalid_input", "/threadId"},
 		{"POST", runs, `{"threadId":"t","runId":"","messages":[]}`, 400, "invalid_input", "/runId"},
 		{"POST", runs, `{"threadId":"t","runId":"` + strings.Repeat("x", 1001) + `","messages":[]}`, 400, "invalid_input", "/runId"},
-		{"POST", runs, `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"king","content":""}]}`, 400, "invalid_input", "/messages/0/role"},
+		{"POST", runs, `{"threadId":"t","runId":"r","messages":[{"id":"1","role":7,"content":""}]}`, 400, "invalid_input", "/messages/0/role"},
 		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}`, 400, "unsupported_protocol_version", "/protocolVersion"},
 		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"forwardedProps":{"perdure":{"history":"x"}}}`, 400, "invalid_input", "/forwardedProps/perdure/history"},
 		{"POST", runs, `{"threadId":"t","runId":"r","messages":[],"state":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "too_large", ""},

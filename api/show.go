@@ -8,6 +8,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/agui/protobuf"
+	"github.com/perdure/perdure/internal/live"
 	"github.com/perdure/perdure/internal/sse"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
@@ -28,11 +30,22 @@ func (s *Server) show(c *gin.Context, run stream.Run, view *stream.View, frames 
 		s.refuse(c, errDrain)
 		return
 	}
-	w, err := sse.NewWriter(c.Writer, s.Patience)
+	to, err := s.transport(c, view.Profile())
 	if err != nil {
 		return // the client is gone
 	}
-	_ = s.pump(c.Request.Context(), run, view, frames, events{w}) // how it ended is told by what was sent
+	_ = s.pump(c.Request.Context(), run, view, frames, to) // how it ended is told by what was sent
+}
+
+// transport begins the response. Clients older than AG-UI 1.0 cannot read their own binary wire as
+// soon as a tool answers.
+func (s *Server) transport(c *gin.Context, profile stream.Profile) (transport, error) {
+	if profile == stream.Profile1 && wantsBinary(c.Request) {
+		w, err := live.NewWriter(c.Writer, protobuf.MediaType, s.Patience)
+		return binary{w}, err
+	}
+	w, err := sse.NewWriter(c.Writer, s.Patience)
+	return events{w}, err
 }
 
 // events is the transport of an SSE response.
@@ -57,6 +70,9 @@ func (s *Server) pump(ctx context.Context, run stream.Run, view *stream.View, fr
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
+	if s.Strict {
+		to = strictly(to, view.Resumed())
+	}
 	end := telemetry.Viewer(ctx)
 	idle, quiet := min(s.Heartbeat, s.Silence), time.Duration(0)
 	var err error
@@ -84,9 +100,13 @@ func (s *Server) pump(ctx context.Context, run stream.Run, view *stream.View, fr
 
 // ending names for telemetry why a view ended.
 func (s *Server) ending(ctx context.Context, err error) string {
+	var forbidden *breach
 	switch {
 	case errors.Is(err, io.EOF):
 		return "finished"
+	case errors.As(err, &forbidden):
+		s.logger.ErrorContext(ctx, "stream ended before an event that AG-UI forbids", "error", err)
+		return "forbidden"
 	case errors.Is(err, errDrain):
 		return "drained"
 	case ctx.Err() != nil:

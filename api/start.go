@@ -36,9 +36,29 @@ func (s *Server) offer(agent catalog.Published, input *agui.RunAgentInput) (*off
 	if err != nil {
 		return nil, err
 	}
+	s.strip(input)
 	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: input.ThreadID}, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil
+}
+
+// told bounds how many of an input's oddities are logged, and maxPointer how long each may be.
+const (
+	told       = 5
+	maxPointer = 100
+)
+
+// strip takes out of an input what this version does not know: that makes no input invalid.
+func (s *Server) strip(input *agui.RunAgentInput) {
+	warnings := agui.StripInput(input)
+	if len(warnings) == 0 {
+		return
+	}
+	var at []string
+	for _, w := range warnings[:min(told, len(warnings))] {
+		at = append(at, w.Pointer[:min(maxPointer, len(w.Pointer))])
+	}
+	s.logger.Warn("an input has what this server does not know; it goes on without", "thread", input.ThreadID, "run", input.RunID, "count", len(warnings), "at", at)
 }
 
 // rounds bounds how often an offer is looked at anew because the thread changed meanwhile, or because

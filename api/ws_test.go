@@ -161,7 +161,7 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 		{`{"type":"run","id":"1","agent":"a"}`, 400, "invalid_input", "/input"},
 		{`{"type":"run","id":"1","agent":"a","input":[]}`, 400, "invalid_input", "/input"},
 		{`{"type":"run","id":"1","agent":"a","input":{"runId":"r","messages":[]}}`, 400, "invalid_input", "/input/threadId"},
-		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[{"id":"1","role":"king","content":""}]}}`, 400, "invalid_input", "/input/messages/0/role"},
+		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":1}]}}`, 400, "invalid_input", "/input/messages/0/content"},
 		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[],"forwardedProps":{"perdure":{"history":"x"}}}}`, 400, "invalid_input", "/input/forwardedProps/perdure/history"},
 		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[],"protocolVersion":"2.0"}}`, 400, "unsupported_protocol_version", "/input/protocolVersion"},
 		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"done","messages":[]}}`, 409, "run_id_reused", ""},

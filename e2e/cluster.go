@@ -63,7 +63,8 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) launch(t *testing.T, name string, ready func(line []byte) bool, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(programs, name), args...)
-	cmd.Env = append(os.Environ(), sharedModel.environ()...)
+	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
+	cmd.Env = append(cmd.Env, sharedModel.environ()...)
 	cmd.Env = append(cmd.Env, "NATS_URL="+c.where.NATS, "TEMPORAL_ADDRESS="+c.where.Temporal,
 		"TEMPORAL_NAMESPACE="+c.where.Namespace, "TEMPORAL_CONFIG_FILE=none")
 	if name == "api" {

@@ -41,6 +41,8 @@ type script struct {
 	Messages  []message      `json:"messages,omitempty"`
 	Runs      []scriptedRun  `json:"runs"`
 	Reconnect *reconnectRule `json:"reconnect,omitempty"`
+	// Accept asks for a wire; the usual one is server-sent events.
+	Accept string `json:"accept,omitempty"`
 }
 
 type scriptedRun struct {
@@ -70,6 +72,7 @@ type line struct {
 	Messages    []message       `json:"messages"`
 	NewMessages []message       `json:"newMessages"`
 	State       json.RawMessage `json:"state"`
+	ContentType string          `json:"contentType"` // if a wire was asked for
 	// Of what the client complains about.
 	Text string `json:"text"`
 	// Of sockets.

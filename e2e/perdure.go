@@ -65,7 +65,8 @@ func (p *perdure) start(t *testing.T) {
 func (p *perdure) command() *exec.Cmd {
 	cmd := exec.Command(program, "dev", "--addr", "127.0.0.1:0", "--data", p.data,
 		"--agents", filepath.Join("testdata", "agents"), "--temporal-port", "0", "--nats-port", "0")
-	cmd.Env = append(os.Environ(), p.model.environ()...)
+	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
+	cmd.Env = append(cmd.Env, p.model.environ()...)
 	cmd.Env = append(cmd.Env, p.env...)
 	return cmd
 }

@@ -35,7 +35,7 @@ func TestRefusals(t *testing.T) {
 		"message, text":     {body: `{"threadId":"$","runId":"r","messages":["zq7content"]}`, status: 400, code: "invalid_input", pointer: "/messages/0"},
 		"message, no id":    {body: `{"threadId":"$","runId":"r","messages":[{"role":"user","content":"x"}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/id"},
 		"message, no role":  {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","content":"x"}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/role"},
-		"unknown role":      {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":"zq7content","content":"x"}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/role"},
+		"role, number":      {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":7,"content":"x"}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/role"},
 		"content, number":   {body: `{"threadId":"$","runId":"r","messages":[{"id":"m","role":"user","content":1}]}`, status: 400, code: "invalid_input", pointer: "/messages/0/content"},
 		"tools, object":     {body: `{"threadId":"$","runId":"r","tools":{},` + rest + `}`, status: 400, code: "invalid_input", pointer: "/tools"},
 		"history, unknown":  {body: `{"threadId":"$","runId":"r","forwardedProps":{"perdure":{"history":"x"}},` + rest + `}`, status: 400, code: "invalid_input", pointer: "/forwardedProps/perdure/history"},

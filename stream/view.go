@@ -49,6 +49,17 @@ func (v *View) Close() {
 	v.tail.Close()
 }
 
+// Profile is how the view speaks, or empty where the run's own input has yet to tell.
+func (v *View) Profile() Profile {
+	if v.from != nil {
+		return v.from.Profile
+	}
+	return v.profile
+}
+
+// Resumed tells whether the view begins behind a cursor.
+func (v *View) Resumed() bool { return v.from != nil }
+
 // Next returns the frames that follow, or none after idle has passed without any. It ends with
 // io.EOF behind the terminal event; ErrBehind and failures of the log are resumable with the cursor
 // of the last frame.

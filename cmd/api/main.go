@@ -93,6 +93,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Temporal: connections.Temporal,
 		Agents:   definitions,
 		Origins:  cfg.Origins,
+		Strict:   cfg.Strict,
 		Metrics:  tel.Metrics(),
 		Logger:   logger,
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -176,6 +178,10 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	if err != nil {
 		return nil, err
 	}
+	strict, err := strconv.ParseBool(cmp.Or(getenv("PERDURE_STRICT"), "false"))
+	if err != nil {
+		return nil, fmt.Errorf("PERDURE_STRICT: %w", err)
+	}
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -190,7 +196,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Metrics: c.telemetry.Metrics(), Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
 		return err
 	})
 	g.Go(func() error {

@@ -2,9 +2,9 @@
 // sees as JSON lines. It judges nothing: that is done by who reads the lines.
 //
 //   in (stdin, one JSON document):
-//     {url, threadId, messages?, runs: [{runId, messages?, add?, parameters?}],
+//     {url, threadId, messages?, accept?, runs: [{runId, messages?, add?, parameters?}],
 //      reconnect?: {addresses, cuts?}}
-//   out: {type: "event", run, event} … {type: "end", run, outcome, error?, messages, state, newMessages, pending}
+//   out: {type: "event", run, event} … {type: "end", run, outcome, error?, contentType?, messages, state, newMessages, pending}
 //        {type: "console", level, text}   {type: "unhandled", text}
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -21,10 +21,26 @@ process.on("unhandledRejection", (reason) => emit({ type: "unhandled", text: wor
 
 const { HttpAgent } = createRequire(join(process.cwd(), "package.json"))("@ag-ui/client");
 const command = JSON.parse(await text(process.stdin));
-const agent = new HttpAgent({
+
+// Asking for another wire takes a class of one's own; the answer's type is told if it was asked for.
+let contentType;
+const noting = async (...args) => {
+  const response = await fetch(...args);
+  contentType = response.headers.get("content-type");
+  return response;
+};
+class Agent extends HttpAgent {
+  requestInit(input) {
+    const init = super.requestInit(input);
+    return command.accept ? { ...init, headers: { ...init.headers, Accept: command.accept } } : init;
+  }
+}
+
+const agent = new Agent({
   url: command.url,
   threadId: command.threadId,
   initialMessages: command.messages ?? [],
+  ...(command.accept && { fetch: noting }),
   ...(command.reconnect && { fetch: reconnecting(command.reconnect) }),
 });
 
@@ -39,5 +55,5 @@ for (const [run, { runId, messages, add = [], parameters = {} }] of command.runs
   } catch (error) {
     Object.assign(end, { outcome: "rejected", error: words(error), status: error?.status });
   }
-  emit({ ...end, messages: agent.messages, state: agent.state, pending: agent.pendingInterrupts ?? [] });
+  emit({ ...end, contentType, messages: agent.messages, state: agent.state, pending: agent.pendingInterrupts ?? [] });
 }

@@ -27,6 +27,8 @@ type Config struct {
 	// Agents are published at start.
 	Agents  []*agents.Definition
 	Origins []string
+	// Strict has every event checked that is sent.
+	Strict  bool
 	Metrics http.Handler
 	Logger  *slog.Logger
 }
@@ -65,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.server = api.New(api.Config{
-		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Metrics: cfg.Metrics,
+		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Strict: cfg.Strict, Metrics: cfg.Metrics,
 	})
 	n.http = &http.Server{Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn)}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()

@@ -18,6 +18,7 @@ type layer struct {
 
 var layers = []layer{
 	{"agui", []string{"github.com/evanphx/json-patch/v5"}},
+	{"agui/protobuf", []string{"agui", "google.golang.org/protobuf/encoding/protowire"}},
 
 	{"llm", nil},
 	{"llm/internal/...", []string{"llm"}},
@@ -34,9 +35,10 @@ var layers = []layer{
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
 	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/telemetry", anything}},
-	{"api", []string{"workflows", "agui", "agents/...", "stream", "internal/sse", "internal/socket", "internal/telemetry", anything}},
+	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
 
-	{"internal/sse", nil},
+	{"internal/live", nil},
+	{"internal/sse", []string{"internal/live"}},
 	{"internal/socket", []string{"github.com/gorilla/websocket"}},
 	{"internal/telemetry", []string{anything}},
 	{"internal/presence", []string{"stream", anything}},

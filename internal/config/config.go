@@ -36,6 +36,8 @@ type Config struct {
 	Agents string
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
+	// Strict has the api check every event that it sends.
+	Strict bool
 	// MetricsAddr is where the worker serves /metrics, host:port. Empty = nowhere.
 	MetricsAddr string
 	// WorkflowCache bounds how many workflows the worker keeps in memory.

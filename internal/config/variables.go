@@ -63,6 +63,8 @@ var variables = []Variable{
 		Meaning: "folder of agent definitions that are published at start; not set = none"},
 	{Name: "PERDURE_CORS_ORIGINS", For: apiOnly, value: origins,
 		Meaning: "origins that browsers may call from, separated by commas, each with at most one *; * alone = all; not set = none"},
+	{Name: "PERDURE_STRICT", For: apiOnly, value: strict,
+		Meaning: "true = end a stream before an event that AG-UI forbids, with an error in the log; for tests"},
 	{Name: "PERDURE_METRICS_ADDR", For: workerOnly, value: metricsAddr,
 		Meaning: "host:port where the worker serves /metrics; not set = nowhere (the api serves it on its own address)"},
 	{Name: "PERDURE_WORKFLOW_CACHE", Default: "1000", For: workerOnly, value: workflowCache,

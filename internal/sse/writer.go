@@ -6,10 +6,10 @@
 package sse
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/perdure/perdure/internal/live"
 )
 
 // ContentType is the media type of a stream. AG-UI clients read anything that is not exactly their
@@ -17,60 +17,29 @@ import (
 const ContentType = "text/event-stream"
 
 // Writer writes one response. It is used by one goroutine.
-type Writer struct {
-	w        http.ResponseWriter
-	rc       *http.ResponseController
-	patience time.Duration
-	buf      []byte
-}
-
-// maxKept is how much of a buffer is kept for later: a stream is open for hours, and one large event
-// must not weigh on it for as long.
-const maxKept = 64 << 10
+type Writer struct{ live *live.Writer }
 
 // NewWriter sends the response's headers. A client that takes no bytes for as long as patience is cut.
 func NewWriter(w http.ResponseWriter, patience time.Duration) (*Writer, error) {
-	h := w.Header()
-	h.Set("Content-Type", ContentType)
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // nginx would collect the tokens otherwise
-	w.WriteHeader(http.StatusOK)
-	sw := &Writer{w: w, rc: http.NewResponseController(w), patience: patience}
-	return sw, sw.Flush()
+	lw, err := live.NewWriter(w, ContentType, patience)
+	return &Writer{lw}, err
 }
 
 // Event adds one event; Flush sends it. Data must have no line feed: compact JSON has none.
 func (w *Writer) Event(id string, data []byte) {
-	w.buf = append(w.buf, "id: "...)
-	w.buf = append(w.buf, id...)
-	w.buf = append(w.buf, "\ndata: "...)
-	w.buf = append(w.buf, data...)
-	w.buf = append(w.buf, "\n\n"...)
+	b := append(w.live.Buf, "id: "...)
+	b = append(b, id...)
+	b = append(b, "\ndata: "...)
+	b = append(b, data...)
+	w.live.Buf = append(b, "\n\n"...)
 }
 
 // Comment adds a comment, which readers ignore and proxies count as life.
 func (w *Writer) Comment(text string) {
-	w.buf = append(w.buf, ": "...)
-	w.buf = append(w.buf, text...)
-	w.buf = append(w.buf, "\n\n"...)
+	b := append(w.live.Buf, ": "...)
+	b = append(b, text...)
+	w.live.Buf = append(b, "\n\n"...)
 }
 
 // Flush sends what was added, in one write.
-func (w *Writer) Flush() error {
-	if err := w.rc.SetWriteDeadline(time.Now().Add(w.patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("sse: %w", err)
-	}
-	if len(w.buf) > 0 {
-		if _, err := w.w.Write(w.buf); err != nil {
-			return fmt.Errorf("sse: %w", err)
-		}
-		w.buf = w.buf[:0]
-		if cap(w.buf) > maxKept {
-			w.buf = nil
-		}
-	}
-	if err := w.rc.Flush(); err != nil {
-		return fmt.Errorf("sse: %w", err)
-	}
-	return nil
-}
+func (w *Writer) Flush() error { return w.live.Flush() }

@@ -1,0 +1,109 @@
+package agui
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+)
+
+func wantRule(t *testing.T, err error, rule Rule) {
+	t.Helper()
+	if rule == "" {
+		if err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		return
+	}
+	if got, ok := errors.AsType[*OrderError](err); !ok || got.Rule != rule {
+		t.Errorf("error %v, want rule %s", err, rule)
+	}
+}
+
+// What clients put up with, a producer may still not send.
+func TestGuardRefuses(t *testing.T) {
+	t.Parallel()
+	finish := func(o *Outcome) *RunFinished { return &RunFinished{ThreadID: "t", RunID: "r", Outcome: o} }
+	for name, tt := range map[string]struct {
+		before string
+		event  Event
+		rule   Rule
+	}{
+		"an order that clients refuse":      {"run; S m", &RunFinished{ThreadID: "t", RunID: "r"}, RuleOpenAtFinish},
+		"an unknown event":                  {"run", &UnknownEvent{Type: "FUTURE"}, RuleUndescribed},
+		"an undescribed member":             {"run", &Custom{BaseEvent: BaseEvent{Unknown: map[string]json.RawMessage{"x": []byte("1")}}}, RuleUndescribed},
+		"an undescribed outcome":            {"run", finish(&Outcome{Type: "paused"}), RuleUndescribed},
+		"an undescribed operation":          {"run", &StateDelta{Delta: []byte(`[{"op":"increment","path":"/a"}]`)}, RuleUndescribed},
+		"a version that is not ours":        {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "1.2"}, RuleVersion},
+		"a version that is none":            {"err", &RunStarted{ThreadID: "t", RunID: "r", ProtocolVersion: "one"}, RuleVersion},
+		"the end of another run":            {"run", &RunFinished{ThreadID: "t", RunID: "other"}, RuleRunIDs},
+		"the end on another thread":         {"run", &RunFinished{ThreadID: "other", RunID: "r"}, RuleRunIDs},
+		"two interrupts of one id":          {"run", finish(&Outcome{Type: OutcomeInterrupt, Interrupts: []Interrupt{{ID: "i"}, {ID: "i"}}}), RuleInterruptIDs},
+		"a pending call that was answered":  {"run; TS c; TE c; TR c", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"c"}}), RulePendingToolCalls},
+		"a pending call that is not named":  {"run; TS c; TE c", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{}}), RulePendingToolCalls},
+		"pending calls out of order":        {"run; TS c; TE c; TS d; TE d", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"d", "c"}}), RulePendingToolCalls},
+		"pending calls of the run before":   {"run; TS c; TE c; fin; run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"c"}}), RulePendingToolCalls},
+		"exactly the pending calls":         {"run; TS c; TE c; TS d; TE d; TR c; TS c; TE c; cc e<f", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"d", "e"}}), ""},
+		"pending calls that are not stated": {"run; TS c; TE c", finish(&Outcome{Type: OutcomeSuccess}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var g Guard
+			for _, e := range script(t, tt.before) {
+				if err := g.Check(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantRule(t, g.Check(tt.event), tt.rule)
+		})
+	}
+}
+
+func TestGuardSeesTruncatedStreams(t *testing.T) {
+	t.Parallel()
+	for stream, rule := range map[string]Rule{
+		"run": RuleTruncated, "run; S m; C m": RuleTruncated, "run; fin; run": RuleTruncated,
+		"run; fin": "", "run; err": "", "err": "", "run; fin; err": "",
+	} {
+		var g Guard
+		for _, e := range script(t, stream) {
+			if err := g.Check(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantRule(t, g.End(), rule)
+	}
+	wantRule(t, new(Guard).End(), RuleTruncated)
+}
+
+// A stream that begins behind a cursor goes on with what was opened before it.
+func TestResumedGuard(t *testing.T) {
+	t.Parallel()
+	for stream, rule := range map[string]Rule{
+		"C m; E m; TA c; TE c; RMC r; RME r; RE r; SF a; SF b@s; SZ s; fin": "",
+		"E m; S m; C m; E m; fin; run; S m; E m; fin":                       "",
+		"SF a; ST a; SF a; SF a@s; fin":                                     "",
+		"MS x; TE c; fin":                                                   "", // a call is restated before it is closed
+		"SA u<s; SZ u; TR c; raw; err":                                      "",
+		"E m; C m":                                                          RuleNotOpen,
+		"C m; fin":                                                          RuleOpenAtFinish,
+		"C m; S m":                                                          RuleAlreadyOpen,
+		"C m@s; E m@u":                                                      RuleOwner,
+		"SF a; SF a":                                                        RuleNotOpen,
+		"SZ s; SZ s":                                                        RuleNotOpen,
+		"run":                                                               RuleRunOpen,
+		"fin; C m":                                                          RuleAfterTerminal,
+		"fin; run; C m":                                                     RuleNotOpen,
+	} {
+		t.Run(stream, func(t *testing.T) {
+			t.Parallel()
+			g := ResumedGuard()
+			events := script(t, stream)
+			for _, e := range events[:len(events)-1] {
+				if err := g.Check(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantRule(t, g.Check(events[len(events)-1]), rule)
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/protobuf"
+	"github.com/perdure/perdure/internal/live"
+	"github.com/perdure/perdure/stream"
+)
+
+// binary is the transport of a response in frames of AG-UI's binary wire.
+type binary struct{ w *live.Writer }
+
+func (b binary) Send(frames []stream.Frame) error {
+	for _, f := range frames {
+		e, err := agui.Decode(f.Event)
+		if err != nil {
+			return fmt.Errorf("api: %s: %w", f.Type, err)
+		}
+		b.w.Buf, err = protobuf.AppendFrame(b.w.Buf, e)
+		if err != nil && !errors.Is(err, protobuf.ErrUnknownEvent) { // which a client would leave out
+			return err
+		}
+	}
+	return b.w.Flush()
+}
+
+// Heartbeat sends nothing: this wire has no frame that clients pass over. They refuse an empty one,
+// and one with an unknown event they either warn of or refuse too.
+func (b binary) Heartbeat() error { return nil }
+
+// wantsBinary tells whether a request names the binary wire. The specification would give it to */*
+// too; then what curl shows could not be read.
+func wantsBinary(r *http.Request) bool {
+	for _, accept := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(accept, ",") {
+			media, params, err := mime.ParseMediaType(part)
+			if err == nil && media == protobuf.MediaType && admits(params["q"]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// admits tells whether a quality value is more than none. One that is malformed counts as missing.
+func admits(q string) bool {
+	value, err := strconv.ParseFloat(q, 64)
+	return err != nil || value > 0
+}

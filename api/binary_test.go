@@ -1,0 +1,173 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/protobuf"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/workflows"
+)
+
+func (n *node) postAccepting(in agui.RunAgentInput, header ...string) answer {
+	n.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return n.do(http.MethodPost, "/v1/agents/a/runs", string(body), header...)
+}
+
+// events are those of a response, whatever its wire.
+func (a answer) events(t *testing.T) []agui.Event {
+	t.Helper()
+	var events []agui.Event
+	if a.header.Get("Content-Type") != protobuf.MediaType {
+		for _, line := range strings.Split(a.body, "\n") {
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				e, err := agui.Decode([]byte(data))
+				if err != nil {
+					t.Fatal(err)
+				}
+				events = append(events, e)
+			}
+		}
+		return events
+	}
+	frames := protobuf.NewReader(strings.NewReader(a.body))
+	for {
+		e, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			return events
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+}
+
+func TestBinaryWire(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	text := n.post(inputOf("r1", "hello"))
+	binary := n.postAccepting(inputOf("r1", "hello"), "Accept", protobuf.MediaType)
+	if got := binary.header.Get("Content-Type"); got != "application/vnd.ag-ui.event+proto" || binary.status != http.StatusOK {
+		t.Fatalf("%d %s", binary.status, got)
+	}
+	if diff := cmp.Diff(text.events(t), binary.events(t)); diff != "" || len(binary.events(t)) != 2 {
+		t.Errorf("over the binary wire (-text +binary):\n%s", diff)
+	}
+	const path = "/v1/threads/t/runs/r1/events"
+	if again := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType); again.body != binary.body {
+		t.Errorf("%d %q, want %q", again.status, again.body, binary.body)
+	}
+	rest := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[0])
+	if diff := cmp.Diff(text.events(t)[1:], rest.events(t)); diff != "" || rest.header.Get("Content-Type") != protobuf.MediaType {
+		t.Errorf("behind a cursor (-want +got):\n%s", diff)
+	}
+	if end := n.do(http.MethodGet, path, "", "Accept", protobuf.MediaType, "Last-Event-ID", cursors(text.body)[1]); end.status != http.StatusNoContent {
+		t.Errorf("behind the end: %d", end.status)
+	}
+	if bad := n.do(http.MethodPost, "/v1/agents/a/runs", "{", "Accept", protobuf.MediaType); bad.problem.Code != "invalid_input" {
+		t.Errorf("bad input: %d %s", bad.status, bad.body)
+	}
+}
+
+func TestBinaryWireIsNegotiated(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	const sse = "text/event-stream"
+	for accept, want := range map[string]string{
+		"":                                  sse,
+		"*/*":                               sse,
+		"application/*":                     sse,
+		sse:                                 sse,
+		"application/json":                  sse,
+		protobuf.MediaType:                  protobuf.MediaType,
+		"Application/vnd.AG-UI.event+proto": protobuf.MediaType,
+		sse + ", " + protobuf.MediaType + ";q=0.001":   protobuf.MediaType,
+		protobuf.MediaType + "; q=0, */*":              sse,
+		protobuf.MediaType + ";q=0.000":                sse,
+		protobuf.MediaType + "; q=high":                protobuf.MediaType,
+		"text/;;, " + protobuf.MediaType:               protobuf.MediaType,
+		"application/vnd.ag-ui.event+proto-of-another": sse,
+	} {
+		got := n.postAccepting(inputOf("r1", "hello"), "Accept", accept)
+		if media := got.header.Get("Content-Type"); media != want || len(got.events(t)) != 2 {
+			t.Errorf("Accept: %s is answered with %s, want %s", accept, media, want)
+		}
+	}
+	old := inputOf("r2", "hello")
+	old.ProtocolVersion = ""
+	if got := n.postAccepting(old, "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
+		t.Errorf("a client older than 1.0 is answered with %s", got.header.Get("Content-Type"))
+	}
+	if got := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?protocolVersion=", "", "Accept", protobuf.MediaType); got.header.Get("Content-Type") != sse {
+		t.Errorf("a reader older than 1.0 is answered with %s", got.header.Get("Content-Type"))
+	}
+}
+
+// output collects what is logged.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// A stream that would break the protocol ends instead, and somebody is told.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	for _, accept := range []string{"text/event-stream", protobuf.MediaType} {
+		var logged output
+		n := newNode(t, func(c *api.Config) {
+			c.Strict, c.Logger = true, slog.New(slog.NewTextHandler(&logged, nil))
+		})
+		n.works()
+		good := n.postAccepting(inputOf("good", "hello"), "Accept", accept)
+		if len(good.events(t)) != 2 || logged.String() != "" {
+			t.Errorf("%s: a good run: %s\n%s", accept, good.body, logged.String())
+		}
+		n.temporal.start = func(in workflows.RunInput) error {
+			p := n.begin(in, "e")
+			_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: "another"})
+			return err
+		}
+		bad := n.postAccepting(inputOf("bad", "hello"), "Accept", accept)
+		if got := bad.events(t); len(got) != 1 || got[0].EventType() != agui.EventRunStarted {
+			t.Errorf("%s: a bad run was shown as %s", accept, bad.body)
+		}
+		if got := logged.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "RUN_FINISHED another") {
+			t.Errorf("logged: %s", got)
+		}
+		if accept != protobuf.MediaType { // which has no cursors
+			resumed := n.do(http.MethodGet, "/v1/threads/t/runs/good/events", "", "Last-Event-ID", cursors(good.body)[0])
+			if len(resumed.events(t)) != 1 {
+				t.Errorf("a view behind a cursor: %s\n%s", resumed.body, logged.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package api_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+)
+
+// What a later version of AG-UI may send makes no input invalid, and is no part of the run.
+func TestUnknownMaterialIsLeftOut(t *testing.T) {
+	t.Parallel()
+	var logged output
+	n := newNode(t, func(c *api.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	n.works()
+	plain := n.post(inputOf("r1", "hello"))
+	if plain.status != http.StatusOK || logged.String() != "" {
+		t.Fatalf("%d %s\n%s", plain.status, plain.body, logged.String())
+	}
+	const odd = `{"threadId":"t","runId":"r1","protocolVersion":"1.7","later":{"a":1},"messages":[` +
+		`{"id":"u-r1","role":"user","content":"hello","mood":"calm"},{"id":"x","role":"narrator","content":7}]}`
+	got := n.do(http.MethodPost, "/v1/agents/a/runs", odd)
+	if got.status != http.StatusConflict || got.problem.Code != "run_id_reused" { // the version differs, so it is another input
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	got = n.do(http.MethodPost, "/v1/agents/a/runs", strings.Replace(odd, "1.7", "1.0", 1))
+	if got.status != http.StatusOK || got.body != plain.body {
+		t.Errorf("%d %s, want the run as it is without", got.status, got.body)
+	}
+	for _, pointer := range []string{"/messages/0/mood", "/messages/1", "/later", "/protocolVersion"} {
+		if !strings.Contains(logged.String(), pointer) {
+			t.Errorf("the log does not name %s: %s", pointer, logged.String())
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	for version, status := range map[string]int{"1.0": 200, "1.1": 200, "1.99": 200, "1": 200, "one": 200, "": 200, "2.0": 400, "0.9": 400} {
+		in := inputOf("r-"+version, "hello")
+		in.ProtocolVersion = version
+		if got := n.post(in); got.status != status || status == 400 && (got.problem.Code != "unsupported_protocol_version" || got.problem.Pointer != "/protocolVersion") {
+			t.Errorf("version %q: %d %s", version, got.status, got.body)
+		}
+	}
+}
+
+// Whoever teaches agents something new says so here.
+func TestCapabilities(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	var got struct {
+		Revision     string                 `json:"revision"`
+		Capabilities agui.AgentCapabilities `json:"capabilities"`
+	}
+	if err := json.Unmarshal([]byte(n.do(http.MethodGet, "/v1/agents/a", "").body), &got); err != nil {
+		t.Fatal(err)
+	}
+	c := got.Capabilities
+	if string(c.Identity.Metadata["perdure.revision"]) != `"`+got.Revision+`"` || c.Identity.Name != "a" {
+		t.Errorf("identity %+v", c.Identity)
+	}
+	if !*c.Transport.HTTPBinary || *c.Tools.Supported || *c.Tools.ParallelCalls {
+		t.Errorf("transport %+v, tools %+v", c.Transport, c.Tools)
+	}
+	if *c.Execution.MaxIterations != 30 || *c.Execution.MaxExecutionTime != 2*60*60*1000 {
+		t.Errorf("execution %+v", c.Execution)
+	}
+}

@@ -1,0 +1,56 @@
+// Package live writes responses that come into being while they are read: it sends at once what is
+// there, and cuts who does not take it.
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Writer writes one response. It is used by one goroutine.
+type Writer struct {
+	// Buf is what Flush will send; append to it.
+	Buf []byte
+
+	w        http.ResponseWriter
+	rc       *http.ResponseController
+	patience time.Duration
+}
+
+// maxKept is how much of a buffer is kept for later: a stream is open for hours, and one large event
+// must not weigh on it for as long.
+const maxKept = 64 << 10
+
+// NewWriter sends the response's headers. A client that takes no bytes for as long as patience is cut.
+func NewWriter(w http.ResponseWriter, contentType string, patience time.Duration) (*Writer, error) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no") // nginx would collect the tokens otherwise
+	h.Add("Vary", "Accept")
+	w.WriteHeader(http.StatusOK)
+	lw := &Writer{w: w, rc: http.NewResponseController(w), patience: patience}
+	return lw, lw.Flush()
+}
+
+// Flush sends what was added, in one write.
+func (w *Writer) Flush() error {
+	if err := w.rc.SetWriteDeadline(time.Now().Add(w.patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("live: %w", err)
+	}
+	if len(w.Buf) > 0 {
+		if _, err := w.w.Write(w.Buf); err != nil {
+			return fmt.Errorf("live: %w", err)
+		}
+		w.Buf = w.Buf[:0]
+		if cap(w.Buf) > maxKept {
+			w.Buf = nil
+		}
+	}
+	if err := w.rc.Flush(); err != nil {
+		return fmt.Errorf("live: %w", err)
+	}
+	return nil
+}
