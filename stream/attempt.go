@@ -16,12 +16,11 @@ const maxUnsent = 1 << 20
 
 // Result is what a finished step leaves for reduction and for a later attempt of it.
 type Result struct {
-	// Messages are finished messages, in the order in which they joined the conversation.
+	// Messages are finished messages, in the order in which they joined the conversation. Activities
+	// and changes of the state are not here: the step's events are what counts.
 	Messages []agui.Message `json:"messages,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
-	// State holds RFC 6902 operations, applied to the state as it is then.
-	State []json.RawMessage `json:"state,omitempty"`
 	// Answer is what the step's activity tells the workflow: references and small decisions only.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }

@@ -27,21 +27,30 @@ type Opening struct {
 	Accepted        Acceptance `json:"accepted"` // without content: that is in the proposal
 	// Said is how many messages the client has behind those that are kept.
 	Said int `json:"said,omitempty"`
+	// StateKept tells that the run begins with a state that its client does not know.
+	StateKept bool `json:"stateKept,omitempty"`
 }
 
 // Reduction is what the log of a thread says so far: its conversation and its state. It is
 // immutable. A step counts when its done is read, so a superseded attempt leaves nothing; and since
-// done holds finished messages, deltas are never looked at.
+// done holds finished messages, what models say piece by piece is never looked at. Changes of the
+// state, and activities, are: several lanes may make them at once, and their order is the log's.
 type Reduction struct {
 	// Seq is the last record of the thread that is reduced here.
 	Seq uint64 `json:"seq"`
 	// Run is the token of the last run that began, Execution the one that began it; Sealed tells that
 	// it has ended.
-	Run       string          `json:"run,omitempty"`
-	Execution string          `json:"execution,omitempty"`
-	Sealed    bool            `json:"sealed,omitempty"`
-	Entries   []Entry         `json:"entries,omitempty"`
-	State     json.RawMessage `json:"state,omitempty"`
+	Run       string `json:"run,omitempty"`
+	Execution string `json:"execution,omitempty"`
+	Sealed    bool   `json:"sealed,omitempty"`
+	// Input is the sequence of that run's accepted input.
+	Input   uint64  `json:"input,omitempty"`
+	Entries []Entry `json:"entries,omitempty"`
+	// State is what finished steps made of the state.
+	State json.RawMessage `json:"state,omitempty"`
+	// Journal and Pending hold what attempts changed that are still open: see journal.go.
+	Journal journal   `json:"journal,omitzero"`
+	Pending []Pending `json:"pending,omitempty"`
 
 	behind int // bytes of records since the last checkpoint
 }
@@ -53,6 +62,12 @@ func (r *Reduction) Messages() []agui.Message {
 		messages[i] = e.Message
 	}
 	return messages
+}
+
+// KeepsState tells whether a run with this input begins with a state that its client does not know:
+// it says that it has none, and the thread has one.
+func (r *Reduction) KeepsState(in *Input) bool {
+	return in.saysNoState() && !bytes.Equal(r.State, emptyState)
 }
 
 // emptyState is the state of a thread that nobody wrote to.
@@ -86,8 +101,7 @@ func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, e
 	if base.Seq == seq {
 		return base, nil
 	}
-	f := fold{log: l, r: *base, proposals: map[uint64]*Record{}}
-	f.r.Entries = slices.Clip(f.r.Entries)
+	f := newFold(l, base)
 	for r, err := range l.records(ctx, l.threadSubject(t)+".>", base.Seq+1, seq) {
 		if err != nil {
 			return nil, err
@@ -96,9 +110,9 @@ func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, e
 			return nil, err
 		}
 	}
-	f.r.Seq = seq
-	l.reductions.keep(t, &f.r)
-	return &f.r, nil
+	r := f.reduction(seq)
+	l.reductions.keep(t, r)
+	return r, nil
 }
 
 // fold reduces record after record.
@@ -106,6 +120,28 @@ type fold struct {
 	log       *Log
 	r         Reduction
 	proposals map[uint64]*Record
+}
+
+func newFold(l *Log, base *Reduction) *fold {
+	f := &fold{log: l, r: *base, proposals: map[uint64]*Record{}}
+	f.r.Entries = slices.Clip(f.r.Entries)
+	f.r.Pending = slices.Clone(f.r.Pending)
+	if len(f.r.Journal.Changes) == 0 {
+		f.r.Journal.Settled = f.r.State
+	}
+	f.r.Journal.Changes = slices.Clone(f.r.Journal.Changes)
+	return f
+}
+
+// reduction is the result. The fold must not be used afterwards.
+func (f *fold) reduction(seq uint64) *Reduction {
+	f.r.Seq = seq
+	j := &f.r.Journal
+	f.r.State = applyChanges(j.Settled, j.Changes, change.finished)
+	if len(j.Changes) == 0 {
+		*j = journal{} // what is settled is the state
+	}
+	return &f.r
 }
 
 func (f *fold) add(ctx context.Context, rec *Record) error {
@@ -118,13 +154,74 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 		return f.open(ctx, rec)
 	case rec.run != f.r.Run || f.r.Sealed:
 		return nil // a run that is over: nothing behind its end counts
-	case rec.Kind == KindTerminal:
+	}
+	switch rec.Kind {
+	case KindTerminal:
 		f.r.Sealed = true
-		return nil
-	case (rec.Kind == KindDone || rec.Kind == KindSupersede) && rec.HasResult():
+		f.abandon(func(Lane) bool { return true })
+	case KindAttempt:
+		f.abandon(rec.Lane.is)
+	case KindEvents:
+		return f.share(ctx, rec)
+	case KindDone:
+		if err := f.share(ctx, rec); err != nil {
+			return err
+		}
 		return f.done(ctx, rec)
+	case KindSupersede:
+		if rec.HasResult() {
+			return f.done(ctx, rec)
+		}
+		f.abandon(rec.Lane.is)
 	}
 	return nil
+}
+
+// share takes in what an attempt changed of what lanes share.
+func (f *fold) share(ctx context.Context, rec *Record) error {
+	if !rec.shared {
+		return nil
+	}
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	for _, raw := range events {
+		switch t := agui.TypeOf(raw); {
+		case t == agui.EventStateSnapshot, t == agui.EventStateDelta:
+			f.r.Journal.Changes = append(f.r.Journal.Changes, change{Lane: rec.Lane, Writer: rec.Writer, Event: raw})
+		case sharesEvent(t):
+			e, err := agui.Decode(raw)
+			if err != nil {
+				return err
+			}
+			f.r.Pending = notice(f.r.Pending, len(f.r.Entries), rec, e)
+		}
+	}
+	return nil
+}
+
+// abandon takes out what open attempts changed in some lanes.
+func (f *fold) abandon(in func(Lane) bool) {
+	f.r.Journal.drop(in)
+	f.r.Pending = slices.DeleteFunc(f.r.Pending, func(p Pending) bool { return in(p.Lane) })
+}
+
+// settle makes what the attempt on a lane changed part of the thread, at its place.
+func (f *fold) settle(lane Lane) {
+	f.r.Journal.finish(lane)
+	var rest []Pending
+	settled := 0
+	for _, p := range f.r.Pending {
+		p.At += settled
+		if p.Lane != lane {
+			rest = append(rest, p)
+			continue
+		}
+		f.r.Entries = slices.Insert(f.r.Entries, p.At, Entry{Message: p.Message})
+		settled++
+	}
+	f.r.Pending = rest
 }
 
 func (f *fold) open(ctx context.Context, rec *Record) error {
@@ -138,10 +235,11 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	}
 	a := o.Accepted
 	a.Tail = in.Accepted.Tail
+	f.abandon(func(Lane) bool { return true })
 	f.r.Entries = f.r.apply(a)
-	f.r.Run, f.r.Execution, f.r.Sealed = rec.run, o.Execution, false
-	if state := bytes.TrimSpace(in.Input.State); len(state) > 0 && !bytes.Equal(state, emptyState) {
-		f.r.State = in.Input.State
+	f.r.Run, f.r.Execution, f.r.Sealed, f.r.Input = rec.run, o.Execution, false, o.Input
+	if !in.saysNoState() {
+		f.r.Journal.Settled = in.Input.State
 	}
 	return nil
 }
@@ -169,54 +267,60 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	if err := rec.Result(ctx, &res); err != nil {
 		return err
 	}
+	f.settle(rec.Lane)
 	for _, m := range res.Messages {
+		if m.Role == agui.RoleActivity && f.has(m.ID) {
+			continue // settled, at its place
+		}
 		e := Entry{Message: m}
 		if len(m.ToolCalls) > 0 {
 			e.ProviderIDs = res.ProviderIDs
 		}
-		f.r.Entries = insert(f.r.Entries, e)
-	}
-	if len(res.State) > 0 {
-		f.r.State = patch(f.r.State, res.State)
+		f.insert(e)
 	}
 	return nil
 }
 
+func (f *fold) has(id string) bool {
+	return slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+}
+
 // insert adds a message where clients put it: a tool's behind the message with its call and the
 // results already there, any other at the end.
-func insert(entries []Entry, e Entry) []Entry {
-	if e.Message.Role != agui.RoleTool {
-		return append(entries, e)
+func (f *fold) insert(e Entry) {
+	at, ok := f.behindCall(e.Message)
+	if !ok {
+		f.r.Entries = append(f.r.Entries, e)
+		return
 	}
+	f.r.Entries = slices.Insert(f.r.Entries, at, e)
+	for i := range f.r.Pending {
+		if f.r.Pending[i].At >= at {
+			f.r.Pending[i].At++
+		}
+	}
+}
+
+func (f *fold) behindCall(m agui.Message) (at int, ok bool) {
+	if m.Role != agui.RoleTool {
+		return 0, false
+	}
+	entries := f.r.Entries
 	for i := len(entries) - 1; i >= 0; i-- {
-		if !calls(entries[i].Message, e.Message.ToolCallID) {
+		if !calls(entries[i].Message, m.ToolCallID) {
 			continue
 		}
-		at := i + 1
+		at = i + 1
 		for at < len(entries) && entries[at].Message.Role == agui.RoleTool {
 			at++
 		}
-		return slices.Insert(slices.Clip(entries), at, e)
+		return at, true
 	}
-	return append(entries, e)
+	return 0, false
 }
 
 func calls(m agui.Message, toolCallID string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
-}
-
-// patch applies operations as one patch. It is done by what clients do, so that both agree on what
-// does not apply and is skipped.
-func patch(state json.RawMessage, ops []json.RawMessage) json.RawMessage {
-	raw, err := json.Marshal(ops)
-	if err != nil {
-		return state
-	}
-	client := agui.NewReducer(nil, state)
-	if client.Apply(&agui.StateDelta{Delta: raw}) != nil {
-		return state
-	}
-	return client.State()
 }
 
 // reductionCache keeps the newest reduction of the threads used last.
