@@ -7,6 +7,7 @@
 //	instructions: |
 //	  You help customers of a bookshop.
 //	tools: [get_order, "github_*"]  # names, or * for any run of characters
+//	state: {visible: true, predict: [{tool: write_note, argument: text, key: note}]}
 //	limits: {turns: 30, tokens: 400000, duration: 2h, parallelTools: 8}
 //
 // A definition is a file with one such document, or a [Definition] made in Go:
