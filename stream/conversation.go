@@ -27,6 +27,9 @@ type Entry struct {
 	Sent string `json:"sent,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id. Readers don't see them.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
+	// AnswerID is the id of the answer that a reasoning message led to, if one did: tool results come
+	// between an answer and what the model thought after it.
+	AnswerID string `json:"answerId,omitempty"`
 }
 
 func sentDigest(m agui.Message) string {

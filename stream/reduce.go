@@ -43,8 +43,9 @@ type Reduction struct {
 	Run       string `json:"run,omitempty"`
 	Execution string `json:"execution,omitempty"`
 	Sealed    bool   `json:"sealed,omitempty"`
-	// Input is the sequence of that run's accepted input.
+	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model.
 	Input   uint64  `json:"input,omitempty"`
+	Context bool    `json:"context,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
 	// State is what finished steps made of the state.
 	State json.RawMessage `json:"state,omitempty"`
@@ -237,7 +238,8 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	a.Tail = in.Accepted.Tail
 	f.abandon(func(Lane) bool { return true })
 	f.r.Entries = f.r.apply(a)
-	f.r.Run, f.r.Execution, f.r.Sealed, f.r.Input = rec.run, o.Execution, false, o.Input
+	f.r.Run, f.r.Execution, f.r.Sealed = rec.run, o.Execution, false
+	f.r.Input, f.r.Context = o.Input, len(in.Input.Context) > 0
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
 	}
@@ -275,6 +277,9 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		e := Entry{Message: m}
 		if len(m.ToolCalls) > 0 {
 			e.ProviderIDs = res.ProviderIDs
+		}
+		if m.Role == agui.RoleReasoning {
+			e.AnswerID = res.answerID()
 		}
 		f.insert(e)
 	}
