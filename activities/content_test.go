@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/scripted"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -70,6 +71,58 @@ func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 	if got := typesOf(events); !strings.Contains(got, types) {
 		t.Errorf("events are\n%s, want in it\n%s", got, types)
 	}
+	e.agrees(events)
+}
+
+// The script says how many blocks of its own came back to it as they were.
+func TestAScriptIsToldItsThoughts(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil, tools.Func("calculate", "", func(context.Context, struct {
+		Expression string `json:"expression"`
+	}) (string, error) {
+		return "84", nil
+	}))
+	e.acts.Models["test"] = scripted.New(scripted.Think(0))
+	e.agent.Model = "test/think"
+	events, _ := e.run("go 12*7")
+	said := e.conversation()
+	if got := said[len(said)-1].Content.Text(); !strings.Contains(got, "2 times") {
+		t.Errorf("the script says %q", got)
+	}
+	ids := map[string]bool{}
+	for _, event := range events {
+		if sealed, ok := event.(*agui.ReasoningEncryptedValue); ok {
+			ids[sealed.EntityID] = true
+			if !strings.HasPrefix(sealed.EncryptedValue, "scripted:") {
+				t.Errorf("the value is %s", sealed.EncryptedValue)
+			}
+		}
+	}
+	if len(ids) != 4 {
+		t.Errorf("%d blocks were sealed, want two in each of two answers", len(ids))
+	}
+}
+
+// Nothing stays of what a dead attempt thought: neither here nor with its provider.
+func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		switch n {
+		case 1:
+			return []llm.Chunk{
+				llm.ReasoningDelta{Text: "wrong"}, llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`1`)}, llm.TextDelta{Text: "hm"},
+			}, &llm.Error{Code: llm.CodeUnavailable}
+		case 2:
+			return call([3]string{"x", "add", `{"a":1,"b":2}`})
+		}
+		for _, m := range req.Messages {
+			if len(m.Reasoning) > 0 {
+				t.Errorf("the model hears %+v", m.Reasoning)
+			}
+		}
+		return say("done")
+	}, add())
+	events, _ := e.run("go")
 	e.agrees(events)
 }
 

@@ -97,7 +97,7 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	return e
 }
 
-// awaitShown returns when readers see as many pieces of text: what a model says right before it fails
+// awaitShown returns when readers see as many pieces of text and thought: what a model says right before it fails
 // may or may not get out, and a test needs to know.
 func (e *engine) awaitShown(ctx context.Context, n int) {
 	view := e.follower.View(run, stream.ViewOptions{})
@@ -109,7 +109,8 @@ func (e *engine) awaitShown(ctx context.Context, n int) {
 			return
 		}
 		for _, f := range frames {
-			if f.Type == agui.EventTextMessageContent {
+			switch f.Type {
+			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventReasoningEncryptedValue:
 				n--
 			}
 		}

@@ -26,6 +26,6 @@
 //   - Whether the model and the tools exist is not asked here: the workers that
 //     have them come and go.
 //
-// agent.schema.json describes the format to editors. assistant.yaml and
-// demo.yaml, beside it, are the agents that come with the program.
+// agent.schema.json describes the format to editors. assistant.yaml,
+// demo.yaml and think.yaml, beside it, are the agents that come with the program.
 package agents

@@ -89,7 +89,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 func TestShippedAgentsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
-	for _, file := range []string{"assistant.yaml", "demo.yaml"} {
+	for _, file := range []string{"assistant.yaml", "demo.yaml", "think.yaml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
