@@ -97,7 +97,7 @@ func TestAToolSaysMoreThanItsResult(t *testing.T) {
 		t.Errorf("state is %s, want %s", got, want)
 	}
 	shown := r.Entries[3].Message
-	if shown.ActivityType != "search-progress" || string(shown.Content.Object()) != `{"found":3,"in":"<shop>"}` || !strings.HasPrefix(shown.ID, "act_") {
+	if shown.ActivityType != "search-progress" || string(shown.Content.Object()) != `{"found":3,"in":"<shop>"}` || shown.ID != run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress") {
 		t.Errorf("the conversation has %s", asText(t, r.Messages()))
 	}
 	for _, event := range events {

@@ -63,25 +63,34 @@ func (m *tumult) act() {
 	lane := &m.lanes[i]
 	switch roll := m.random.IntN(16); {
 	case lane.attempt == nil || roll <= 1: // the first attempt, or one that takes over
-		m.leave(lane)
-		a, _, err := m.log.Begin(m.ctx, m.place(i))
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		lane.attempt, lane.told = a, map[string]bool{}
+		m.begin(i)
 	case roll <= 3:
 		m.finish(i)
 	default:
-		before := m.last()
-		if err := lane.attempt.Emit(m.ctx, m.event(i)); err != nil {
-			m.t.Fatal(err)
-		}
-		for m.last() == before {
-			if m.ctx.Err() != nil {
-				m.t.Fatal("the record did not arrive")
-			}
+		m.emit(i, m.event(i))
+	}
+}
+
+func (m *tumult) emit(i int, e agui.Event) {
+	before := m.last()
+	if err := m.lanes[i].attempt.Emit(m.ctx, e); err != nil {
+		m.t.Fatal(err)
+	}
+	for m.last() == before {
+		if m.ctx.Err() != nil {
+			m.t.Fatal("the record did not arrive")
 		}
 	}
+}
+
+func (m *tumult) begin(i int) {
+	lane := &m.lanes[i]
+	m.leave(lane)
+	a, _, err := m.log.Begin(m.ctx, m.place(i))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	lane.attempt, lane.told = a, map[string]bool{}
 }
 
 func (m *tumult) leave(lane *tumultLane) {
@@ -106,16 +115,25 @@ func (m *tumult) finish(i int) {
 	lane.calls++
 }
 
+func (m *tumult) seal() {
+	for i := range m.lanes {
+		m.leave(&m.lanes[i])
+	}
+	if _, _, err := m.log.Seal(m.ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
 func (m *tumult) event(i int) agui.Event {
 	m.sequence++
 	id := fmt.Sprintf("act-%d-%d-%d", i, m.lanes[i].step, m.random.IntN(2))
 	if m.lanes[i].told[id] && m.random.IntN(3) > 0 {
 		return &agui.ActivityDelta{MessageID: id, ActivityType: "plan", Patch: m.patch()}
 	}
-	switch m.random.IntN(6) {
+	switch m.random.IntN(16) {
 	case 0:
 		return &agui.StateSnapshot{Snapshot: json.RawMessage(fmt.Sprintf(`{"new":%d}`, m.sequence))}
-	case 1, 2:
+	case 1, 2, 3, 4, 5:
 		m.lanes[i].told[id] = true
 		return &agui.ActivitySnapshot{MessageID: id, ActivityType: []string{"plan", "progress"}[m.random.IntN(2)], Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, m.sequence))}
 	default:
@@ -154,13 +172,24 @@ func (s *screen) show(t *testing.T, frames []stream.Frame) {
 	}
 }
 
-func (s *screen) agrees(t *testing.T, what string, r *stream.Reduction) {
+// known is what a reader has that was shown everything the log has up to a record.
+type known struct {
+	seq             uint64
+	state, messages string
+}
+
+func knownTo(t *testing.T, r *stream.Reduction) known {
 	t.Helper()
-	if diff := cmp.Diff(asJSON(t, stream.LiveState(r)), asJSON(t, s.reducer.State())); diff != "" {
-		t.Fatalf("%s at %d: the client's state differs from the log's (-log +client):\n%s", what, r.Seq, diff)
+	return known{r.Seq, string(stream.LiveState(r)), asJSON(t, stream.LiveMessages(r))}
+}
+
+func (s *screen) agrees(t *testing.T, what string, log known) {
+	t.Helper()
+	if got := string(s.reducer.State()); got != log.state {
+		t.Fatalf("%s at %d: the client's state is %s, the log's %s", what, log.seq, got, log.state)
 	}
-	if diff := cmp.Diff(asJSON(t, stream.LiveMessages(r)), asJSON(t, s.reducer.Messages())); diff != "" {
-		t.Fatalf("%s at %d: the client's messages differ from the log's (-log +client):\n%s", what, r.Seq, diff)
+	if got := asJSON(t, s.reducer.Messages()); got != log.messages {
+		t.Fatalf("%s at %d: the client's messages differ from the log's (-log +client):\n%s", what, log.seq, cmp.Diff(log.messages, got))
 	}
 }
 
@@ -174,24 +203,44 @@ func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
 			ctx, l := testContext(t), streamtest.Open(t)
 			m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(seed, 1))}
 			said := m.open()
-			for range 60 {
+			for range 40 {
 				m.act()
 			}
-			for i := range m.lanes {
-				m.leave(&m.lanes[i])
-			}
-			if _, _, err := l.Seal(ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
-				t.Fatal(err)
-			}
+			m.seal()
 			agree(t, ctx, l, said, m.random)
 		})
 	}
 }
 
+// Readers who come back are not shown attempts that died meanwhile, whichever of them died first.
+func TestReadersWhoComeBackToDeadAttempts(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
+	said := m.open()
+	set := func(name string) agui.Event {
+		return &agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/` + name + `","value":1}]`)}
+	}
+	show := func(name string) agui.Event {
+		return &agui.ActivitySnapshot{MessageID: name, ActivityType: "plan", Content: json.RawMessage(`{"step":1}`)}
+	}
+	for i := range 2 {
+		m.begin(i)
+		m.emit(i, set(fmt.Sprint("by", i)))
+		m.emit(i, show(fmt.Sprint("of", i)))
+	}
+	m.begin(0)
+	m.begin(1)
+	m.emit(1, show("of1"))
+	m.finish(1)
+	m.seal()
+	agree(t, ctx, l, said, m.random)
+}
+
 func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message, random *rand.Rand) {
 	t.Helper()
 	records := must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0))
-	at := make([]*stream.Reduction, len(records))
+	at := make([]known, len(records))
 	base := &stream.Reduction{State: json.RawMessage("{}")}
 	for i, rec := range records {
 		// Each step goes through what a checkpoint keeps.
@@ -200,7 +249,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 			t.Fatal(err)
 		}
 		base = must[*stream.Reduction](t)(l.ReduceFrom(ctx, &kept, rec))
-		at[i] = base
+		at[i] = knownTo(t, base)
 	}
 	whole := must[*stream.Reduction](t)(l.ReduceFrom(ctx, &stream.Reduction{State: json.RawMessage("{}")}, records...))
 	if diff := cmp.Diff(asJSON(t, whole), asJSON(t, base)); diff != "" {
@@ -233,9 +282,9 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 			}
 		}
 	}
-	for range 60 {
-		cut := random.IntN(len(frames))
-		now := random.IntN(len(records))
+	pairs := random.Perm(len(frames) * len(records)) // of where a reader was cut, and when it comes back
+	for _, pair := range pairs[:min(len(pairs), 300)] {
+		cut, now := pair/len(records), pair%len(records)
 		cursor := frames[cut].Cursor
 		if records[now].Seq < cursor.Seq {
 			continue
@@ -248,6 +297,50 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 			if i >= now {
 				back.agrees(t, fmt.Sprintf("reader cut behind event %d who comes back at record %d", cut, now), at[i])
 			}
+		}
+	}
+}
+
+// A client that says it has no state, on a thread that has one, is told before it is sent changes of it.
+func TestAKeptStateIsTold(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	begin := func(id, state string) (stream.Run, *stream.Reduction) {
+		run := stream.Run{Thread: thread, ID: id}
+		in := &stream.Input{Input: agui.RunAgentInput{State: json.RawMessage(state)}}
+		p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{id[0]}, in))
+		before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, p.Seq))
+		at := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
+		at.After = must[uint64](t)(l.Open(ctx, at, stream.Opening{RunID: id, Input: p.Seq, ProtocolVersion: "1.0", StateKept: before.KeepsState(in)},
+			&agui.RunStarted{ThreadID: thread.ID, RunID: id}))
+		if _, _, err := l.Seal(ctx, at, &agui.RunFinished{ThreadID: thread.ID, RunID: id}); err != nil {
+			t.Fatal(err)
+		}
+		return run, must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	}
+	for _, c := range []struct{ id, sent, want, told string }{
+		{"1", ``, `{}`, ""},
+		{"2", `{"a":1}`, `{"a":1}`, ""},
+		{"3", ` {} `, `{"a":1}`, `{"a":1}`},
+		{"4", ``, `{"a":1}`, `{"a":1}`},
+		{"5", `{"b":2}`, `{"b":2}`, ""},
+	} {
+		run, after := begin(c.id, c.sent)
+		if string(after.State) != c.want {
+			t.Errorf("run %s: state is %s, want %s", c.id, after.State, c.want)
+		}
+		view := follower.View(run, stream.ViewOptions{})
+		frames, _ := readOn(ctx, view)
+		view.Close()
+		told := ""
+		for _, f := range frames {
+			if s, ok := must[agui.Event](t)(agui.Decode(f.Event)).(*agui.StateSnapshot); ok {
+				told = string(s.Snapshot)
+			}
+		}
+		if told != c.told {
+			t.Errorf("run %s: the client is told %q, want %q", c.id, told, c.told)
 		}
 	}
 }
