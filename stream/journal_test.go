@@ -203,7 +203,7 @@ func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
 			ctx, l := testContext(t), streamtest.Open(t)
 			m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(seed, 1))}
 			said := m.open()
-			for range 40 {
+			for range 36 {
 				m.act()
 			}
 			m.seal()
@@ -283,7 +283,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		}
 	}
 	pairs := random.Perm(len(frames) * len(records)) // of where a reader was cut, and when it comes back
-	for _, pair := range pairs[:min(len(pairs), 300)] {
+	for _, pair := range pairs[:min(len(pairs), 150)] {
 		cut, now := pair/len(records), pair%len(records)
 		cursor := frames[cut].Cursor
 		if records[now].Seq < cursor.Seq {
