@@ -82,10 +82,11 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	model, req, err := a.request(definition, conversation)
+	model, req, err := a.request(ctx, definition, conversation)
 	if err != nil {
 		return err
 	}
+	n.predict.predictions = definition.State.Predict
 	req.IdempotencyKey = run.Identify("model", in.ID)
 	n.offer(req.Tools)
 	provider, _ := definition.ModelProvider()
@@ -113,7 +114,7 @@ func listen(ctx context.Context, model llm.Model, req *llm.Request, n *narrator,
 }
 
 // request builds what the model is asked.
-func (a *Activities) request(d *agents.Definition, conversation *stream.Reduction) (llm.Model, *llm.Request, error) {
+func (a *Activities) request(ctx context.Context, d *agents.Definition, conversation *stream.Reduction) (llm.Model, *llm.Request, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
@@ -123,7 +124,11 @@ func (a *Activities) request(d *agents.Definition, conversation *stream.Reductio
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errToolUnavailable, err)
 	}
-	req := &llm.Request{Model: name, Messages: prompt(d.Instructions, conversation.Entries)}
+	told, err := a.briefing(ctx, d, conversation)
+	if err != nil {
+		return nil, nil, err
+	}
+	req := &llm.Request{Model: name, Messages: prompt(told, conversation.Entries)}
 	for _, t := range offered {
 		s := t.Spec()
 		req.Tools = append(req.Tools, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})

@@ -47,7 +47,7 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	defer attempt.Close()
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
-	result, outcome, err := a.runTool(ctx, in, opened, attempt.Resumed())
+	result, outcome, err := a.runTool(ctx, in, opened, attempt)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
@@ -64,8 +64,12 @@ const (
 
 // runTool finds the call in the conversation and makes it. A tool that may have had its effect and
 // doesn't promise that a second call changes nothing is not called again.
-func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after uint64, resumed bool) (tools.Result, workflows.Outcome, error) {
-	call, err := a.findCall(ctx, in, after)
+func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after uint64, attempt *stream.Attempt) (tools.Result, workflows.Outcome, error) {
+	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, after)
+	if err != nil {
+		return tools.Result{}, "", err
+	}
+	call, err := findCall(thread, in.CallID)
 	if err != nil {
 		return tools.Result{}, "", err
 	}
@@ -82,7 +86,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 		return tools.Failed(fmt.Sprintf("There is no tool %.64q.", call.Name)), workflows.OutcomeError, nil
 	}
 	tool := offered[i]
-	if resumed && !tool.Spec().Idempotent {
+	if attempt.Resumed() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
 	}
 	// Temporal's own cancellation may take seconds to get here, and the announcement came before.
@@ -91,9 +95,11 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 	} else if wanted {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	}
+	reports := newReporter(ctx, runOf(in.Run), call.ID, thread.State, attempt)
+	defer reports.close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{
-		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: in.Run.ID + "/" + call.ID,
+		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: in.Run.ID + "/" + call.ID, Reporter: reports,
 	})
 	end(kindOf(cmp.Or(err, result.Cause)))
 	switch {
@@ -110,14 +116,10 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 }
 
 // findCall reads the call that the model made: arguments are content and come from the log.
-func (a *Activities) findCall(ctx context.Context, in workflows.ToolCall, after uint64) (agui.ToolCall, error) {
-	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, after)
-	if err != nil {
-		return agui.ToolCall{}, err
-	}
+func findCall(thread *stream.Reduction, callID string) (agui.ToolCall, error) {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		for _, c := range thread.Entries[i].Message.ToolCalls {
-			if c.ID == in.CallID {
+			if c.ID == callID {
 				return c, nil
 			}
 		}
@@ -130,7 +132,7 @@ func finishTool(ctx context.Context, in workflows.ToolCall, attempt *stream.Atte
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	message := agui.Message{
-		ID: runOf(in.Run).Identify("res", in.CallID), Role: agui.RoleTool, ToolCallID: in.CallID, Content: agui.TextContent(result.Content),
+		ID: runOf(in.Run).Identify("res", in.CallID), Role: agui.RoleTool, ToolCallID: in.CallID, Content: contentOf(result),
 	}
 	if result.IsError {
 		message.Error = result.Content

@@ -24,16 +24,15 @@ type narrator struct {
 	step    string
 	attempt *stream.Attempt
 	offered []string
+	predict predictor
 
-	messageID   string
-	reasoningID string
-	texting     bool
-	reasoning   bool
-	reasoned    bool
-	text        strings.Builder
-	thought     strings.Builder
-	calls       []*narratedCall
-	answer      workflows.ModelAnswer
+	messageID string
+	texting   bool
+	behind    int // how many blocks of thinking began before the message
+	text      strings.Builder
+	thinking  thinking
+	calls     []*narratedCall
+	answer    workflows.ModelAnswer
 }
 
 // narratedCall is a tool call that is being told.
@@ -41,12 +40,13 @@ type narratedCall struct {
 	index                int // the provider's: need not begin at 0, nor come in order
 	id, providerID, name string
 	arguments            strings.Builder
+	predicted            []*predicted
+	followed             int // so much of the arguments was looked at
 }
 
 func newNarrator(run stream.Run, step string, attempt *stream.Attempt) *narrator {
 	return &narrator{
-		run: run, step: step, attempt: attempt,
-		messageID: run.Identify("msg", step), reasoningID: run.Identify("rsn", step),
+		run: run, step: step, attempt: attempt, messageID: run.Identify("msg", step), thinking: thinking{run: run, step: step},
 		answer: workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess},
 	}
 }
@@ -63,7 +63,9 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 	var events []agui.Event
 	switch c := chunk.(type) {
 	case llm.ReasoningDelta:
-		events = n.tellReasoning(c.Text)
+		events = append(n.endText(), n.thinking.tell(c.Text)...)
+	case llm.ReasoningEnd:
+		events = n.thinking.seal(c)
 	case llm.TextDelta:
 		events = n.tellText(c.Text)
 	case llm.ToolCallStart:
@@ -74,7 +76,7 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 			return &llm.Error{Code: llm.CodeMalformedResponse, Message: "arguments of a tool call that did not begin"}
 		}
 		call.arguments.WriteString(c.Arguments)
-		events = []agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}
+		events = append([]agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}, call.follow()...)
 	case llm.Finish:
 		n.answer.Finish = string(c.Reason)
 		n.answer.Usage = usageOf(c)
@@ -85,34 +87,33 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 	return n.attempt.Emit(ctx, events...)
 }
 
-func (n *narrator) tellReasoning(delta string) []agui.Event {
-	n.thought.WriteString(delta)
-	content := &agui.ReasoningMessageContent{MessageID: n.reasoningID, Delta: delta}
-	if n.reasoning {
-		return []agui.Event{content}
+// begin notes where the message stands among the thoughts: clients have them in the order in which
+// they began.
+func (n *narrator) begin() {
+	if n.text.Len() == 0 && len(n.calls) == 0 {
+		n.behind = len(n.thinking.blocks)
 	}
-	n.reasoning, n.reasoned = true, true
-	return append(n.endText(),
-		&agui.ReasoningStart{MessageID: n.reasoningID},
-		&agui.ReasoningMessageStart{MessageID: n.reasoningID},
-		content)
 }
 
 func (n *narrator) tellText(delta string) []agui.Event {
+	n.begin()
 	n.text.WriteString(delta)
 	content := &agui.TextMessageContent{MessageID: n.messageID, Delta: delta}
 	if n.texting {
 		return []agui.Event{content}
 	}
 	n.texting = true
-	return append(n.endReasoning(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
+	return append(n.thinking.end(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
 }
 
 func (n *narrator) tellCall(c llm.ToolCallStart) []agui.Event {
+	n.begin()
 	call := &narratedCall{index: c.Index, id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
 	n.calls = append(n.calls, call)
-	events := append(n.endReasoning(), n.endText()...)
-	return append(events, &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
+	events := append(n.thinking.end(), n.endText()...)
+	var before []agui.Event
+	call.predicted, before = n.predict.begin(c.Name)
+	return append(append(events, before...), &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
 }
 
 func (n *narrator) call(index int) *narratedCall {
@@ -132,22 +133,14 @@ func (n *narrator) endText() []agui.Event {
 	return []agui.Event{&agui.TextMessageEnd{MessageID: n.messageID}}
 }
 
-func (n *narrator) endReasoning() []agui.Event {
-	if !n.reasoning {
-		return nil
-	}
-	n.reasoning = false
-	return []agui.Event{&agui.ReasoningMessageEnd{MessageID: n.reasoningID}, &agui.ReasoningEnd{MessageID: n.reasoningID}}
-}
-
 // finish closes what is open and writes the step's result. It does so for a cancelled step too,
 // whose context has ended: what was said is kept.
 func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	events := append(n.endReasoning(), n.endText()...)
+	events := append(n.thinking.end(), n.endText()...)
 	for _, call := range n.calls {
-		events = append(events, &agui.ToolCallEnd{ToolCallID: call.id})
+		events = append(append(events, call.settle()...), &agui.ToolCallEnd{ToolCallID: call.id})
 	}
 	result, err := n.result()
 	if err != nil {
@@ -160,8 +153,8 @@ func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
 // result is the finished story.
 func (n *narrator) result() (*stream.Result, error) {
 	result := &stream.Result{}
-	if n.reasoned {
-		result.Messages = append(result.Messages, agui.Message{ID: n.reasoningID, Role: agui.RoleReasoning, Content: agui.TextContent(n.thought.String())})
+	for _, block := range n.thinking.blocks {
+		result.Messages = append(result.Messages, block.message())
 	}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
 	if n.text.Len() > 0 {
@@ -179,7 +172,7 @@ func (n *narrator) result() (*stream.Result, error) {
 	}
 	if n.text.Len() > 0 || len(n.calls) > 0 {
 		n.answer.MessageID = n.messageID
-		result.Messages = append(result.Messages, message)
+		result.Messages = slices.Insert(result.Messages, n.behind, message)
 	}
 	var err error
 	if result.Answer, err = json.Marshal(n.answer); err != nil {

@@ -44,6 +44,7 @@ func (a *Activities) openRun(ctx context.Context, p stream.Place, b beginning, e
 		return 0, temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	}
 	opening.Accepted, opening.Said, opening.SaidBehind = accepted, len(in.Accepted.Tail), in.Accepted.Keep
+	opening.StateKept = thread.KeepsState(in)
 	opening.Accepted.Tail = nil // its content is in the proposal
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
 	return a.Log.Open(ctx, p, opening, append([]agui.Event{started}, events...)...)

@@ -8,75 +8,78 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// prompt turns a conversation into what a model is sent: instructions first. Models refuse a
-// conversation in which a tool call has no result, so calls without one (of a cancelled run) are
-// left out. They are told their own names of tool calls.
-func prompt(instructions string, entries []stream.Entry) []llm.Message {
+// prompt turns a conversation into what a model is sent: what it is told first, then the messages.
+// Models refuse a conversation in which a tool call has no result, so calls without one (of a
+// cancelled run) are left out. They are told their own names of tool calls.
+func prompt(told string, entries []stream.Entry) []llm.Message {
+	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
 	var messages []llm.Message
-	if instructions != "" {
-		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: instructions}}})
+	if told != "" {
+		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: told}}})
 	}
-	answered := map[string]bool{}
-	names := map[string]string{}
 	for _, e := range entries {
 		if e.Message.Role == agui.RoleTool {
-			answered[e.Message.ToolCallID] = true
+			p.answered[e.Message.ToolCallID] = true
 		}
 		for ours, theirs := range e.ProviderIDs {
-			names[ours] = theirs
+			p.names[ours] = theirs
 		}
 	}
 	for _, e := range entries {
-		if m, ok := promptMessage(e.Message, answered, names); ok {
+		if m, ok := p.message(e.Message); ok {
 			messages = append(messages, m)
 		}
 	}
 	return messages
 }
 
-func promptMessage(m agui.Message, answered map[string]bool, names map[string]string) (llm.Message, bool) {
-	switch m.Role {
-	case agui.RoleSystem, agui.RoleDeveloper:
-		return llm.Message{Role: llm.RoleSystem, Name: m.Name, Parts: parts(m.Content)}, true
-	case agui.RoleUser:
-		return llm.Message{Role: llm.RoleUser, Name: m.Name, Parts: parts(m.Content)}, true
-	case agui.RoleTool:
-		id := m.ToolCallID
-		return llm.Message{Role: llm.RoleTool, ToolCallID: cmp.Or(names[id], id), Parts: parts(m.Content)}, true
-	case agui.RoleAssistant:
-		out := llm.Message{Role: llm.RoleAssistant, Name: m.Name, Parts: parts(m.Content)}
-		for _, c := range m.ToolCalls {
-			if answered[c.ID] {
-				out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: cmp.Or(names[c.ID], c.ID), Name: c.Name, Arguments: c.Arguments})
-			}
+// thoughtsOf finds the reasoning of each answer. In the conversation it has messages of its own; for
+// models it is a part of the answer. Of reasoning that a client sent nobody knows whose it is: it is
+// taken for the next answer's.
+func thoughtsOf(entries []stream.Entry) map[string][]llm.Reasoning {
+	thoughts := map[string][]llm.Reasoning{}
+	var next []llm.Reasoning
+	for _, e := range entries {
+		switch {
+		case e.Message.Role == agui.RoleReasoning && e.AnswerID != "":
+			thoughts[e.AnswerID] = append(thoughts[e.AnswerID], unsealThought(e.Message))
+		case e.Message.Role == agui.RoleReasoning && e.Sent != "":
+			next = append(next, unsealThought(e.Message))
+		case e.Message.Role == agui.RoleAssistant:
+			thoughts[e.Message.ID] = append(thoughts[e.Message.ID], next...)
+			next = nil
+		case e.Message.Role == agui.RoleUser:
+			next = nil
 		}
-		return out, len(out.Parts) > 0 || len(out.ToolCalls) > 0
 	}
-	return llm.Message{}, false // activities are for people; reasoning belongs to whoever thought it
+	return thoughts
 }
 
-// parts turns content into what models take. A part that none could use (an opaque file handle) is
-// left out: it must not fail the run.
-func parts(c agui.Content) []llm.Part {
-	var parts []llm.Part
-	for _, p := range c.Parts() {
-		if p.Type == agui.PartText {
-			parts = append(parts, llm.Text{Text: p.Text})
-			continue
+type prompter struct {
+	answered map[string]bool            // tool calls
+	names    map[string]string          // of tool calls, by ours
+	thoughts map[string][]llm.Reasoning // by answer
+}
+
+func (p *prompter) message(m agui.Message) (llm.Message, bool) {
+	out := llm.Message{Name: m.Name, Parts: parts(m.Content)}
+	switch m.Role {
+	case agui.RoleSystem, agui.RoleDeveloper:
+		out.Role = llm.RoleSystem
+	case agui.RoleUser:
+		out.Role = llm.RoleUser
+	case agui.RoleTool: // answers its call even if it says nothing
+		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.names[m.ToolCallID], m.ToolCallID)
+		return out, true
+	case agui.RoleAssistant:
+		out.Role, out.Reasoning = llm.RoleAssistant, p.thoughts[m.ID]
+		for _, c := range m.ToolCalls {
+			if p.answered[c.ID] {
+				out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: cmp.Or(p.names[c.ID], c.ID), Name: c.Name, Arguments: c.Arguments})
+			}
 		}
-		if p.Source == nil {
-			continue
-		}
-		media := llm.Media{Kind: llm.MediaKind(p.Type), MIME: p.Source.MimeType}
-		switch p.Source.Type {
-		case agui.SourceData:
-			media.Data = p.Source.Value
-		case agui.SourceURL:
-			media.URL = p.Source.Value
-		default:
-			continue
-		}
-		parts = append(parts, media)
+	default:
+		return out, false // activities are for people
 	}
-	return parts
+	return out, len(out.Parts) > 0 || len(out.ToolCalls) > 0
 }

@@ -37,9 +37,11 @@ type engine struct {
 	acts     *activities.Activities
 	limits   workflows.Limits
 	agent    *agents.Definition
-	accepted stream.Acceptance // what the run's input means, if not nothing but the message
-	calls    atomic.Int32      // of the model
-	outage   atomic.Int32      // how often the definition can't be had yet
+	input    agui.RunAgentInput // what the run is asked besides
+	more     []agui.Message     // what the user says besides
+	accepted stream.Acceptance  // what the run's input means, if not nothing but the message
+	calls    atomic.Int32       // of the model
+	outage   atomic.Int32       // how often the definition can't be had yet
 }
 
 // Revision makes the engine the keeper of its one definition.
@@ -96,7 +98,7 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	return e
 }
 
-// awaitShown returns when readers see as many pieces of text: what a model says right before it fails
+// awaitShown returns when readers see as many pieces of text and thought: what a model says right before it fails
 // may or may not get out, and a test needs to know.
 func (e *engine) awaitShown(ctx context.Context, n int) {
 	view := e.follower.View(run, stream.ViewOptions{})
@@ -108,7 +110,8 @@ func (e *engine) awaitShown(ctx context.Context, n int) {
 			return
 		}
 		for _, f := range frames {
-			if f.Type == agui.EventTextMessageContent {
+			switch f.Type {
+			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventReasoningEncryptedValue:
 				n--
 			}
 		}
@@ -121,8 +124,11 @@ func (e *engine) run(message string) ([]agui.Event, workflows.RunResult) {
 	ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second)
 	defer cancel()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{Input: agui.RunAgentInput{ThreadID: run.Thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, Accepted: e.accepted}
-	in.Accepted.Tail = []stream.Said{{ID: user.ID, Message: &user}}
+	in := &stream.Input{Input: e.input, Accepted: e.accepted}
+	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
+	for _, m := range append([]agui.Message{user}, e.more...) {
+		in.Accepted.Tail = append(in.Accepted.Tail, stream.Said{ID: m.ID, Message: &m})
+	}
 	p, err := e.log.ProposeInput(ctx, run, [32]byte{1}, in)
 	if err != nil {
 		e.t.Fatal(err)

@@ -42,6 +42,8 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"some defaults":       base + "limits: {turns: 30}\n",
 		"kind spelled":        base + "kind: agent\n",
 		"an empty limits map": base + "limits: {}\n",
+		"an empty state":      base + "state: {}\n",
+		"an invisible state":  base + "state: {visible: false, predict: []}\n",
 	}
 	for name, text := range same {
 		if got := parse(t, text).Revision(); got != revision {
@@ -55,6 +57,8 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"instructions":                         strings.Replace(base, "brief", "long", 1),
 		"order of tools, which the model sees": strings.Replace(base, "[b, c]", "[c, b]", 1),
 		"description":                          base + "description: x\n",
+		"a visible state":                      base + "state: {visible: true}\n",
+		"a prediction":                         base + "state: {predict: [{tool: b, argument: x, key: y}]}\n",
 		"a limit":                              base + "limits: {turns: 31}\n",
 	}
 	for name, text := range different {

@@ -25,6 +25,9 @@ type Definition struct {
 	// in the order in which the model is offered them. Each only once, at most 256.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
 
+	// State is how the agent uses the state that it shares with its clients.
+	State State `json:"state,omitzero" yaml:"state,omitempty"`
+
 	// Limits is how far a run may go.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
 }

@@ -7,6 +7,7 @@
 //	instructions: |
 //	  You help customers of a bookshop.
 //	tools: [get_order, "github_*"]  # names, or * for any run of characters
+//	state: {visible: true, predict: [{tool: write_note, argument: text, key: note}]}
 //	limits: {turns: 30, tokens: 400000, duration: 2h, parallelTools: 8}
 //
 // A definition is a file with one such document, or a [Definition] made in Go:
@@ -25,6 +26,6 @@
 //   - Whether the model and the tools exist is not asked here: the workers that
 //     have them come and go.
 //
-// agent.schema.json describes the format to editors. assistant.yaml and
-// demo.yaml, beside it, are the agents that come with the program.
+// agent.schema.json describes the format to editors. assistant.yaml,
+// demo.yaml and think.yaml, beside it, are the agents that come with the program.
 package agents

@@ -29,7 +29,7 @@ func TestShippedAgents(t *testing.T) {
 			t.Errorf("%s lacks a description or instructions", d.Name)
 		}
 	}
-	want := map[string]string{"assistant": "openai/gpt-5-mini", "demo": "scripted/demo"}
+	want := map[string]string{"assistant": "openai/gpt-5-mini", "demo": "scripted/demo", "think": "scripted/think"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("models by name (-want +got):\n%s", diff)
 	}

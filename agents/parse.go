@@ -35,6 +35,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 		{"model", text(&d.Model)},
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts(&d.Tools)},
+		{"state", r.state(&d.State)},
 		{"limits", r.limits(&d.Limits)},
 	})
 	r.validate(d, root)

@@ -40,6 +40,18 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{"no tools", least + "tools: []\n", true},
 		{"compound duration", least + "limits: {duration: 1h30m}\n", true},
 		{"fraction of an hour", least + "limits: {duration: 1.5h}\n", true},
+		{"state", least + "state: {visible: true, predict: [{tool: write, argument: text, key: a b/c}]}\n", true},
+		{"empty state", least + "state: {}\n", true},
+		{"unknown use of the state", least + "state: {hidden: true}\n", false},
+		{"text for a flag", least + "state: {visible: \"true\"}\n", false},
+		{"visible without a value", least + "state: {visible: }\n", false},
+		{"state as a flag", least + "state: true\n", false},
+		{"prediction without a key", least + "state: {predict: [{tool: write, argument: text}]}\n", false},
+		{"prediction for a pattern", least + "state: {predict: [{tool: \"write_*\", argument: text, key: a}]}\n", false},
+		{"prediction of nothing", least + "state: {predict: [{tool: write, argument: \"\", key: a}]}\n", false},
+		{"prediction as text", least + "state: {predict: [write]}\n", false},
+		{"predictions without a list", least + "state: {predict: {tool: write, argument: text, key: a}}\n", false},
+		{"unknown key of a prediction", least + "state: {predict: [{tool: write, argument: text, key: a, at: b}]}\n", false},
 		{"unknown key", least + "temperature: 1\n", false},
 		{"unknown limit", least + "limits: {cost: 1}\n", false},
 		{"kind", "kind: tool\n" + least, false},
@@ -77,7 +89,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 func TestShippedAgentsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
-	for _, file := range []string{"assistant.yaml", "demo.yaml"} {
+	for _, file := range []string{"assistant.yaml", "demo.yaml", "think.yaml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -114,6 +126,9 @@ func TestSchemaHasTheFields(t *testing.T) {
 	}
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Definition]()), names(root)); diff != "" {
 		t.Errorf("keys of a definition (-struct +schema):\n%s", diff)
+	}
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.State]()), names(root.Properties["state"])); diff != "" {
+		t.Errorf("keys of state (-struct +schema):\n%s", diff)
 	}
 	limits := root.Properties["limits"]
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Limits]()), names(limits)); diff != "" {

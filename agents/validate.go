@@ -18,6 +18,7 @@ const (
 var (
 	nameRule  = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 	modelRule = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}/[!-~]{1,256}$`)
+	toolName  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
 )
 
@@ -53,6 +54,7 @@ func (d *Definition) complaints() []complaint {
 	found = append(found, complainText("description", d.Description, maxDescription)...)
 	found = append(found, complainText("instructions", d.Instructions, maxInstructions)...)
 	found = append(found, d.complainTools()...)
+	found = append(found, d.State.complaints()...)
 	return append(found, d.Limits.complaints()...)
 }
 

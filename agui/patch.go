@@ -3,6 +3,7 @@ package agui
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,23 @@ import (
 const maxPatchCopy = 16 << 20
 
 var patchOps = []string{"add", "remove", "replace", "move", "copy", "test"}
+
+// ErrPatch is a patch that does not apply to a document: clients skip it, as a whole.
+var ErrPatch = errors.New("agui: the patch does not apply")
+
+// Patch applies an RFC 6902 patch to a JSON value as a client does. The error is a *DecodeError for a
+// patch that is malformed, which would be fatal to a client, and else an ErrPatch.
+func Patch(doc, patch json.RawMessage) (json.RawMessage, error) {
+	var r Reducer
+	next, ok, err := r.patch(EventStateDelta, "", doc, patch)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, fmt.Errorf("%w: %s", ErrPatch, r.warnings[len(r.warnings)-1].Detail)
+	}
+	return next, nil
+}
 
 // checkPatch returns what makes raw, valid JSON, a malformed patch. An
 // operation of an unknown kind is not malformed but unrecognized.

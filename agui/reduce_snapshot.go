@@ -136,6 +136,17 @@ func keptBySnapshot(e *MessagesSnapshot) func(*Message) bool {
 	}
 }
 
+// SnapshotActivities is the metadata of a MESSAGES_SNAPSHOT that is complete for some types of
+// activities: the reference client, since 1.0, drops those of these types that the snapshot lacks, and
+// keeps all others.
+func SnapshotActivities(types []string) (Metadata, error) {
+	raw, err := json.Marshal(map[string][]string{"authoritativeActivityTypes": types})
+	if err != nil {
+		return nil, err
+	}
+	return Metadata{"@ag-ui/client": raw}, nil
+}
+
 // authoritativeActivityTypes reads the reference client's convention for
 // snapshots: metadata["@ag-ui/client"].authoritativeActivityTypes lists the
 // activity types the snapshot is complete for; null (nil here) is all of them,

@@ -18,10 +18,12 @@ func capabilities(p catalog.Published) agui.AgentCapabilities {
 			Name: p.Name, Type: "perdure", Description: p.Description,
 			Metadata: agui.Metadata{"perdure.revision": revision(p)}, // it is no semantic version
 		},
-		Transport:      &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &yes, PushNotifications: &no, Resumable: &yes},
-		Tools:          &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &no},
-		Output:         &agui.OutputCapabilities{StructuredOutput: &no},
-		State:          &agui.StateCapabilities{PersistentState: &yes},
+		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &yes, PushNotifications: &no, Resumable: &yes},
+		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &no},
+		Output:    &agui.OutputCapabilities{StructuredOutput: &no},
+		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: deltas(p)},
+		// Which media a model reads, and whether it thinks, is not known here: they reach it, and are shown.
+		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
 		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &no, Delegation: &no, Handoffs: &no},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
 		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &no, Feedback: &no, Interrupts: &no, ApproveWithEdits: &no},
@@ -34,6 +36,18 @@ func revision(p catalog.Published) json.RawMessage {
 		return nil
 	}
 	return text
+}
+
+// deltas come of predictions, and of tools, which are the workers' to know: without either there are
+// none.
+func deltas(p catalog.Published) *bool {
+	switch {
+	case len(p.State.Predict) > 0:
+		return &yes
+	case len(p.Tools) == 0:
+		return &no
+	}
+	return nil
 }
 
 func maxIterations(p catalog.Published) *int64 {

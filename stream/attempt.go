@@ -16,14 +16,22 @@ const maxUnsent = 1 << 20
 
 // Result is what a finished step leaves for reduction and for a later attempt of it.
 type Result struct {
-	// Messages are finished messages, in the order in which they joined the conversation.
+	// Messages are finished messages, in the order in which they joined the conversation. Activities
+	// and changes of the state are not here: the step's events are what counts.
 	Messages []agui.Message `json:"messages,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
-	// State holds RFC 6902 operations, applied to the state as it is then.
-	State []json.RawMessage `json:"state,omitempty"`
 	// Answer is what the step's activity tells the workflow: references and small decisions only.
 	Answer json.RawMessage `json:"answer,omitempty"`
+}
+
+func (r *Result) answerID() string {
+	for _, m := range r.Messages {
+		if m.Role == agui.RoleAssistant {
+			return m.ID
+		}
+	}
+	return ""
 }
 
 // Attempt is the right to write to a lane, for one attempt of a step. Emit may be called by one
@@ -44,6 +52,7 @@ type Attempt struct {
 	unsent  [][]byte
 	bytes   int
 	closing bool
+	room    int // for unsent events in the last frame, once closing
 	sending bool
 	frame   int
 	last    uint64
@@ -110,21 +119,34 @@ func (a *Attempt) wake() {
 }
 
 // Finish writes the attempt's last frame, with the step's result, and returns its sequence after
-// the log acknowledged it. Nothing can be written afterwards.
+// the log acknowledged it. Nothing can be written afterwards. The events stand in that frame too,
+// unless they are too many: a tool's result and the end of its step are one record, so that nobody
+// has the one without the other.
 func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Event) (uint64, error) {
-	if err := a.Emit(ctx, events...); err != nil {
+	lines, err := encodeEvents(events)
+	if err != nil {
 		return 0, err
+	}
+	size := 0
+	for _, line := range lines {
+		size += stored(line)
+	}
+	if size > MaxLine+1 {
+		if err := a.Emit(ctx, events...); err != nil {
+			return 0, err
+		}
+		lines, size = nil, 0
 	}
 	body, err := json.Marshal(result)
 	if err != nil {
 		return 0, fmt.Errorf("stream: encode result: %w", err)
 	}
-	last, err := a.drain(ctx)
+	rest, err := a.drain(ctx, max(0, MaxFrame-MaxLine-size))
 	if err != nil {
 		return 0, err
 	}
 	s := stamp{kind: KindDone, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
-	seq, err := a.log.write(ctx, a.subject(), s, a.last, last, body)
+	seq, err := a.log.write(ctx, a.subject(), s, a.last, append(rest, lines...), body)
 	if err != nil {
 		a.fail(err)
 		return 0, err
@@ -133,14 +155,15 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 	return seq, nil
 }
 
-// drain waits until the sender is idle and what remains fits one frame, and takes that remainder.
-func (a *Attempt) drain(ctx context.Context) ([][]byte, error) {
+// drain waits until the sender is idle and what remains fits the room in the last frame, and takes
+// that remainder.
+func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	stop := context.AfterFunc(ctx, a.wake)
 	defer stop()
 	a.mu.Lock()
-	a.closing = true // the sender leaves a last frame's worth for us
+	a.closing, a.room = true, room // the sender leaves so much for us
 	a.changed.Broadcast()
-	for (a.sending || a.bytes > MaxFrame-MaxLine) && a.ended(ctx) == nil {
+	for (a.sending || a.bytes > room) && a.ended(ctx) == nil {
 		a.changed.Wait()
 	}
 	rest := a.unsent
@@ -194,7 +217,7 @@ func (a *Attempt) next() ([][]byte, bool) {
 	for len(a.unsent) == 0 && !a.closing && a.ctx.Err() == nil {
 		a.changed.Wait()
 	}
-	if a.ctx.Err() != nil || a.closing && a.bytes <= MaxFrame-MaxLine {
+	if a.ctx.Err() != nil || a.closing && a.bytes <= a.room {
 		return nil, false
 	}
 	n, size := 0, 0

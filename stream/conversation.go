@@ -27,6 +27,9 @@ type Entry struct {
 	Sent string `json:"sent,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id. Readers don't see them.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
+	// AnswerID is the id of the answer that a reasoning message led to, if one did: tool results come
+	// between an answer and what the model thought after it.
+	AnswerID string `json:"answerId,omitempty"`
 }
 
 func sentDigest(m agui.Message) string {
@@ -65,9 +68,10 @@ func (r *Reduction) Accept(sent []agui.Message, mode History) Acceptance {
 	var a Acceptance
 	switch mode {
 	case HistoryComplete:
-		a.Keep = r.commonPrefix(sent)
+		var rest int
+		a.Keep, rest = r.commonPrefix(sent)
 		a.Cut = true
-		for _, m := range sent[min(a.Keep, len(sent)):] {
+		for _, m := range sent[rest:] {
 			a.Tail = append(a.Tail, Said{ID: m.ID, Message: &m})
 		}
 	case HistoryAppend:
@@ -107,7 +111,19 @@ func (r *Reduction) merge(sent []agui.Message) (keep, rest int, cut bool) {
 	if len(sent) == 0 {
 		return len(r.Entries), 0, false
 	}
+	if r.behindActivities(next) == len(r.Entries) {
+		next = len(r.Entries)
+	}
 	return next, len(sent), next < len(r.Entries)
+}
+
+// behindActivities returns the first entry from one on that is no activity. Clients have activities
+// and never send them, so that one is missing says nothing.
+func (r *Reduction) behindActivities(next int) int {
+	for next < len(r.Entries) && r.Entries[next].Message.Role == agui.RoleActivity {
+		next++
+	}
+	return next
 }
 
 // keepBehind keeps what the log produced from an entry on, up to the first that a client sent.
@@ -135,12 +151,20 @@ func (r *Reduction) positions() map[string]int {
 	return at
 }
 
-func (r *Reduction) commonPrefix(sent []agui.Message) int {
-	n := 0
-	for n < len(sent) && n < len(r.Entries) && sameMessage(r.Entries[n].Message, sent[n]) {
-		n++
+// commonPrefix returns how many entries the client has as they are, and how many of its messages
+// these are.
+func (r *Reduction) commonPrefix(sent []agui.Message) (keep, said int) {
+	for said < len(sent) {
+		next := r.behindActivities(keep)
+		if next == len(r.Entries) || !sameMessage(r.Entries[next].Message, sent[said]) {
+			break
+		}
+		keep, said = next+1, said+1
 	}
-	return n
+	if r.behindActivities(keep) == len(r.Entries) {
+		keep = len(r.Entries)
+	}
+	return keep, said
 }
 
 // tail lists the messages behind the kept ones; those that are kept anyway are left out.

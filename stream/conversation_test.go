@@ -106,6 +106,9 @@ func TestConversationRule(t *testing.T) {
 		{name: "literally, same as known", mode: stream.HistoryComplete, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
 		{name: "appends what is known and new", mode: stream.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 		{name: "activities are never sent back", first: "s1 u1 r1 a1 u2", answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
+		{name: "activities at the end are not asked to go", answered: "a2 p2", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2 p2"},
+		{name: "activities go with the answer that they belong to", answered: "p2 a2", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
+		{name: "literally, with activities", mode: stream.HistoryComplete, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

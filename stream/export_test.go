@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -39,3 +40,35 @@ func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error)
 func (r *Reduction) Apply(a Acceptance) []agui.Message {
 	return (&Reduction{Entries: r.apply(a)}).Messages()
 }
+
+// LiveState and LiveMessages are what a reader has that was shown everything a reduction knows of.
+func LiveState(r *Reduction) json.RawMessage   { return liveState(r) }
+func LiveMessages(r *Reduction) []agui.Message { return liveMessages(r) }
+
+// ReduceFrom reduces records onto a reduction.
+func (l *Log) ReduceFrom(ctx context.Context, base *Reduction, records ...*Record) (*Reduction, error) {
+	f := newFold(l, base)
+	seq := base.Seq
+	for _, rec := range records {
+		if err := f.add(ctx, rec); err != nil {
+			return nil, err
+		}
+		seq = rec.Seq
+	}
+	return f.reduction(seq), nil
+}
+
+// Reader is a projection that is fed by hand.
+type Reader struct{ p *Projection }
+
+// NewReader is a reader who comes when the log has the past, with a cursor or without.
+func (l *Log) NewReader(run Run, profile Profile, from *Cursor, past []*Record) Reader {
+	d := newDeaths()
+	for _, rec := range past {
+		d.add(rec)
+	}
+	return Reader{newProjection(l, run, profile, from, d.dead)}
+}
+
+// Read returns what the reader is shown of a record.
+func (r Reader) Read(ctx context.Context, rec *Record) ([]Frame, error) { return r.p.add(ctx, rec) }

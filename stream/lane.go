@@ -195,6 +195,7 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 
 // write puts what is too large for a frame aside and appends the record.
 func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
+	s.shared = sharesAny(events)
 	events, err := l.shrinkAll(ctx, subject, events)
 	if err != nil {
 		return 0, err

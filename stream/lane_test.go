@@ -74,6 +74,27 @@ func TestOpenIsWrittenOnce(t *testing.T) {
 	}
 }
 
+// A reader must not have a tool's result of a step that is not finished: a snapshot would take it away.
+func TestTheLastEventsComeWithTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	for i := range 50 {
+		p := stream.Place{Run: run, Lane: stream.ToolLane(0), Step: fmt.Sprint(i), Execution: "e1"}
+		p.Run.ID = fmt.Sprint("r", i)
+		a := begin(t, ctx, l, p)
+		if err := a.Emit(ctx, &agui.Custom{Name: "before"}); err != nil {
+			t.Fatal(err)
+		}
+		must[uint64](t)(a.Finish(ctx, &stream.Result{}, &agui.ToolCallResult{MessageID: "m", ToolCallID: "c", Content: agui.TextContent("done")}))
+		records := must[[]*stream.Record](t)(l.ReadTo(ctx, p.Run, 0))
+		last := records[len(records)-1]
+		events := must[[][]byte](t)(last.Events(ctx))
+		if last.Kind != stream.KindDone || len(events) == 0 || agui.TypeOf(events[len(events)-1]) != agui.EventToolCallResult {
+			t.Fatalf("the last record is %s with %s", last.Kind, events)
+		}
+	}
+}
+
 func TestFinishedStepAnswersItsRetry(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -41,6 +41,8 @@ func ToolLane(i int) Lane { return Lane(fmt.Sprintf("t%d", i)) }
 // proposalPrefix begins the lanes of what came from outside and is not yet accepted.
 const proposalPrefix = "in-"
 
+func (l Lane) is(other Lane) bool { return l == other }
+
 // IsProposal tells whether a lane holds a proposal, which readers never see.
 func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPrefix) }
 

@@ -50,12 +50,33 @@ type Projection struct {
 // laneView is what a reader has of the attempt that holds a lane.
 type laneView struct {
 	writer string
-	wrote  bool // the attempt logged events, shown or not
-	shown  bool // the reader was shown some of them
-	state  bool // among them changes of state
+	wrote  bool  // the attempt logged events, shown or not
+	shown  bool  // the reader was shown some of them
+	taken  taken // among them, what it takes more than a snapshot of messages to take back
 
 	texts, calls, reasonings, spans []string // open, in order
-	reasoned                        []string // reasoning messages shown at all
+}
+
+// taken is what stays with clients, if an attempt dies, unless a snapshot takes care of it.
+type taken struct {
+	reasoned   []string       // ids of reasoning messages
+	activities []agui.Message // emptied
+	state      bool           // the state changed
+}
+
+func (t *taken) add(more taken) {
+	t.reasoned = append(t.reasoned, more.reasoned...)
+	t.activities = append(t.activities, more.activities...)
+	t.state = t.state || more.state
+}
+
+func (t *taken) activity(e *agui.ActivitySnapshot) {
+	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == e.MessageID }) {
+		return
+	}
+	t.activities = append(t.activities, agui.Message{
+		ID: e.MessageID, Role: agui.RoleActivity, ActivityType: e.ActivityType, Content: agui.ObjectContent(emptyState),
+	})
 }
 
 func newProjection(l *Log, run Run, profile Profile, from *Cursor, dead map[string]uint64) *Projection {
@@ -123,7 +144,7 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		if err := p.show(e); err != nil {
 			return err
 		}
-		if opening != nil && agui.TypeOf(e) == agui.EventRunStarted && opening.Accepted.Differs {
+		if opening != nil && agui.TypeOf(e) == agui.EventRunStarted {
 			if err := p.realign(ctx, rec.Seq, opening); err != nil {
 				return err
 			}
@@ -195,7 +216,7 @@ func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
 	if err := p.emit(v.ends()...); err != nil {
 		return err
 	}
-	if err := p.restate(ctx, p.record, v.reasoned, v.state); err != nil {
+	if err := p.restate(ctx, p.record, v.taken); err != nil {
 		return err
 	}
 	return p.emit(v.callEnds()...)
@@ -211,11 +232,13 @@ func (p *Projection) end(ctx context.Context, rec *Record) error {
 		return err
 	}
 	var closings, callEnds []agui.Event
+	var back taken
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
 		p.anyDead = p.anyDead || v.writer != "" && v.wrote
 		closings = append(closings, v.ends()...)
 		callEnds = append(callEnds, v.callEnds()...)
+		back.add(v.taken)
 	}
 	for _, name := range slices.Backward(p.steps) {
 		closings = append(closings, &agui.StepFinished{StepName: name})
@@ -224,7 +247,7 @@ func (p *Projection) end(ctx context.Context, rec *Record) error {
 		return err
 	}
 	if p.anyDead {
-		if err := p.restate(ctx, rec.Seq, nil, false); err != nil {
+		if err := p.restate(ctx, rec.Seq, back); err != nil {
 			return err
 		}
 	}
@@ -260,13 +283,19 @@ func (p *Projection) trackStep(raw []byte) error {
 	return nil
 }
 
-// realign gives a client the conversation that its run really has. A snapshot doesn't reorder what a
-// client knows, so where it said something behind what it had missed, a snapshot up to there comes
-// first: what the client said is dropped, and stands behind the rest when it is back.
+// realign gives a client the conversation and the state that its run really has. A snapshot doesn't
+// reorder what a client knows, so where it said something behind what it had missed, a snapshot up to
+// there comes first: what the client said is dropped, and stands behind the rest when it is back.
 func (p *Projection) realign(ctx context.Context, seq uint64, o *Opening) error {
+	if !o.Accepted.Differs {
+		if o.StateKept {
+			return p.restateState(ctx, seq)
+		}
+		return nil
+	}
 	switch {
 	case o.Said == 0:
-	case !p.due(false):
+	case !p.due():
 		p.index++
 	default:
 		r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
@@ -278,48 +307,85 @@ func (p *Projection) realign(ctx context.Context, seq uint64, o *Opening) error 
 			return err
 		}
 	}
-	return p.restate(ctx, seq, nil, true)
+	return p.restate(ctx, seq, taken{state: true})
 }
 
-// restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if asked.
-//
-// Clients keep reasoning messages that a snapshot lacks, unless it has one of that kind; so one that
-// is withdrawn is emptied where no other would drive it out.
-func (p *Projection) restate(ctx context.Context, seq uint64, withdrawn []string, state bool) error {
-	if !p.due(state) {
+// restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if that is to be
+// taken back.
+func (p *Projection) restate(ctx context.Context, seq uint64, back taken) error {
+	if !p.due() {
 		p.index++
-		if state {
-			p.index++
+	} else if err := p.restateMessages(ctx, seq, back); err != nil {
+		return err
+	}
+	if back.state {
+		return p.restateState(ctx, seq)
+	}
+	return nil
+}
+
+// restateMessages makes a snapshot of what the reader is to have. Clients keep reasoning and activities
+// that a snapshot lacks, unless it has some of that kind; so what is withdrawn is emptied where no other
+// would drive it out. Newer clients let a snapshot name the types of activities that it is complete for.
+func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken) error {
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+	if err != nil {
+		return err
+	}
+	messages := r.messagesFor(p.dead)
+	if !hasRole(messages, agui.RoleReasoning) {
+		for _, id := range back.reasoned {
+			messages = append(messages, agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")})
 		}
+	}
+	snapshot := &agui.MessagesSnapshot{Messages: messages}
+	switch {
+	case p.profile != Profile0:
+		snapshot.Metadata, err = completeFor(messages, back.activities)
+	case !hasRole(messages, agui.RoleActivity):
+		snapshot.Messages = append(messages, back.activities...)
+	}
+	if err != nil {
+		return err
+	}
+	return p.emit(snapshot)
+}
+
+func hasRole(messages []agui.Message, role agui.Role) bool {
+	return slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == role })
+}
+
+// completeFor names the types of activities that a snapshot has or takes back. Others, which a client
+// may have made itself, are none of its business.
+func completeFor(messages, withdrawn []agui.Message) (agui.Metadata, error) {
+	var types []string
+	for _, m := range slices.Concat(messages, withdrawn) {
+		if m.Role == agui.RoleActivity && !slices.Contains(types, m.ActivityType) {
+			types = append(types, m.ActivityType)
+		}
+	}
+	if types == nil {
+		return nil, nil
+	}
+	return agui.SnapshotActivities(types)
+}
+
+func (p *Projection) restateState(ctx context.Context, seq uint64) error {
+	if !p.due() {
+		p.index++
 		return nil
 	}
 	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
 	if err != nil {
 		return err
 	}
-	messages := r.Messages()
-	if !slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleReasoning }) {
-		for _, id := range withdrawn {
-			messages = append(messages, agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")})
-		}
-	}
-	if err := p.emit(&agui.MessagesSnapshot{Messages: messages}); err != nil {
-		return err
-	}
-	if state {
-		return p.emit(&agui.StateSnapshot{Snapshot: r.State})
-	}
-	return nil
+	return p.emit(&agui.StateSnapshot{Snapshot: r.stateFor(p.dead)})
 }
 
-// due tells whether a snapshot would be shown, or only counted: reducing a thread for a reader that
+// due tells whether the next event would be shown, or only counted: reducing a thread for a reader that
 // is past it is wasted.
-func (p *Projection) due(state bool) bool {
-	last := p.index + 1
-	if state {
-		last++
-	}
-	return p.resume.before(Position{p.record, last})
+func (p *Projection) due() bool {
+	return p.resume.before(Position{p.record, p.index + 1})
 }
 
 // emit shows events that are projected, not logged.
@@ -359,7 +425,7 @@ func (v *laneView) track(raw []byte) error {
 	case agui.EventTextMessageContent, agui.EventToolCallArgs, agui.EventReasoningMessageContent:
 		return nil // the path of every token: nothing opens or closes
 	case agui.EventStateSnapshot, agui.EventStateDelta:
-		v.state = true
+		v.taken.state = true
 		return nil
 	}
 	e, err := agui.Decode(raw)
@@ -381,7 +447,9 @@ func (v *laneView) track(raw []byte) error {
 		v.spans = without(v.spans, e.MessageID)
 	case *agui.ReasoningMessageStart:
 		v.reasonings = append(v.reasonings, e.MessageID)
-		v.reasoned = append(v.reasoned, e.MessageID)
+		v.taken.reasoned = append(v.taken.reasoned, e.MessageID)
+	case *agui.ActivitySnapshot:
+		v.taken.activity(e)
 	case *agui.ReasoningMessageEnd:
 		v.reasonings = without(v.reasonings, e.MessageID)
 	}

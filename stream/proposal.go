@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -17,6 +18,12 @@ type Input struct {
 	Accepted Acceptance         `json:"accepted"`
 	// Requester is who asked for the run.
 	Requester string `json:"requester,omitempty"`
+}
+
+// saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.
+func (in *Input) saysNoState() bool {
+	state := bytes.TrimSpace(in.Input.State)
+	return len(state) == 0 || bytes.Equal(state, emptyState)
 }
 
 // Proposal is a reference to something from outside that the log holds and nobody accepted yet.

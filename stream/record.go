@@ -39,8 +39,11 @@ const (
 )
 
 // header is the one header of a record: kind, step, writer, frame number and count of event lines,
-// separated by blanks. One header instead of five: reading it is on the path of every token.
+// separated by blanks, and the word shared if it holds events that reduction must look at. One header
+// instead of six: reading it is on the path of every token.
 const header = "Perdure"
+
+const sharedMark = "shared"
 
 // stamp is who wrote a record and as what.
 type stamp struct {
@@ -48,10 +51,15 @@ type stamp struct {
 	step   string // the same for every attempt of a step
 	writer string // random per attempt
 	frame  int    // counts the records of a writer
+	shared bool   // has events that change what lanes share; set by write
 }
 
 func (s stamp) encode(events int) string {
-	return fmt.Sprintf("%s %s %s %d %d", s.kind, orDash(s.step), orDash(s.writer), s.frame, events)
+	value := fmt.Sprintf("%s %s %s %d %d", s.kind, orDash(s.step), orDash(s.writer), s.frame, events)
+	if s.shared {
+		value += " " + sharedMark
+	}
+	return value
 }
 
 func orDash(s string) string {
@@ -82,6 +90,7 @@ type Record struct {
 	run    string   // the run's token
 	size   int      // with what it refers to, which it holds once somebody has looked
 	events int      // how many of lines are events; one more line is the result
+	shared bool     // some of them change what lanes share
 	lines  [][]byte // as stored: may be references to blobs
 
 	log      *Log
@@ -96,8 +105,8 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 		return nil, fmt.Errorf("stream: record %d: subject %q is not a lane", seq, subject)
 	}
 	fields := strings.Fields(value)
-	if len(fields) != 5 {
-		return nil, fmt.Errorf("stream: record %d: header %q has not five fields", seq, value)
+	if len(fields) != 5 && (len(fields) != 6 || fields[5] != sharedMark) {
+		return nil, fmt.Errorf("stream: record %d: header %q has not the fields of a record", seq, value)
 	}
 	frame, err := strconv.Atoi(fields[3])
 	if err != nil {
@@ -116,7 +125,8 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 	}
 	return &Record{
 		Seq: seq, Time: at, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
-		Frame: frame, thread: thread, run: run, size: len(data) + referred(lines), events: events, lines: lines, log: l,
+		Frame: frame, thread: thread, run: run, size: len(data) + referred(lines),
+		events: events, shared: len(fields) == 6, lines: lines, log: l,
 	}, nil
 }
 

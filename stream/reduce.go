@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -29,21 +28,31 @@ type Opening struct {
 	// be kept by now: what came while the run waited.
 	Said       int `json:"said,omitempty"`
 	SaidBehind int `json:"saidBehind,omitempty"`
+	// StateKept tells that the run begins with a state that its client does not know.
+	StateKept bool `json:"stateKept,omitempty"`
 }
 
 // Reduction is what the log of a thread says so far: its conversation and its state. It is
 // immutable. A step counts when its done is read, so a superseded attempt leaves nothing; and since
-// done holds finished messages, deltas are never looked at.
+// done holds finished messages, what models say piece by piece is never looked at. Changes of the
+// state, and activities, are: several lanes may make them at once, and their order is the log's.
 type Reduction struct {
 	// Seq is the last record of the thread that is reduced here.
 	Seq uint64 `json:"seq"`
 	// Run is the token of the last run that began, Execution the one that began it; Sealed tells that
 	// it has ended.
-	Run       string          `json:"run,omitempty"`
-	Execution string          `json:"execution,omitempty"`
-	Sealed    bool            `json:"sealed,omitempty"`
-	Entries   []Entry         `json:"entries,omitempty"`
-	State     json.RawMessage `json:"state,omitempty"`
+	Run       string `json:"run,omitempty"`
+	Execution string `json:"execution,omitempty"`
+	Sealed    bool   `json:"sealed,omitempty"`
+	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model.
+	Input   uint64  `json:"input,omitempty"`
+	Context bool    `json:"context,omitempty"`
+	Entries []Entry `json:"entries,omitempty"`
+	// State is what finished steps made of the state.
+	State json.RawMessage `json:"state,omitempty"`
+	// Journal and Pending hold what attempts changed that are still open: see journal.go.
+	Journal journal   `json:"journal,omitzero"`
+	Pending []Pending `json:"pending,omitempty"`
 
 	behind int // bytes of records since the last checkpoint
 }
@@ -55,6 +64,49 @@ func (r *Reduction) Messages() []agui.Message {
 		messages[i] = e.Message
 	}
 	return messages
+}
+
+// liveState is the state as a reader has it that was shown everything up to r.Seq: with what the
+// open attempts changed.
+func liveState(r *Reduction) json.RawMessage { return r.stateFor(nil) }
+
+// stateFor is the live state without what some writers changed: a reader that comes after their end
+// is not shown them, though they are open at r.Seq.
+func (r *Reduction) stateFor(unshown map[string]uint64) json.RawMessage {
+	if len(r.Journal.Changes) == 0 {
+		return r.State
+	}
+	return applyChanges(r.Journal.Settled, r.Journal.Changes, func(c change) bool {
+		_, hidden := unshown[c.Writer]
+		return !hidden
+	})
+}
+
+// liveMessages is the list of messages as such a reader has it: with the activities of the open
+// attempts. What they say otherwise, texts and calls, is not in it.
+func liveMessages(r *Reduction) []agui.Message { return r.messagesFor(nil) }
+
+func (r *Reduction) messagesFor(unshown map[string]uint64) []agui.Message {
+	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))
+	next := 0
+	for _, p := range r.Pending {
+		for ; next < p.At; next++ {
+			messages = append(messages, r.Entries[next].Message)
+		}
+		if _, hidden := unshown[p.Writer]; !hidden {
+			messages = append(messages, p.Message)
+		}
+	}
+	for _, e := range r.Entries[next:] {
+		messages = append(messages, e.Message)
+	}
+	return messages
+}
+
+// KeepsState tells whether a run with this input begins with a state that its client does not know:
+// it says that it has none, and the thread has one.
+func (r *Reduction) KeepsState(in *Input) bool {
+	return in.saysNoState() && !bytes.Equal(r.State, emptyState)
 }
 
 // emptyState is the state of a thread that nobody wrote to.
@@ -88,8 +140,7 @@ func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, e
 	if base.Seq == seq {
 		return base, nil
 	}
-	f := fold{log: l, r: *base, proposals: map[uint64]*Record{}}
-	f.r.Entries = slices.Clip(f.r.Entries)
+	f := newFold(l, base)
 	for r, err := range l.records(ctx, l.threadSubject(t)+".>", base.Seq+1, seq) {
 		if err != nil {
 			return nil, err
@@ -98,127 +149,9 @@ func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, e
 			return nil, err
 		}
 	}
-	f.r.Seq = seq
-	l.reductions.keep(t, &f.r)
-	return &f.r, nil
-}
-
-// fold reduces record after record.
-type fold struct {
-	log       *Log
-	r         Reduction
-	proposals map[uint64]*Record
-}
-
-func (f *fold) add(ctx context.Context, rec *Record) error {
-	f.r.behind += rec.size
-	switch {
-	case rec.Kind == KindProposal:
-		f.proposals[rec.Seq] = rec
-		return nil
-	case rec.Kind == KindOpen && rec.HasResult():
-		return f.open(ctx, rec)
-	case rec.run != f.r.Run || f.r.Sealed:
-		return nil // a run that is over: nothing behind its end counts
-	case rec.Kind == KindTerminal:
-		f.r.Sealed = true
-		return nil
-	case (rec.Kind == KindDone || rec.Kind == KindSupersede) && rec.HasResult():
-		return f.done(ctx, rec)
-	}
-	return nil
-}
-
-func (f *fold) open(ctx context.Context, rec *Record) error {
-	var o Opening
-	if err := rec.Result(ctx, &o); err != nil {
-		return err
-	}
-	in, err := f.input(ctx, o.Input)
-	if err != nil {
-		return err
-	}
-	a := o.Accepted
-	a.Tail = in.Accepted.Tail
-	f.r.Entries = f.r.apply(a)
-	f.r.Run, f.r.Execution, f.r.Sealed = rec.run, o.Execution, false
-	if state := bytes.TrimSpace(in.Input.State); len(state) > 0 && !bytes.Equal(state, emptyState) {
-		f.r.State = in.Input.State
-	}
-	return nil
-}
-
-func (f *fold) input(ctx context.Context, seq uint64) (*Input, error) {
-	rec := f.proposals[seq]
-	if rec == nil {
-		var err error
-		if rec, err = f.log.at(ctx, seq); err != nil {
-			return nil, err
-		}
-	}
-	if rec == nil {
-		return nil, fmt.Errorf("%w: input %d", ErrLogLost, seq)
-	}
-	var in Input
-	if err := rec.Result(ctx, &in); err != nil {
-		return nil, err
-	}
-	return &in, nil
-}
-
-func (f *fold) done(ctx context.Context, rec *Record) error {
-	var res Result
-	if err := rec.Result(ctx, &res); err != nil {
-		return err
-	}
-	for _, m := range res.Messages {
-		e := Entry{Message: m}
-		if len(m.ToolCalls) > 0 {
-			e.ProviderIDs = res.ProviderIDs
-		}
-		f.r.Entries = insert(f.r.Entries, e)
-	}
-	if len(res.State) > 0 {
-		f.r.State = patch(f.r.State, res.State)
-	}
-	return nil
-}
-
-// insert adds a message where clients put it: a tool's behind the message with its call and the
-// results already there, any other at the end.
-func insert(entries []Entry, e Entry) []Entry {
-	if e.Message.Role != agui.RoleTool {
-		return append(entries, e)
-	}
-	for i := len(entries) - 1; i >= 0; i-- {
-		if !calls(entries[i].Message, e.Message.ToolCallID) {
-			continue
-		}
-		at := i + 1
-		for at < len(entries) && entries[at].Message.Role == agui.RoleTool {
-			at++
-		}
-		return slices.Insert(slices.Clip(entries), at, e)
-	}
-	return append(entries, e)
-}
-
-func calls(m agui.Message, toolCallID string) bool {
-	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
-}
-
-// patch applies operations as one patch. It is done by what clients do, so that both agree on what
-// does not apply and is skipped.
-func patch(state json.RawMessage, ops []json.RawMessage) json.RawMessage {
-	raw, err := json.Marshal(ops)
-	if err != nil {
-		return state
-	}
-	client := agui.NewReducer(nil, state)
-	if client.Apply(&agui.StateDelta{Delta: raw}) != nil {
-		return state
-	}
-	return client.State()
+	r := f.reduction(seq)
+	l.reductions.keep(t, r)
+	return r, nil
 }
 
 // reductionCache keeps the newest reduction of the threads used last.

@@ -44,10 +44,11 @@ func Refine(change func(schema *jsonschema.Schema)) Option {
 // omitempty or omitzero are required. fn is called only with arguments that fit
 // it, possibly many times at once.
 //
-// An Out that is a string is the result as it is; anything else is written as
-// JSON. The text of an error is shown to the model, up to 4 KiB of it: it should
+// An Out that is a string is the result as it is, and so is a [Result], which may
+// have media; anything else is written as JSON. The text of an error is shown to the model, up to 4 KiB of it: it should
 // say what to do differently, and no secret. An error after ctx has ended counts
-// as its end. fn can read the call's [IdempotencyKey] from ctx.
+// as its end. fn can read the call's [IdempotencyKey] from ctx, and [Report] while
+// it runs.
 //
 // A mistake in the making, such as a bad name or a type that has no schema, is
 // reported by [NewRegistry] and by every Call.
@@ -105,8 +106,11 @@ func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error)
 }
 
 func resultOf(name string, out any) Result {
-	if text, ok := out.(string); ok {
-		return Result{Content: text}
+	switch out := out.(type) {
+	case string:
+		return Result{Content: out}
+	case Result:
+		return out
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

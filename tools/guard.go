@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+
+	"github.com/perdure/perdure/llm"
 )
 
 // guarded keeps the rules of the package for the tool inside it.
@@ -48,14 +50,27 @@ func (g *guarded) Call(ctx context.Context, call Call) (Result, error) {
 	if err := g.arguments.Validate(call.Arguments); err != nil {
 		return failure(err), nil
 	}
-	timed, cancel := context.WithTimeout(context.WithValue(ctx, idempotencyKey{}, call.IdempotencyKey), g.spec.Timeout)
+	inside := context.WithValue(ctx, idempotencyKey{}, call.IdempotencyKey)
+	if call.Reporter != nil {
+		inside = context.WithValue(inside, reporterKey{}, call.Reporter)
+	}
+	timed, cancel := context.WithTimeout(inside, g.spec.Timeout)
 	defer cancel()
 	result, err := g.run(timed, call)
 	if err != nil {
 		return g.explain(ctx, timed, err)
 	}
+	return g.bound(result), nil
+}
+
+func (g *guarded) bound(result Result) Result {
+	var note string
+	result.Parts, note = boundedParts(result.Parts, g.spec.MaxResult)
 	result.Content = bounded(result.Content, g.spec.MaxResult)
-	return result, nil
+	if note != "" {
+		result.Parts = append(result.Parts, llm.Text{Text: note})
+	}
+	return result
 }
 
 func (g *guarded) run(ctx context.Context, call Call) (result Result, err error) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/perdure/perdure/llm"
 )
 
 const (
@@ -72,12 +74,19 @@ type Call struct {
 	// IdempotencyKey is the same for every attempt of this call, and for no
 	// other call. A tool passes it on to what it calls in turn.
 	IdempotencyKey string
+
+	// Reporter takes what the tool reports while it runs; nil means that nobody listens.
+	Reporter Reporter
 }
 
 // Result is what came of a call that came to an end.
 type Result struct {
 	// Content is what the model sees: text, often JSON. It is valid UTF-8.
 	Content string
+
+	// Parts follow the text: more text, or media. Models that cannot take media in a result get the
+	// text alone. At most MaxParts and MaxMedia are kept; the model is told of what was left out.
+	Parts []llm.Part
 
 	// IsError says that Content tells of a failure.
 	IsError bool

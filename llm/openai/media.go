@@ -3,8 +3,11 @@ package openai
 import (
 	"encoding/base64"
 	"io"
+	"mime"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -47,9 +50,15 @@ func mediaPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 	}
 }
 
+// imageTypes are what the API takes inline; it refuses the request for any other.
+var imageTypes = []string{"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}
+
 func imagePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
 	address := media.URL
 	if media.Data != "" {
+		if !slices.Contains(imageTypes, strings.ToLower(media.MIME)) {
+			return openai.ChatCompletionContentPartUnionParam{}, false
+		}
 		address = dataURL(media)
 	}
 	parsed, err := url.Parse(address)
@@ -91,8 +100,15 @@ func audioPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 	}), true
 }
 
+// filePart sends a PDF, the one kind of file that the API takes, as a file, and text as text.
 func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
-	if media.Data == "" || media.MIME == "" {
+	kind, _, err := mime.ParseMediaType(media.MIME)
+	switch {
+	case media.Data == "" || err != nil:
+		return openai.ChatCompletionContentPartUnionParam{}, false
+	case strings.HasPrefix(kind, "text/") || kind == "application/json":
+		return textPart(media)
+	case kind != "application/pdf":
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	filename := media.Name
@@ -103,6 +119,17 @@ func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool
 		FileData: param.NewOpt(dataURL(media)),
 		Filename: param.NewOpt(filename),
 	}), true
+}
+
+func textPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
+	text, err := base64.StdEncoding.DecodeString(media.Data)
+	if err != nil || len(text) == 0 || !utf8.Valid(text) {
+		return openai.ChatCompletionContentPartUnionParam{}, false
+	}
+	if media.Name == "" {
+		return openai.TextContentPart(string(text)), true
+	}
+	return openai.TextContentPart(media.Name + ":\n\n" + string(text)), true
 }
 
 func dataURL(media llm.Media) string {

@@ -187,13 +187,15 @@ func TestMessages(t *testing.T) {
 				llm.Media{Kind: llm.MediaImage, URL: "https://x.example/i.png"},
 				llm.Media{Kind: llm.MediaAudio, MIME: "audio/mpeg", Data: image},
 				llm.Media{Kind: llm.MediaDocument, MIME: "application/pdf", Data: image, Name: "a.pdf"},
+				llm.Media{Kind: llm.MediaDocument, MIME: "text/csv; charset=utf-8", Data: "YSxi", Name: "a.csv"},
 			)},
 			`[{"role":"user","content":[
 			  {"type":"text","text":"See"},
 			  {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}},
 			  {"type":"image_url","image_url":{"url":"https://x.example/i.png"}},
 			  {"type":"input_audio","input_audio":{"data":"iVBORw0KGgo=","format":"mp3"}},
-			  {"type":"file","file":{"file_data":"data:application/pdf;base64,iVBORw0KGgo=","filename":"a.pdf"}}]}]`,
+			  {"type":"file","file":{"file_data":"data:application/pdf;base64,iVBORw0KGgo=","filename":"a.pdf"}},
+			  {"type":"text","text":"a.csv:\n\na,b"}]}]`,
 		},
 		"unusable media is left out": {
 			[]llm.Message{user(
@@ -206,6 +208,9 @@ func TestMessages(t *testing.T) {
 				llm.Media{Kind: llm.MediaAudio, MIME: "audio/ogg", Data: image},
 				llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", URL: "https://x.example/a.wav"},
 				llm.Media{Kind: llm.MediaDocument, URL: "https://x.example/a.pdf"},
+				llm.Media{Kind: llm.MediaDocument, MIME: "application/zip", Data: image},
+				llm.Media{Kind: llm.MediaDocument, MIME: "text/plain", Data: "/w=="},
+				llm.Media{Kind: llm.MediaImage, MIME: "image/svg+xml", Data: image},
 				llm.Media{Kind: "hologram", Data: image},
 				llm.Text{},
 				llm.Text{Text: "See"},

@@ -44,10 +44,10 @@ var _ llm.Model = (*Model)(nil)
 
 // New returns a model that knows the scripts; a later one replaces an earlier
 // one of the same name. Without scripts it knows the built-in ones at
-// [DefaultPace]: [Demo] and [Count].
+// [DefaultPace]: [Demo], [Count] and [Think].
 func New(scripts ...Script) *Model {
 	if len(scripts) == 0 {
-		scripts = []Script{Demo(DefaultPace), Count(DefaultPace)}
+		scripts = []Script{Demo(DefaultPace), Count(DefaultPace), Think(DefaultPace)}
 	}
 	m := &Model{scripts: make(map[string]*playable, len(scripts))}
 	for _, script := range scripts {

@@ -95,6 +95,30 @@ func TestDemoUsesResults(t *testing.T) {
 	}
 }
 
+func TestThink(t *testing.T) {
+	t.Parallel()
+	ask := func(messages ...llm.Message) llm.Message {
+		outcome := llmtest.Stream(t, t.Context(), scripted.New(scripted.Think(0)), &llm.Request{Model: "think", Messages: messages, Tools: tools})
+		if outcome.Err != nil {
+			t.Fatal(outcome.Err)
+		}
+		return outcome.Message
+	}
+	question := user("12*7?")
+	first := ask(question)
+	if len(first.ToolCalls) != 1 || len(first.Reasoning) != 2 || first.Reasoning[0].Text == "" || first.Reasoning[1].Text != "" {
+		t.Fatalf("it answers %+v", first)
+	}
+	result := llm.Message{Role: llm.RoleTool, ToolCallID: first.ToolCalls[0].ID, Parts: []llm.Part{llm.Text{Text: "84"}}}
+	if got := ask(question, first, result).Text(); !strings.Contains(got, "2 times") {
+		t.Errorf("with its thoughts it says %q", got)
+	}
+	first.Reasoning[0].Text += "!"
+	if got := ask(question, first, result).Text(); !strings.Contains(got, "1 times") {
+		t.Errorf("with a forged thought it says %q", got)
+	}
+}
+
 func TestCount(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

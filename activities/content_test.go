@@ -1,0 +1,231 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/scripted"
+	"github.com/perdure/perdure/tools"
+)
+
+func add() tools.Tool {
+	return tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
+}
+
+func setter() tools.Tool {
+	return tools.Func("set", "sets", func(ctx context.Context, _ struct{}) (string, error) {
+		return "", tools.Report(ctx).PatchState(tools.Set("/b", 2))
+	})
+}
+
+func writer() tools.Tool {
+	return tools.Func("write", "writes", func(context.Context, struct {
+		Document string `json:"document"`
+		Title    string `json:"title"`
+	}) (string, error) {
+		return "written", nil
+	})
+}
+
+// Blocks of thinking are messages of their own, and go back to who thought them, with the answer that
+// they belong to, block by block.
+func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
+	t.Parallel()
+	var back []llm.Reasoning
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n == 2 {
+			for _, m := range req.Messages {
+				back = append(back, m.Reasoning...)
+			}
+			return say("done")
+		}
+		return []llm.Chunk{
+			llm.ReasoningDelta{Text: "first, "}, llm.ReasoningDelta{Text: "this"}, llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`{"sig":"a:b"}`)},
+			llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`"hidden"`)},
+			llm.TextDelta{Text: "Let me see."},
+			llm.ReasoningDelta{Text: "then that"}, llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`1`)},
+			llm.ToolCallStart{Index: 0, ID: "x", Name: "add"}, llm.ToolCallDelta{Index: 0, Arguments: `{"a":1,"b":2}`},
+			llm.ReasoningDelta{Text: "aloud"},
+			llm.Finish{Reason: llm.FinishToolCalls},
+		}, nil
+	}, add())
+	events, _ := e.run("go")
+	want := []llm.Reasoning{
+		{Text: "first, this", Provider: "test", Data: json.RawMessage(`{"sig":"a:b"}`)},
+		{Provider: "test", Data: json.RawMessage(`"hidden"`)},
+		{Text: "then that", Provider: "test", Data: json.RawMessage(`1`)},
+		{Text: "aloud"},
+	}
+	if diff := cmp.Diff(want, back); diff != "" {
+		t.Errorf("the model hears of its thoughts (-want +got):\n%s", diff)
+	}
+	types := "REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT REASONING_MESSAGE_CONTENT REASONING_MESSAGE_END REASONING_ENCRYPTED_VALUE REASONING_END " +
+		"REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_END REASONING_ENCRYPTED_VALUE REASONING_END TEXT_MESSAGE_START"
+	if got := typesOf(events); !strings.Contains(got, types) {
+		t.Errorf("events are\n%s, want in it\n%s", got, types)
+	}
+	e.agrees(events)
+}
+
+// The script says how many blocks of its own came back to it as they were.
+func TestAScriptIsToldItsThoughts(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil, tools.Func("calculate", "", func(context.Context, struct {
+		Expression string `json:"expression"`
+	}) (string, error) {
+		return "84", nil
+	}))
+	e.acts.Models["test"] = scripted.New(scripted.Think(0))
+	e.agent.Model = "test/think"
+	events, _ := e.run("go 12*7")
+	said := e.conversation()
+	if got := said[len(said)-1].Content.Text(); !strings.Contains(got, "2 times") {
+		t.Errorf("the script says %q", got)
+	}
+	ids := map[string]bool{}
+	for _, event := range events {
+		if sealed, ok := event.(*agui.ReasoningEncryptedValue); ok {
+			ids[sealed.EntityID] = true
+			if !strings.HasPrefix(sealed.EncryptedValue, "scripted:") {
+				t.Errorf("the value is %s", sealed.EncryptedValue)
+			}
+		}
+	}
+	if len(ids) != 4 {
+		t.Errorf("%d blocks were sealed, want two in each of two answers", len(ids))
+	}
+}
+
+// Nothing stays of what a dead attempt thought: neither here nor with its provider.
+func TestADeadAttemptsThoughtsAreGone(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		switch n {
+		case 1:
+			return []llm.Chunk{
+				llm.ReasoningDelta{Text: "wrong"}, llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`1`)}, llm.TextDelta{Text: "hm"},
+			}, &llm.Error{Code: llm.CodeUnavailable}
+		case 2:
+			return call([3]string{"x", "add", `{"a":1,"b":2}`})
+		}
+		for _, m := range req.Messages {
+			if len(m.Reasoning) > 0 {
+				t.Errorf("the model hears %+v", m.Reasoning)
+			}
+		}
+		return say("done")
+	}, add())
+	events, _ := e.run("go")
+	e.agrees(events)
+}
+
+func TestTheModelSeesContextAndState(t *testing.T) {
+	t.Parallel()
+	var told []string
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		told = append(told, req.Messages[0].Text())
+		if req.Messages[1].Role != llm.RoleUser {
+			t.Errorf("behind the instructions stands %+v", req.Messages[1])
+		}
+		if n == 1 {
+			return call([3]string{"x", "set", `{}`})
+		}
+		return say("done")
+	}, setter())
+	e.agent.State.Visible = true
+	e.input.Context = []agui.Context{{Description: "The page", Value: "line 1\nline 2"}, {Description: `a "b"`, Value: "{}"}}
+	e.input.State = json.RawMessage(`{"a": 1}`)
+	e.run("go")
+	want := "Be brief.\n\nThe application that the user works with tells you this:\n\n" +
+		"<context description=\"The page\">\nline 1\nline 2\n</context>\n\n<context description=\"a \\\"b\\\"\">\n{}\n</context>\n\n" +
+		"The state that you share with the application, as JSON:\n\n<state>\n{\"a\":1}\n</state>"
+	if diff := cmp.Diff(want, told[0]); diff != "" {
+		t.Errorf("the model is told (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(told[1], `{"a":1,"b":2}`) {
+		t.Errorf("the second time the model is told\n%s", told[1])
+	}
+}
+
+func TestTheStateFollowsAnArgument(t *testing.T) {
+	t.Parallel()
+	document := strings.Repeat("Once upon a time, “é” <b>. ", 400)
+	arguments, err := json.Marshal(map[string]string{"document": document, "title": "T"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n == 2 {
+			return say("done")
+		}
+		chunks := []llm.Chunk{llm.ToolCallStart{Index: 0, ID: "x", Name: "write"}}
+		for rest := string(arguments); rest != ""; {
+			piece := []rune(rest)[:min(7, len([]rune(rest)))]
+			chunks = append(chunks, llm.ToolCallDelta{Index: 0, Arguments: string(piece)})
+			rest = rest[len(string(piece)):]
+		}
+		return append(chunks, llm.Finish{Reason: llm.FinishToolCalls}), nil
+	}, writer())
+	e.agent.State.Predict = []agents.Prediction{{Tool: "write", Argument: "document", Key: "a/b"}, {Tool: "other", Argument: "x", Key: "y"}}
+	events, _ := e.run("go")
+	r := e.agrees(events)
+	var state map[string]string
+	if err := json.Unmarshal(r.State, &state); err != nil || state["a/b"] != document || len(state) != 1 {
+		t.Errorf("state is %s (%v)", r.State, err)
+	}
+	deltas, size := 0, 0
+	for i, event := range events {
+		switch event := event.(type) {
+		case *agui.StateDelta:
+			deltas++
+			size += len(event.Delta)
+		case *agui.Custom:
+			want := `[{"state_key":"a/b","tool":"write","tool_argument":"document"},{"state_key":"y","tool":"other","tool_argument":"x"}]`
+			if _, next := events[i+1].(*agui.ToolCallStart); event.Name != "PredictState" || string(event.Value) != want || !next {
+				t.Errorf("PredictState is %+v, before %s", event, events[i+1].EventType())
+			}
+		}
+	}
+	if deltas < 20 || size > 10*len(arguments) {
+		t.Errorf("%d deltas have %d bytes for %d", deltas, size, len(arguments))
+	}
+}
+
+// Names go along, and what no provider could use is left out without a word.
+func TestMediaReachTheModel(t *testing.T) {
+	t.Parallel()
+	var heard []llm.Message
+	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		heard = req.Messages[1:]
+		return say("done")
+	})
+	said := []agui.Message{
+		{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
+			{Type: agui.PartDocument, Source: &agui.PartSource{Type: agui.SourceData, Value: "aGVsbG8=", MimeType: "application/pdf"}, Metadata: json.RawMessage(`{"filename":"a.pdf"}`)},
+			{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceURL, Value: "https://example.com/i.png"}, Metadata: json.RawMessage(`[1]`)},
+			{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceFile, Value: "file-1"}},
+			agui.TextPart("what is this?"),
+		})},
+		{ID: "u3", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{{Type: agui.PartImage, Source: &agui.PartSource{Type: agui.SourceFile, Value: "file-1"}}})},
+	}
+	e.more = said
+	e.run("go")
+	want := []llm.Message{
+		{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: "go"}}},
+		{Role: llm.RoleUser, Parts: []llm.Part{
+			llm.Media{Kind: llm.MediaDocument, MIME: "application/pdf", Data: "aGVsbG8=", Name: "a.pdf"},
+			llm.Media{Kind: llm.MediaImage, URL: "https://example.com/i.png"},
+			llm.Text{Text: "what is this?"},
+		}},
+	}
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("the model hears (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,96 @@
+package activities
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+)
+
+// maxPredicted bounds in bytes the values that the state follows piece by piece. A larger one comes once
+// more, when it is complete.
+const maxPredicted = 256 << 10
+
+// predictor makes the state follow arguments of tool calls while they are written. Clients are told in
+// two ways: by PredictState, an event that some of them know to follow the arguments themselves, and by
+// deltas, which all apply; both end with the same state.
+type predictor struct {
+	predictions []agents.Prediction
+	announced   bool
+}
+
+// predicted is a member of the state that follows an argument of one call.
+type predicted struct {
+	argument, path string
+	length         int // of the value that was told last; 0 = none
+	last           json.RawMessage
+}
+
+// prediction is an element of PredictState's value, as frameworks before us have defined it.
+type prediction struct {
+	StateKey     string `json:"state_key"`
+	Tool         string `json:"tool"`
+	ToolArgument string `json:"tool_argument"`
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// begin returns what follows the arguments of a call, and the events before it. A PredictState replaces
+// the one before it, so there is one, for all tools, before the first call.
+func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event) {
+	var all []prediction
+	for _, d := range p.predictions {
+		all = append(all, prediction{StateKey: d.Key, Tool: d.Tool, ToolArgument: d.Argument})
+		if d.Tool == tool {
+			follow = append(follow, &predicted{argument: d.Argument, path: "/" + pointerEscaper.Replace(d.Key)})
+		}
+	}
+	if follow == nil || p.announced {
+		return follow, nil
+	}
+	p.announced = true
+	value, err := compact(all)
+	if err != nil {
+		return follow, nil // texts always have a JSON form
+	}
+	return follow, []agui.Event{&agui.Custom{Name: "PredictState", Value: value}}
+}
+
+// follow tells how far the arguments of a call have come. Each value is at least an eighth longer than
+// the one before: all of them together are no more than nine times as long as the last.
+func (c *narratedCall) follow() []agui.Event {
+	if len(c.predicted) == 0 || c.arguments.Len() < c.followed+max(1, c.followed/8) || c.arguments.Len() > maxPredicted {
+		return nil
+	}
+	c.followed = c.arguments.Len()
+	return c.tellPredicted(func(p *predicted, value json.RawMessage) bool {
+		return len(value) >= p.length+max(1, p.length/8)
+	})
+}
+
+// settle tells the values as they are when the call is complete.
+func (c *narratedCall) settle() []agui.Event {
+	if len(c.predicted) == 0 {
+		return nil
+	}
+	return c.tellPredicted(func(p *predicted, value json.RawMessage) bool { return string(value) != string(p.last) })
+}
+
+func (c *narratedCall) tellPredicted(due func(*predicted, json.RawMessage) bool) []agui.Event {
+	var events []agui.Event
+	arguments := []byte(c.arguments.String())
+	for _, p := range c.predicted {
+		value := argument(arguments, p.argument)
+		if value == nil || !due(p, value) {
+			continue
+		}
+		delta, err := compact([]map[string]any{{"op": "add", "path": p.path, "value": value}})
+		if err != nil {
+			continue
+		}
+		p.last, p.length = value, len(value)
+		events = append(events, &agui.StateDelta{Delta: delta})
+	}
+	return events
+}

@@ -1,0 +1,207 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+)
+
+// reporter turns what a tool reports into events on its lane. Ids of activities derive from the call
+// and the tool's own name for them: another attempt shows the same ones.
+type reporter struct {
+	ctx    context.Context // of the attempt: a report waits for the log no longer than that
+	run    stream.Run
+	callID string
+	emit   func(ctx context.Context, events ...agui.Event) error
+
+	mu         sync.Mutex
+	state      json.RawMessage
+	activities map[string]*agui.ActivitySnapshot // by the tool's name for them, as they are now
+	reports    int
+	bytes      int
+	over       bool
+}
+
+var errCallOver = errors.New("activities: the tool call is over")
+
+func newReporter(ctx context.Context, run stream.Run, callID string, state json.RawMessage, attempt *stream.Attempt) *reporter {
+	return &reporter{ctx: ctx, run: run, callID: callID, emit: attempt.Emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
+}
+
+// close makes reports of a tool that goes on regardless come to nothing.
+func (r *reporter) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+}
+
+func (r *reporter) State() json.RawMessage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state
+}
+
+func (r *reporter) Activity(name, kind string, content any) error {
+	if err := errors.Join(checkName("the name of an activity", name), checkName("the type of an activity", kind)); err != nil {
+		return err
+	}
+	object, err := encodeReport(content, tools.MaxReport)
+	if err != nil {
+		return err
+	}
+	if object[0] != '{' {
+		return refuse("the content of an activity must be an object")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.activities[name]; !known && len(r.activities) == tools.MaxActivities {
+		return refuse("the call has %d activities already", tools.MaxActivities)
+	}
+	shown := &agui.ActivitySnapshot{MessageID: r.run.Identify("act", r.callID+"/"+name), ActivityType: kind, Content: object}
+	if err := r.send(len(object), shown); err != nil {
+		return err
+	}
+	now := *shown // an event must not change once it is emitted
+	r.activities[name] = &now
+	return nil
+}
+
+func (r *reporter) PatchActivity(name string, ops ...tools.Op) error {
+	patch, err := encodeReport(ops, tools.MaxReport)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	activity := r.activities[name]
+	if activity == nil {
+		return refuse("the call has no activity %.64q", name)
+	}
+	next, err := applyOps(activity.Content, patch, tools.MaxActivity)
+	if err != nil {
+		return err
+	}
+	if next[0] != '{' {
+		return refuse("the content of an activity must stay an object")
+	}
+	err = r.send(len(patch), &agui.ActivityDelta{MessageID: activity.MessageID, ActivityType: activity.ActivityType, Patch: patch})
+	if err == nil {
+		activity.Content = next
+	}
+	return err
+}
+
+func (r *reporter) PatchState(ops ...tools.Op) error {
+	patch, err := encodeReport(ops, tools.MaxReport)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := applyOps(r.state, patch, tools.MaxState)
+	if err != nil {
+		return err
+	}
+	err = r.send(len(patch), &agui.StateDelta{Delta: patch})
+	if err == nil {
+		r.state = next
+	}
+	return err
+}
+
+func (r *reporter) Custom(name string, value any) error {
+	if err := checkName("the name of an event", name); err != nil {
+		return err
+	}
+	raw, err := encodeReport(value, tools.MaxReport)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.send(len(raw), &agui.Custom{Name: name, Value: raw})
+}
+
+func (r *reporter) Raw(source string, event any) error {
+	if len(source) > tools.MaxReportName {
+		return refuse("the source of an event must be at most %d bytes", tools.MaxReportName)
+	}
+	raw, err := encodeReport(event, tools.MaxReport)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.send(len(raw), &agui.Raw{Event: raw, Source: source})
+}
+
+// send emits a report of some size. r.mu is held: an attempt takes one writer at a time.
+func (r *reporter) send(size int, e agui.Event) error {
+	switch {
+	case r.over:
+		return errCallOver
+	case r.reports == tools.MaxReports:
+		return refuse("the call has made %d reports already", tools.MaxReports)
+	case r.bytes+size > tools.MaxReported:
+		return refuse("the reports of the call would have more than %d bytes", tools.MaxReported)
+	}
+	if err := r.emit(r.ctx, e); err != nil {
+		return err
+	}
+	r.reports++
+	r.bytes += size
+	return nil
+}
+
+// encodeReport is what a tool's value is as JSON.
+func encodeReport(v any, limit int) (json.RawMessage, error) {
+	raw, err := compact(v)
+	if err != nil {
+		return nil, &tools.ReportError{Reason: "it cannot be encoded", Err: err}
+	}
+	if len(raw) > limit {
+		return nil, refuse("it has %d bytes, more than %d", len(raw), limit)
+	}
+	return raw, nil
+}
+
+// compact encodes JSON without the escapes that only HTML needs.
+func compact(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// applyOps refuses what clients would skip: the tool is the one who can do something about it.
+func applyOps(doc, patch json.RawMessage, limit int) (json.RawMessage, error) {
+	next, err := agui.Patch(doc, patch)
+	if err != nil {
+		return nil, &tools.ReportError{Reason: "the operations do not apply", Err: err}
+	}
+	if len(next) > limit && len(next) > len(doc) {
+		return nil, refuse("what is changed would have %d bytes, more than %d", len(next), limit)
+	}
+	return next, nil
+}
+
+func checkName(what, name string) error {
+	if name == "" || len(name) > tools.MaxReportName {
+		return refuse("%s must have 1 to %d bytes", what, tools.MaxReportName)
+	}
+	return nil
+}
+
+func refuse(format string, args ...any) error {
+	return &tools.ReportError{Reason: fmt.Sprintf(format, args...)}
+}

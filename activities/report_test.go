@@ -1,0 +1,229 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+)
+
+// onScreen is what the reference client makes of what it was shown.
+func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
+	t.Helper()
+	screen := agui.NewReducer([]agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("go")}}, nil)
+	for _, e := range events {
+		if err := screen.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w := screen.Warnings(); len(w) > 0 {
+		t.Errorf("a client warns: %+v", w)
+	}
+	return screen
+}
+
+// agrees checks that the thread is what the client has.
+func (e *engine) agrees(events []agui.Event) *stream.Reduction {
+	e.t.Helper()
+	screen := onScreen(e.t, events)
+	r, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if got, want := asText(e.t, screen.Messages()), asText(e.t, r.Messages()); got != want {
+		e.t.Errorf("the client has\n%s, the log\n%s", got, want)
+	}
+	if got, want := string(screen.State()), string(r.State); got != want {
+		e.t.Errorf("the client's state is %s, the log's %s", got, want)
+	}
+	return r
+}
+
+func asText(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// calls lets the model call a tool once and then say done.
+func calls(tool, arguments string) script {
+	return func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return call([3]string{"x", tool, arguments})
+		}
+		return say("done")
+	}
+}
+
+func TestAToolSaysMoreThanItsResult(t *testing.T) {
+	t.Parallel()
+	search := tools.Func("search", "searches", func(ctx context.Context, _ struct{}) (string, error) {
+		r := tools.Report(ctx)
+		return "found", errors.Join(
+			r.Activity("progress", "search-progress", map[string]any{"found": 0, "in": "<shop>"}),
+			r.PatchActivity("progress", tools.Op{Op: "replace", Path: "/found", Value: 3}),
+			r.PatchState(tools.Set("/hits", []string{}), tools.Append("/hits", "a")),
+			r.PatchState(tools.Append("/hits", "b"), tools.Set("/gone", 1)),
+			r.PatchState(tools.Remove("/gone")),
+			r.Custom("shop.note", nil),
+			r.Raw("shop", json.RawMessage(`{"seen": 1}`)),
+		)
+	})
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		for _, m := range req.Messages {
+			if n == 2 && strings.Contains(fmt.Sprint(m), "search-progress") {
+				t.Errorf("the model is told of an activity: %+v", m)
+			}
+		}
+		return calls("search", "{}")(n, req)
+	}, search)
+	events, _ := e.run("go")
+	want := "ACTIVITY_SNAPSHOT ACTIVITY_DELTA STATE_DELTA STATE_DELTA STATE_DELTA CUSTOM RAW TOOL_CALL_RESULT"
+	if got := typesOf(events); !strings.Contains(got, want) {
+		t.Errorf("events are\n%s, want in it\n%s", got, want)
+	}
+	r := e.agrees(events)
+	if got, want := string(r.State), `{"hits":["a","b"]}`; got != want {
+		t.Errorf("state is %s, want %s", got, want)
+	}
+	shown := r.Entries[3].Message
+	if shown.ActivityType != "search-progress" || string(shown.Content.Object()) != `{"found":3,"in":"<shop>"}` || shown.ID != run.Identify("act", r.Entries[1].Message.ToolCalls[0].ID+"/progress") {
+		t.Errorf("the conversation has %s", asText(t, r.Messages()))
+	}
+	for _, event := range events {
+		if custom, ok := event.(*agui.Custom); ok && string(custom.Value) != "null" {
+			t.Errorf("the value is %s", custom.Value)
+		}
+	}
+}
+
+func TestWhatAToolMayNotReport(t *testing.T) {
+	t.Parallel()
+	var after tools.Reporter
+	check := func(what string, err error) {
+		var refused *tools.ReportError
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: error is %v, want a *ReportError", what, err)
+		}
+	}
+	tool := tools.Func("tool", "reports", func(ctx context.Context, _ struct{}) (string, error) {
+		r := tools.Report(ctx)
+		after = r
+		check("nameless activity", r.Activity("", "a", map[string]int{}))
+		check("activity without a type", r.Activity("a", "", map[string]int{}))
+		check("activity of text", r.Activity("a", "a", "text"))
+		check("patch of no activity", r.PatchActivity("a", tools.Set("/a", 1)))
+		check("value that has no JSON form", r.Custom("a", func() {}))
+		check("nameless event", r.Custom("", 1))
+		check("large report", r.Custom("a", strings.Repeat("x", tools.MaxReport)))
+		check("long source", r.Raw(strings.Repeat("x", tools.MaxReportName+1), 1))
+		check("member of nothing", r.PatchState(tools.Set("/a/b", 1)))
+		check("element of no list", r.PatchState(tools.Set("/a", 1), tools.Append("/a", 1)))
+		check("no pointer", r.PatchState(tools.Set("a", 1)))
+		check("no operation", r.PatchState(tools.Op{Op: "increment", Path: "/a"}, tools.Remove("/a")))
+		if err := r.Activity("a", "a", map[string]int{}); err != nil {
+			t.Error(err)
+		}
+		check("activity that is no object any more", r.PatchActivity("a", tools.Op{Op: "replace", Path: "", Value: 1}))
+		for i := 1; i < tools.MaxActivities; i++ {
+			if err := r.Activity(fmt.Sprint("a", i), "a", map[string]int{}); err != nil {
+				t.Error(err)
+			}
+		}
+		check("one activity too many", r.Activity("b", "a", map[string]int{}))
+		for range tools.MaxReports - tools.MaxActivities {
+			if err := r.Custom("a", 1); err != nil {
+				t.Error(err)
+			}
+		}
+		check("one report too many", r.Custom("a", 1))
+		if got := string(r.State()); got != "{}" {
+			t.Errorf("refused operations changed the state to %s", got)
+		}
+		return "", nil
+	})
+	e := newEngine(t, calls("tool", "{}"), tool)
+	events, _ := e.run("go")
+	if err := after.Custom("a", 1); err == nil {
+		t.Error("a report is taken after the call is over")
+	}
+	if got, want := strings.Count(typesOf(events), "CUSTOM"), tools.MaxReports-tools.MaxActivities; got != want {
+		t.Errorf("%d events, want %d", got, want)
+	}
+	e.agrees(events)
+}
+
+// An attempt that dies takes back what it reported; the next one reports it again, as the same thing.
+func TestWhatADeadAttemptReportedIsTakenBack(t *testing.T) {
+	t.Parallel()
+	down := errors.New("the way there is down")
+	n := 0
+	tool := tools.Func("tool", "reports", func(ctx context.Context, _ struct{}) (string, error) {
+		n++
+		r := tools.Report(ctx)
+		if got := string(r.State()); got != "{}" {
+			t.Errorf("attempt %d finds the state %s", n, got)
+		}
+		return "ok", errors.Join(r.Activity("a", "plan", map[string]int{"attempt": n}), r.PatchState(tools.Set("/attempt", n)))
+	}, tools.Idempotent())
+	e := newEngine(t, calls("tool", "{}"), &dying{Tool: tool, err: down})
+	events, _ := e.run("go")
+	r := e.agrees(events)
+	if n != 2 || string(r.State) != `{"attempt":2}` || string(r.Entries[3].Message.Content.Object()) != `{"attempt":2}` {
+		t.Errorf("after %d attempts the state is %s, the conversation %s", n, r.State, asText(t, r.Messages()))
+	}
+}
+
+// dying is a tool whose first call comes to no end.
+type dying struct {
+	tools.Tool
+	err  error
+	died bool
+}
+
+func (d *dying) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	result, err := d.Tool.Call(ctx, call)
+	if !d.died && err == nil {
+		d.died = true
+		return tools.Result{}, d.err
+	}
+	return result, err
+}
+
+func TestAResultWithParts(t *testing.T) {
+	t.Parallel()
+	chart := tools.Func("chart", "draws", func(context.Context, struct{}) (tools.Result, error) {
+		return tools.Result{Content: "a chart", Parts: []llm.Part{
+			llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "aGVsbG8=", Name: "chart.png"},
+			llm.Media{Kind: llm.MediaVideo, URL: "https://example.com/film"},
+			llm.Media{Kind: "hologram", URL: "https://example.com"},
+			llm.Text{Text: ", and a film"},
+		}}, nil
+	})
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n == 2 {
+			last := req.Messages[len(req.Messages)-1]
+			want := llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "aGVsbG8=", Name: "chart.png"}
+			if last.Role != llm.RoleTool || last.Parts[1] != want || !strings.HasPrefix(last.Text(), "a chart, and a film[omitted: 1 part") {
+				t.Errorf("the model hears %+v", last)
+			}
+		}
+		return calls("chart", "{}")(n, req)
+	}, chart)
+	events, _ := e.run("go")
+	r := e.agrees(events)
+	parts := r.Entries[2].Message.Content.Parts()
+	if len(parts) != 5 || parts[1].Type != agui.PartImage || parts[1].Source.Value != "aGVsbG8=" || string(parts[1].Metadata) != `{"filename":"chart.png"}` || parts[2].Source.Type != agui.SourceURL {
+		t.Errorf("the result is %s", asText(t, parts))
+	}
+}

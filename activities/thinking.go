@@ -1,0 +1,103 @@
+package activities
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+)
+
+// thinking tells the reasoning of one completion. Each block of the model's is a reasoning message of
+// its own, with what the provider wants back, so that another request can bring it back block by block.
+type thinking struct {
+	run    stream.Run
+	step   string
+	blocks []*thought
+	open   bool // the last block is open on screen
+	ended  bool // the provider has closed it
+}
+
+// thought is one block.
+type thought struct {
+	id     string
+	text   strings.Builder
+	sealed string // as in sealThought
+}
+
+// begin opens the current block on screen, or a new one if there is none. A block that was interrupted
+// by text goes on under its id.
+func (t *thinking) begin() (*thought, []agui.Event) {
+	if len(t.blocks) == 0 || t.ended {
+		id := t.run.Identify("rsn", fmt.Sprintf("%s/%d", t.step, len(t.blocks)))
+		t.blocks = append(t.blocks, &thought{id: id})
+		t.ended = false
+	}
+	block := t.blocks[len(t.blocks)-1]
+	if t.open {
+		return block, nil
+	}
+	t.open = true
+	return block, []agui.Event{&agui.ReasoningStart{MessageID: block.id}, &agui.ReasoningMessageStart{MessageID: block.id}}
+}
+
+// tell continues the current block.
+func (t *thinking) tell(delta string) []agui.Event {
+	block, events := t.begin()
+	block.text.WriteString(delta)
+	return append(events, &agui.ReasoningMessageContent{MessageID: block.id, Delta: delta})
+}
+
+// seal closes the current block, or one without text, with what its provider wants back.
+func (t *thinking) seal(end llm.ReasoningEnd) []agui.Event {
+	var events []agui.Event
+	if len(t.blocks) == 0 || t.ended {
+		_, events = t.begin()
+	}
+	block := t.blocks[len(t.blocks)-1]
+	block.sealed = sealThought(end.Provider, end.Data)
+	t.ended = true
+	if block.sealed == "" {
+		return append(events, t.end()...)
+	}
+	sealed := &agui.ReasoningEncryptedValue{Subtype: agui.EncryptedMessage, EntityID: block.id, EncryptedValue: block.sealed}
+	if !t.open {
+		return append(events, sealed)
+	}
+	t.open = false
+	return append(events, &agui.ReasoningMessageEnd{MessageID: block.id}, sealed, &agui.ReasoningEnd{MessageID: block.id})
+}
+
+// end closes the current block on screen.
+func (t *thinking) end() []agui.Event {
+	if !t.open {
+		return nil
+	}
+	t.open = false
+	id := t.blocks[len(t.blocks)-1].id
+	return []agui.Event{&agui.ReasoningMessageEnd{MessageID: id}, &agui.ReasoningEnd{MessageID: id}}
+}
+
+func (b *thought) message() agui.Message {
+	return agui.Message{ID: b.id, Role: agui.RoleReasoning, Content: agui.TextContent(b.text.String()), EncryptedValue: b.sealed}
+}
+
+// sealThought is what a provider wants back, as the encrypted value of a message: behind the provider's
+// name, since it means nothing to others. "" if it wants nothing back.
+func sealThought(provider string, data json.RawMessage) string {
+	if len(data) == 0 {
+		return ""
+	}
+	return provider + ":" + string(data)
+}
+
+// unsealThought is the block that a reasoning message holds. A value that is none of ours is left out.
+func unsealThought(m agui.Message) llm.Reasoning {
+	block := llm.Reasoning{Text: m.Content.Text()}
+	if provider, data, ok := strings.Cut(m.EncryptedValue, ":"); ok && json.Valid([]byte(data)) {
+		block.Provider, block.Data = provider, json.RawMessage(data)
+	}
+	return block
+}

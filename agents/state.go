@@ -1,0 +1,107 @@
+package agents
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	maxPredictions = 16
+	maxMember      = 128
+)
+
+// State says how an agent uses the state that it shares with its clients.
+type State struct {
+	// Visible shows the state to the model, with each call.
+	Visible bool `json:"visible,omitempty" yaml:"visible,omitempty"`
+
+	// Predict lets the state follow arguments of tool calls while the model writes them. At most 16.
+	Predict []Prediction `json:"predict,omitempty" yaml:"predict,omitempty"`
+}
+
+// Prediction lets a member of the state follow an argument of a tool.
+type Prediction struct {
+	// Tool is the tool's name.
+	Tool string `json:"tool" yaml:"tool"`
+
+	// Argument is the name of one of its arguments, Key that of the state's member, both of 1 to 128 bytes.
+	Argument string `json:"argument" yaml:"argument"`
+	Key      string `json:"key" yaml:"key"`
+}
+
+func (r *reader) state(into *State) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		r.mapping("state.", node, []field{
+			{"visible", flag(&into.Visible)},
+			{"predict", r.predictions(&into.Predict)},
+		})
+		return ""
+	}
+}
+
+func (r *reader) predictions(into *[]Prediction) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.SequenceNode {
+			return "must be a list, not " + describe(node)
+		}
+		for i, entry := range node.Content {
+			key := predictionKey(i)
+			entry = resolve(entry)
+			var p Prediction
+			if entry.Kind == yaml.MappingNode {
+				r.mapping(key+".", entry, []field{{"tool", text(&p.Tool)}, {"argument", text(&p.Argument)}, {"key", text(&p.Key)}})
+			} else {
+				r.complain("state.predict", entry, key+" must have keys, not be "+describe(entry))
+			}
+			*into = append(*into, p)
+		}
+		return ""
+	}
+}
+
+func predictionKey(i int) string { return fmt.Sprintf("state.predict[%d]", i) }
+
+func flag(into *bool) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!bool" {
+			return "must be true or false, not " + describe(node)
+		}
+		if err := node.Decode(into); err != nil {
+			return "must be true or false"
+		}
+		return ""
+	}
+}
+
+func (s State) complaints() []complaint {
+	if len(s.Predict) > maxPredictions {
+		return []complaint{about("state.predict", "must be at most %d, not %d", maxPredictions, len(s.Predict))}
+	}
+	var found []complaint
+	keys := map[string]int{}
+	for i, p := range s.Predict {
+		at := predictionKey(i)
+		if !toolName.MatchString(p.Tool) {
+			found = append(found, about(at+".tool", "%.80q must be the name of a tool", p.Tool))
+		}
+		found = append(found, complainMember(at+".argument", p.Argument)...)
+		found = append(found, complainMember(at+".key", p.Key)...)
+		if first, twice := keys[p.Key]; twice {
+			found = append(found, about(at+".key", "%.80q is that of %s already", p.Key, predictionKey(first)))
+		}
+		keys[p.Key] = i
+	}
+	return found
+}
+
+func complainMember(key, name string) []complaint {
+	if name == "" || len(name) > maxMember || !utf8.ValidString(name) {
+		return []complaint{about(key, "must have 1 to %d bytes of UTF-8", maxMember)}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// Think is the script "think". Like [Demo] it calls the tools that are offered and that the user's text
+// asks for, but thinks before each answer: a block that can be read and one that cannot, both of which it
+// wants back. It says how many of this turn's came back as they were.
+func Think(pace time.Duration) Script {
+	return Script{Name: "think", Pace: pace, Play: think}
+}
+
+func think(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	said := strings.TrimSpace(lastUser(req).Text())
+	turn := currentTurn(req)
+	calls := demoCalls(req, said)
+	answer := Say(fmt.Sprintf("I am a script and have thought %d times before.", recalled(turn)))
+	if len(calls) > 0 && len(toolResults(turn)) == 0 {
+		answer = Calls(calls...)
+	}
+	return func(yield func(llm.Chunk, error) bool) {
+		for _, step := range thoughts(said) {
+			if !yield(step.Chunk, step.Err) {
+				return
+			}
+		}
+		answer(yield)
+	}
+}
+
+const hidden = `"hidden"`
+
+func thoughts(said string) []Step {
+	var steps []Step
+	text := thoughtOn(said)
+	for _, word := range strings.SplitAfter(text, " ") {
+		steps = append(steps, Step{Chunk: llm.ReasoningDelta{Text: word}})
+	}
+	return append(steps,
+		Step{Chunk: llm.ReasoningEnd{Provider: provider, Data: signature(text)}},
+		Step{Chunk: llm.ReasoningEnd{Provider: provider, Data: json.RawMessage(hidden)}})
+}
+
+func thoughtOn(said string) string { return fmt.Sprintf("The user says “%s”.", short(said)) }
+
+// signature stands for a provider's proof that the text is its own.
+func signature(text string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"length":%d}`, len(text)))
+}
+
+// recalled counts the blocks of a turn that are as the script made them.
+func recalled(turn []llm.Message) int {
+	n := 0
+	for _, message := range turn {
+		for _, block := range message.Reasoning {
+			if block.Provider == provider && (block.Text == "" && string(block.Data) == hidden || string(block.Data) == string(signature(block.Text))) {
+				n++
+			}
+		}
+	}
+	return n
+}

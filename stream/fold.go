@@ -1,0 +1,221 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// fold reduces record after record.
+type fold struct {
+	log       *Log
+	r         Reduction
+	proposals map[uint64]*Record
+}
+
+func newFold(l *Log, base *Reduction) *fold {
+	f := &fold{log: l, r: *base, proposals: map[uint64]*Record{}}
+	f.r.Entries = slices.Clip(f.r.Entries)
+	f.r.Pending = slices.Clone(f.r.Pending)
+	if len(f.r.Journal.Changes) == 0 {
+		f.r.Journal.Settled = f.r.State
+	}
+	f.r.Journal.Changes = slices.Clone(f.r.Journal.Changes)
+	return f
+}
+
+// reduction is the result. The fold must not be used afterwards.
+func (f *fold) reduction(seq uint64) *Reduction {
+	f.r.Seq = seq
+	j := &f.r.Journal
+	f.r.State = applyChanges(j.Settled, j.Changes, change.finished)
+	if len(j.Changes) == 0 {
+		*j = journal{} // what is settled is the state
+	}
+	return &f.r
+}
+
+func (f *fold) add(ctx context.Context, rec *Record) error {
+	f.r.behind += rec.size
+	switch {
+	case rec.Kind == KindProposal:
+		f.proposals[rec.Seq] = rec
+		return nil
+	case rec.Kind == KindOpen && rec.HasResult():
+		return f.open(ctx, rec)
+	case rec.run != f.r.Run || f.r.Sealed:
+		return nil // a run that is over: nothing behind its end counts
+	}
+	switch rec.Kind {
+	case KindTerminal:
+		f.r.Sealed = true
+		f.abandon(func(Lane) bool { return true })
+	case KindAttempt:
+		f.abandon(rec.Lane.is)
+	case KindEvents:
+		return f.share(ctx, rec)
+	case KindDone:
+		if err := f.share(ctx, rec); err != nil {
+			return err
+		}
+		return f.done(ctx, rec)
+	case KindSupersede:
+		if rec.HasResult() {
+			return f.done(ctx, rec)
+		}
+		f.abandon(rec.Lane.is)
+	}
+	return nil
+}
+
+// share takes in what an attempt changed of what lanes share.
+func (f *fold) share(ctx context.Context, rec *Record) error {
+	if !rec.shared {
+		return nil
+	}
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	for _, raw := range events {
+		switch t := agui.TypeOf(raw); {
+		case t == agui.EventStateSnapshot, t == agui.EventStateDelta:
+			f.r.Journal.Changes = append(f.r.Journal.Changes, change{Lane: rec.Lane, Writer: rec.Writer, Event: raw})
+		case sharesEvent(t):
+			e, err := agui.Decode(raw)
+			if err != nil {
+				return err
+			}
+			f.r.Pending = notice(f.r.Pending, len(f.r.Entries), rec, e)
+		}
+	}
+	return nil
+}
+
+// abandon takes out what open attempts changed in some lanes.
+func (f *fold) abandon(in func(Lane) bool) {
+	f.r.Journal.drop(in)
+	f.r.Pending = slices.DeleteFunc(f.r.Pending, func(p Pending) bool { return in(p.Lane) })
+}
+
+// settle makes what the attempt on a lane changed part of the thread, at its place.
+func (f *fold) settle(lane Lane) {
+	f.r.Journal.finish(lane)
+	var rest []Pending
+	settled := 0
+	for _, p := range f.r.Pending {
+		p.At += settled
+		if p.Lane != lane {
+			rest = append(rest, p)
+			continue
+		}
+		f.r.Entries = slices.Insert(f.r.Entries, p.At, Entry{Message: p.Message})
+		settled++
+	}
+	f.r.Pending = rest
+}
+
+func (f *fold) open(ctx context.Context, rec *Record) error {
+	var o Opening
+	if err := rec.Result(ctx, &o); err != nil {
+		return err
+	}
+	in, err := f.input(ctx, o.Input)
+	if err != nil {
+		return err
+	}
+	a := o.Accepted
+	a.Tail = in.Accepted.Tail
+	f.abandon(func(Lane) bool { return true })
+	f.r.Entries = f.r.apply(a)
+	f.r.Run, f.r.Execution, f.r.Sealed = rec.run, o.Execution, false
+	f.r.Input, f.r.Context = o.Input, len(in.Input.Context) > 0
+	if !in.saysNoState() {
+		f.r.Journal.Settled = in.Input.State
+	}
+	return nil
+}
+
+func (f *fold) input(ctx context.Context, seq uint64) (*Input, error) {
+	rec := f.proposals[seq]
+	if rec == nil {
+		var err error
+		if rec, err = f.log.at(ctx, seq); err != nil {
+			return nil, err
+		}
+	}
+	if rec == nil {
+		return nil, fmt.Errorf("%w: input %d", ErrLogLost, seq)
+	}
+	var in Input
+	if err := rec.Result(ctx, &in); err != nil {
+		return nil, err
+	}
+	return &in, nil
+}
+
+func (f *fold) done(ctx context.Context, rec *Record) error {
+	var res Result
+	if err := rec.Result(ctx, &res); err != nil {
+		return err
+	}
+	f.settle(rec.Lane)
+	for _, m := range res.Messages {
+		if m.Role == agui.RoleActivity && f.has(m.ID) {
+			continue // settled, at its place
+		}
+		e := Entry{Message: m}
+		if len(m.ToolCalls) > 0 {
+			e.ProviderIDs = res.ProviderIDs
+		}
+		if m.Role == agui.RoleReasoning {
+			e.AnswerID = res.answerID()
+		}
+		f.insert(e)
+	}
+	return nil
+}
+
+func (f *fold) has(id string) bool {
+	return slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+}
+
+// insert adds a message where clients put it: a tool's behind the message with its call and the
+// results already there, any other at the end.
+func (f *fold) insert(e Entry) {
+	at, ok := f.behindCall(e.Message)
+	if !ok {
+		f.r.Entries = append(f.r.Entries, e)
+		return
+	}
+	f.r.Entries = slices.Insert(f.r.Entries, at, e)
+	for i := range f.r.Pending {
+		if f.r.Pending[i].At >= at {
+			f.r.Pending[i].At++
+		}
+	}
+}
+
+func (f *fold) behindCall(m agui.Message) (at int, ok bool) {
+	if m.Role != agui.RoleTool {
+		return 0, false
+	}
+	entries := f.r.Entries
+	for i := len(entries) - 1; i >= 0; i-- {
+		if !calls(entries[i].Message, m.ToolCallID) {
+			continue
+		}
+		at = i + 1
+		for at < len(entries) && entries[at].Message.Role == agui.RoleTool {
+			at++
+		}
+		return at, true
+	}
+	return 0, false
+}
+
+func calls(m agui.Message, toolCallID string) bool {
+	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
+}

@@ -1,0 +1,346 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// tumult writes a run in which lanes change the state and tell of activities, all at once, and
+// attempts die and finish at random.
+type tumult struct {
+	t        *testing.T
+	ctx      context.Context
+	log      *stream.Log
+	random   *rand.Rand
+	lanes    [4]tumultLane
+	sequence int
+}
+
+type tumultLane struct {
+	attempt *stream.Attempt
+	step    int
+	after   uint64
+	calls   int // results that were given
+	told    map[string]bool
+}
+
+func (m *tumult) last() uint64 {
+	return must[*stream.Reduction](m.t)(m.log.Reduce(m.ctx, thread, 0)).Seq
+}
+
+// open begins the run; its conversation has calls that the lanes may answer.
+func (m *tumult) open() []agui.Message {
+	called := agui.Message{ID: "a1", Role: agui.RoleAssistant}
+	for i := range m.lanes {
+		for n := range 3 {
+			called.ToolCalls = append(called.ToolCalls, agui.ToolCall{ID: fmt.Sprintf("c%d-%d", i, n), Name: "f", Arguments: "{}"})
+		}
+	}
+	said := []agui.Message{user, called}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &said[0]}, {ID: "a1", Message: &said[1]}}}}
+	proposal := must[stream.Proposal](m.t)(m.log.ProposeInput(m.ctx, run, [32]byte{1}, in))
+	must[uint64](m.t)(m.log.Open(m.ctx, place("1/tools", 0), stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
+		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "tools"}))
+	return said
+}
+
+func (m *tumult) place(i int) stream.Place {
+	lane := &m.lanes[i]
+	return stream.Place{Run: run, Lane: stream.ToolLane(i), Step: fmt.Sprintf("%d/tools/%d", lane.step, i), Execution: "e1", After: lane.after}
+}
+
+func (m *tumult) act() {
+	i := m.random.IntN(len(m.lanes))
+	lane := &m.lanes[i]
+	switch roll := m.random.IntN(16); {
+	case lane.attempt == nil || roll <= 1: // the first attempt, or one that takes over
+		m.begin(i)
+	case roll <= 3:
+		m.finish(i)
+	default:
+		m.emit(i, m.event(i))
+	}
+}
+
+func (m *tumult) emit(i int, e agui.Event) {
+	before := m.last()
+	if err := m.lanes[i].attempt.Emit(m.ctx, e); err != nil {
+		m.t.Fatal(err)
+	}
+	for m.last() == before {
+		if m.ctx.Err() != nil {
+			m.t.Fatal("the record did not arrive")
+		}
+	}
+}
+
+func (m *tumult) begin(i int) {
+	lane := &m.lanes[i]
+	m.leave(lane)
+	a, _, err := m.log.Begin(m.ctx, m.place(i))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	lane.attempt, lane.told = a, map[string]bool{}
+}
+
+func (m *tumult) leave(lane *tumultLane) {
+	if lane.attempt != nil {
+		lane.attempt.Close()
+		lane.attempt = nil
+	}
+}
+
+func (m *tumult) finish(i int) {
+	lane := &m.lanes[i]
+	result := &stream.Result{}
+	events := []agui.Event{m.event(i)}
+	if call := fmt.Sprintf("c%d-%d", i, lane.calls); lane.calls < 3 {
+		answer := agui.Message{ID: "r" + call, Role: agui.RoleTool, ToolCallID: call, Content: agui.TextContent("done")}
+		result.Messages = append(result.Messages, answer)
+		events = append(events, &agui.ToolCallResult{MessageID: answer.ID, ToolCallID: call, Content: answer.Content, Role: agui.RoleTool})
+	}
+	lane.after = must[uint64](m.t)(lane.attempt.Finish(m.ctx, result, events...))
+	m.leave(lane)
+	lane.step++
+	lane.calls++
+}
+
+func (m *tumult) seal() {
+	for i := range m.lanes {
+		m.leave(&m.lanes[i])
+	}
+	if _, _, err := m.log.Seal(m.ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *tumult) event(i int) agui.Event {
+	m.sequence++
+	id := fmt.Sprintf("act-%d-%d-%d", i, m.lanes[i].step, m.random.IntN(2))
+	if m.lanes[i].told[id] && m.random.IntN(3) > 0 {
+		return &agui.ActivityDelta{MessageID: id, ActivityType: "plan", Patch: m.patch()}
+	}
+	switch m.random.IntN(16) {
+	case 0:
+		return &agui.StateSnapshot{Snapshot: json.RawMessage(fmt.Sprintf(`{"new":%d}`, m.sequence))}
+	case 1, 2, 3, 4, 5:
+		m.lanes[i].told[id] = true
+		return &agui.ActivitySnapshot{MessageID: id, ActivityType: []string{"plan", "progress"}[m.random.IntN(2)], Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, m.sequence))}
+	default:
+		return &agui.StateDelta{Delta: m.patch()}
+	}
+}
+
+// patch often applies only if another one did.
+func (m *tumult) patch() json.RawMessage {
+	return json.RawMessage(fmt.Sprintf([]string{
+		`[{"op":"add","path":"/a","value":{"by":%d}}]`,
+		`[{"op":"add","path":"/a/list","value":[%d]}]`,
+		`[{"op":"add","path":"/a/list/-","value":%d}]`,
+		`[{"op":"replace","path":"/n","value":%d}]`,
+		`[{"op":"add","path":"/n","value":%d}]`,
+		`[{"op":"add","path":"/b","value":%d},{"op":"remove","path":"/a"}]`,
+	}[m.random.IntN(6)], m.sequence))
+}
+
+// screen is what the reference client makes of what it is shown.
+type screen struct {
+	verifier agui.Verifier
+	reducer  *agui.Reducer
+}
+
+func (s *screen) show(t *testing.T, frames []stream.Frame) {
+	t.Helper()
+	for _, f := range frames {
+		e := must[agui.Event](t)(agui.Decode(f.Event))
+		if err := s.verifier.Check(e); err != nil {
+			t.Fatalf("%s is refused: %v", f.Event, err)
+		}
+		if err := s.reducer.Apply(e); err != nil {
+			t.Fatalf("%s: %v", f.Event, err)
+		}
+	}
+}
+
+// known is what a reader has that was shown everything the log has up to a record.
+type known struct {
+	seq             uint64
+	state, messages string
+}
+
+func knownTo(t *testing.T, r *stream.Reduction) known {
+	t.Helper()
+	return known{r.Seq, string(stream.LiveState(r)), asJSON(t, stream.LiveMessages(r))}
+}
+
+func (s *screen) agrees(t *testing.T, what string, log known) {
+	t.Helper()
+	if got := string(s.reducer.State()); got != log.state {
+		t.Fatalf("%s at %d: the client's state is %s, the log's %s", what, log.seq, got, log.state)
+	}
+	if got := asJSON(t, s.reducer.Messages()); got != log.messages {
+		t.Fatalf("%s at %d: the client's messages differ from the log's (-log +client):\n%s", what, log.seq, cmp.Diff(log.messages, got))
+	}
+}
+
+// At every record, and for readers who come or come back at any time: what the reference client made of
+// what it was shown is what the log is reduced to.
+func TestReadersAndReductionAgreeOnWhatLanesShare(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			ctx, l := testContext(t), streamtest.Open(t)
+			m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(seed, 1))}
+			said := m.open()
+			for range 36 {
+				m.act()
+			}
+			m.seal()
+			agree(t, ctx, l, said, m.random)
+		})
+	}
+}
+
+// Readers who come back are not shown attempts that died meanwhile, whichever of them died first.
+func TestReadersWhoComeBackToDeadAttempts(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
+	said := m.open()
+	set := func(name string) agui.Event {
+		return &agui.StateDelta{Delta: json.RawMessage(`[{"op":"add","path":"/` + name + `","value":1}]`)}
+	}
+	show := func(name string) agui.Event {
+		return &agui.ActivitySnapshot{MessageID: name, ActivityType: "plan", Content: json.RawMessage(`{"step":1}`)}
+	}
+	for i := range 2 {
+		m.begin(i)
+		m.emit(i, set(fmt.Sprint("by", i)))
+		m.emit(i, show(fmt.Sprint("of", i)))
+	}
+	m.begin(0)
+	m.begin(1)
+	m.emit(1, show("of1"))
+	m.finish(1)
+	m.seal()
+	agree(t, ctx, l, said, m.random)
+}
+
+func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message, random *rand.Rand) {
+	t.Helper()
+	records := must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0))
+	at := make([]known, len(records))
+	base := &stream.Reduction{State: json.RawMessage("{}")}
+	for i, rec := range records {
+		// Each step goes through what a checkpoint keeps.
+		var kept stream.Reduction
+		if err := json.Unmarshal(must[[]byte](t)(json.Marshal(base)), &kept); err != nil {
+			t.Fatal(err)
+		}
+		base = must[*stream.Reduction](t)(l.ReduceFrom(ctx, &kept, rec))
+		at[i] = knownTo(t, base)
+	}
+	whole := must[*stream.Reduction](t)(l.ReduceFrom(ctx, &stream.Reduction{State: json.RawMessage("{}")}, records...))
+	if diff := cmp.Diff(asJSON(t, whole), asJSON(t, base)); diff != "" {
+		t.Fatalf("reduced step by step it is another thread (-at once +step by step):\n%s", diff)
+	}
+	if len(base.Pending) != 0 || len(base.Journal.Changes) != 0 {
+		t.Errorf("the run is over, and something is open: %s", asJSON(t, base))
+	}
+
+	fresh := func() *screen { return &screen{reducer: agui.NewReducer(said, nil)} }
+	live := fresh()
+	reader := l.NewReader(run, "", nil, nil)
+	var frames []stream.Frame
+	for i, rec := range records {
+		more := must[[]stream.Frame](t)(reader.Read(ctx, rec))
+		frames = append(frames, more...)
+		live.show(t, more)
+		if rec.Kind != stream.KindProposal {
+			live.agrees(t, "live reader", at[i])
+		}
+	}
+	for now := 1; now < len(records); now++ { // behind the proposal
+		// now is how much of the log there is when the reader comes.
+		late := fresh()
+		reader := l.NewReader(run, "", nil, records[:now+1])
+		for i, rec := range records {
+			late.show(t, must[[]stream.Frame](t)(reader.Read(ctx, rec)))
+			if i >= now {
+				late.agrees(t, fmt.Sprintf("reader who comes at record %d", now), at[i])
+			}
+		}
+	}
+	pairs := random.Perm(len(frames) * len(records)) // of where a reader was cut, and when it comes back
+	for _, pair := range pairs[:min(len(pairs), 150)] {
+		cut, now := pair/len(records), pair%len(records)
+		cursor := frames[cut].Cursor
+		if records[now].Seq < cursor.Seq {
+			continue
+		}
+		back := fresh()
+		back.show(t, frames[:cut+1])
+		reader := l.NewReader(run, "", &cursor, records[:now+1])
+		for i, rec := range records {
+			back.show(t, must[[]stream.Frame](t)(reader.Read(ctx, rec)))
+			if i >= now {
+				back.agrees(t, fmt.Sprintf("reader cut behind event %d who comes back at record %d", cut, now), at[i])
+			}
+		}
+	}
+}
+
+// A client that says it has no state, on a thread that has one, is told before it is sent changes of it.
+func TestAKeptStateIsTold(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	begin := func(id, state string) (stream.Run, *stream.Reduction) {
+		run := stream.Run{Thread: thread, ID: id}
+		in := &stream.Input{Input: agui.RunAgentInput{State: json.RawMessage(state)}}
+		p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{id[0]}, in))
+		before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, p.Seq))
+		at := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
+		at.After = must[uint64](t)(l.Open(ctx, at, stream.Opening{RunID: id, Input: p.Seq, ProtocolVersion: "1.0", StateKept: before.KeepsState(in)},
+			&agui.RunStarted{ThreadID: thread.ID, RunID: id}))
+		if _, _, err := l.Seal(ctx, at, &agui.RunFinished{ThreadID: thread.ID, RunID: id}); err != nil {
+			t.Fatal(err)
+		}
+		return run, must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	}
+	for _, c := range []struct{ id, sent, want, told string }{
+		{"1", ``, `{}`, ""},
+		{"2", `{"a":1}`, `{"a":1}`, ""},
+		{"3", ` {} `, `{"a":1}`, `{"a":1}`},
+		{"4", ``, `{"a":1}`, `{"a":1}`},
+		{"5", `{"b":2}`, `{"b":2}`, ""},
+	} {
+		run, after := begin(c.id, c.sent)
+		if string(after.State) != c.want {
+			t.Errorf("run %s: state is %s, want %s", c.id, after.State, c.want)
+		}
+		view := follower.View(run, stream.ViewOptions{})
+		frames, _ := readOn(ctx, view)
+		view.Close()
+		told := ""
+		for _, f := range frames {
+			if s, ok := must[agui.Event](t)(agui.Decode(f.Event)).(*agui.StateSnapshot); ok {
+				told = string(s.Snapshot)
+			}
+		}
+		if told != c.told {
+			t.Errorf("run %s: the client is told %q, want %q", c.id, told, c.told)
+		}
+	}
+}
