@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
@@ -13,7 +14,7 @@ import (
 type Frame struct {
 	Type   agui.EventType
 	Event  []byte // exact JSON, without a line feed
-	Cursor Cursor
+	Cursor Cursor // zero inside a prelude: whoever is cut there joins again
 }
 
 // Projection turns the records of one run into what one reader is shown. It is a pure function of
@@ -36,8 +37,15 @@ type Projection struct {
 	seen    Position          // how far the reader was shown attempts that died since
 	dead    map[string]uint64 // writers that died, with the record that superseded them
 
+	followed bool // the reader did not send the run's input
+	history  bool // the run is shown as something past, if it has ended when the reader joins
+	joining  bool // nothing is shown before the prelude
+	heal     bool // a full snapshot stands before the run's end, whatever happened
+
 	lanes     map[Lane]*laneView
-	steps     []string // names of open ones
+	scopes    scopes
+	started   []byte   // RUN_STARTED
+	ended     [][]byte // the terminal record's events
 	anyDead   bool     // an attempt of this run that had written events died
 	terminal  bool
 	group     *Position
@@ -56,16 +64,42 @@ type laneView struct {
 
 	texts, calls, reasonings, spans []string // open, in order
 	reasoned                        []string // reasoning messages shown at all
+
+	said []said // all of it, while the reader joins
 }
 
-func newProjection(l *Log, run Run, profile Profile, from *Cursor, dead map[string]uint64) *Projection {
-	p := &Projection{log: l, run: run, profile: profile, dead: dead, lanes: map[Lane]*laneView{}}
+// reader is who a projection is for.
+type reader struct {
+	profile  Profile // empty = as the run's own input asked for
+	from     *Cursor // nil = from the run's start
+	followed bool    // did not send the run's input
+	heal     bool    // is owed a snapshot before the run's end
+	joining  bool    // has nothing, and is shown what the log has by now in snapshots
+}
+
+// readerOf returns who comes back with a cursor, or comes for the first time.
+func readerOf(profile Profile, from *Cursor) reader {
+	r := reader{profile: profile, from: from}
 	if from != nil {
-		p.profile, p.resume, p.seen = from.Profile, from.Position, from.Position
+		r.profile, r.followed, r.heal = from.Profile, from.Followed, from.Heal
+	}
+	return r
+}
+
+func newProjection(l *Log, run Run, r reader, dead map[string]uint64) *Projection {
+	p := &Projection{
+		log: l, run: run, profile: r.profile, dead: dead, lanes: map[Lane]*laneView{},
+		followed: r.followed, heal: r.heal, joining: r.joining,
+	}
+	if from := r.from; from != nil {
+		p.resume, p.seen = from.Position, from.Position
 		if from.Seen != nil {
 			p.seen = *from.Seen
 		}
 		p.lastShown = p.seen
+	}
+	if p.joining {
+		p.seen = Position{Seq: math.MaxUint64} // what died by now is never shown
 	}
 	return p
 }
@@ -75,7 +109,16 @@ func (p *Projection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 	if p.terminal {
 		return nil, nil // the run is sealed; what a zombie wrote behind the end is not part of it
 	}
-	p.record, p.index, p.frames, p.group = rec.Seq, -1, nil, nil
+	p.at(rec.Seq, -1, nil)
+	return p.project(ctx, rec)
+}
+
+// at begins the frames of a record, behind those of it that somebody else has shown.
+func (p *Projection) at(seq uint64, index int, group *Position) {
+	p.record, p.index, p.group, p.frames = seq, index, group, nil
+}
+
+func (p *Projection) project(ctx context.Context, rec *Record) ([]Frame, error) {
 	var err error
 	switch rec.Kind {
 	case KindOpen:
@@ -91,6 +134,12 @@ func (p *Projection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 	}
 	return p.frames, err
 }
+
+// over tells whether the run is, and has been shown to be.
+func (p *Projection) over() bool { return p.terminal && !p.joining }
+
+// current is the run, whether it has begun or not.
+func (p *Projection) current() (Run, bool) { return p.run, true }
 
 func (p *Projection) lane(lane Lane) *laneView {
 	v := p.lanes[lane]
@@ -116,17 +165,25 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 			p.profile = ProfileOf(opening.ProtocolVersion)
 		}
 	}
-	for _, e := range events {
-		if err := p.trackStep(e); err != nil {
+	for i, e := range events {
+		if err := p.scopes.track(e, Position{rec.Seq, i}); err != nil {
 			return err
 		}
 		if err := p.show(e); err != nil {
 			return err
 		}
-		if opening != nil && agui.TypeOf(e) == agui.EventRunStarted && opening.Accepted.Differs {
-			if err := p.realign(ctx, rec.Seq, opening); err != nil {
-				return err
-			}
+		if opening == nil || agui.TypeOf(e) != agui.EventRunStarted {
+			continue
+		}
+		p.started = e
+		switch {
+		case p.followed:
+			err = p.introduce(ctx, rec.Seq, opening)
+		case opening.Accepted.Differs:
+			err = p.realign(ctx, rec.Seq, opening)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -164,12 +221,16 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 		if err := v.track(e); err != nil {
 			return err
 		}
+		if p.joining {
+			v.said = append(v.said, said{Position{rec.Seq, i}, e})
+		}
 		if err := p.show(e); err != nil {
 			return err
 		}
 	}
 	if rec.Kind == KindDone {
 		delete(p.lanes, rec.Lane)
+		return p.scopes.trackAll(events, rec.Seq)
 	}
 	return nil
 }
@@ -210,21 +271,25 @@ func (p *Projection) end(ctx context.Context, rec *Record) error {
 	if err != nil {
 		return err
 	}
+	return p.close(ctx, events)
+}
+
+func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	var closings, callEnds []agui.Event
+	var reasoned []string // by attempts that nobody finished: no part of the conversation
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
 		p.anyDead = p.anyDead || v.writer != "" && v.wrote
 		closings = append(closings, v.ends()...)
 		callEnds = append(callEnds, v.callEnds()...)
+		reasoned = append(reasoned, v.reasoned...)
 	}
-	for _, name := range slices.Backward(p.steps) {
-		closings = append(closings, &agui.StepFinished{StepName: name})
-	}
+	closings = append(closings, p.scopes.closings()...)
 	if err := p.emit(closings...); err != nil {
 		return err
 	}
-	if p.anyDead {
-		if err := p.restate(ctx, rec.Seq, nil, false); err != nil {
+	if p.anyDead || p.heal {
+		if err := p.restate(ctx, p.record, reasoned, false); err != nil {
 			return err
 		}
 	}
@@ -236,27 +301,7 @@ func (p *Projection) end(ctx context.Context, rec *Record) error {
 			return err
 		}
 	}
-	p.terminal = true
-	return nil
-}
-
-// trackStep follows which steps are open.
-func (p *Projection) trackStep(raw []byte) error {
-	switch agui.TypeOf(raw) {
-	case agui.EventStepStarted, agui.EventStepFinished:
-	default:
-		return nil
-	}
-	e, err := agui.Decode(raw)
-	if err != nil {
-		return err
-	}
-	switch e := e.(type) {
-	case *agui.StepStarted:
-		p.steps = append(p.steps, e.StepName)
-	case *agui.StepFinished:
-		p.steps = without(p.steps, e.StepName)
-	}
+	p.terminal, p.ended = true, events
 	return nil
 }
 
@@ -264,21 +309,26 @@ func (p *Projection) trackStep(raw []byte) error {
 // client knows, so where it said something behind what it had missed, a snapshot up to there comes
 // first: what the client said is dropped, and stands behind the rest when it is back.
 func (p *Projection) realign(ctx context.Context, seq uint64, o *Opening) error {
-	switch {
-	case o.Said == 0:
-	case !p.due(false):
-		p.index++
-	default:
-		r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
-		if err != nil {
-			return err
-		}
-		messages := r.Messages()
-		if err := p.emit(&agui.MessagesSnapshot{Messages: messages[:min(o.Accepted.Keep, len(messages))]}); err != nil {
+	if o.Said > 0 {
+		if err := p.restateKept(ctx, seq, o); err != nil {
 			return err
 		}
 	}
 	return p.restate(ctx, seq, nil, true)
+}
+
+// restateKept emits a snapshot of what the run keeps of the conversation before it.
+func (p *Projection) restateKept(ctx context.Context, seq uint64, o *Opening) error {
+	if !p.due(false) {
+		p.index++
+		return nil
+	}
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+	if err != nil {
+		return err
+	}
+	messages := r.Messages()
+	return p.emit(&agui.MessagesSnapshot{Messages: messages[:min(o.Accepted.Keep, len(messages))]})
 }
 
 // restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if asked.
@@ -315,6 +365,9 @@ func (p *Projection) restate(ctx context.Context, seq uint64, withdrawn []string
 // due tells whether a snapshot would be shown, or only counted: reducing a thread for a reader that
 // is past it is wasted.
 func (p *Projection) due(state bool) bool {
+	if p.joining {
+		return false
+	}
 	last := p.index + 1
 	if state {
 		last++
@@ -340,16 +393,20 @@ func (p *Projection) emit(events ...agui.Event) error {
 func (p *Projection) show(raw json.RawMessage) error {
 	p.index++
 	at := Position{p.record, p.index}
-	if !p.resume.before(at) {
+	if p.joining || !p.resume.before(at) {
 		return nil
 	}
 	kind, event, err := p.profile.speak(agui.TypeOf(raw), raw)
 	if err != nil {
 		return err
 	}
-	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Seen: p.group}})
+	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: p.cursor(at)})
 	p.lastShown = at
 	return nil
+}
+
+func (p *Projection) cursor(at Position) Cursor {
+	return Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Followed: p.followed, Heal: p.heal, Seen: p.group}
 }
 
 // track follows what an event opens and closes.

@@ -101,6 +101,25 @@ func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, e
 	return &f.r, nil
 }
 
+// reduceBefore returns the reduction of a thread as of the record before one of its records.
+func (l *Log) reduceBefore(ctx context.Context, t Thread, seq uint64) (*Reduction, error) {
+	base := l.reductions.base(ctx, l, t, seq-1)
+	f := fold{log: l, r: *base, proposals: map[uint64]*Record{}}
+	f.r.Entries = slices.Clip(f.r.Entries)
+	for r, err := range l.records(ctx, l.threadSubject(t)+".>", base.Seq+1, seq) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Seq == seq {
+			break
+		}
+		if err := f.add(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return &f.r, nil
+}
+
 // fold reduces record after record.
 type fold struct {
 	log       *Log
