@@ -39,7 +39,7 @@ func (s *Server) startRun(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	s.show(c, o.run, o.view, nil)
+	s.show(c, o.view, nil)
 }
 
 // readInput reads and checks the body.
@@ -92,57 +92,4 @@ func historyOf(in *agui.RunAgentInput) (stream.History, error) {
 		return props.Perdure.History, nil
 	}
 	return "", badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "append" or "complete"`)
-}
-
-// runEvents shows a run again: behind a cursor, or from its start.
-func (s *Server) runEvents(c *gin.Context) {
-	run, err := runOf(c)
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
-	options, err := s.viewOptions(c)
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
-	view := s.Follower.View(run, options)
-	defer view.Close()
-	known, err := s.Log.Known(c.Request.Context(), run)
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
-	if !known {
-		s.refuse(c, problem(http.StatusNotFound, "unknown_run", "there is no such run"))
-		return
-	}
-	frames, err := view.Next(c.Request.Context(), s.Heartbeat/100)
-	switch {
-	case errors.Is(err, io.EOF):
-		c.Status(http.StatusNoContent) // tells an EventSource to stop
-	case err != nil:
-		s.refuse(c, err)
-	default:
-		s.show(c, run, view, frames)
-	}
-}
-
-func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
-	text := c.GetHeader("Last-Event-ID")
-	if text == "" {
-		text = c.Query("after")
-	}
-	var o stream.ViewOptions
-	if text != "" {
-		cursor, err := s.Log.ParseCursor(text)
-		if err != nil {
-			return o, err
-		}
-		o.After = &cursor
-	}
-	if version, ok := c.GetQuery("protocolVersion"); ok {
-		o.Profile = stream.ProfileOf(version)
-	}
-	return o, nil
 }

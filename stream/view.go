@@ -338,6 +338,12 @@ func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
 	return rec != nil, err
 }
 
+// KnownThread tells whether the log has anything of a thread.
+func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
+	rec, err := l.last(ctx, l.threadSubject(t)+".>")
+	return rec != nil, err
+}
+
 // Ended tells whether a run has its terminal record.
 func (l *Log) Ended(ctx context.Context, run Run) (bool, error) {
 	rec, err := l.last(ctx, l.laneSubject(run, LaneMain))

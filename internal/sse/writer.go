@@ -39,11 +39,15 @@ func NewWriter(w http.ResponseWriter, patience time.Duration) (*Writer, error) {
 	return sw, sw.Flush()
 }
 
-// Event adds one event; Flush sends it. Data must have no line feed: compact JSON has none.
+// Event adds one event; Flush sends it. Without an id the client's last one stays. Data must have no
+// line feed: compact JSON has none.
 func (w *Writer) Event(id string, data []byte) {
-	w.buf = append(w.buf, "id: "...)
-	w.buf = append(w.buf, id...)
-	w.buf = append(w.buf, "\ndata: "...)
+	if id != "" {
+		w.buf = append(w.buf, "id: "...)
+		w.buf = append(w.buf, id...)
+		w.buf = append(w.buf, '\n')
+	}
+	w.buf = append(w.buf, "data: "...)
 	w.buf = append(w.buf, data...)
 	w.buf = append(w.buf, "\n\n"...)
 }
