@@ -65,9 +65,15 @@ func (s *story) tellAbandoned() {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3"})
 }
 
-// ended tells whether frames reach the end of the story's last run.
+// ended tells whether frames reach the end of the story's last run. Old clients are told of a cancelled
+// one as an error.
 func ended(frames []stream.Frame) bool {
-	return len(frames) > 0 && frames[len(frames)-1].Type == agui.EventRunFinished && strings.Contains(string(frames[len(frames)-1].Event), `"r3"`)
+	if len(frames) == 0 {
+		return false
+	}
+	last := frames[len(frames)-1]
+	return last.Type == agui.EventRunFinished && strings.Contains(string(last.Event), `"r3"`) ||
+		last.Type == agui.EventRunError && strings.Contains(string(last.Event), `"cancelled"`)
 }
 
 // follows reads a thread until the story's last run is over: a view that follows does not end.
