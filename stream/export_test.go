@@ -34,3 +34,6 @@ func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error)
 	}
 	return all, nil
 }
+
+// At is how far a view has read.
+func (v *View) At() uint64 { return v.tail.at }

@@ -340,13 +340,20 @@ type held struct {
 	frames []stream.Frame
 }
 
-func (h *held) poll(ctx context.Context) {
-	for {
-		frames, err := h.view.Next(ctx, 5*time.Millisecond)
+// poll takes in all up to a record.
+func (h *held) poll(ctx context.Context, upTo uint64) {
+	past := true
+	for ctx.Err() == nil && (past || h.view.At() < upTo) {
+		next := func() ([]stream.Frame, error) { return h.view.Next(ctx, time.Second) }
+		if past {
+			next = func() ([]stream.Frame, error) { return h.view.NextPast(ctx) }
+		}
+		frames, err := next()
 		h.frames = append(h.frames, frames...)
-		if err != nil || frames == nil {
+		if err != nil {
 			return
 		}
+		past = past && frames != nil
 	}
 }
 
@@ -367,9 +374,9 @@ func TestJoinAtEveryRecord(t *testing.T) {
 			s := &story{t: t, ctx: ctx, log: l, run: run}
 			s.step = func() {
 				records++
-				live.poll(ctx)
+				live.poll(ctx, s.last())
 				for i, h := range joined {
-					h.poll(ctx)
+					h.poll(ctx, s.last())
 					if records%3 != i%3 {
 						continue
 					}
@@ -409,7 +416,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 			}
 			for i, r := range first {
 				for k, f := range r.after {
-					if after := f.Cursor; !after.IsZero() && (r.before == nil || i%5 == 0) {
+					if after := f.Cursor; !after.IsZero() && (r.before == nil && i%2 == 0 || i%17 == 0) {
 						c.sendLate(c.follower.View(run, stream.ViewOptions{After: &after}), reading{
 							what: fmt.Sprintf("%s, cut behind event %d, back at the end", r.what, k), before: slices.Concat(r.before, r.after[:k+1]),
 						})
