@@ -57,7 +57,7 @@ lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are
 	go test ./internal/archtest
 
 .PHONY: unit
-unit: ## Test every package that does not have the embedded Temporal server in it
+unit: $(NODE_READY) ## Test every package that does not have the embedded Temporal server in it
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
 	go test $(RACE) -shuffle=on $(LIGHT)
 

@@ -56,7 +56,7 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &decode):
 		return badRequest("invalid_input", decode.Pointer, decode.Detail)
 	case errors.Is(err, stream.ErrInvalidCursor):
-		return badRequest("invalid_cursor", "", "this is not a cursor of this server")
+		return badRequest("invalid_cursor", "", "this is not a cursor of this server, or its place is not in what is asked for")
 	case errors.Is(err, stream.ErrLogReplaced):
 		return problem(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
 	case errors.Is(err, catalog.ErrUnknownAgent):

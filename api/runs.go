@@ -38,7 +38,7 @@ func (s *Server) startRun(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	s.show(c, o.run, o.view, nil)
+	s.show(c, o.view, nil)
 	s.abandon(c.Request.Context(), o)
 }
 
@@ -68,74 +68,4 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 		return nil, badRequest("unsupported_protocol_version", "/protocolVersion", fmt.Sprintf("this server speaks AG-UI %s", agui.Version))
 	}
 	return input, nil
-}
-
-// runEvents shows a run again: behind a cursor, or from its start.
-func (s *Server) runEvents(c *gin.Context) {
-	run, err := runOf(c)
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
-	options, err := s.viewOptions(c)
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
-	view := s.Follower.View(run, options)
-	defer view.Close()
-	frames, err := s.look(c.Request.Context(), run, view)
-	switch {
-	case errors.Is(err, io.EOF):
-		c.Status(http.StatusNoContent) // tells an EventSource to stop
-	case err != nil:
-		s.refuse(c, err)
-	default:
-		s.show(c, run, view, frames)
-	}
-}
-
-// look begins a view of a run that must be known, and returns the frames that are at hand, or io.EOF
-// if none will come. ctx must last as long as the view.
-func (s *Server) look(ctx context.Context, run stream.Run, view *stream.View) ([]stream.Frame, error) {
-	known, err := s.Log.Known(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	if !known {
-		return nil, problem(http.StatusNotFound, "unknown_run", "there is no such run")
-	}
-	return view.Next(ctx, s.Heartbeat/100)
-}
-
-func (s *Server) viewOptions(c *gin.Context) (stream.ViewOptions, error) {
-	after := c.GetHeader("Last-Event-ID")
-	if after == "" {
-		after = c.Query("after")
-	}
-	var version *string
-	if v, ok := c.GetQuery("protocolVersion"); ok {
-		version = &v
-	} else if after == "" && wantsBinary(c.Request) {
-		current := agui.Version // the only generation that has this wire
-		version = &current
-	}
-	return s.viewFrom(after, version)
-}
-
-// viewFrom makes the options of a view from what a client says, on whatever transport: a cursor or
-// "", a version or nil.
-func (s *Server) viewFrom(after string, version *string) (stream.ViewOptions, error) {
-	var o stream.ViewOptions
-	if after != "" {
-		cursor, err := s.Log.ParseCursor(after)
-		if err != nil {
-			return o, err
-		}
-		o.After = &cursor
-	}
-	if version != nil {
-		o.Profile = stream.ProfileOf(*version)
-	}
-	return o, nil
 }

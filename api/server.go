@@ -118,6 +118,7 @@ func (s *Server) Handler() http.Handler {
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
 	v1.POST("/agents/:agent/runs", s.startRun)
+	v1.GET("/threads/:thread/events", s.threadEvents)
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
@@ -155,6 +156,12 @@ func runOf(c *gin.Context) (stream.Run, error) {
 	return run, checkIDs(run)
 }
 
+// threadOf reads the thread that a path names.
+func threadOf(c *gin.Context) (stream.Thread, error) {
+	thread := stream.Thread{Tenant: tenantDefault, ID: segment(c, "thread")}
+	return thread, checkID("/threadId", thread.ID)
+}
+
 // segment decodes one segment of the path.
 func segment(c *gin.Context, name string) string {
 	value, err := url.PathUnescape(c.Param(name))
@@ -165,13 +172,18 @@ func segment(c *gin.Context, name string) string {
 }
 
 func checkIDs(run stream.Run) error {
-	for _, id := range []struct{ pointer, value string }{{"/threadId", run.Thread.ID}, {"/runId", run.ID}} {
-		switch {
-		case id.value == "":
-			return badRequest("invalid_input", id.pointer, "must not be empty")
-		case len(id.value) > stream.MaxIDBytes:
-			return badRequest("invalid_input", id.pointer, "may have at most 1000 bytes")
-		}
+	if err := checkID("/threadId", run.Thread.ID); err != nil {
+		return err
+	}
+	return checkID("/runId", run.ID)
+}
+
+func checkID(pointer, id string) error {
+	switch {
+	case id == "":
+		return badRequest("invalid_input", pointer, "must not be empty")
+	case len(id) > stream.MaxIDBytes:
+		return badRequest("invalid_input", pointer, "may have at most 1000 bytes")
 	}
 	return nil
 }

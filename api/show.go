@@ -24,8 +24,8 @@ type transport interface {
 	Heartbeat() error
 }
 
-// show answers a request with the frames of a run until the run is over or the client is gone.
-func (s *Server) show(c *gin.Context, run stream.Run, view *stream.View, frames []stream.Frame) {
+// show answers a request with the frames of a view until that is over or the client is gone.
+func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) {
 	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
 		s.refuse(c, errDrain)
 		return
@@ -34,7 +34,7 @@ func (s *Server) show(c *gin.Context, run stream.Run, view *stream.View, frames 
 	if err != nil {
 		return // the client is gone
 	}
-	_ = s.pump(c.Request.Context(), run, view, frames, to) // how it ended is told by what was sent
+	_ = s.pump(c.Request.Context(), view, frames, to) // how it ended is told by what was sent
 }
 
 // transport begins the response. Clients older than AG-UI 1.0 cannot read their own binary wire as
@@ -63,10 +63,10 @@ func (e events) Heartbeat() error {
 	return e.w.Flush()
 }
 
-// pump sends the frames of a view, those at hand first, until the run is over, which is io.EOF, or
-// something else ends it: then the stream ends without a terminal event and the client comes back
-// with its last cursor.
-func (s *Server) pump(ctx context.Context, run stream.Run, view *stream.View, frames []stream.Frame, to transport) error {
+// pump sends the frames of a view, those at hand first, until the view is over, which is io.EOF, or
+// something else ends it: then the stream ends, maybe without a terminal event, and the client comes
+// back with its last cursor.
+func (s *Server) pump(ctx context.Context, view *stream.View, frames []stream.Frame, to transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
@@ -88,7 +88,9 @@ func (s *Server) pump(ctx context.Context, run stream.Run, view *stream.View, fr
 		}
 		if frames, err = view.Next(ctx, idle); err == nil && frames == nil {
 			quiet += idle
-			s.lookAfterSilent(ctx, run)
+			if run, ok := view.Run(); ok {
+				s.lookAfterSilent(ctx, run)
+			}
 		}
 	}
 	if ctx.Err() != nil && !errors.Is(err, io.EOF) {

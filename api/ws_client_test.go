@@ -230,8 +230,8 @@ func (s *speaker) end() {
 	s.n.end(s.place)
 }
 
-// speaks lets started runs begin, and hands their speakers out.
-func (n *node) speaks() *speakers {
+// spoken lets started runs begin, and hands their speakers out.
+func (n *node) spoken() *speakers {
 	all := &speakers{begun: make(chan *speaker, 16)}
 	n.temporal.start = func(in workflows.RunInput) error { all.begun <- n.speak(in); return nil }
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {

@@ -61,7 +61,7 @@ func TestWhatEndsASocket(t *testing.T) {
 func TestASocketHasOnlySoManyStreams(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.SocketStreams = 2 })
-	runs := n.speaks()
+	runs := n.spoken()
 	c := n.dial()
 	var said []*speaker
 	for i := range 2 {
@@ -118,7 +118,7 @@ func TestPings(t *testing.T) {
 func TestDrainEndsSockets(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.speaks()
+	runs := n.spoken()
 	idle, watching, starting := n.dial(), n.dial(), n.dial()
 	watching.send(runFrame("1", inputOf("r1", "hello")))
 	watching.want("ack", "1")
@@ -181,7 +181,7 @@ func (n *node) behind(t *testing.T, wrap func(net.Listener) net.Listener) string
 func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Patience = 200 * time.Millisecond })
-	runs := n.speaks()
+	runs := n.spoken()
 	given := make(chan struct{}, 1)
 	slowly := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} })
 	steady := n.dial()

@@ -22,6 +22,7 @@ type request struct {
 	// Of subscribe.
 	After           string  `json:"after"`
 	Join            bool    `json:"join"`
+	Follow          *bool   `json:"follow"` // of a thread; none = true
 	ProtocolVersion *string `json:"protocolVersion"`
 	// Of cancel.
 	Reason string `json:"reason"`
@@ -61,6 +62,9 @@ func (r *request) run() (stream.Run, error) {
 	}
 	return run, checkIDs(run)
 }
+
+// follows tells whether a thread is followed behind its active run.
+func (r *request) follows() bool { return r.Follow == nil || *r.Follow }
 
 // acknowledgement says that a request was taken, and is durable where it changes something.
 type acknowledgement struct {
@@ -106,8 +110,8 @@ func refuse(r *request, p *Problem) refusal {
 // for byte, as it does in SSE.
 type envelope struct{ head, middle []byte }
 
-func newEnvelope(r *request, run stream.Run) (envelope, error) {
-	id, err := json.Marshal(r.ID)
+func newEnvelope(request string, run stream.Run) (envelope, error) {
+	id, err := json.Marshal(request)
 	if err != nil {
 		return envelope{}, err
 	}
@@ -120,15 +124,19 @@ func newEnvelope(r *request, run stream.Run) (envelope, error) {
 		return envelope{}, err
 	}
 	return envelope{
-		head:   []byte(`{"type":"event","id":` + string(id) + `,"cursor":"`),
-		middle: []byte(`","threadId":` + string(thread) + `,"runId":` + string(runID) + `,"event":`),
+		head:   []byte(`{"type":"event","id":` + string(id)),
+		middle: []byte(`,"threadId":` + string(thread) + `,"runId":` + string(runID) + `,"event":`),
 	}, nil
 }
 
-// wrap appends the frame of an event. A cursor's text needs no escapes.
+// wrap appends the frame of an event. A cursor's text needs no escapes; inside a prelude there is none.
 func (e envelope) wrap(to []byte, f stream.Frame) []byte {
 	to = append(to, e.head...)
-	to = append(to, f.Cursor.String()...)
+	if cursor := f.Cursor.String(); cursor != "" {
+		to = append(to, `,"cursor":"`...)
+		to = append(to, cursor...)
+		to = append(to, '"')
+	}
 	to = append(to, e.middle...)
 	to = append(to, f.Event...)
 	return append(to, '}')

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -35,33 +36,52 @@ func (s *session) run(ctx context.Context, r *request) error {
 	return err
 }
 
-// subscribe shows a run again: what GET events does. The whole thread (no runId) and join belong here.
+// subscribe shows a run, or a whole thread, again: what GET events does.
 func (s *session) subscribe(ctx context.Context, r *request) error {
-	switch {
-	case r.RunID == nil:
-		return notSupported("/runId", "subscribing to a whole thread is not supported yet: name a run")
-	case r.Join:
-		return notSupported("/join", "is not supported yet")
-	}
-	run, err := r.run()
+	run, view, err := s.attach(r)
 	if err != nil {
 		return err
 	}
-	options, err := s.server.viewFrom(r.After, r.ProtocolVersion)
-	if err != nil {
-		return err
-	}
-	view := s.server.Follower.View(run, options)
 	defer view.Close()
 	var frames []stream.Frame
 	err = s.inSlot(ctx, func() error {
-		frames, err = s.server.look(ctx, run, view)
+		switch {
+		case r.RunID != nil:
+			err = s.server.knows(ctx, run)
+		case !r.follows():
+			err = s.server.knowsThread(ctx, run.Thread)
+		}
+		if err == nil {
+			frames, err = view.NextPast(ctx)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return s.show(ctx, r, run, view, frames)
+}
+
+// attach makes the view that a frame asks for. Without a runId the run that it names is empty.
+func (s *session) attach(r *request) (stream.Run, *stream.View, error) {
+	run, err := r.run()
+	if r.RunID == nil {
+		err = checkID("/threadId", r.ThreadID)
+	}
+	if err != nil {
+		return run, nil, err
+	}
+	after, profile, err := s.server.attachment(r.After, r.ProtocolVersion)
+	switch {
+	case err != nil:
+		return run, nil, err
+	case r.RunID == nil:
+		o := stream.ThreadOptions{After: after, Profile: profile, Follow: r.follows()}
+		return run, s.server.Follower.ViewThread(run.Thread, o), nil
+	case r.Join && after != nil:
+		return run, nil, invalidFrame("/join", "is for clients without a cursor: send either join or after")
+	}
+	return run, s.server.Follower.View(run, stream.ViewOptions{After: after, Join: r.Join, Profile: profile}), nil
 }
 
 // cancel cancels a run: what POST cancel does.
@@ -106,23 +126,28 @@ func within(part string, err error) error {
 // codeInterrupted: a stream broke off before its run was over.
 const codeInterrupted = "interrupted"
 
-// show acknowledges the request and sends its events, until the run is over: io.EOF.
+// show acknowledges the request and sends its events, until the view is over: io.EOF.
 func (s *session) show(ctx context.Context, r *request, run stream.Run, view *stream.View, frames []stream.Frame) error {
-	envelope, err := newEnvelope(r, run)
+	s.send(ack(r, run))
+	if current, ok := view.Run(); ok {
+		run = current // of a thread, the run in which the client goes on
+	}
+	envelope, err := newEnvelope(r.ID, run)
 	if err != nil {
 		return err
 	}
-	s.send(ack(r, run))
-	err = s.server.pump(ctx, run, view, frames, &subscription{session: s, envelope: envelope})
+	err = s.server.pump(ctx, view, frames, &subscription{session: s, id: r.ID, run: run, envelope: envelope})
 	if errors.Is(err, io.EOF) {
 		return err
 	}
-	return problem(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and the run goes on: subscribe behind the last cursor")
+	return problem(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
 }
 
 // subscription is the transport of one stream on a socket.
 type subscription struct {
 	session  *session
+	id       string
+	run      stream.Run // whose events are sent; a thread goes on to others
 	envelope envelope
 	buf      []byte
 }
@@ -134,6 +159,9 @@ const maxKept = 64 << 10
 // Send sends each event as a frame of its own. Streams take turns by the frame.
 func (t *subscription) Send(frames []stream.Frame) error {
 	for _, f := range frames {
+		if err := t.turnTo(f); err != nil {
+			return err
+		}
 		t.buf = t.envelope.wrap(t.buf[:0], f)
 		if err := t.session.conn.Write(t.buf); err != nil {
 			t.session.lost(err) // all of its streams end, and none for reasons of its own
@@ -144,6 +172,24 @@ func (t *subscription) Send(frames []stream.Frame) error {
 		t.buf = nil
 	}
 	return nil
+}
+
+// turnTo notes that another run of the thread begins.
+func (t *subscription) turnTo(f stream.Frame) error {
+	if f.Type != agui.EventRunStarted {
+		return nil
+	}
+	e, err := agui.Decode(f.Event)
+	if err != nil {
+		return err
+	}
+	started, ok := e.(*agui.RunStarted)
+	if !ok || started.RunID == t.run.ID {
+		return nil
+	}
+	t.run.ID = started.RunID
+	t.envelope, err = newEnvelope(t.id, t.run)
+	return err
 }
 
 // Heartbeat has nothing to do: the socket has pings.

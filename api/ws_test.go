@@ -20,7 +20,7 @@ import (
 func TestRunsShareASocket(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.speaks()
+	runs := n.spoken()
 	c := n.dial()
 	speakers, got := map[string]*speaker{}, map[string][]string{}
 	for _, thread := range []string{"t1", "t2"} {
@@ -61,7 +61,7 @@ func TestRunsShareASocket(t *testing.T) {
 func TestASocketGoesOnBehindACursor(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.speaks()
+	runs := n.spoken()
 	for cut := 1; cut <= 6; cut++ { // RUN_STARTED, START, three CONTENT, END; live
 		run := "r" + strings.Repeat("x", cut)
 		c := n.dial()
@@ -133,6 +133,60 @@ func TestASocketShowsARunAgain(t *testing.T) {
 	}
 }
 
+// A run is joined, and a thread is followed from run to run, as by requests.
+func TestASocketJoinsAndFollows(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.closed = func(string) {}
+	goOn := n.speaks()
+	n.startRun("r1")
+	c := n.dial()
+	c.send(map[string]any{"type": "subscribe", "id": "1", "threadId": "t", "runId": "r1", "join": true})
+	c.want("ack", "1")
+	var joined []string
+	for f := c.want("event", "1"); ; f = c.want("event", "1") {
+		joined = append(joined, f.line())
+		if f.Cursor != "" {
+			break
+		}
+	}
+	want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT"
+	if got := types(strings.Join(joined, "\n")); got != want {
+		t.Errorf("the prelude is %s, want %s", got, want)
+	}
+	goOn("r1")
+	c.until("1", "end")
+
+	c.send(map[string]any{"type": "subscribe", "id": "2", "threadId": "t"})
+	if f := c.want("ack", "2"); f.ThreadID != "t" || f.RunID != "" {
+		t.Errorf("%+v", f)
+	}
+	var followed []string
+	read := func(run, last string) {
+		t.Helper()
+		for {
+			f := c.want("event", "2")
+			followed = append(followed, f.line())
+			if f.RunID != run || f.ThreadID != "t" {
+				t.Fatalf("an event of run %q: %+v with %s", run, f, f.Event)
+			}
+			if strings.Contains(string(f.Event), last) {
+				return
+			}
+		}
+	}
+	read("r1", "RUN_FINISHED")
+	n.startRun("r2")
+	goOn("r2")
+	read("r2", "RUN_FINISHED")
+	if got := types(strings.Join(followed, "\n")); !strings.HasPrefix(got, "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED RUN_STARTED MESSAGES_SNAPSHOT") {
+		t.Errorf("the thread is shown as %s", got)
+	}
+	c.send(map[string]any{"type": "subscribe", "id": "3", "threadId": "t", "follow": false, "after": cursors(followed[len(followed)-1])[0]})
+	c.want("end", "3")
+	c.send(map[string]any{"type": "unsubscribe", "id": "2"})
+}
+
 func TestASocketRefusesAsRequestsAre(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -148,6 +202,7 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 	n.temporal.submit = func(string, workflows.Submit) (workflows.Submitted, error) {
 		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: "other"})
 	}
+	here := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/done/events", "").body)[0]
 	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()
 	valid := `{"threadId":"t","runId":"r","messages":[]}`
 	c := n.dial()
@@ -172,8 +227,9 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 		{`{"type":"subscribe","id":"1","threadId":"t","runId":""}`, 400, "invalid_input", "/runId"},
 		{`{"type":"subscribe","id":"1","threadId":"t","runId":"done","after":"nonsense"}`, 400, "invalid_cursor", ""},
 		{`{"type":"subscribe","id":"1","threadId":"t","runId":"done","after":"` + foreign + `"}`, 410, "log_replaced", ""},
-		{`{"type":"subscribe","id":"1","threadId":"t"}`, 501, "not_supported", "/runId"},
-		{`{"type":"subscribe","id":"1","threadId":"t","runId":"done","join":true}`, 501, "not_supported", "/join"},
+		{`{"type":"subscribe","id":"1","threadId":"nothing","follow":false}`, 404, "unknown_thread", ""},
+		{`{"type":"subscribe","id":"1","threadId":""}`, 400, "invalid_input", "/threadId"},
+		{`{"type":"subscribe","id":"1","threadId":"t","runId":"done","join":true,"after":"` + here + `"}`, 400, "invalid_frame", "/join"},
 		{`{"type":"cancel","id":"1","threadId":"t","runId":"nothing"}`, 404, "unknown_run", ""},
 		{`{"type":"cancel","id":"1","threadId":"t"}`, 400, "invalid_input", "/runId"},
 		{`{"type":"cancel","id":"1","threadId":"t","runId":"done","reason":"` + strings.Repeat("x", 1001) + `"}`, 400, "invalid_input", "/reason"},
@@ -232,7 +288,7 @@ func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.speaks()
+	runs := n.spoken()
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	c.want("ack", "1")
@@ -257,7 +313,7 @@ func TestUnsubscribe(t *testing.T) {
 func TestCancelOverASocket(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.speaks()
+	runs := n.spoken()
 	cancelled := make(chan string, 1)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
 	c := n.dial()
@@ -283,7 +339,7 @@ func TestCancelOverASocket(t *testing.T) {
 func TestWhatAClientSaysLastCounts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.speaks()
+	runs := n.spoken()
 	cancelled := make(chan string, 1)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
 	c := n.dial()

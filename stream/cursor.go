@@ -36,19 +36,44 @@ func (p Position) before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
-// Cursor is where a reader is. Its text is opaque to clients, and text order is log order.
+// Cursor is where a reader is. Its text is opaque to clients, and text order is log order. The zero
+// cursor is that of an event behind which nobody can go on.
 type Cursor struct {
 	Position
 	Profile Profile
 	Epoch   string
+	// Followed tells that the reader is shown the run as one who did not send its input.
+	Followed bool
+	// Heal tells that the reader is owed a full snapshot before the run's last event.
+	Heal bool
 	// Seen is set inside a withdrawal only: the last position before it. What is withdrawn depends
 	// on what the reader had been shown until then.
 	Seen *Position
 }
 
-// String writes the cursor: position first and of fixed width, so that texts sort.
+// The letters of a cursor, between position and profile.
+const (
+	letterFollowed = "f"
+	letterHeal     = "h"
+)
+
+// IsZero tells whether there is no going on behind the cursor's event.
+func (c Cursor) IsZero() bool { return c == Cursor{} }
+
+// String writes the cursor: position first and of fixed width, so that texts sort. The zero cursor's
+// text is empty.
 func (c Cursor) String() string {
-	text := fmt.Sprintf("%s-%s%s", c.Position.encode(), c.Profile, c.Epoch)
+	if c.IsZero() {
+		return ""
+	}
+	var letters string
+	if c.Followed {
+		letters += letterFollowed
+	}
+	if c.Heal {
+		letters += letterHeal
+	}
+	text := fmt.Sprintf("%s-%s%s%s", c.Position.encode(), letters, c.Profile, c.Epoch)
 	if c.Seen != nil {
 		text += "-" + c.Seen.encode()
 	}
@@ -75,14 +100,20 @@ func decodePosition(s string) (Position, error) {
 // ParseCursor reads a cursor of this log. It fails with ErrInvalidCursor or ErrLogReplaced.
 func (l *Log) ParseCursor(text string) (Cursor, error) {
 	parts := strings.Split(text, "-")
-	if len(parts) < 2 || len(parts) > 3 || len(parts[1]) < 2 {
+	if len(parts) < 2 || len(parts) > 3 {
 		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
 	}
 	at, err := decodePosition(parts[0])
 	if err != nil {
 		return Cursor{}, err
 	}
-	c := Cursor{Position: at, Profile: Profile(parts[1][:1]), Epoch: parts[1][1:]}
+	c := Cursor{Position: at}
+	kind, followed := strings.CutPrefix(parts[1], letterFollowed)
+	kind, heal := strings.CutPrefix(kind, letterHeal)
+	if len(kind) < 2 {
+		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
+	}
+	c.Followed, c.Heal, c.Profile, c.Epoch = followed, heal, Profile(kind[:1]), kind[1:]
 	if c.Profile != Profile0 && c.Profile != Profile1 {
 		return Cursor{}, fmt.Errorf("%w: profile %q", ErrInvalidCursor, c.Profile)
 	}

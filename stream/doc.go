@@ -10,7 +10,8 @@
 //
 // Reading (follow.go, view.go): live records come from one consumer per process, past ones by direct
 // gets, spliced by sequence. A View shows one run to one reader; a Projection (project.go) decides
-// what that reader sees, in the protocol generation that it speaks (profile.go).
+// what that reader sees, in the protocol generation that it speaks (profile.go). A reader that has
+// nothing joins (join.go); one of a thread is shown run after run (thread.go).
 //
 // Reducing (reduce.go, conversation.go): messages and state at a record are one function for models,
 // snapshots and the api.

@@ -67,8 +67,11 @@ func (l *Log) NewReader(run Run, profile Profile, from *Cursor, past []*Record) 
 	for _, rec := range past {
 		d.add(rec)
 	}
-	return Reader{newProjection(l, run, profile, from, d.dead)}
+	return Reader{newProjection(l, run, readerOf(profile, from), d.dead)}
 }
 
 // Read returns what the reader is shown of a record.
 func (r Reader) Read(ctx context.Context, rec *Record) ([]Frame, error) { return r.p.add(ctx, rec) }
+
+// At is how far a view has read.
+func (v *View) At() uint64 { return v.tail.at }

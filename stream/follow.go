@@ -133,22 +133,27 @@ func (f *Follower) detach(t Thread, fd *feed) {
 	}
 }
 
-// Tail reads the records of one run: those of the log up to now, then live. It is used by one
-// goroutine. Close must be called.
+// Tail reads the records of one run, or of all runs of a thread: those of the log up to now, then live.
+// It is used by one goroutine. Close must be called.
 type Tail struct {
 	follower *Follower
 	feed     *feed
-	run      Run
-	token    string
+	thread   Thread
+	token    string // of the run; empty = all
+	subject  string
 	idle     *time.Timer
-	at       uint64 // every record of the run up to here has been returned
+	at       uint64 // every record up to here has been returned
 }
 
 // Tail attaches to a run. What is written from now on can't be missed, so attach before starting
 // what is to be seen.
 func (f *Follower) Tail(run Run) *Tail {
-	fd, at := f.attach(run.Thread)
-	t := &Tail{follower: f, feed: fd, run: run, token: Token(run.ID), idle: time.NewTimer(time.Hour), at: at}
+	return f.tail(run.Thread, Token(run.ID), f.log.runSubject(run)+".>")
+}
+
+func (f *Follower) tail(thread Thread, token, subject string) *Tail {
+	fd, at := f.attach(thread)
+	t := &Tail{follower: f, feed: fd, thread: thread, token: token, subject: subject, idle: time.NewTimer(time.Hour), at: at}
 	t.idle.Stop()
 	return t
 }
@@ -156,17 +161,15 @@ func (f *Follower) Tail(run Run) *Tail {
 // Close ends the reader.
 func (t *Tail) Close() {
 	t.idle.Stop()
-	t.follower.detach(t.run.Thread, t.feed)
+	t.follower.detach(t.thread, t.feed)
 }
 
-// Past yields the run's records that the log has by now, proposals left out. It is called once,
-// before Next; where the run is known to be new it can be left out. The leader is asked for the
-// run's last record after the feed was attached: all that comes behind it arrives by the feed.
-func (t *Tail) Past(ctx context.Context) iter.Seq2[*Record, error] {
+// Past yields the records that the log has by now, proposals left out, from a sequence on. It is
+// called once, before Next; where the run is known to be new it can be left out. The leader is asked
+// for the last record after the feed was attached: all that comes behind it arrives by the feed.
+func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		l := t.follower.log
-		subject := l.runSubject(t.run) + ".>"
-		last, err := l.last(ctx, subject)
+		last, err := t.follower.log.last(ctx, t.subject)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -174,16 +177,27 @@ func (t *Tail) Past(ctx context.Context) iter.Seq2[*Record, error] {
 		if last == nil {
 			return
 		}
-		for r, err := range l.records(ctx, subject, 1, last.Seq) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !r.Lane.IsProposal() && !yield(r, nil) {
+		for r, err := range t.between(ctx, from, last.Seq) {
+			if !yield(r, err) || err != nil {
 				return
 			}
 		}
 		t.at = max(t.at, last.Seq)
+	}
+}
+
+// between yields the records from one sequence to another, that of a record that exists, proposals
+// left out.
+func (t *Tail) between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		for r, err := range t.follower.log.records(ctx, t.subject, from, to) {
+			if err == nil && r.Lane.IsProposal() {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
 	}
 }
 
@@ -250,7 +264,7 @@ func (fd *feed) wake() {
 	}
 }
 
-// after returns the records of a run behind a sequence and the sequence they reach, or a channel
+// after returns the records of a run, or of all, behind a sequence and the sequence they reach, or a channel
 // that is closed when more of the thread arrive.
 func (fd *feed) after(seq uint64, run string) (found []*Record, at uint64, changed <-chan struct{}, err error) {
 	fd.mu.Lock()
@@ -261,7 +275,7 @@ func (fd *feed) after(seq uint64, run string) (found []*Record, at uint64, chang
 	at = seq
 	for _, r := range fd.recs[fd.search(seq):] {
 		at = r.Seq
-		if r.run == run {
+		if run == "" || r.run == run {
 			found = append(found, r)
 		}
 	}

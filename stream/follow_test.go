@@ -21,7 +21,7 @@ import (
 // sequences reads a run by a tail until its end.
 func sequences(ctx context.Context, tail *stream.Tail) ([]uint64, error) {
 	var all []uint64
-	for r, err := range tail.Past(ctx) {
+	for r, err := range tail.Past(ctx, 1) {
 		if err != nil {
 			return all, err
 		}

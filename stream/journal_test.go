@@ -153,13 +153,13 @@ func (m *tumult) patch() json.RawMessage {
 	}[m.random.IntN(6)], m.sequence))
 }
 
-// screen is what the reference client makes of what it is shown.
-type screen struct {
+// display is what the reference client makes of what it is shown.
+type display struct {
 	verifier agui.Verifier
 	reducer  *agui.Reducer
 }
 
-func (s *screen) show(t *testing.T, frames []stream.Frame) {
+func (s *display) show(t *testing.T, frames []stream.Frame) {
 	t.Helper()
 	for _, f := range frames {
 		e := must[agui.Event](t)(agui.Decode(f.Event))
@@ -183,7 +183,7 @@ func knownTo(t *testing.T, r *stream.Reduction) known {
 	return known{r.Seq, string(stream.LiveState(r)), asJSON(t, stream.LiveMessages(r))}
 }
 
-func (s *screen) agrees(t *testing.T, what string, log known) {
+func (s *display) agrees(t *testing.T, what string, log known) {
 	t.Helper()
 	if got := string(s.reducer.State()); got != log.state {
 		t.Fatalf("%s at %d: the client's state is %s, the log's %s", what, log.seq, got, log.state)
@@ -259,7 +259,7 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		t.Errorf("the run is over, and something is open: %s", asJSON(t, base))
 	}
 
-	fresh := func() *screen { return &screen{reducer: agui.NewReducer(said, nil)} }
+	fresh := func() *display { return &display{reducer: agui.NewReducer(said, nil)} }
 	live := fresh()
 	reader := l.NewReader(run, "", nil, nil)
 	var frames []stream.Frame

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
@@ -13,7 +14,7 @@ import (
 type Frame struct {
 	Type   agui.EventType
 	Event  []byte // exact JSON, without a line feed
-	Cursor Cursor
+	Cursor Cursor // zero inside a prelude: whoever is cut there joins again
 }
 
 // Projection turns the records of one run into what one reader is shown. It is a pure function of
@@ -36,8 +37,15 @@ type Projection struct {
 	seen    Position          // how far the reader was shown attempts that died since
 	dead    map[string]uint64 // writers that died, with the record that superseded them
 
+	followed bool // the reader did not send the run's input
+	history  bool // the run is shown as something past, if it has ended when the reader joins
+	joining  bool // nothing is shown before the prelude
+	heal     bool // a full snapshot stands before the run's end, whatever happened
+
 	lanes     map[Lane]*laneView
-	steps     []string // names of open ones
+	scopes    scopes
+	started   []byte   // RUN_STARTED
+	ended     [][]byte // the terminal record's events
 	anyDead   bool     // an attempt of this run that had written events died
 	terminal  bool
 	group     *Position
@@ -55,6 +63,8 @@ type laneView struct {
 	taken  taken // among them, what it takes more than a snapshot of messages to take back
 
 	texts, calls, reasonings, spans []string // open, in order
+
+	said []said // all of it, while the reader joins
 }
 
 // taken is what stays with clients, if an attempt dies, unless a snapshot takes care of it.
@@ -70,23 +80,47 @@ func (t *taken) add(more taken) {
 	t.state = t.state || more.state
 }
 
-func (t *taken) activity(e *agui.ActivitySnapshot) {
-	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == e.MessageID }) {
+func (t *taken) activity(id, activityType string) {
+	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == id }) {
 		return
 	}
 	t.activities = append(t.activities, agui.Message{
-		ID: e.MessageID, Role: agui.RoleActivity, ActivityType: e.ActivityType, Content: agui.ObjectContent(emptyState),
+		ID: id, Role: agui.RoleActivity, ActivityType: activityType, Content: agui.ObjectContent(emptyState),
 	})
 }
 
-func newProjection(l *Log, run Run, profile Profile, from *Cursor, dead map[string]uint64) *Projection {
-	p := &Projection{log: l, run: run, profile: profile, dead: dead, lanes: map[Lane]*laneView{}}
+// reader is who a projection is for.
+type reader struct {
+	profile  Profile // empty = as the run's own input asked for
+	from     *Cursor // nil = from the run's start
+	followed bool    // did not send the run's input
+	heal     bool    // is owed a snapshot before the run's end
+	joining  bool    // has nothing, and is shown what the log has by now in snapshots
+}
+
+// readerOf returns who comes back with a cursor, or comes for the first time.
+func readerOf(profile Profile, from *Cursor) reader {
+	r := reader{profile: profile, from: from}
 	if from != nil {
-		p.profile, p.resume, p.seen = from.Profile, from.Position, from.Position
+		r.profile, r.followed, r.heal = from.Profile, from.Followed, from.Heal
+	}
+	return r
+}
+
+func newProjection(l *Log, run Run, r reader, dead map[string]uint64) *Projection {
+	p := &Projection{
+		log: l, run: run, profile: r.profile, dead: dead, lanes: map[Lane]*laneView{},
+		followed: r.followed, heal: r.heal, joining: r.joining,
+	}
+	if from := r.from; from != nil {
+		p.resume, p.seen = from.Position, from.Position
 		if from.Seen != nil {
 			p.seen = *from.Seen
 		}
 		p.lastShown = p.seen
+	}
+	if p.joining {
+		p.seen = Position{Seq: math.MaxUint64} // what died by now is never shown
 	}
 	return p
 }
@@ -96,7 +130,16 @@ func (p *Projection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 	if p.terminal {
 		return nil, nil // the run is sealed; what a zombie wrote behind the end is not part of it
 	}
-	p.record, p.index, p.frames, p.group = rec.Seq, -1, nil, nil
+	p.at(rec.Seq, -1, nil)
+	return p.project(ctx, rec)
+}
+
+// at begins the frames of a record, behind those of it that somebody else has shown.
+func (p *Projection) at(seq uint64, index int, group *Position) {
+	p.record, p.index, p.group, p.frames = seq, index, group, nil
+}
+
+func (p *Projection) project(ctx context.Context, rec *Record) ([]Frame, error) {
 	var err error
 	switch rec.Kind {
 	case KindOpen:
@@ -112,6 +155,12 @@ func (p *Projection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 	}
 	return p.frames, err
 }
+
+// over tells whether the run is, and has been shown to be.
+func (p *Projection) over() bool { return p.terminal && !p.joining }
+
+// current is the run, whether it has begun or not.
+func (p *Projection) current() (Run, bool) { return p.run, true }
 
 func (p *Projection) lane(lane Lane) *laneView {
 	v := p.lanes[lane]
@@ -137,17 +186,24 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 			p.profile = ProfileOf(opening.ProtocolVersion)
 		}
 	}
-	for _, e := range events {
-		if err := p.trackStep(e); err != nil {
+	for i, e := range events {
+		if err := p.scopes.track(e, Position{rec.Seq, i}); err != nil {
 			return err
 		}
 		if err := p.show(e); err != nil {
 			return err
 		}
-		if opening != nil && agui.TypeOf(e) == agui.EventRunStarted {
-			if err := p.realign(ctx, rec.Seq, opening); err != nil {
-				return err
-			}
+		if opening == nil || agui.TypeOf(e) != agui.EventRunStarted {
+			continue
+		}
+		p.started = e
+		if p.followed {
+			err = p.introduce(ctx, rec.Seq, opening)
+		} else {
+			err = p.realign(ctx, rec.Seq, opening)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -185,12 +241,16 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 		if err := v.track(e); err != nil {
 			return err
 		}
+		if p.joining {
+			v.said = append(v.said, said{Position{rec.Seq, i}, e})
+		}
 		if err := p.show(e); err != nil {
 			return err
 		}
 	}
 	if rec.Kind == KindDone {
 		delete(p.lanes, rec.Lane)
+		return p.scopes.trackAll(events, rec.Seq)
 	}
 	return nil
 }
@@ -231,6 +291,10 @@ func (p *Projection) end(ctx context.Context, rec *Record) error {
 	if err != nil {
 		return err
 	}
+	return p.close(ctx, events)
+}
+
+func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	var closings, callEnds []agui.Event
 	var back taken
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
@@ -240,14 +304,12 @@ func (p *Projection) end(ctx context.Context, rec *Record) error {
 		callEnds = append(callEnds, v.callEnds()...)
 		back.add(v.taken)
 	}
-	for _, name := range slices.Backward(p.steps) {
-		closings = append(closings, &agui.StepFinished{StepName: name})
-	}
+	closings = append(closings, p.scopes.closings()...)
 	if err := p.emit(closings...); err != nil {
 		return err
 	}
-	if p.anyDead {
-		if err := p.restate(ctx, rec.Seq, back); err != nil {
+	if p.anyDead || p.heal {
+		if err := p.restate(ctx, p.record, back); err != nil {
 			return err
 		}
 	}
@@ -259,27 +321,7 @@ func (p *Projection) end(ctx context.Context, rec *Record) error {
 			return err
 		}
 	}
-	p.terminal = true
-	return nil
-}
-
-// trackStep follows which steps are open.
-func (p *Projection) trackStep(raw []byte) error {
-	switch agui.TypeOf(raw) {
-	case agui.EventStepStarted, agui.EventStepFinished:
-	default:
-		return nil
-	}
-	e, err := agui.Decode(raw)
-	if err != nil {
-		return err
-	}
-	switch e := e.(type) {
-	case *agui.StepStarted:
-		p.steps = append(p.steps, e.StepName)
-	case *agui.StepFinished:
-		p.steps = without(p.steps, e.StepName)
-	}
+	p.terminal, p.ended = true, events
 	return nil
 }
 
@@ -293,21 +335,26 @@ func (p *Projection) realign(ctx context.Context, seq uint64, o *Opening) error 
 		}
 		return nil
 	}
-	switch {
-	case o.Said == 0:
-	case !p.due():
-		p.index++
-	default:
-		r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
-		if err != nil {
-			return err
-		}
-		messages := r.Messages()
-		if err := p.emit(&agui.MessagesSnapshot{Messages: messages[:min(o.SaidBehind, len(messages))]}); err != nil {
+	if o.Said > 0 {
+		if err := p.restateFirst(ctx, seq, o.SaidBehind); err != nil {
 			return err
 		}
 	}
 	return p.restate(ctx, seq, taken{state: true})
+}
+
+// restateFirst emits a snapshot of the first messages of the conversation alone.
+func (p *Projection) restateFirst(ctx context.Context, seq uint64, n int) error {
+	if !p.due() {
+		p.index++
+		return nil
+	}
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+	if err != nil {
+		return err
+	}
+	messages := r.Messages()
+	return p.emit(&agui.MessagesSnapshot{Messages: messages[:min(n, len(messages))]})
 }
 
 // restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if that is to be
@@ -324,14 +371,22 @@ func (p *Projection) restate(ctx context.Context, seq uint64, back taken) error 
 	return nil
 }
 
-// restateMessages makes a snapshot of what the reader is to have. Clients keep reasoning and activities
-// that a snapshot lacks, unless it has some of that kind; so what is withdrawn is emptied where no other
-// would drive it out. Newer clients let a snapshot name the types of activities that it is complete for.
 func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken) error {
 	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
 	if err != nil {
 		return err
 	}
+	snapshot, err := p.conversation(r, back)
+	if err != nil {
+		return err
+	}
+	return p.emit(snapshot)
+}
+
+// conversation makes a snapshot of what the reader is to have. Clients keep reasoning and activities
+// that a snapshot lacks, unless it has some of that kind; so what is withdrawn is emptied where no other
+// would drive it out. Newer clients let a snapshot name the types of activities that it is complete for.
+func (p *Projection) conversation(r *Reduction, back taken) (*agui.MessagesSnapshot, error) {
 	messages := r.messagesFor(p.dead)
 	if !hasRole(messages, agui.RoleReasoning) {
 		for _, id := range back.reasoned {
@@ -339,16 +394,15 @@ func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken
 		}
 	}
 	snapshot := &agui.MessagesSnapshot{Messages: messages}
-	switch {
-	case p.profile != Profile0:
+	if p.profile != Profile0 {
+		var err error
 		snapshot.Metadata, err = completeFor(messages, back.activities)
-	case !hasRole(messages, agui.RoleActivity):
+		return snapshot, err
+	}
+	if !hasRole(messages, agui.RoleActivity) {
 		snapshot.Messages = append(messages, back.activities...)
 	}
-	if err != nil {
-		return err
-	}
-	return p.emit(snapshot)
+	return snapshot, nil
 }
 
 func hasRole(messages []agui.Message, role agui.Role) bool {
@@ -385,6 +439,9 @@ func (p *Projection) restateState(ctx context.Context, seq uint64) error {
 // due tells whether the next event would be shown, or only counted: reducing a thread for a reader that
 // is past it is wasted.
 func (p *Projection) due() bool {
+	if p.joining {
+		return false
+	}
 	return p.resume.before(Position{p.record, p.index + 1})
 }
 
@@ -406,16 +463,20 @@ func (p *Projection) emit(events ...agui.Event) error {
 func (p *Projection) show(raw json.RawMessage) error {
 	p.index++
 	at := Position{p.record, p.index}
-	if !p.resume.before(at) {
+	if p.joining || !p.resume.before(at) {
 		return nil
 	}
 	kind, event, err := p.profile.speak(agui.TypeOf(raw), raw)
 	if err != nil {
 		return err
 	}
-	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Seen: p.group}})
+	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: p.cursor(at)})
 	p.lastShown = at
 	return nil
+}
+
+func (p *Projection) cursor(at Position) Cursor {
+	return Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Followed: p.followed, Heal: p.heal, Seen: p.group}
 }
 
 // track follows what an event opens and closes.
@@ -449,7 +510,7 @@ func (v *laneView) track(raw []byte) error {
 		v.reasonings = append(v.reasonings, e.MessageID)
 		v.taken.reasoned = append(v.taken.reasoned, e.MessageID)
 	case *agui.ActivitySnapshot:
-		v.taken.activity(e)
+		v.taken.activity(e.MessageID, e.ActivityType)
 	case *agui.ReasoningMessageEnd:
 		v.reasonings = without(v.reasonings, e.MessageID)
 	}

@@ -23,11 +23,14 @@ type story struct {
 	t     *testing.T
 	ctx   context.Context
 	log   *stream.Log
+	run   stream.Run
 	after uint64 // of the main lane
 	step  func() // called after each record
 }
 
-func (s *story) place(step string) stream.Place { return place(step, s.after) }
+func (s *story) place(step string) stream.Place {
+	return stream.Place{Run: s.run, Lane: stream.LaneMain, Step: step, Execution: "e1", After: s.after}
+}
 
 func (s *story) open(step string, note any, events ...agui.Event) {
 	s.t.Helper()
@@ -264,7 +267,7 @@ func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 	live := follower.View(run, stream.ViewOptions{})
 	defer live.Close()
 	records := 0
-	s := &story{t: t, ctx: ctx, log: l}
+	s := &story{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
 		// The live reader takes in what there is by now; then readers come back at every event so far.
 		records++

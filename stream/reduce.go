@@ -154,6 +154,24 @@ func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, e
 	return r, nil
 }
 
+// reduceBefore returns the reduction of a thread as of the record before one of its records.
+func (l *Log) reduceBefore(ctx context.Context, t Thread, seq uint64) (*Reduction, error) {
+	base := l.reductions.base(ctx, l, t, seq-1)
+	f := newFold(l, base)
+	for r, err := range l.records(ctx, l.threadSubject(t)+".>", base.Seq+1, seq) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Seq == seq {
+			break
+		}
+		if err := f.add(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return f.reduction(seq - 1), nil
+}
+
 // reductionCache keeps the newest reduction of the threads used last.
 type reductionCache struct {
 	newest *lru.Cache[Thread, *Reduction]

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -12,29 +13,114 @@ import (
 // larger is read twice.
 const scanBytes = 4 << 20
 
-// View shows one run to one reader: the run's past from where the reader starts, then live, ending
-// with the run. It is used by one goroutine.
+// View shows one run, or the runs of a thread, to one reader: the past from where the reader starts,
+// then live. It is used by one goroutine.
 type View struct {
-	tail    *Tail
-	project *Projection
-	past    func() (*Record, error, bool) // nil when the past is over
-	stop    func()
-	from    *Cursor
-	profile Profile
-	fresh   bool
+	tail   *Tail
+	reader reader
+	// show makes the projection once it is known which attempts died; begun is what it made.
+	show  func(dead map[string]uint64) shown
+	begun shown
+	// first is where the past begins.
+	first func(ctx context.Context) (uint64, error)
+	past  func() (*Record, error, bool) // nil when the past is over
+	stop  func()
+	fresh bool
 }
 
-// ViewOptions say where a reader starts.
+// shown is what a reader sees of the records of a view.
+type shown interface {
+	// add takes in the next record.
+	add(ctx context.Context, rec *Record) ([]Frame, error)
+	// prelude is called when the past is over, and behind later records until it has shown something.
+	prelude(ctx context.Context) ([]Frame, error)
+	// over tells, when the past is over, whether nothing will follow.
+	over() bool
+	// current is the run that is being shown.
+	current() (Run, bool)
+}
+
+// ViewOptions say where a reader of a run starts.
 type ViewOptions struct {
 	// After is the cursor behind which to go on; nil = from the run's start.
 	After *Cursor
+	// Join is for a reader that has nothing, or an old list: what the run has said so far comes as
+	// snapshots, and what is open from its start. The events up to there have no cursors, except for
+	// the last. It does not go together with After.
+	Join bool
 	// Profile is how to speak; empty = as the run's own input asked for. A cursor brings its own.
 	Profile Profile
 }
 
 // View attaches a reader to a run. Nothing written from now on is missed. Close must be called.
 func (f *Follower) View(run Run, o ViewOptions) *View {
-	return &View{tail: f.Tail(run), from: o.After, profile: o.Profile}
+	v := &View{tail: f.Tail(run), reader: readerOf(o.Profile, o.After)}
+	v.reader.joining = o.Join && o.After == nil
+	v.first = func(context.Context) (uint64, error) { return 1, nil }
+	v.show = func(dead map[string]uint64) shown { return newProjection(f.log, run, v.reader, dead) }
+	return v
+}
+
+// ThreadOptions say where a reader of a thread starts, and where it ends.
+type ThreadOptions struct {
+	// After is the cursor behind which to go on. Without one the reader joins the active run or, if
+	// none is, is shown the last one in snapshots.
+	After *Cursor
+	// Profile is how to speak; empty = as the input of the first run that is shown asked for. A cursor
+	// brings its own.
+	Profile Profile
+	// Follow goes on with run after run; else the view ends behind the run that is active, or at once
+	// if none is.
+	Follow bool
+}
+
+// ViewThread attaches a reader to a thread. Each run is closed before the next one begins; behind the
+// RUN_STARTED of one that begins stand the conversation and the state that it begins with. Nothing
+// written from now on is missed. Close must be called.
+func (f *Follower) ViewThread(thread Thread, o ThreadOptions) *View {
+	v := &View{tail: f.tail(thread, "", f.log.threadSubject(thread)+".>"), reader: readerOf(o.Profile, o.After)}
+	if o.After == nil {
+		v.reader.joining, v.reader.followed = true, true
+	}
+	v.first = func(ctx context.Context) (uint64, error) { return f.log.firstOf(ctx, thread, o.After) }
+	v.show = func(dead map[string]uint64) shown {
+		return &threadProjection{log: f.log, thread: thread, reader: v.reader, dead: dead, follow: o.Follow}
+	}
+	return v
+}
+
+// firstOf returns where the run begins in which a reader of a thread is: that of its cursor, else the
+// last one.
+func (l *Log) firstOf(ctx context.Context, thread Thread, after *Cursor) (uint64, error) {
+	var run string
+	if after == nil {
+		r, err := l.Reduce(ctx, thread, 0)
+		if err != nil || r.Run == "" {
+			return 1, err
+		}
+		run = r.Run
+	} else {
+		at := after.Position
+		if after.Seen != nil {
+			at = *after.Seen
+		}
+		if at.Seq == 0 {
+			return 1, nil
+		}
+		rec, err := l.at(ctx, at.Seq)
+		if err != nil {
+			return 0, err
+		}
+		if rec == nil || rec.thread != l.threadSubject(thread) {
+			return 0, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
+		}
+		run = rec.run
+	}
+	begun, err := l.first(ctx, l.threadSubject(thread)+"."+run+"."+string(LaneMain), 1)
+	if err != nil || begun == nil {
+		return 1, err
+	}
+	return begun.Seq, nil
 }
 
 // SkipPast spares the look for a past: the caller has seen, since the view was made, that the log
@@ -50,81 +136,115 @@ func (v *View) Close() {
 }
 
 // Profile is how the view speaks, or empty where the run's own input has yet to tell.
-func (v *View) Profile() Profile {
-	if v.from != nil {
-		return v.from.Profile
-	}
-	return v.profile
-}
+func (v *View) Profile() Profile { return v.reader.profile }
 
 // Resumed tells whether the view begins behind a cursor.
-func (v *View) Resumed() bool { return v.from != nil }
+func (v *View) Resumed() bool { return v.reader.from != nil }
+
+// Run returns the run that is being shown; ok is false while a thread is between runs.
+func (v *View) Run() (run Run, ok bool) {
+	if v.begun == nil {
+		return Run{}, false
+	}
+	return v.begun.current()
+}
 
 // Next returns the frames that follow, or none after idle has passed without any. It ends with
 // io.EOF behind the terminal event; ErrBehind and failures of the log are resumable with the cursor
-// of the last frame.
+// of the last frame. A cursor that is not of this run, or thread, is ErrInvalidCursor.
 func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
-	if v.project == nil {
+	if frames, err := v.NextPast(ctx); err != nil || frames != nil {
+		return frames, err
+	}
+	for {
+		records, err := v.tail.Next(ctx, idle)
+		if err != nil || len(records) == 0 {
+			return nil, err
+		}
+		frames, err := v.add(ctx, records...)
+		if err != nil || len(frames) > 0 {
+			return frames, err
+		}
+		if v.begun.over() {
+			return nil, io.EOF
+		}
+	}
+}
+
+// NextPast returns the next frames of what the log had when the view was first asked, and none when
+// that is all. It waits for nothing, and ends as Next does.
+func (v *View) NextPast(ctx context.Context) ([]Frame, error) {
+	if v.begun == nil {
 		if err := v.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
-	for {
-		if v.project.terminal {
-			return nil, io.EOF
-		}
-		records, err := v.records(ctx, idle)
-		if err != nil || len(records) == 0 {
-			return nil, err
-		}
-		var frames []Frame
-		for _, rec := range records {
-			more, err := v.project.add(ctx, rec)
-			if err != nil {
-				return nil, err
-			}
-			frames = append(frames, more...)
-		}
-		if len(frames) > 0 {
-			return frames, nil
+	for v.past != nil {
+		frames, err := v.nextPast(ctx)
+		if err != nil || len(frames) > 0 {
+			return frames, err
 		}
 	}
+	if v.begun.over() {
+		return nil, io.EOF
+	}
+	return nil, nil
 }
 
-// records returns the next records, past ones first.
-func (v *View) records(ctx context.Context, idle time.Duration) ([]*Record, error) {
-	if v.past != nil {
-		rec, err, ok := v.past()
+func (v *View) nextPast(ctx context.Context) ([]Frame, error) {
+	rec, err, ok := v.past()
+	switch {
+	case err != nil:
+		return nil, err
+	case ok:
+		return v.begun.add(ctx, rec)
+	}
+	v.stop()
+	v.past, v.stop = nil, nil // a reader may stay for hours; the records need not
+	return v.begun.prelude(ctx)
+}
+
+// add projects live records.
+func (v *View) add(ctx context.Context, records ...*Record) ([]Frame, error) {
+	var frames []Frame
+	for _, rec := range records {
+		more, err := v.begun.add(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			return []*Record{rec}, nil
+		frames = append(frames, more...)
+		if v.begun.over() {
+			break
 		}
-		v.stop()
-		v.past, v.stop = nil, nil // a reader may stay for hours; the records need not
 	}
-	return v.tail.Next(ctx, idle)
+	more, err := v.begun.prelude(ctx)
+	return append(frames, more...), err
 }
 
-// begin looks over the run's past: attempts that died in it are not to be shown, so which ones did
-// must be known before the first frame.
+// begin looks over the past: attempts that died in it are not to be shown, so which ones did must be
+// known before the first frame.
 func (v *View) begin(ctx context.Context) error {
 	if v.fresh {
-		v.project = newProjection(v.tail.follower.log, v.tail.run, v.profile, v.from, nil)
+		v.begun = v.show(nil)
 		return nil
+	}
+	first, err := v.first(ctx)
+	if err != nil {
+		return err
 	}
 	var (
 		deaths = newDeaths()
+		missed = placesOf(v.reader.from)
 		kept   []*Record
 		bytes  int
 		last   uint64
 	)
-	for rec, err := range v.tail.Past(ctx) {
+	for rec, err := range v.tail.Past(ctx, first) {
 		if err != nil {
 			return err
 		}
 		deaths.add(rec)
+		delete(missed, rec.Seq)
 		last = rec.Seq
 		if bytes += rec.size; bytes <= scanBytes {
 			kept = append(kept, rec)
@@ -132,28 +252,35 @@ func (v *View) begin(ctx context.Context) error {
 			kept = nil
 		}
 	}
-	v.project = newProjection(v.tail.follower.log, v.tail.run, v.profile, v.from, deaths.dead)
-	v.past, v.stop = iter.Pull2(v.again(ctx, kept, last))
+	if len(missed) > 0 {
+		return fmt.Errorf("%w: its place is not in what is to be shown", ErrInvalidCursor)
+	}
+	v.begun = v.show(deaths.dead)
+	v.past, v.stop = iter.Pull2(v.again(ctx, kept, first, last))
 	return nil
 }
 
-// again is the second pass over the past.
-func (v *View) again(ctx context.Context, kept []*Record, last uint64) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		if kept != nil || last == 0 {
-			for _, rec := range kept {
-				if !yield(rec, nil) {
-					return
-				}
-			}
-			return
+// placesOf are the records that a cursor refers to.
+func placesOf(c *Cursor) map[uint64]bool {
+	places := map[uint64]bool{}
+	if c != nil {
+		places[c.Seq] = true
+		if c.Seen != nil {
+			places[c.Seen.Seq] = true
 		}
-		l := v.tail.follower.log
-		for rec, err := range l.records(ctx, l.runSubject(v.tail.run)+".>", 1, last) {
-			if err == nil && rec.Lane.IsProposal() {
-				continue
-			}
-			if !yield(rec, err) {
+	}
+	delete(places, 0) // before everything
+	return places
+}
+
+// again is the second pass over the past.
+func (v *View) again(ctx context.Context, kept []*Record, first, last uint64) iter.Seq2[*Record, error] {
+	if kept == nil && last > 0 {
+		return v.tail.between(ctx, first, last)
+	}
+	return func(yield func(*Record, error) bool) {
+		for _, rec := range kept {
+			if !yield(rec, nil) {
 				return
 			}
 		}
@@ -163,28 +290,35 @@ func (v *View) again(ctx context.Context, kept []*Record, last uint64) iter.Seq2
 // deaths finds the attempts that were superseded.
 type deaths struct {
 	dead    map[string]uint64
-	writers map[Lane]string
+	writers map[laneOf]string
+}
+
+// laneOf is a lane of one of several runs.
+type laneOf struct {
+	run  string
+	lane Lane
 }
 
 func newDeaths() *deaths {
-	return &deaths{dead: map[string]uint64{}, writers: map[Lane]string{}}
+	return &deaths{dead: map[string]uint64{}, writers: map[laneOf]string{}}
 }
 
 func (d *deaths) add(rec *Record) {
-	holder := d.writers[rec.Lane]
+	lane := laneOf{rec.run, rec.Lane}
+	holder := d.writers[lane]
 	switch rec.Kind {
 	case KindAttempt:
 		if holder != "" && holder != rec.Writer {
 			d.dead[holder] = rec.Seq
 		}
-		d.writers[rec.Lane] = rec.Writer
+		d.writers[lane] = rec.Writer
 	case KindSupersede:
 		if holder != "" && !rec.HasResult() {
 			d.dead[holder] = rec.Seq
 		}
-		delete(d.writers, rec.Lane)
+		delete(d.writers, lane)
 	case KindDone:
-		delete(d.writers, rec.Lane)
+		delete(d.writers, lane)
 	}
 }
 
@@ -207,6 +341,12 @@ func (l *Log) Begun(ctx context.Context, run Run) (*Opening, error) {
 // Known tells whether the log has anything of a run: its proposed input at least.
 func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
 	rec, err := l.last(ctx, l.runSubject(run)+".>")
+	return rec != nil, err
+}
+
+// KnownThread tells whether the log has anything of a thread.
+func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
+	rec, err := l.last(ctx, l.threadSubject(t)+".>")
 	return rec != nil, err
 }
 

@@ -25,11 +25,16 @@ func NewWriter(w http.ResponseWriter, patience time.Duration) (*Writer, error) {
 	return &Writer{lw}, err
 }
 
-// Event adds one event; Flush sends it. Data must have no line feed: compact JSON has none.
+// Event adds one event; Flush sends it. Without an id the client's last one stays. Data must have no
+// line feed: compact JSON has none.
 func (w *Writer) Event(id string, data []byte) {
-	b := append(w.live.Buf, "id: "...)
-	b = append(b, id...)
-	b = append(b, "\ndata: "...)
+	b := w.live.Buf
+	if id != "" {
+		b = append(b, "id: "...)
+		b = append(b, id...)
+		b = append(b, '\n')
+	}
+	b = append(b, "data: "...)
 	b = append(b, data...)
 	w.live.Buf = append(b, "\n\n"...)
 }

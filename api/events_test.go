@@ -1,0 +1,294 @@
+package api_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// speaks lets started runs begin and say half a message; it returns how to go on with one.
+func (n *node) speaks() (goOn func(run string)) {
+	n.t.Helper()
+	attempts, places := map[string]*stream.Attempt{}, map[string]stream.Place{}
+	n.temporal.start = func(in workflows.RunInput) error {
+		p := n.begin(in, "e-"+in.Run.ID)
+		a, _, err := n.log.Begin(n.ctx(), p)
+		if err != nil {
+			return err
+		}
+		n.t.Cleanup(a.Close)
+		attempts[in.Run.ID], places[in.Run.ID] = a, p
+		return a.Emit(n.ctx(), &agui.TextMessageStart{MessageID: "m-" + in.Run.ID}, &agui.TextMessageContent{MessageID: "m-" + in.Run.ID, Delta: "Hel"})
+	}
+	return func(run string) {
+		n.t.Helper()
+		said := agui.Message{ID: "m-" + run, Role: agui.RoleAssistant, Content: agui.TextContent("Hello")}
+		if _, err := attempts[run].Finish(n.ctx(), &stream.Result{Messages: []agui.Message{said}},
+			&agui.TextMessageContent{MessageID: said.ID, Delta: "lo"}, &agui.TextMessageEnd{MessageID: said.ID}); err != nil {
+			n.t.Error(err)
+		}
+		n.end(places[run])
+	}
+}
+
+// watched is a response that is being read, frame by frame.
+type watched struct {
+	t     *testing.T
+	body  *bufio.Scanner
+	close func()
+}
+
+func (n *node) watch(path string, header ...string) *watched {
+	n.t.Helper()
+	req, err := http.NewRequestWithContext(n.ctx(), http.MethodGet, n.http.URL+path, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		n.t.Fatalf("%s: %d", path, resp.StatusCode)
+	}
+	w := &watched{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
+	n.t.Cleanup(w.close)
+	return w
+}
+
+// until reads up to a line that contains a text, and returns what it read.
+func (w *watched) until(text string) string {
+	w.t.Helper()
+	var read strings.Builder
+	for w.body.Scan() {
+		fmt.Fprintln(&read, w.body.Text())
+		if strings.Contains(w.body.Text(), text) {
+			return read.String()
+		}
+	}
+	w.t.Fatalf("%q did not come, but\n%s", text, read.String())
+	return ""
+}
+
+// types lists the event types of a body.
+func types(body string) string {
+	var all []string
+	for _, line := range strings.Split(body, "\n") {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			all = append(all, string(agui.TypeOf([]byte(data))))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// start posts an input and leaves when its run has begun to speak.
+func (n *node) startRun(id string) {
+	n.t.Helper()
+	body, err := json.Marshal(inputOf(id, "hello"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(string(body)))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	w := &watched{t: n.t, body: bufio.NewScanner(resp.Body)}
+	w.until("TEXT_MESSAGE_CONTENT")
+	_ = resp.Body.Close()
+}
+
+func TestJoinARun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	goOn := n.speaks()
+	n.startRun("r1")
+	const events = "/v1/threads/t/runs/r1/events"
+	joined := n.watch(events + "?join=true")
+	prelude := joined.until(`"delta":"Hel"`)
+	if want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT"; types(prelude) != want || len(cursors(prelude)) != 1 {
+		t.Fatalf("%s\n%s", types(prelude), prelude)
+	}
+	goOn("r1")
+	rest := joined.until("RUN_FINISHED")
+	again := n.do(http.MethodGet, events+"?join=true", "", "Last-Event-ID", cursors(prelude)[0]) // as an EventSource comes back
+	if types(again.body) != types(rest) || strings.Join(cursors(again.body), " ") != strings.Join(cursors(rest), " ") {
+		t.Errorf("behind the prelude:\n%s\nand again:\n%s", rest, again.body)
+	}
+	if ended := n.do(http.MethodGet, events+"?join=true", ""); types(ended.body) != "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED" || len(cursors(ended.body)) != 1 {
+		t.Errorf("of a run that has ended:\n%s", ended.body)
+	}
+}
+
+// A thread's stream goes on with run after run, lives while there is none, and is gone on with behind
+// each of its events.
+func TestFollowAThread(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	n.temporal.closed = func(string) {}
+	goOn := n.speaks()
+	const events = "/v1/threads/t/events"
+	early := n.watch(events) // a thread that nobody has spoken in
+	early.until(": heartbeat")
+	n.startRun("r1")
+	goOn("r1")
+	first := early.until("RUN_FINISHED")
+	if want := "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"; types(first) != want {
+		t.Errorf("the first run: %s\n%s", types(first), first)
+	}
+	early.until(": heartbeat")
+	n.startRun("r2")
+	goOn("r2")
+	second := early.until("RUN_FINISHED")
+	if !strings.Contains(second, `"u-r2"`) || types(second) != types(first) {
+		t.Errorf("the second run:\n%s", second)
+	}
+	all := cursors(first + second)
+	for i, cursor := range all {
+		a := n.do(http.MethodGet, events+"?follow=false&after="+cursor, "")
+		if want := all[i+1:]; strings.Join(cursors(a.body), " ") != strings.Join(want, " ") || (len(want) == 0) != (a.status == http.StatusNoContent) {
+			t.Errorf("behind event %d: %d\n%s", i, a.status, a.body)
+		}
+	}
+	late := n.do(http.MethodGet, events+"?follow=false", "")
+	if types(late.body) != "RUN_STARTED MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_FINISHED" || !strings.Contains(late.body, `"m-r2"`) || !strings.Contains(late.body, `"u-r2"`) {
+		t.Errorf("who comes late: %s", late.body)
+	}
+	if wrong := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events?after="+all[len(all)-1], ""); wrong.status != http.StatusBadRequest || wrong.problem.Code != "invalid_cursor" {
+		t.Errorf("the second run's cursor at the first: %d %s", wrong.status, wrong.body)
+	}
+}
+
+// A followed thread notices that the workflow of its active run is gone.
+func TestAFollowedThreadLooksAfterItsRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.speaks()
+	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+		if execution != "e-r1" {
+			t.Errorf("execution %q is looked at", execution)
+		}
+		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
+	}
+	w := n.watch("/v1/threads/t/events")
+	body, err := json.Marshal(inputOf("r1", "hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.do(http.MethodPost, "/v1/agents/a/runs", string(body))
+	w.until("workflow_terminated")
+}
+
+// events of a page.
+type eventsPage struct {
+	Items []struct {
+		Cursor string          `json:"cursor"`
+		Event  json.RawMessage `json:"event"`
+	} `json:"items"`
+	NextCursor string `json:"nextCursor"`
+}
+
+func (n *node) page(path string) eventsPage {
+	n.t.Helper()
+	a := n.do(http.MethodGet, path, "", "Accept", "application/json")
+	var p eventsPage
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json; charset=utf-8" {
+		n.t.Fatalf("%s: %d %v %s", path, a.status, a.header, a.body)
+	}
+	return p
+}
+
+func TestPagesOfEvents(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	goOn := n.speaks()
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	n.startRun("r1")
+	const events = "/v1/threads/t/runs/r1/events"
+	running := n.page(events)
+	if len(running.Items) != 3 || running.NextCursor != running.Items[2].Cursor {
+		t.Fatalf("of a run that goes on: %+v", running)
+	}
+	if behind := n.page(events + "?after=" + running.NextCursor); len(behind.Items) != 0 || behind.NextCursor != running.NextCursor {
+		t.Errorf("behind what there is: %+v", behind)
+	}
+	goOn("r1")
+	want := cursors(n.do(http.MethodGet, events, "").body)
+	var got []string
+	for path := events + "?limit=2"; ; {
+		p := n.page(path)
+		for _, i := range p.Items {
+			got = append(got, i.Cursor)
+		}
+		if len(p.Items) > 2 {
+			t.Fatalf("a page of %d", len(p.Items))
+		}
+		if p.NextCursor == "" {
+			break
+		}
+		path = events + "?limit=2&after=" + p.NextCursor
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("pages have\n%v, the stream\n%v", got, want)
+	}
+	whole := n.page("/v1/threads/t/events?limit=1")
+	if len(whole.Items) != 4 || whole.Items[0].Cursor != "" || whole.NextCursor != whole.Items[3].Cursor {
+		t.Errorf("a prelude is one: %+v", whole)
+	}
+}
+
+func TestBadRequestsForEvents(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	n.post(inputOf("r", "hello"))
+	const run, thread = "/v1/threads/t/runs/r/events", "/v1/threads/t/events"
+	cursor := cursors(n.do(http.MethodGet, run, "").body)[0]
+	for _, c := range []struct {
+		path, accept string
+		status       int
+		code         string
+	}{
+		{run + "?join=true&after=" + cursor, "", 400, "invalid_input"},
+		{run + "?join=yes", "", 400, "invalid_input"},
+		{thread + "?follow=yes", "", 400, "invalid_input"},
+		{thread + "?after=nonsense", "", 400, "invalid_cursor"},
+		{"/v1/threads/other/events?after=" + cursor, "", 400, "invalid_cursor"},
+		{"/v1/threads/other/events?follow=false", "", 404, "unknown_thread"},
+		{"/v1/threads/other/events", "application/json", 404, "unknown_thread"},
+		{"/v1/threads/" + strings.Repeat("x", 1001) + "/events", "", 400, "invalid_input"},
+		{run + "?limit=0", "application/json", 400, "invalid_input"},
+		{run + "?limit=501", "application/json", 400, "invalid_input"},
+		{thread + "?limit=x", "application/json", 400, "invalid_input"},
+		{run + "?limit=500", "application/json", 200, ""},
+	} {
+		if a := n.do(http.MethodGet, c.path, "", "Accept", c.accept); a.status != c.status || a.problem.Code != c.code {
+			t.Errorf("%.80s: %d %s, want %d %s", c.path, a.status, a.body, c.status, c.code)
+		}
+	}
+}

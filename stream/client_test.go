@@ -1,0 +1,145 @@
+package stream_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// recorded is a stream for reread.mjs.
+type recorded struct {
+	Name     string            `json:"name"`
+	ThreadID string            `json:"threadId"`
+	Messages []agui.Message    `json:"messages"`
+	Events   []json.RawMessage `json:"events"`
+
+	log *stream.Reduction
+}
+
+// replayed is what a client ended with.
+type replayed struct {
+	Name       string          `json:"name"`
+	Outcome    string          `json:"outcome"`
+	Error      string          `json:"error"`
+	Messages   []agui.Message  `json:"messages"`
+	State      json.RawMessage `json:"state"`
+	Complaints []string        `json:"complaints"`
+}
+
+// The reference clients of both generations read what joined readers and readers of threads are shown,
+// whenever these came, without a complaint, and end with what the log has.
+func TestReferenceClientsReadJoins(t *testing.T) {
+	t.Parallel()
+	for folder, profile := range map[string]stream.Profile{"v0": stream.Profile0, "v1": stream.Profile1} {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join("..", "e2e", "node", folder)
+			if _, err := os.Stat(filepath.Join(dir, "node_modules", "@ag-ui", "client")); err != nil {
+				t.Skipf("the client is not installed: %v", err)
+			}
+			var streams []recorded
+			for name, tell := range stories {
+				streams = append(streams, record(t, profile, name, tell, false)...)
+			}
+			for name, tell := range map[string]func(*story){"three runs": (*story).tellThread, "an abandoned run": (*story).tellAbandoned} {
+				streams = append(streams, record(t, profile, name, tell, true)...)
+			}
+			t.Logf("%d streams", len(streams))
+			ends := replay(t, dir, streams)
+			for i, end := range ends {
+				checkReplayed(t, streams[i], end)
+			}
+		})
+	}
+}
+
+// record lets readers come at every record of a story, and returns what they were shown.
+func record(t *testing.T, profile stream.Profile, name string, tell func(*story), wholeThread bool) []recorded {
+	t.Helper()
+	ctx, l := testContext(t), streamtest.Open(t)
+	c := newCrowd(t, ctx, l)
+	view := func() *stream.View { return c.follower.View(run, stream.ViewOptions{Join: true, Profile: profile}) }
+	if wholeThread {
+		c.readOn = follows
+		view = func() *stream.View {
+			return c.follower.ViewThread(thread, stream.ThreadOptions{Profile: profile, Follow: true})
+		}
+	}
+	records := 0
+	s := &story{t: t, ctx: ctx, log: l, run: run}
+	s.step = func() {
+		records++
+		c.send(view(), reading{what: fmt.Sprintf("%s: came at record %d", name, records)})
+	}
+	tell(s)
+	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	var streams []recorded
+	for _, r := range c.wait() {
+		rec := recorded{Name: r.what, ThreadID: thread.ID, Messages: []agui.Message{}, log: log}
+		for _, f := range r.all() {
+			rec.Events = append(rec.Events, f.Event)
+		}
+		streams = append(streams, rec)
+	}
+	return streams
+}
+
+func replay(t *testing.T, dir string, streams []recorded) []replayed {
+	t.Helper()
+	cmd := exec.CommandContext(testContext(t), "node", filepath.Join("..", "reread.mjs"))
+	cmd.Dir = dir
+	cmd.Stdin = bytes.NewReader(must[[]byte](t)(json.Marshal(streams)))
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, complaints.String())
+	}
+	var ends []replayed
+	for line := range bytes.Lines(out) {
+		var end replayed
+		if err := json.Unmarshal(line, &end); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		ends = append(ends, end)
+	}
+	if len(ends) != len(streams) {
+		t.Fatalf("%d streams, %d ends", len(streams), len(ends))
+	}
+	return ends
+}
+
+func checkReplayed(t *testing.T, r recorded, end replayed) {
+	t.Helper()
+	events := asJSON(t, r.Events)
+	if end.Outcome != "resolved" {
+		t.Fatalf("%s: %s: %s\n%s", r.Name, end.Outcome, end.Error, events)
+	}
+	for _, complaint := range end.Complaints {
+		// What is said about the end of a call that was withdrawn, so that nobody acts on it.
+		if !strings.Contains(complaint, "TOOL_CALL_END: No message found containing tool call") {
+			t.Errorf("%s: the client complains: %s\n%s", r.Name, complaint, events)
+		}
+	}
+	var messages []agui.Message
+	for _, m := range end.Messages {
+		if m.Role != agui.RoleReasoning || m.Content.Text() != "" {
+			messages = append(messages, m)
+		}
+	}
+	if got, want := asJSON(t, messages), asJSON(t, r.log.Messages()); got != want {
+		t.Fatalf("%s: the client ends with\n%s\nthe log with\n%s\n%s", r.Name, got, want, events)
+	}
+	if got, want := canonical(t, end.State), canonical(t, r.log.State); got != want {
+		t.Fatalf("%s: the client's state is %s, the log's %s\n%s", r.Name, got, want, events)
+	}
+}

@@ -1,0 +1,218 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// A reader that has nothing, or an old list, joins a run: instead of all that happened it is shown a
+// prelude, then what follows. The prelude is made of the log as it is when the reader comes:
+//
+//	RUN_STARTED
+//	MESSAGES_SNAPSHOT   what finished steps have said: complete messages, none of which grows again
+//	STATE_SNAPSHOT
+//	…                   open steps and subagents, and what unfinished attempts have said, from its start
+//
+// That order was measured with clients of both generations: what stands in a snapshot and grows
+// afterwards, or is left open by it, ends wrong in some of them. So a message whose attempt goes on is
+// not in the snapshot, and comes whole behind it, in as few events as possible.
+//
+// A run that has ended is RUN_STARTED, the two snapshots and its last event.
+//
+// Only the last event of a prelude has a cursor. Whoever goes on behind it counts as having been shown
+// all that the unfinished attempts had said, so that a withdrawal is right for them too.
+
+// said is an event of an unfinished attempt, where it stands in the log: the record, and which of its
+// events.
+type said struct {
+	at    Position
+	event []byte
+}
+
+// inSnapshots tells whether what an event of an unfinished attempt says is in a prelude's snapshots.
+func inSnapshots(t agui.EventType) bool {
+	switch t {
+	case agui.EventStateSnapshot, agui.EventStateDelta, agui.EventActivitySnapshot, agui.EventActivityDelta:
+		return true
+	}
+	return false
+}
+
+// prelude returns what a joining reader is shown of the log so far, and nothing to others, or while
+// the run has not begun.
+func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
+	if !p.joining || p.started == nil {
+		return nil, nil
+	}
+	open, err := p.openItems()
+	if err != nil {
+		return nil, err
+	}
+	snapshots, err := p.snapshots(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	last, err := p.last()
+	if err != nil {
+		return nil, err
+	}
+	at := Position{p.record, max(p.index, 0)}
+	p.joining, p.resume, p.seen, p.lastShown, p.group = false, at, at, at, nil
+	for _, v := range p.lanes {
+		v.said = nil
+	}
+	frames, err := p.tell(slices.Concat([][]byte{p.started}, snapshots, open.encoded, last)...)
+	if err != nil {
+		return nil, err
+	}
+	frames[len(frames)-1].Cursor = p.cursor(at)
+	return frames, nil
+}
+
+// openItems are the events that restate what is open.
+type openItems struct {
+	encoded  [][]byte
+	reasoned []string // ids of reasoning messages among them
+}
+
+func (p *Projection) openItems() (openItems, error) {
+	var items openItems
+	if p.terminal {
+		return items, nil
+	}
+	events, err := p.openEvents()
+	if err != nil {
+		return items, err
+	}
+	for _, e := range agui.Compact(events) {
+		if r, ok := e.(*agui.ReasoningMessageStart); ok && !slices.Contains(items.reasoned, r.MessageID) {
+			items.reasoned = append(items.reasoned, r.MessageID)
+		}
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return items, err
+		}
+		items.encoded = append(items.encoded, raw)
+	}
+	return items, nil
+}
+
+// openEvents lists, in the order of the log, the open scopes and all that unfinished attempts have
+// said and that is not in the snapshots.
+func (p *Projection) openEvents() ([]agui.Event, error) {
+	type placed struct {
+		at     Position
+		events []agui.Event
+	}
+	var all []placed
+	for _, s := range p.scopes.standing() {
+		events := []agui.Event{s.started}
+		if s.ended != nil {
+			events = append(events, s.ended)
+		}
+		all = append(all, placed{s.at, events})
+	}
+	for _, v := range p.lanes {
+		for _, s := range v.said {
+			if inSnapshots(agui.TypeOf(s.event)) {
+				continue
+			}
+			e, err := agui.Decode(s.event)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, placed{s.at, []agui.Event{e}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.at.Seq, b.at.Seq), cmp.Compare(a.at.Index, b.at.Index))
+	})
+	var events []agui.Event
+	for _, s := range all {
+		events = append(events, s.events...)
+	}
+	return events, nil
+}
+
+// snapshots are the conversation and the state.
+//
+// A reader with an old list may have the beginning of a reasoning that is still open. A snapshot
+// without any reasoning leaves that on its screen, where it would be doubled; so it stands there
+// empty. Clients that keep and replay events need one more snapshot at the run's end then.
+func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, p.record)
+	if err != nil {
+		return nil, err
+	}
+	if len(open.reasoned) > 0 && !hasRole(r.messagesFor(p.dead), agui.RoleReasoning) {
+		p.heal = true
+	}
+	snapshot, err := p.conversation(r, taken{reasoned: open.reasoned})
+	if err != nil {
+		return nil, err
+	}
+	conversation, err := agui.Encode(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	state, err := agui.Encode(&agui.StateSnapshot{Snapshot: r.stateFor(p.dead)})
+	return [][]byte{conversation, state}, err
+}
+
+// last is the last event of a run that has ended.
+func (p *Projection) last() ([][]byte, error) {
+	if !p.terminal || !p.history {
+		return p.ended, nil
+	}
+	events := slices.Clone(p.ended)
+	for i, raw := range events {
+		e, err := p.past(raw)
+		if err != nil {
+			return nil, err
+		}
+		events[i] = e
+	}
+	return events, nil
+}
+
+// past returns the end of a run as one that is history. Clients report each RUN_ERROR that they see as
+// an error of now, so an old one is told as the end of a run, and how it ended in the metadata.
+func (p *Projection) past(raw []byte) ([]byte, error) {
+	kind, spoken, err := p.profile.speak(agui.TypeOf(raw), raw)
+	if err != nil || kind != agui.EventRunError {
+		return raw, err
+	}
+	e, err := agui.Decode(spoken)
+	if err != nil {
+		return nil, err
+	}
+	failed, ok := e.(*agui.RunError)
+	if !ok {
+		return raw, nil
+	}
+	how, err := json.Marshal(map[string]string{"code": failed.Code, "message": failed.Message})
+	if err != nil {
+		return nil, err
+	}
+	return agui.Encode(&agui.RunFinished{
+		BaseEvent: agui.BaseEvent{Timestamp: failed.Timestamp, Metadata: agui.Metadata{"perdure.error": how}},
+		ThreadID:  p.run.Thread.ID, RunID: p.run.ID, Usage: failed.Usage,
+	})
+}
+
+// tell makes frames without cursors.
+func (p *Projection) tell(events ...[]byte) ([]Frame, error) {
+	frames := make([]Frame, 0, len(events))
+	for _, raw := range events {
+		kind, event, err := p.profile.speak(agui.TypeOf(raw), raw)
+		if err != nil {
+			return nil, err
+		}
+		frames = append(frames, Frame{Type: kind, Event: event})
+	}
+	return frames, nil
+}

@@ -1,0 +1,542 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// begin writes the opening of a run whose input adds one message, and maybe a state.
+func (s *story) begin(r stream.Run, said agui.Message, state string) {
+	s.t.Helper()
+	s.accept(r, must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, r.Thread, 0)).Accept([]agui.Message{said}, stream.HistoryAppend), state)
+}
+
+// accept writes the opening of a run with the conversation that an input means.
+func (s *story) accept(r stream.Run, accepted stream.Acceptance, state string) {
+	s.t.Helper()
+	in := &stream.Input{Accepted: accepted}
+	if state != "" {
+		in.Input.State = json.RawMessage(state)
+	}
+	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, r, [32]byte{1}, in))
+	accepted.Tail = nil
+	s.run, s.after = r, 0
+	s.open("1/model", stream.Opening{RunID: r.ID, Input: proposal.Seq, ProtocolVersion: "1.0", Accepted: accepted},
+		&agui.RunStarted{ThreadID: thread.ID, RunID: r.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "model"})
+}
+
+func (s *story) seal(e agui.Event) {
+	s.t.Helper()
+	if _, _, err := s.log.Seal(s.ctx, s.place("finish"), e); err != nil {
+		s.t.Fatal(err)
+	}
+	s.step()
+}
+
+func (s *story) supersede(p stream.Place, keep bool) {
+	s.t.Helper()
+	if err := s.log.Supersede(s.ctx, p, keep); err != nil {
+		s.t.Fatal(err)
+	}
+	s.step()
+}
+
+// lane is the place of a step on another lane than main.
+func (s *story) lane(lane stream.Lane, step string) stream.Place {
+	return stream.Place{Run: s.run, Lane: lane, Step: step, Execution: "e1"}
+}
+
+// attempt begins an attempt and lets it say something, record by record.
+func (s *story) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
+	s.t.Helper()
+	a, _, err := s.log.Begin(s.ctx, p)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(a.Close)
+	s.step()
+	s.emit(a, events...)
+	return a
+}
+
+func (s *story) emit(a *stream.Attempt, events ...agui.Event) {
+	s.t.Helper()
+	for _, e := range events {
+		before := s.last()
+		if err := a.Emit(s.ctx, e); err != nil {
+			s.t.Fatal(err)
+		}
+		s.await(before)
+	}
+}
+
+func (s *story) finish(a *stream.Attempt, result *stream.Result, events ...agui.Event) uint64 {
+	s.t.Helper()
+	seq := must[uint64](s.t)(a.Finish(s.ctx, result, events...))
+	s.step()
+	return seq
+}
+
+func assistant(id, content string, calls ...agui.ToolCall) agui.Message {
+	m := agui.Message{ID: id, Role: agui.RoleAssistant, ToolCalls: calls}
+	if content != "" {
+		m.Content = agui.TextContent(content)
+	}
+	return m
+}
+
+// answer is a tool's: the event, and the message that it makes.
+func answer(id, call, content string) (agui.Event, agui.Message) {
+	return &agui.ToolCallResult{MessageID: id, ToolCallID: call, Content: agui.TextContent(content), Role: agui.RoleTool},
+		agui.Message{ID: id, Role: agui.RoleTool, ToolCallID: call, Content: agui.TextContent(content)}
+}
+
+func says(messages ...agui.Message) *stream.Result { return &stream.Result{Messages: messages} }
+
+// callTools writes a turn that calls two tools at once, one of which takes two attempts, and both of
+// which change the state.
+func (s *story) callTools(m string) {
+	s.t.Helper()
+	c1, c2 := agui.ToolCall{ID: m + "c1", Name: "f", Arguments: `{"a":1}`}, agui.ToolCall{ID: m + "c2", Name: "g", Arguments: `{}`}
+	s.after = s.live(s.place("1/model"), says(assistant(m, "Both.", c1, c2)),
+		start(m), text(m, "Bo"), text(m, "th."), end(m),
+		&agui.ToolCallStart{ToolCallID: c1.ID, ToolCallName: "f", ParentMessageID: m}, &agui.ToolCallStart{ToolCallID: c2.ID, ToolCallName: "g", ParentMessageID: m},
+		&agui.ToolCallArgs{ToolCallID: c1.ID, Delta: `{"a":`}, &agui.ToolCallArgs{ToolCallID: c2.ID, Delta: `{}`}, &agui.ToolCallArgs{ToolCallID: c1.ID, Delta: `1}`},
+		&agui.ToolCallEnd{ToolCallID: c2.ID}, &agui.ToolCallEnd{ToolCallID: c1.ID})
+	s.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
+	s.after = s.last()
+	set := func(n int) agui.Event {
+		return &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/%s","value":%d}]`, m, n))}
+	}
+	t0, t1 := s.lane(stream.ToolLane(0), "1/tools/0"), s.lane(stream.ToolLane(1), "1/tools/1")
+	s.attempt(t0, set(1), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
+	b := s.attempt(t1, &agui.Custom{Name: "progress", Value: json.RawMessage("2")})
+	a := s.attempt(t0, set(3))
+	told := func(id, call string) (agui.Event, *stream.Result) {
+		e, message := answer(id, call, "sunny")
+		return e, says(message)
+	}
+	e2, r2 := told(m+"r2", c2.ID)
+	s.finish(b, r2, e2)
+	e1, r1 := told(m+"r1", c1.ID)
+	s.finish(a, r1, set(2), e1)
+	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
+	s.after = s.last()
+}
+
+// The stories that readers join. Each ends in its own way.
+var stories = map[string]func(s *story){
+	"attempts die": (*story).tell,
+	"parallel tools, an error": func(s *story) {
+		s.begin(run, user, `{"given":true}`)
+		s.callTools("m1")
+		s.attempt(s.place("2/model"), start("m2"), text("m2", "It is"))
+		s.supersede(s.place("2/model"), false)
+		s.seal(&agui.RunError{Code: "internal", Message: "no"})
+	},
+	"cancelled": func(s *story) {
+		s.begin(run, user, "")
+		s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: " me"},
+			&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "), text("m1", "is"))
+		s.supersede(s.place("1/model"), true)
+		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}})
+	},
+	"an attempt that got in between": func(s *story) {
+		s.begin(run, user, "")
+		s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, start("m1"), text("m1", "It "),
+			&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"`})
+		s.supersede(s.place("1/model"), false)
+		s.attempt(s.lane(stream.ToolLane(0), "1/tools/0"), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
+		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	},
+	"subagents": func(s *story) {
+		s.begin(run, user, "")
+		s.after = s.live(s.place("1/model"), says(assistant("m1", "Ask.")), start("m1"), text("m1", "Ask."), end("m1"))
+		sub := s.lane("s0", "sub/1")
+		sub.After = must[uint64](s.t)(s.log.Open(s.ctx, sub, nil, &agui.SubagentStarted{SubagentRunID: "A", Name: "a"},
+			&agui.SubagentStarted{SubagentRunID: "B", Name: "b", ParentSubagentRunID: "A"}, &agui.SubagentFinished{SubagentRunID: "A"},
+			&agui.StepStarted{StepName: "model", SubagentRunID: "B"}))
+		s.step()
+		tagged := func() []agui.Event {
+			return []agui.Event{
+				&agui.TextMessageStart{MessageID: "m2", Role: agui.RoleAssistant, SubagentRunID: "B"},
+				&agui.TextMessageContent{MessageID: "m2", Delta: "fo", SubagentRunID: "B"}, &agui.TextMessageContent{MessageID: "m2", Delta: "und", SubagentRunID: "B"},
+			}
+		}
+		s.attempt(sub, tagged()...)
+		a := s.attempt(sub, tagged()...)
+		said := assistant("m2", "found")
+		said.SubagentRunID = "B"
+		s.finish(a, says(said), end("m2"), &agui.StepFinished{StepName: "model", SubagentRunID: "B"}, &agui.SubagentFinished{SubagentRunID: "B"})
+		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	},
+}
+
+// screen is what a client has.
+type screen struct {
+	messages []agui.Message
+	state    json.RawMessage
+}
+
+// show gives frames to a client with a list, by the reference client's rules. The run's healing
+// snapshot is left out unless healed: but for a client with an old list everything must be right without.
+func show(t *testing.T, what string, with []agui.Message, frames []stream.Frame, healed bool) screen {
+	t.Helper()
+	var verifier agui.Verifier
+	client := agui.NewReducer(with, json.RawMessage(`{"old":true}`))
+	for i, f := range frames {
+		e, err := agui.Decode(f.Event)
+		if err != nil {
+			t.Fatalf("%s: event %d: %v", what, i, err)
+		}
+		if err := verifier.Check(e); err != nil {
+			t.Fatalf("%s: event %d of %d is refused: %v\n%s", what, i, len(frames), err, dump(frames[:i+1]))
+		}
+		if f.Type == agui.EventMessagesSnapshot && i > 2 && i == len(frames)-2 && !healed {
+			continue
+		}
+		if err := client.Apply(e); err != nil {
+			t.Fatalf("%s: event %d: %v", what, i, err)
+		}
+	}
+	// What remains of a reasoning that was withdrawn, where the thread has no other, is an empty message:
+	// clients have no way to forget it.
+	messages := slices.DeleteFunc(client.Messages(), func(m agui.Message) bool {
+		return m.Role == agui.RoleReasoning && m.Content.Text() == ""
+	})
+	return screen{messages, client.State()}
+}
+
+// checkCursors holds that a prelude has a cursor at its last event only, and what follows everywhere.
+func checkCursors(t *testing.T, what string, frames []stream.Frame) {
+	t.Helper()
+	last := ""
+	for i, f := range frames {
+		if f.Cursor.IsZero() && f.Type == agui.EventStateDelta {
+			t.Fatalf("%s: event %d repeats what is in the snapshot of the state\n%s", what, i, dump(frames))
+		}
+		switch c := f.Cursor.String(); {
+		case c == "" && last != "", c != "" && c <= last:
+			t.Fatalf("%s: event %d has the cursor %q behind %q\n%s", what, i, c, last, dump(frames))
+		default:
+			last = c
+		}
+	}
+	if last == "" {
+		t.Fatalf("%s: no cursor\n%s", what, dump(frames))
+	}
+}
+
+func sameAsLog(t *testing.T, what string, got screen, log *stream.Reduction, frames []stream.Frame) {
+	t.Helper()
+	sameScreen(t, what, got.messages, log.Messages(), frames)
+	if a, b := canonical(t, got.state), canonical(t, log.State); a != b {
+		t.Fatalf("%s: state %s, the log has %s\n%s", what, a, b, dump(frames))
+	}
+}
+
+func canonical(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	return asJSON(t, v)
+}
+
+// withoutStale leaves out what a client can't be told to forget as long as the thread has no reasoning:
+// that of an attempt that died while the client was away.
+func withoutStale(messages []agui.Message, log *stream.Reduction) []agui.Message {
+	reasons := func(m agui.Message) bool { return m.Role == agui.RoleReasoning }
+	if slices.ContainsFunc(log.Messages(), reasons) {
+		return messages
+	}
+	return slices.DeleteFunc(messages, reasons)
+}
+
+// crowd are readers of one log that come at any time.
+type crowd struct {
+	t        *testing.T
+	ctx      context.Context
+	follower *stream.Follower
+	readOn   func(context.Context, *stream.View) ([]stream.Frame, error)
+
+	late    chan struct{} // bounds how many read what is over at the same time
+	readers sync.WaitGroup
+	mu      sync.Mutex
+	read    []reading
+}
+
+func newCrowd(t *testing.T, ctx context.Context, l *stream.Log) *crowd {
+	t.Helper()
+	return &crowd{t: t, ctx: ctx, follower: streamtest.Follow(t, l), readOn: readOn, late: make(chan struct{}, 8)}
+}
+
+// reading is what a reader was shown, until its view ended.
+type reading struct {
+	what          string
+	old           []agui.Message // what it had when it came
+	before, after []stream.Frame
+	err           error
+}
+
+func (r reading) all() []stream.Frame { return slices.Concat(r.before, r.after) }
+
+// send lets a reader read to the end. It had been shown some frames, by another view.
+func (c *crowd) send(view *stream.View, r reading) {
+	c.readers.Go(func() { c.take(view, r) })
+}
+
+// sendLate lets a reader read what is over.
+func (c *crowd) sendLate(view *stream.View, r reading) {
+	c.late <- struct{}{}
+	c.readers.Go(func() {
+		defer func() { <-c.late }()
+		c.take(view, r)
+	})
+}
+
+func (c *crowd) take(view *stream.View, r reading) {
+	defer view.Close()
+	r.after, r.err = c.readOn(c.ctx, view)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = append(c.read, r)
+}
+
+// wait returns what the readers were shown since the last wait.
+func (c *crowd) wait() []reading {
+	c.t.Helper()
+	c.readers.Wait()
+	read := c.read
+	c.read = nil
+	for _, r := range read {
+		if !errors.Is(r.err, io.EOF) {
+			c.t.Fatalf("%s: ended with %v\n%s", r.what, r.err, dump(r.all()))
+		}
+	}
+	return read
+}
+
+// held is a reader that takes in what there is whenever the story goes on.
+type held struct {
+	view   *stream.View
+	frames []stream.Frame
+}
+
+// poll takes in all up to a record.
+func (h *held) poll(ctx context.Context, upTo uint64) {
+	past := true
+	for ctx.Err() == nil && (past || h.view.At() < upTo) {
+		next := func() ([]stream.Frame, error) { return h.view.Next(ctx, time.Second) }
+		if past {
+			next = func() ([]stream.Frame, error) { return h.view.NextPast(ctx) }
+		}
+		frames, err := next()
+		h.frames = append(h.frames, frames...)
+		if err != nil {
+			return
+		}
+		past = past && frames != nil
+	}
+}
+
+// Whenever a reader joins, it ends with the conversation and the state that the log has: one with an
+// empty list, and one that had read on until then. Cut behind the prelude, at whatever event, and back
+// at whatever time, it goes on exactly.
+func TestJoinAtEveryRecord(t *testing.T) {
+	t.Parallel()
+	for name, tell := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, l := testContext(t), streamtest.Open(t)
+			c := newCrowd(t, ctx, l)
+			live := &held{view: c.follower.View(run, stream.ViewOptions{})}
+			defer live.view.Close()
+			var joined []*held
+			records := 0
+			s := &story{t: t, ctx: ctx, log: l, run: run}
+			s.step = func() {
+				records++
+				live.poll(ctx, s.last())
+				for i, h := range joined {
+					h.poll(ctx, s.last())
+					if records%3 != i%3 {
+						continue
+					}
+					for k := range h.frames {
+						if after := h.frames[k].Cursor; !after.IsZero() && (k+records)%4 == 0 {
+							c.send(c.follower.View(run, stream.ViewOptions{After: &after}),
+								reading{what: fmt.Sprintf("reader %d, cut behind event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1]})
+						}
+					}
+				}
+				had := show(t, "live", []agui.Message{user}, live.frames, true).messages
+				c.send(c.follower.View(run, stream.ViewOptions{Join: true}), reading{what: fmt.Sprintf("joined at record %d", records), old: had})
+				if records%7 == 2 {
+					h := &held{view: c.follower.View(run, stream.ViewOptions{Join: true})}
+					t.Cleanup(h.view.Close)
+					joined = append(joined, h)
+				}
+			}
+			tell(s)
+			log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+			sameScreen(t, "live reader", show(t, "live reader", []agui.Message{user}, live.frames, false).messages, log.Messages(), live.frames)
+
+			first := c.wait()
+			t.Logf("%d records, %d events live, %d readers", records, len(live.frames), len(first))
+			for _, r := range first {
+				checkCursors(t, r.what, r.all())
+				sameAsLog(t, r.what, show(t, r.what, nil, r.all(), false), log, r.all())
+				sameAsLog(t, r.what+", healed", show(t, r.what, nil, r.all(), true), log, r.all())
+				if r.old != nil {
+					had := show(t, r.what, r.old, r.all(), false)
+					had.messages = withoutStale(had.messages, log)
+					sameAsLog(t, r.what+" with an old list", had, log, r.all())
+				}
+				if last := r.all()[len(r.all())-1]; string(last.Event) != string(live.frames[len(live.frames)-1].Event) {
+					t.Fatalf("%s ends with %s", r.what, last.Event)
+				}
+			}
+			for i, r := range first {
+				for k, f := range r.after {
+					if after := f.Cursor; !after.IsZero() && (r.before == nil && i%2 == 0 || i%17 == 0) {
+						c.sendLate(c.follower.View(run, stream.ViewOptions{After: &after}), reading{
+							what: fmt.Sprintf("%s, cut behind event %d, back at the end", r.what, k), before: slices.Concat(r.before, r.after[:k+1]),
+						})
+					}
+				}
+			}
+			second := c.wait()
+			t.Logf("%d continuations", len(second))
+			for _, r := range second {
+				checkCursors(t, r.what, r.all())
+				sameAsLog(t, r.what, show(t, r.what, nil, r.all(), false), log, r.all())
+			}
+		})
+	}
+}
+
+// What a reader is shown when it joins: complete messages in the snapshot, what goes on from its start,
+// one cursor.
+func TestPrelude(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s.begin(run, user, `{"given":true}`)
+	s.callTools("m1")
+	a := s.attempt(s.place("2/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "h"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: "m"},
+		&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m2"), text("m2", "It "), text("m2", "is"))
+	view := follower.View(run, stream.ViewOptions{Join: true})
+	defer view.Close()
+	prelude := must[[]stream.Frame](t)(view.Next(ctx, time.Second))
+	want := []string{
+		`{"type":"RUN_STARTED","threadId":"t/1 with.dots and *","runId":"r1","protocolVersion":"1.0"}`,
+		`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u1","role":"user","content":"weather?"},{"id":"m1","role":"assistant","content":"Both.","toolCalls":[` +
+			`{"id":"m1c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"m1c2","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
+			`{"id":"m1r2","role":"tool","toolCallId":"m1c2","content":"sunny"},{"id":"m1r1","role":"tool","toolCallId":"m1c1","content":"sunny"},{"id":"x1","role":"reasoning","content":""}]}`,
+		`{"type":"STATE_SNAPSHOT","snapshot":{"given":true,"m1":2}}`,
+		`{"type":"STEP_STARTED","stepName":"model"}`,
+		`{"type":"REASONING_START","messageId":"x1"}`,
+		`{"type":"REASONING_MESSAGE_START","messageId":"x1","role":"reasoning"}`,
+		`{"type":"REASONING_MESSAGE_CONTENT","messageId":"x1","delta":"hm"}`,
+		`{"type":"REASONING_MESSAGE_END","messageId":"x1"}`,
+		`{"type":"REASONING_END","messageId":"x1"}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"m2","role":"assistant"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m2","delta":"It is"}`,
+	}
+	sameTexts(t, prelude, want)
+	for i, f := range prelude {
+		if f.Cursor.IsZero() != (i < len(prelude)-1) {
+			t.Errorf("event %d has the cursor %q", i, f.Cursor)
+		}
+	}
+	s.finish(a, says(assistant("m2", "It is so.")), text("m2", " so."), end("m2"))
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	rest := must[[]stream.Frame](t)(readToEnd(ctx, view))
+	if healing := rest[len(rest)-2]; healing.Type != agui.EventMessagesSnapshot {
+		t.Errorf("a reasoning that stands in a snapshot and grows needs one more before the end:\n%s", dump(rest))
+	}
+
+	ended := readAll(t, ctx, follower, stream.ViewOptions{Join: true})
+	if len(ended) != 4 || ended[3].Type != agui.EventRunFinished || ended[2].Type != agui.EventStateSnapshot || ended[3].Cursor.IsZero() {
+		t.Errorf("of a run that has ended:\n%s", dump(ended))
+	}
+	if again := readAll(t, ctx, follower, stream.ViewOptions{After: &ended[3].Cursor}); len(again) != 0 {
+		t.Errorf("behind its end:\n%s", dump(again))
+	}
+}
+
+func sameTexts(t *testing.T, frames []stream.Frame, want []string) {
+	t.Helper()
+	var got []string
+	for _, f := range frames {
+		got = append(got, string(f.Event))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func readToEnd(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
+	frames, err := readOn(ctx, v)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return frames, err
+}
+
+// Who joins a run that has not begun is shown it from its start, as one who did not send the input.
+func TestJoinBeforeTheBeginning(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	view := streamtest.Follow(t, l).View(run, stream.ViewOptions{Join: true, Profile: stream.Profile0})
+	defer view.Close()
+	if frames, err := view.Next(ctx, time.Millisecond); err != nil || frames != nil {
+		t.Fatalf("before anything: %v, %v", frames, err)
+	}
+	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s.tell()
+	frames := must[[]stream.Frame](t)(readToEnd(ctx, view))
+	checkCursors(t, "joined early", frames)
+	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	sameAsLog(t, "joined early", show(t, "joined early", nil, frames, false), log, frames)
+	if frames[0].Type != agui.EventRunStarted || frames[1].Type != agui.EventMessagesSnapshot || frames[2].Type != agui.EventStateSnapshot {
+		t.Error(dump(frames))
+	}
+}
+
+// An event's place is in one run; a cursor for another is refused, not guessed at.
+func TestCursorOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s.tell()
+	first := readAll(t, ctx, follower, stream.ViewOptions{})
+	s.begin(stream.Run{Thread: thread, ID: "r2"}, agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")}, "")
+	for _, f := range first {
+		view := follower.View(s.run, stream.ViewOptions{After: &f.Cursor})
+		if frames, err := view.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
+			t.Errorf("%s: %v, %v", f.Cursor, frames, err)
+		}
+		view.Close()
+	}
+}

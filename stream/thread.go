@@ -1,0 +1,136 @@
+package stream
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// threadProjection shows a thread: one run after another, each by a Projection of its own and closed
+// before the next begins.
+//
+// Its reader did not send the inputs of the runs: behind RUN_STARTED stand the conversation and the
+// state that the run begins with.
+type threadProjection struct {
+	log    *Log
+	thread Thread
+	reader reader // of the next run
+	dead   map[string]uint64
+	follow bool // goes on behind the run that is active now
+	run    *Projection
+}
+
+func (t *threadProjection) add(ctx context.Context, rec *Record) ([]Frame, error) {
+	switch {
+	case rec.Kind == KindOpen && rec.HasResult():
+		return t.open(ctx, rec)
+	case t.run == nil, rec.run != Token(t.run.run.ID):
+		return nil, nil // the run before, whose workflow was stopped from outside, and that went on for a moment
+	}
+	return t.run.add(ctx, rec)
+}
+
+// open begins the next run.
+func (t *threadProjection) open(ctx context.Context, rec *Record) ([]Frame, error) {
+	var o Opening
+	if err := rec.Result(ctx, &o); err != nil {
+		return nil, err
+	}
+	before := t.run
+	t.run = newProjection(t.log, Run{Thread: t.thread, ID: o.RunID}, t.reader, t.dead)
+	t.run.history = true
+	t.reader.followed, t.reader.heal = true, false // as for the runs behind the one that a cursor is in
+	var frames []Frame
+	t.run.at(rec.Seq, -1, nil)
+	if before != nil && !before.terminal && !t.reader.joining {
+		var err error
+		if frames, err = before.abandon(ctx, rec.Seq); err != nil {
+			return nil, err
+		}
+		t.run.at(rec.Seq, before.index, before.group)
+	}
+	more, err := t.run.project(ctx, rec)
+	if !t.reader.joining && t.reader.profile == "" {
+		t.reader.profile = t.run.profile // one reader is spoken to in one way
+	}
+	return append(frames, more...), err
+}
+
+// prelude returns what a joining reader is shown of the log so far. Of a thread without a run that is
+// nothing, and its first run will be shown like any later one.
+func (t *threadProjection) prelude(ctx context.Context) ([]Frame, error) {
+	t.reader.joining = false
+	if t.run == nil || !t.run.joining {
+		return nil, nil
+	}
+	t.reader.profile = t.run.profile
+	return t.run.prelude(ctx)
+}
+
+// over tells whether everything has been shown that the reader wants.
+func (t *threadProjection) over() bool {
+	return !t.follow && (t.run == nil || t.run.over())
+}
+
+func (t *threadProjection) current() (Run, bool) {
+	if t.run == nil || t.run.terminal {
+		return Run{}, false
+	}
+	return t.run.run, true
+}
+
+// CodeAbandoned is the code of the RUN_ERROR with which a thread's reader sees a run end that did not
+// end in the log before the next one began.
+const CodeAbandoned = "abandoned"
+
+// abandon shows the end of a run at the record that begins another. All that is shown of that record
+// goes on from here for a reader who is cut in it.
+func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
+	seen := p.lastShown
+	p.at(seq, -1, &seen)
+	p.heal = false // what follows is a snapshot
+	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
+	if err != nil {
+		return nil, err
+	}
+	err = p.close(ctx, [][]byte{end})
+	return p.frames, err
+}
+
+// introduce gives a reader who did not send the run's input what the run begins with. A snapshot
+// doesn't reorder what a client knows, so where the conversation was cut, what is kept comes first.
+func (p *Projection) introduce(ctx context.Context, seq uint64, o *Opening) error {
+	var back taken
+	if o.Accepted.Cut {
+		if err := p.restateFirst(ctx, seq, o.Accepted.Keep); err != nil {
+			return err
+		}
+		if p.due() {
+			var err error
+			if back, err = p.cutOff(ctx, seq, o); err != nil {
+				return err
+			}
+		}
+	}
+	back.state = true
+	return p.restate(ctx, seq, back)
+}
+
+// cutOff lists what the run's input cut from the conversation that clients keep unless they are told.
+func (p *Projection) cutOff(ctx context.Context, seq uint64, o *Opening) (taken, error) {
+	var cut taken
+	before, err := p.log.reduceBefore(ctx, p.run.Thread, seq)
+	if err != nil {
+		return cut, err
+	}
+	messages := before.Messages()
+	for _, m := range messages[min(o.Accepted.Keep, len(messages)):] {
+		switch m.Role {
+		case agui.RoleReasoning:
+			cut.reasoned = append(cut.reasoned, m.ID)
+		case agui.RoleActivity:
+			cut.activity(m.ID, m.ActivityType)
+		}
+	}
+	return cut, nil
+}

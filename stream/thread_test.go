@@ -1,0 +1,346 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func runNamed(id string) stream.Run { return stream.Run{Thread: thread, ID: id} }
+
+func asks(id, content string) agui.Message {
+	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(content)}
+}
+
+// tellThread writes three runs: one with tools and a state; one that cuts the conversation, reasoning
+// and all, brings a state and fails; one that is cancelled while it speaks.
+func (s *story) tellThread() {
+	s.begin(runNamed("r1"), user, `{"given":1}`)
+	s.callTools("m1")
+	s.attempt(s.place("2/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "hm"})
+	s.after = s.live(s.place("2/model"), says(agui.Message{ID: "x1", Role: agui.RoleReasoning, Content: agui.TextContent("hmm")}, assistant("m2", "Sunny.")),
+		&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: "hmm"},
+		&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m2"), text("m2", "Sunny."), end("m2"))
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})
+
+	known := must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Messages()
+	edited := []agui.Message{known[0], asks("u2", "never mind"), known[1]} // what is known comes behind what is new
+	s.accept(runNamed("r2"), must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Accept(edited, stream.HistoryComplete), `{"given":2}`)
+	s.attempt(s.place("1/model"), start("m3"), text("m3", "As"))
+	s.attempt(s.place("1/model"), start("m3"), text("m3", "As you"))
+	s.supersede(s.place("1/model"), false)
+	s.seal(&agui.RunError{Code: "internal", Message: "no"})
+
+	s.begin(runNamed("r3"), asks("u3", "so?"), "")
+	s.attempt(s.place("1/model"), start("m4"), text("m4", "Let me"), text("m4", " think"))
+	s.supersede(s.place("1/model"), true)
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}})
+}
+
+// tellAbandoned writes a run that never ends, since its workflow was stopped from outside, and the next
+// one; somebody looks after the first when it is too late.
+func (s *story) tellAbandoned() {
+	s.begin(runNamed("r1"), user, "")
+	lost := s.attempt(s.place("1/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "hm"}, start("m1"), text("m1", "It "),
+		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"`})
+	s.begin(runNamed("r3"), asks("u2", "hello?"), "")
+	s.emit(lost, text("m1", "nobody hears this"))
+	s.after = s.live(s.place("1/model"), says(assistant("m2", "Yes.")), start("m2"), text("m2", "Yes."), end("m2"))
+	if _, _, err := s.log.Seal(s.ctx, stream.Place{Run: runNamed("r1"), Lane: stream.LaneMain, Step: "silence", Execution: "e1"},
+		&agui.RunError{Code: "workflow_terminated", Message: "gone"}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.step()
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r3"})
+}
+
+// ended tells whether frames reach the end of the story's last run. Old clients are told of a cancelled
+// one as an error.
+func ended(frames []stream.Frame) bool {
+	if len(frames) == 0 {
+		return false
+	}
+	last := frames[len(frames)-1]
+	return last.Type == agui.EventRunFinished && strings.Contains(string(last.Event), `"r3"`) ||
+		last.Type == agui.EventRunError && strings.Contains(string(last.Event), `"cancelled"`)
+}
+
+// follows reads a thread until the story's last run is over: a view that follows does not end.
+func follows(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
+	var frames []stream.Frame
+	for {
+		more, err := v.Next(ctx, 10*time.Second)
+		if err != nil {
+			return frames, err
+		}
+		if more == nil {
+			return frames, errors.New("idle")
+		}
+		if frames = append(frames, more...); ended(frames) {
+			return frames, io.EOF
+		}
+	}
+}
+
+// Whenever a reader comes to a thread, it is told what is and then what follows, run after run. Cut at
+// whatever event, and back at whatever time, it goes on exactly.
+func TestThreadAtEveryRecord(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(*story){"three runs": (*story).tellThread, "an abandoned run": (*story).tellAbandoned} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, l := testContext(t), streamtest.Open(t)
+			c := newCrowd(t, ctx, l)
+			c.readOn = follows
+			follow := stream.ThreadOptions{Follow: true}
+			first := &held{view: c.follower.ViewThread(thread, follow)}
+			defer first.view.Close()
+			later := []*held{first}
+			records := 0
+			s := &story{t: t, ctx: ctx, log: l}
+			s.step = func() {
+				records++
+				for i, h := range later {
+					h.poll(ctx, s.last())
+					for k := range h.frames {
+						if after := h.frames[k].Cursor; !after.IsZero() && (k*3+records)%13 == 0 && !ended(h.frames[:k+1]) {
+							c.send(c.follower.ViewThread(thread, stream.ThreadOptions{After: &after, Follow: true}), reading{
+								what: fmt.Sprintf("reader %d, cut behind event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1],
+							})
+						}
+					}
+				}
+				c.send(c.follower.ViewThread(thread, follow), reading{what: fmt.Sprintf("came at record %d", records), old: show(t, "first", nil, first.frames, true).messages})
+				if records%15 == 0 {
+					h := &held{view: c.follower.ViewThread(thread, follow)}
+					t.Cleanup(h.view.Close)
+					later = append(later, h)
+				}
+			}
+			tell(s)
+			log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+			read := c.wait()
+			t.Logf("%d records, %d readers", records, len(read))
+			read = append(read, reading{what: "first", before: first.frames})
+			for _, r := range read {
+				all := r.all()
+				checkCursors(t, r.what, all)
+				sameAsLog(t, r.what, show(t, r.what, nil, all, true), log, all)
+				had := show(t, r.what, r.old, all, true)
+				had.messages = withoutStale(had.messages, log)
+				sameAsLog(t, r.what+" with an old list", had, log, all)
+				if r.before == nil && all[len(all)-1].Type != agui.EventRunFinished {
+					t.Fatalf("%s:\n%s", r.what, dump(all))
+				}
+			}
+			for i, r := range read {
+				if i%31 != 0 && r.what != "first" { // some keep the test within seconds
+					continue
+				}
+				all := r.all()
+				for k, f := range all {
+					if after := f.Cursor; !after.IsZero() && !ended(all[:k+1]) {
+						c.sendLate(c.follower.ViewThread(thread, stream.ThreadOptions{After: &after, Follow: true}),
+							reading{what: fmt.Sprintf("%s, cut behind event %d, back at the end", r.what, k), before: all[:k+1]})
+					}
+				}
+			}
+			second := c.wait()
+			t.Logf("%d continuations", len(second))
+			for _, r := range second {
+				checkCursors(t, r.what, r.all())
+				sameAsLog(t, r.what, show(t, r.what, nil, r.all(), true), log, r.all())
+			}
+			if name == "three runs" { // at its own endpoint, a run that was abandoned may go on for a moment
+				crossed(t, ctx, c.follower, slices.Concat(second, read))
+			}
+		})
+	}
+}
+
+// crossed takes the cursors of a thread's readers to the endpoint of the run that they are in, where
+// they give the same up to that run's end, and to the others, which refuse them.
+func crossed(t *testing.T, ctx context.Context, follower *stream.Follower, read []reading) {
+	t.Helper()
+	taken := map[string]bool{}
+	exact := 0
+	for _, r := range read {
+		all := r.all()
+		for k, f := range all {
+			if f.Cursor.IsZero() || taken[f.Cursor.String()] || len(r.before) > 0 && k >= len(r.before) {
+				continue
+			}
+			taken[f.Cursor.String()] = true
+			thread := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &f.Cursor}))
+			owners := 0
+			for _, id := range []string{"r1", "r2", "r3"} {
+				view := follower.View(runNamed(id), stream.ViewOptions{After: &f.Cursor})
+				frames, err := readOn(ctx, view)
+				view.Close()
+				if errors.Is(err, stream.ErrInvalidCursor) {
+					continue
+				}
+				if !errors.Is(err, io.EOF) {
+					t.Fatalf("%s at run %s: %v", f.Cursor, id, err)
+				}
+				owners++
+				sameTextsOf(t, f.Cursor.String()+" at run "+id, frames, thread[:min(len(frames), len(thread))])
+			}
+			if owners > 1 {
+				t.Fatalf("%s is taken by %d runs", f.Cursor, owners)
+			}
+			exact += owners
+		}
+	}
+	t.Logf("%d cursors, %d taken by their run", len(taken), exact)
+	if exact < len(taken)*3/4 {
+		t.Errorf("of %d cursors only %d are taken by their run", len(taken), exact)
+	}
+}
+
+func rest(t *testing.T, ctx context.Context, v *stream.View) []stream.Frame {
+	t.Helper()
+	defer v.Close()
+	return must[[]stream.Frame](t)(readToEnd(ctx, v))
+}
+
+func sameTextsOf(t *testing.T, what string, a, b []stream.Frame) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Fatalf("%s: %d frames, the thread has %d\n%s", what, len(a), len(b), dump(a))
+	}
+	for i := range a {
+		if string(a[i].Event) != string(b[i].Event) || a[i].Cursor.String() != b[i].Cursor.String() {
+			t.Fatalf("%s: event %d is %s %s, in the thread %s %s", what, i, a[i].Cursor, a[i].Event, b[i].Cursor, b[i].Event)
+		}
+	}
+}
+
+// A run's own cursors go on in its thread too.
+func TestRunsCursorInItsThread(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
+	s.tellThread()
+	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	for _, join := range []bool{false, true} {
+		view := follower.View(runNamed("r1"), stream.ViewOptions{Join: join})
+		frames := rest(t, ctx, view)
+		for k, f := range frames {
+			if f.Cursor.IsZero() {
+				continue
+			}
+			all := slices.Concat(frames[:k+1], rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &f.Cursor})))
+			what := fmt.Sprintf("cut behind event %d", k)
+			checkCursors(t, what, all)
+			sameAsLog(t, what, show(t, what, []agui.Message{user}, all, true), log, all)
+		}
+	}
+	other := stream.Thread{Tenant: thread.Tenant, ID: "another"}
+	foreign := rest(t, ctx, follower.View(runNamed("r1"), stream.ViewOptions{}))[0].Cursor
+	view := follower.ViewThread(other, stream.ThreadOptions{After: &foreign})
+	defer view.Close()
+	if frames, err := view.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
+		t.Errorf("in another thread: %v, %v", frames, err)
+	}
+}
+
+// An old error is no news: who comes to a thread whose last run failed is told so in passing.
+func TestThreadWhoseLastRunFailed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		profile stream.Profile
+		end     agui.Event
+		told    string
+	}{
+		{stream.Profile1, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
+		{stream.Profile0, &agui.RunError{Code: "timeout", Message: "late"}, `,"metadata":{"perdure.error":{"code":"timeout","message":"late"}}}`},
+		{stream.Profile1, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}, `,"outcome":{"type":"cancelled"}}`},
+		{stream.Profile0, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}},
+			`,"metadata":{"perdure.error":{"code":"cancelled","message":"the run was cancelled"}}}`},
+	} {
+		ctx, l := testContext(t), streamtest.Open(t)
+		follower := streamtest.Follow(t, l)
+		s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+		s.begin(run, user, "")
+		s.seal(c.end)
+		frames := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{Profile: c.profile}))
+		if last := string(frames[len(frames)-1].Event); len(frames) != 4 || last != `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.told {
+			t.Errorf("profile %s: %s", c.profile, dump(frames))
+		}
+		if behind := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &frames[3].Cursor})); len(behind) != 0 {
+			t.Errorf("behind the end: %s", dump(behind))
+		}
+		if joined := readAll(t, ctx, follower, stream.ViewOptions{Join: true, Profile: stream.Profile1}); joined[3].Type != c.end.EventType() {
+			t.Errorf("who asks for the run itself is told its end: %s", dump(joined))
+		}
+	}
+}
+
+// Without follow a view ends behind the active run, and at once where none is.
+func TestThreadIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	if frames := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{})); len(frames) != 0 {
+		t.Errorf("of an empty thread: %s", dump(frames))
+	}
+	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s.begin(run, user, "")
+	view := follower.ViewThread(thread, stream.ThreadOptions{})
+	defer view.Close()
+	if _, ok := view.Run(); ok {
+		t.Error("a view that nobody has asked has a run")
+	}
+	frames := must[[]stream.Frame](t)(view.Next(ctx, time.Second))
+	if active, ok := view.Run(); !ok || active != run {
+		t.Errorf("the run that is shown: %v, %v", active, ok)
+	}
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	s.begin(runNamed("r2"), asks("u2", "and?"), "")
+	arrived := follower.View(s.run, stream.ViewOptions{}) // both runs are at hand when the reader goes on
+	defer arrived.Close()
+	must[[]stream.Frame](t)(arrived.Next(ctx, time.Second))
+	frames = append(frames, must[[]stream.Frame](t)(readToEnd(ctx, view))...)
+	if last := frames[len(frames)-1]; last.Type != agui.EventRunFinished || strings.Contains(dump(frames), "r2") {
+		t.Error(dump(frames))
+	}
+}
+
+// Where no attempt died, what a reader gets behind a cut is to the byte what it would have got.
+func TestThreadGoesOnExactly(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	view := follower.ViewThread(thread, stream.ThreadOptions{Follow: true})
+	defer view.Close()
+	if frames, err := view.Next(ctx, time.Millisecond); err != nil || frames != nil {
+		t.Fatalf("before anything: %v, %v", frames, err)
+	}
+	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
+	for i, id := range []string{"r1", "r2", "r3"} {
+		s.begin(runNamed(id), asks("u"+id, "hello"), fmt.Sprintf(`{"run":%d}`, i))
+		s.after = s.live(s.place("1/model"), says(assistant("m"+id, "Hi!")), start("m"+id), text("m"+id, "Hi"), text("m"+id, "!"), end("m"+id))
+		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: id})
+	}
+	frames, err := follows(ctx, view)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	for k, f := range frames {
+		behind := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &f.Cursor}))
+		sameTextsOf(t, fmt.Sprintf("cut behind event %d", k), behind, frames[k+1:])
+	}
+}
