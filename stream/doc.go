@@ -13,8 +13,9 @@
 // what that reader sees, in the protocol generation that it speaks (profile.go). A reader that has
 // nothing joins (join.go); one of a thread is shown run after run (thread.go).
 //
-// Reducing (reduce.go, conversation.go): messages and state at a record are one function for models,
-// snapshots and the api.
+// Reducing (reduce.go, fold.go, conversation.go): messages and state at a record are one function for
+// models, snapshots and the api. What lanes change together is reduced in the order of the log
+// (journal.go), so that readers, who are shown it in that order, end with the same.
 //
 // Rules:
 //   - Acknowledged means durable. Nothing else does.

@@ -344,3 +344,31 @@ func TestAKeptStateIsTold(t *testing.T) {
 		}
 	}
 }
+
+// Older clients keep an activity that a snapshot lacks, and cannot be told otherwise: it is emptied.
+func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	m := &tumult{t: t, ctx: ctx, log: l, random: rand.New(rand.NewPCG(1, 1))}
+	said := m.open()
+	m.begin(0)
+	for _, step := range []string{`{"step":1}`, `{"step":2}`} {
+		m.emit(0, &agui.ActivitySnapshot{MessageID: "x", ActivityType: "plan", Content: json.RawMessage(step)})
+	}
+	m.begin(0)
+	for profile, want := range map[stream.Profile]string{stream.Profile0: "[{}]", stream.Profile1: "[]"} {
+		s := &screen{reducer: agui.NewReducer(said, nil)}
+		reader := l.NewReader(run, profile, nil, nil)
+		for _, rec := range must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)) {
+			s.show(t, must[[]stream.Frame](t)(reader.Read(ctx, rec)))
+		}
+		left := []json.RawMessage{}
+		for _, m := range s.reducer.Messages()[len(said):] {
+			left = append(left, m.Content.Object())
+		}
+		if got := string(must[[]byte](t)(json.Marshal(left))); got != want {
+			t.Errorf("profile %q is left %s, want %s", profile, got, want)
+		}
+	}
+	m.leave(&m.lanes[0])
+}
