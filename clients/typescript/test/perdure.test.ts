@@ -1,0 +1,93 @@
+import { HttpAgent, type Message } from "@ag-ui/client";
+import { PerdureAgent } from "@perdure/client";
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { badLine, missing, type Perdure, start } from "./perdure.js";
+import { hasty, until, watch } from "./stream.js";
+
+const say = (id: string, content: string): Message => ({ id, role: "user", content });
+const long = "What is 12*7, and what time is it? Please repeat all of this: 世界 🌍 größer, ".repeat(2);
+
+// A generator of numbers that are the same in every run of the tests (mulberry32).
+function numbers(seed: number) {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let z = Math.imul(seed ^ (seed >>> 15), seed | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
+  let perdure: Perdure;
+  before(async () => void (perdure = await start()));
+  after(() => perdure.stop());
+
+  test("over a line that breaks anywhere, a run is what it is without", async (t) => {
+    for (const seed of [1, 2, 3]) {
+      const threadId = `line ${seed}`;
+      const random = numbers(seed);
+      // At least the headers and one frame: else nothing would ever come.
+      const line = await badLine(perdure.url, () => 600 + Math.floor(random() * 900));
+      const cut = new PerdureAgent({ baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 }, initialMessages: [say("u-1", long)] });
+      const seen = await watch(t, cut, { run: { runId: "r-1" } });
+      line.stop();
+      assert.equal(seen.error, undefined);
+      assert.deepEqual(seen.console, []);
+      assert.ok(line.cuts() > 5, `${line.cuts()} cuts`);
+      const stock = new HttpAgent({ url: `${perdure.url}/v1/agents/demo/runs`, threadId, initialMessages: [say("u-1", long)] });
+      const uncut = await watch(t, stock as PerdureAgent, { run: { runId: "r-1" } });
+      assert.deepEqual(seen, uncut);
+      assert.equal(seen.events.at(-1)?.type, "RUN_FINISHED");
+      assert.ok(seen.messages.length >= 4);
+    }
+  });
+
+  test("a second run goes on with the conversation of the first", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "two runs" });
+    for (const n of [1, 2]) {
+      agent.addMessage(say(`u-${n}`, `This is ${n}.`));
+      assert.deepEqual((await watch(t, agent, { run: {} })).console, []);
+    }
+    assert.deepEqual(agent.messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
+  });
+
+  test("cancel ends the run and keeps what was said", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "cancel", initialMessages: [say("u-1", "word ".repeat(35))] });
+    let cancelling: Promise<void> | undefined;
+    const seen = await watch(t, agent, { run: {} }, ({ type }) => {
+      if (type === "TEXT_MESSAGE_CONTENT") cancelling ??= agent.cancel("enough");
+    });
+    await cancelling;
+    assert.deepEqual(seen.console, []);
+    const { type, outcome, code } = seen.events.at(-1)!;
+    if (process.env.AG_UI_GENERATION === "0") assert.deepEqual([type, code], ["RUN_ERROR", "cancelled"]);
+    else assert.deepEqual([type, outcome], ["RUN_FINISHED", { type: "cancelled" }]);
+    assert.notEqual(seen.messages.at(-1)?.content, "");
+    assert.equal(seen.messages.length, 2);
+    await agent.cancel(); // again, of a run that is over
+  });
+
+  test("who leaves and comes back with the same run sees it whole", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "leave", initialMessages: [say("u-1", long)] });
+    let events = 0;
+    await watch(t, agent, { run: { runId: "r-1" } }, () => void (++events === 5 && agent.abortRun()));
+    agent.setMessages([say("u-1", long)]);
+    const seen = await watch(t, agent, { run: { runId: "r-1" } });
+    assert.equal(seen.events.at(-1)?.type, "RUN_FINISHED");
+    assert.equal(seen.messages.at(-1)?.role, "assistant");
+  });
+});
+
+describe("against Perdure that goes away", { skip: missing, timeout: 120_000 }, () => {
+  test("it gives up, and says so", async (t) => {
+    const perdure = await start();
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "away", retry: hasty, initialMessages: [say("u-1", long)] });
+    let stopping: Promise<void> | undefined;
+    const seen = await watch(t, agent, { run: {} }, () => void (stopping ??= perdure.stop()));
+    await stopping;
+    await until(() => !agent.isRunning);
+    assert.deepEqual([seen.error, seen.console], [undefined, []]);
+    assert.equal(seen.events.at(-1)?.code, "connection_lost");
+  });
+});
