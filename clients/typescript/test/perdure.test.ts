@@ -1,7 +1,7 @@
 import { HttpAgent, type Message } from "@ag-ui/client";
 import { PerdureAgent } from "@perdure/client";
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, before, describe, test, type TestContext } from "node:test";
 import { badLine, missing, type Perdure, start } from "./perdure.js";
 import { hasty, until, watch } from "./stream.js";
 
@@ -76,6 +76,63 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
     const seen = await watch(t, agent, { run: { runId: "r-1" } });
     assert.equal(seen.events.at(-1)?.type, "RUN_FINISHED");
     assert.equal(seen.messages.at(-1)?.role, "assistant");
+  });
+
+  // These run as soon as the server has the route that they are for.
+  const threads = (name: string, body: (t: TestContext) => Promise<void>) =>
+    test(name, async (t) => {
+      const { code } = (await fetch(`${perdure.url}/v1/threads/none/events?follow=false`).then((r) => r.json(), () => ({}))) as { code?: string };
+      if (code === "not_found") return t.skip("the server has no GET /v1/threads/{thread}/events yet");
+      return body(t);
+    });
+
+  threads("who joins a run over a line that breaks anywhere has what its owner has", async (t) => {
+    const threadId = "join";
+    const random = numbers(4);
+    const line = await badLine(perdure.url, () => 2000 + Math.floor(random() * 2000));
+    const owner = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId, initialMessages: [say("u-1", long)] });
+    const guest = new PerdureAgent({ baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 } });
+    let joining: ReturnType<typeof watch> | undefined;
+    let contents = 0;
+    await owner.runAgent({}, {
+      onTextMessageContentEvent: () => {
+        if (++contents === 3) joining = watch(t, guest, { connect: {} });
+      },
+    });
+    const seen = await joining!;
+    line.stop();
+    assert.deepEqual([seen.error, seen.console], [undefined, []]);
+    assert.deepEqual(seen.messages, owner.messages);
+    const late = owner.clone();
+    late.setMessages([]);
+    assert.deepEqual((await watch(t, late, { connect: {} })).messages, owner.messages);
+  });
+
+  threads("who follows a thread sees run after run", async (t) => {
+    const threadId = "follow";
+    const owner = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId });
+    const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId, follow: true });
+    owner.addMessage(say("u-1", "This is 1."));
+    await owner.runAgent({ runId: "r-1" });
+    let shown = "";
+    const following = watch(t, guest, { connect: {} }, ({ type, runId }) => {
+      if (type === "RUN_FINISHED") shown = String(runId);
+    });
+    await until(() => shown !== "");
+    for (const n of [2, 3]) {
+      owner.addMessage(say(`u-${n}`, `This is ${n}.`));
+      await owner.runAgent({ runId: `r-${n}` });
+      await until(() => shown === `r-${n}`);
+    }
+    guest.abortRun();
+    const seen = await following;
+    assert.deepEqual([seen.error, seen.console], [undefined, []]);
+    assert.deepEqual(seen.messages, owner.messages);
+  });
+
+  threads("a thread that does not exist has nothing to show", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "nobody was here" });
+    assert.deepEqual(await watch(t, agent, { connect: {} }), { events: [], messages: [], console: [] });
   });
 });
 
