@@ -289,3 +289,16 @@ test("a clone comes back by itself", async (t) => {
   assert.deepEqual(asked.map(({ headers }) => headers["x-clone"]).sort(), ["0", "0", "1", "1"]);
   assert.deepEqual(original.messages, []);
 });
+
+test("run works by itself, too, as middleware calls it", async (t) => {
+  const used = agentOf(rest);
+  await run(t, used);
+  for (const agent of [used, used.clone()]) {
+    const seen: Event[] = [];
+    const input = { threadId, runId: "r-1", messages: [], tools: [], context: [], state: {}, forwardedProps: {} };
+    await new Promise<void>((complete, error) => {
+      agent.run(input).subscribe({ next: (event) => void seen.push(event as unknown as Event), complete, error });
+    });
+    assert.deepEqual(seen, events);
+  }
+});
