@@ -102,6 +102,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
     const seen = await joining!;
     line.stop();
     assert.deepEqual([seen.error, seen.console], [undefined, []]);
+    assert.ok(line.cuts() > 2, `${line.cuts()} cuts`);
     assert.deepEqual(seen.messages, owner.messages);
     const late = owner.clone();
     late.setMessages([]);

@@ -211,6 +211,16 @@ test("heartbeats keep a connection, however long it has nothing to say", async (
   assert.equal(asked, 1);
 });
 
+test("a run that has nothing to say for long is not given up because its connections are short", async (t) => {
+  const asked: Asked[] = [];
+  const script: Script = (a, n) => {
+    if (n === 0) return { body: frames.slice(0, 2).join(""), end: "cut" };
+    return n < 20 ? { body: ": heartbeat\n\n", end: n % 2 ? "cut" : "clean" } : rest(a);
+  };
+  assert.deepEqual(await run(t, agentOf(script, {}, asked)), await uncut(t));
+  assert.equal(asked.length, 21);
+});
+
 test("aborted, it ends at once, wherever it waits", async (t) => {
   for (const [name, reply, more, aborted] of [
     ["for headers", undefined, {}, false],
