@@ -258,6 +258,20 @@ test("who leaves or is thrown out keeps no connection", async (t) => {
   assert.equal(server.asked.length, 2);
 });
 
+test("a connection is let go before the next one begins", async (t) => {
+  const signals: AbortSignal[] = [];
+  const play = fetchOf((a, n) => (n < 3 ? { body: frames[n]! } : rest(a)));
+  const agent = agentOf(rest, {
+    fetch: (url, init) => {
+      assert.ok(signals.every(({ aborted }) => aborted));
+      signals.push(init.signal!);
+      return play(url, init);
+    },
+  });
+  assert.deepEqual(await run(t, agent), await uncut(t));
+  assert.equal(signals.length, 4);
+});
+
 test("a run may be answered with the rest of another one first", async (t) => {
   const other = log([started("r-0"), ...says("m-0", "before"), finished("r-0")]);
   const wanted = log([started("r-1"), ...says("m-1", "after"), finished("r-1")], 10);

@@ -95,7 +95,7 @@ test("a join that is refused fails", async (t) => {
 test("following goes on, run after run, until it is aborted", async (t) => {
   const server = await serve(t, ({ headers }) => {
     const id = headers["last-event-id"];
-    if (id === undefined) return { body: preludeFrames.join("") + ": heartbeat\n\n" + tailFrames.join(""), end: "cut" };
+    if (id === undefined) return { body: preludeFrames.join("") + ": heartbeat\n\n" + tailFrames.join(""), end: "clean" };
     if (id === cursor(3)) return { body: nextFrames.slice(0, 2).join(""), end: "clean" };
     return { body: behind(nextFrames, id).join(""), end: "hang" };
   });
