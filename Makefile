@@ -66,7 +66,8 @@ heavy: cold # the packages that have the embedded Temporal server in them
 	go test -shuffle=on -timeout 15m $(HEAVY)
 
 .PHONY: clients
-clients: $(NODE_READY) # the tests of the clients, each with its own runner
+clients: cold $(NODE_READY) # the tests of the clients, each with its own runner, against bin/perdure
+	go build -o bin/perdure ./cmd/perdure
 	@for dir in $(wildcard clients/*/package.json); do \
 		command -v npm >/dev/null || { echo "SKIP: $$dir needs npm, which is not installed"; continue; }; \
 		npm --prefix "$$(dirname $$dir)" test; \

@@ -1,0 +1,178 @@
+import { Backoff } from "./backoff.js";
+import { type Call, Connection } from "./connection.js";
+import { type Frame, largest, TooLargeError } from "./frames.js";
+import { bodyOf, errorFrom, insist } from "./insist.js";
+import { ConnectionLostError, ProblemError, problemOf } from "./problem.js";
+import { Progress } from "./progress.js";
+import type { Transport } from "./transport.js";
+
+/** A stream that the server keeps, and gives again behind any of its cursors. */
+export interface Source {
+  thread: string;
+  /** The run with whose end the stream is complete; without one it is the whole thread. */
+  run?: string;
+  /** Of a thread: go on when no run is active. */
+  follow?: boolean;
+  /** The request for what is behind a cursor, or, without one, for the stream from its beginning. */
+  call(cursor: string | undefined, progress: Progress): Call;
+  /** A run has begun. */
+  onRun?(run: string): void;
+}
+
+const binary = "application/vnd.ag-ui.event+proto";
+
+/**
+ * One response over as many connections as it takes, for a client that knows of one only. It consists
+ * of whole frames; frames without a cursor wait for the next one with, because a cut among them begins
+ * them anew. Refused at the first attempt, it is the server's answer; later the agent is told by a
+ * RUN_ERROR: a body that fails would end a Node process, and one that just ends would look like success.
+ */
+export async function resumable(source: Source, transport: Transport, signal: AbortSignal): Promise<Response> {
+  const stream = new ResumableStream(source, transport, signal);
+  let first: Connection | Error;
+  try {
+    first = await stream.connect();
+  } catch (error) {
+    if (signal.aborted) throw abortError(signal);
+    first = errorFrom(error);
+  }
+  if (first instanceof Connection) {
+    const { response } = first;
+    if (!response.ok || response.headers.get("Content-Type") === binary) return response;
+  }
+  return new Response(stream.body(first), { headers: { "Content-Type": "text/event-stream" } });
+}
+
+class ResumableStream {
+  private readonly backoff: Backoff;
+  private readonly left = new AbortController();
+  private readonly signal: AbortSignal;
+  private readonly progress = new Progress();
+  private cursor: string | undefined;
+
+  constructor(
+    private readonly source: Source,
+    private readonly transport: Transport,
+    private readonly watch: AbortSignal,
+  ) {
+    this.backoff = new Backoff(transport.retry, transport.onRetry);
+    this.signal = AbortSignal.any([watch, this.left.signal]);
+  }
+
+  /** The next connection, after the one before was lost. */
+  connect(lost?: Error): Promise<Connection> {
+    const { fetch, silence } = this.transport;
+    const open = () => Connection.open(fetch, this.source.call(this.cursor, this.progress), silence, this.signal);
+    return insist(open, this.backoff, this.signal, lost);
+  }
+
+  body(first: Connection | Error): ReadableStream<Uint8Array> {
+    const encoder = new TextEncoder();
+    const texts = this.texts(first);
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      try {
+        const { done, value } = await texts.next();
+        if (done) controller.close();
+        else controller.enqueue(encoder.encode(value + "\n\n"));
+      } catch (error) {
+        controller.error(this.watch.aborted ? abortError(this.watch) : error);
+      }
+    };
+    const cancel = async () => {
+      this.left.abort();
+      await texts.return();
+    };
+    // Nothing is read ahead: who reads slowly makes the server wait, not this memory grow.
+    return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
+  }
+
+  // The frames of all connections, and a RUN_ERROR if it cannot go on. Fails only when aborted.
+  private async *texts(first: Connection | Error): AsyncGenerator<string, void, undefined> {
+    try {
+      for (let next = first; ; ) {
+        if (next instanceof Error) throw next;
+        const lost: Error | undefined = yield* this.show(next);
+        if (!lost) return;
+        next = await this.connect(lost);
+      }
+    } catch (error) {
+      if (this.signal.aborted) throw error;
+      yield* this.runError(errorFrom(error));
+    }
+  }
+
+  // Shows one connection's frames; returns why it has to go on with another one, if it has to.
+  private async *show(connection: Connection): AsyncGenerator<string, Error | undefined, undefined> {
+    try {
+      const { response } = connection;
+      if (!response.ok) throw new ProblemError(problemOf(response.status, await bodyOf(connection)));
+      if (response.status === 204) return this.nothingMore();
+      return yield* this.committed(connection);
+    } catch (error) {
+      if (this.signal.aborted || isFinal(error)) throw error;
+      return errorFrom(error);
+    } finally {
+      connection.close();
+    }
+  }
+
+  private async *committed(connection: Connection): AsyncGenerator<string, Error | undefined, undefined> {
+    const { run, follow } = this.source;
+    let held: Frame[] = [];
+    let size = 0;
+    for await (const frame of connection.frames()) {
+      if (frame.hasData) held.push(frame);
+      else this.backoff.reset(); // a heartbeat: the server has nothing to say, and says so
+      size += frame.text.length;
+      if (size > largest) throw new TooLargeError("what comes without a cursor");
+      if (frame.id === undefined) continue;
+      this.cursor = frame.id;
+      this.backoff.reset();
+      yield* this.release(held);
+      if (run !== undefined && this.progress.ended(run)) return;
+      [held, size] = [[], 0];
+    }
+    if (run !== undefined && this.progress.behind(held).ended(run)) return yield* this.release(held);
+    if (run === undefined && !follow && this.cursor !== undefined && held.length === 0 && !this.progress.open) return;
+    return new Error("the connection ended before the stream");
+  }
+
+  private *release(frames: readonly Frame[]): Generator<string, undefined, undefined> {
+    for (const frame of frames) {
+      this.progress.observe(frame);
+      if (frame.lifecycle?.type === "RUN_STARTED" && frame.lifecycle.runId !== undefined) this.source.onRun?.(frame.lifecycle.runId);
+      yield frame.text;
+    }
+  }
+
+  private nothingMore(): undefined {
+    if (this.source.run === undefined && !this.progress.open) return;
+    throw new ConnectionLostError("the server has nothing more to show, but the run's end is missing");
+  }
+
+  private *runError(error: Error): Generator<string, void, undefined> {
+    // Behind a RUN_ERROR an agent takes nothing but a run that begins.
+    if (this.progress.last === "RUN_ERROR") {
+      const runId = this.progress.run ?? this.source.run ?? "";
+      yield frameOf({ type: "RUN_STARTED", threadId: this.source.thread, runId });
+    }
+    yield frameOf({ type: "RUN_ERROR", message: error.message, code: codeOf(error) });
+  }
+}
+
+// What another connection would not change.
+const isFinal = (error: unknown) =>
+  error instanceof ProblemError || error instanceof TooLargeError || error instanceof ConnectionLostError;
+
+const frameOf = (event: object) => "data: " + JSON.stringify(event);
+
+function codeOf(error: Error): string {
+  if (error instanceof TooLargeError) return "too_large";
+  if (!(error instanceof ProblemError)) return "connection_lost";
+  return error.code === "http_410" ? "log_replaced" : error.code;
+}
+
+// What HttpAgent takes for an abort, whatever reason was given.
+function abortError({ reason }: AbortSignal): unknown {
+  return reason instanceof DOMException && reason.name === "AbortError" ? reason : new DOMException(String(reason), "AbortError");
+}

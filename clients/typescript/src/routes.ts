@@ -1,0 +1,11 @@
+const segment = encodeURIComponent;
+
+/** The URL of an agent's run endpoint. */
+export const runsURL = (base: string, agent: string) => `${base}/v1/agents/${segment(agent)}/runs`;
+
+/** What a run endpoint's URL begins with, or undefined if it does not look like one. */
+export const baseOf = (url: string) => /^(.*)\/v1\/agents\/[^/?#]+\/runs\/?(?:[?#].*)?$/.exec(url)?.[1];
+
+export const threadURL = (base: string, thread: string) => `${base}/v1/threads/${segment(thread)}`;
+
+export const runURL = (base: string, thread: string, run: string) => `${threadURL(base, thread)}/runs/${segment(run)}`;

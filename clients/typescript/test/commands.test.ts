@@ -1,0 +1,143 @@
+import { AnsweredError, ConnectionLostError, type Decision, PerdureAgent, type PerdureAgentConfig, ProblemError, type ToolResult } from "@perdure/client";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Asked, fetchOf, problem, type Reply, type Script } from "./server.js";
+import { finished, frame, hasty, settled, started, timers, watch } from "./stream.js";
+
+const threadId = "t 1/ü";
+const thread = "/v1/threads/t%201%2F%C3%BC";
+const json = (body: object, status = 200): Reply => ({ status, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+const result: ToolResult = { toolCallId: "c-1", content: "42 🌍" };
+
+const agentOf = (script: Script, asked: Asked[] = [], more: Partial<PerdureAgentConfig> = {}) =>
+  new PerdureAgent({ baseUrl: "http://server/", agent: "demo", threadId, retry: hasty, headers: { Authorization: "Bearer x" }, fetch: fetchOf(script, asked), ...more });
+
+test("tool results and decisions go where they belong", async () => {
+  const asked: Asked[] = [];
+  const agent = agentOf(() => json({ repeated: true }), asked);
+  assert.deepEqual(await agent.sendToolResult({ ...result, error: "no" }), { repeated: true });
+  const decision: Decision = { decision: "edit", args: { amount: 5 }, reason: "too much", remember: false };
+  await agent.decide("a/1", decision);
+  assert.deepEqual(asked.map(({ method, path }) => [method, path]), [
+    ["POST", `${thread}/tool-results`],
+    ["POST", `${thread}/approvals/a%2F1`],
+  ]);
+  assert.deepEqual(asked.map(({ body }) => JSON.parse(body)), [{ ...result, error: "no" }, decision]);
+  for (const { headers } of asked) assert.equal(headers.authorization, "Bearer x");
+  for (const { headers } of asked) assert.equal(headers["content-type"], "application/json");
+});
+
+test("what was accepted now is not repeated", async () => {
+  assert.deepEqual(await agentOf(() => json({ approval: { id: "a-1" } })).decide("a-1", { decision: "approve" }), {
+    repeated: false,
+    approval: { id: "a-1" },
+  });
+});
+
+test("as long as it is unknown whether it was accepted, the same is sent again", async () => {
+  const asked: Asked[] = [];
+  const failures: Reply[] = [problem(503, "unavailable"), { end: "refuse" }, { ...json({}), body: "{", end: "cut" }, { status: 504 }];
+  const agent = agentOf((_, n) => failures[n] ?? json({ repeated: true }), asked);
+  assert.deepEqual(await agent.sendToolResult(result), { repeated: true });
+  assert.equal(asked.length, 5);
+  for (const again of asked) assert.deepEqual(again, asked[0]);
+});
+
+test("refusals are typed", async () => {
+  const recorded = { toolCallId: "c-1", content: "41" };
+  await assert.rejects(agentOf(() => problem(409, "already_answered", { recorded })).sendToolResult(result), (error) => {
+    assert.ok(error instanceof AnsweredError && error instanceof ProblemError);
+    assert.deepEqual([error.status, error.code, error.recorded], [409, "already_answered", recorded]);
+    return true;
+  });
+  for (const [status, code, more] of [
+    [403, "forbidden", {}],
+    [404, "unknown_approval", {}],
+    [410, "expired", { detail: "at noon" }],
+    [422, "invalid_tool_result", { pointer: "/content" }],
+  ] satisfies [number, string, object][]) {
+    const asked: Asked[] = [];
+    await assert.rejects(agentOf(() => problem(status, code, more), asked).decide("a-1", { decision: "reject" }), (error) => {
+      assert.ok(error instanceof ProblemError && !(error instanceof AnsweredError));
+      assert.deepEqual(error.problem, { type: "about:blank", status, code, ...more });
+      return true;
+    });
+    assert.equal(asked.length, 1);
+  }
+  const gateway = agentOf(() => ({ status: 413, body: "<html>too large</html>" })).sendToolResult(result);
+  await assert.rejects(gateway, { message: "413 http_413: <html>too large</html>" });
+});
+
+test("a command without an answer is lost", async () => {
+  const lost = agentOf(() => problem(503, "temporal_unavailable", { detail: "no frontend" })).sendToolResult(result);
+  await assert.rejects(lost, (error) => {
+    assert.ok(error instanceof ConnectionLostError);
+    assert.match(error.message, /503 temporal_unavailable: no frontend/);
+    return true;
+  });
+});
+
+test("an abort ends the attempts", async () => {
+  for (const script of [() => problem(503, "unavailable"), () => ({ end: "hang" })] satisfies Script[]) {
+    const before = timers();
+    const controller = new AbortController();
+    const sending = agentOf(script, [], { retry: { baseDelay: 1e5 } }).sendToolResult(result, { signal: controller.signal });
+    await settled();
+    controller.abort(new Error("no longer wanted"));
+    await assert.rejects(sending, /no longer wanted/);
+    await settled();
+    assert.equal(timers(), before);
+  }
+});
+
+test("cancel reaches the run, and the stream ends by itself", async (t) => {
+  const asked: Asked[] = [];
+  let cancelled!: () => void;
+  const cancel = new Promise<void>((resolve) => (cancelled = resolve));
+  const fetch = fetchOf(({ path }) => (path.endsWith("/cancel") ? { status: 202 } : {}), asked);
+  const agent = new PerdureAgent({
+    baseUrl: "http://server",
+    agent: "demo",
+    threadId,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      if (url.endsWith("/cancel")) cancelled();
+      if (!url.endsWith("/runs")) return response;
+      const frames = [frame(started("r/1"), "1"), frame(finished("r/1"), "2")];
+      const encoder = new TextEncoder();
+      const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        if (frames.length === 1) await cancel;
+        const text = frames.shift();
+        if (text === undefined) controller.close();
+        else controller.enqueue(encoder.encode(text));
+      };
+      return new Response(new ReadableStream({ pull }));
+    },
+  });
+  let stopping: Promise<void> | undefined;
+  const seen = await watch(t, agent, { run: { runId: "r/1" } }, () => void (stopping ??= agent.cancel("enough")));
+  await stopping;
+  assert.deepEqual(seen.events, [started("r/1"), finished("r/1")]);
+  assert.deepEqual([asked[1]!.path, asked[1]!.body], [`${thread}/runs/r%2F1/cancel`, '{"reason":"enough"}']);
+});
+
+test("a run may be cancelled before it reached the server", async (t) => {
+  const asked: Asked[] = [];
+  let known = false;
+  const script: Script = ({ path }, n) => {
+    if (path.endsWith("/cancel")) return known ? { status: 202 } : problem(404, "unknown_run");
+    known = n >= 4;
+    return known ? { body: frame(started("r-1"), "1") + frame(finished("r-1"), "2") } : problem(503, "unavailable");
+  };
+  const agent = agentOf(script, asked, { retry: { attempts: 20, baseDelay: 1 } });
+  const running = watch(t, agent, { run: { runId: "r-1" } });
+  await agent.cancel();
+  assert.equal((await running).error, undefined);
+  assert.equal(asked.filter(({ path }) => path.endsWith("/cancel")).length > 1, true);
+});
+
+test("a run that is unknown when nothing is under way stays so", async (t) => {
+  const agent = agentOf(({ path }) => (path.endsWith("/cancel") ? problem(404, "unknown_run") : problem(400, "invalid_input")));
+  await watch(t, agent, { run: { runId: "r-1" } });
+  await assert.rejects(agent.cancel(), { code: "unknown_run" });
+});

@@ -1,0 +1,95 @@
+import { PerdureAgent, type PerdureAgentConfig } from "@perdure/client";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Backoff, policyOf, type Retry, retryAfterOf } from "../dist/backoff.js";
+import { FrameReader } from "../dist/frames.js";
+import { type Asked, fetchOf } from "./server.js";
+import { settled } from "./stream.js";
+
+async function asks(config: PerdureAgentConfig): Promise<string[]> {
+  const asked: Asked[] = [];
+  const script = ({ path }: Asked) => (path.endsWith("/cancel") ? { status: 202 } : { body: 'id: 1\ndata: {"type":"RUN_ERROR","message":"no"}\n\n' });
+  const agent = new PerdureAgent({ ...config, threadId: "t", fetch: fetchOf(script, asked) });
+  await agent.runAgent({ runId: "r" });
+  await agent.cancel();
+  return asked.map(({ path, query }) => path + query);
+}
+
+test("where the routes are", async () => {
+  const cancel = "/v1/threads/t/runs/r/cancel";
+  assert.deepEqual(await asks({ baseUrl: "http://s/", agent: "a b" }), ["/v1/agents/a%20b/runs", cancel]);
+  assert.deepEqual(await asks({ url: "http://s/v1/agents/a/runs" }), ["/v1/agents/a/runs", cancel]);
+  assert.deepEqual(await asks({ url: "http://s/p/v1/agents/a/runs/?key=1" }), ["/p/v1/agents/a/runs/?key=1", "/p" + cancel]);
+  assert.deepEqual(await asks({ url: "http://s/chat", baseUrl: "http://s/perdure" }), ["/chat", "/perdure" + cancel]);
+});
+
+test("what is missing or wrong is named", () => {
+  const base = { baseUrl: "http://s", agent: "a" };
+  for (const [config, message] of [
+    [{}, /url, or baseUrl and agent/],
+    [{ baseUrl: "http://s" }, /url, or baseUrl and agent/],
+    [{ url: "http://s/chat" }, /http:\/\/s\/chat .*baseUrl/],
+    [{ ...base, silence: 0 }, /silence/],
+    [{ ...base, silence: NaN }, /silence/],
+    [{ ...base, retry: { attempts: -1 } }, /retry\.attempts/],
+    [{ ...base, retry: { jitter: 1.5 } }, /retry\.jitter/],
+    [{ ...base, retry: { giveUpAfter: NaN } }, /retry\.giveUpAfter/],
+  ] satisfies [PerdureAgentConfig, RegExp][]) {
+    assert.throws(() => new PerdureAgent(config), message);
+  }
+});
+
+test("pauses double up to the longest, in part at random", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  for (const [random, delays] of [[0, [100, 200, 400, 500, 500]], [1, [75, 150, 300, 375, 375]]] satisfies [number, number[]][]) {
+    t.mock.method(Math, "random", () => random);
+    const retries: Retry[] = [];
+    const policy = policyOf({ baseDelay: 100, maxDelay: 500, jitter: 0.25, attempts: 5 });
+    const backoff = new Backoff(policy, (retry) => retries.push(retry));
+    const { signal } = new AbortController();
+    for (const round of [1, 2]) {
+      for (const delay of delays) {
+        const waiting = backoff.wait(new Error("lost"), 0, signal);
+        t.mock.timers.tick(delay - 1);
+        assert.equal(await Promise.race([waiting, settled()]), undefined);
+        t.mock.timers.tick(1);
+        assert.equal(await waiting, true);
+      }
+      assert.equal(await backoff.wait(new Error("lost"), 0, signal), false);
+      assert.deepEqual(retries.splice(0).map((retry) => retry.delay), delays, `round ${round}`);
+      backoff.reset();
+    }
+  }
+});
+
+test("Retry-After is seconds or a date", () => {
+  const after = (value?: string) => retryAfterOf(new Headers(value === undefined ? {} : { "Retry-After": value }));
+  assert.deepEqual([after(), after("0"), after("3"), after("-3"), after("soon"), after("Mon, 01 Jan 2024 00:00:00 GMT")], [0, 0, 3000, 0, 0, 0]);
+  const wait = after(new Date(Date.now() + 60_000).toUTCString());
+  assert.ok(wait > 50_000 && wait <= 60_000, String(wait));
+});
+
+test("a frame is the same however its bytes come", () => {
+  const text = ': hello\n\nid: 1-ü\ndata: {"type":\ndata: "RUN_STARTED","runId":"世"}\n\nid:2\n\nevent: x\ndata:{"type":"A","x":"🌍"}\nid: 3\n\ndata: half';
+  const bytes = new TextEncoder().encode(text);
+  const expected = [
+    { text: ": hello", hasData: false },
+    { text: 'id: 1-ü\ndata: {"type":\ndata: "RUN_STARTED","runId":"世"}', hasData: true, id: "1-ü", lifecycle: { type: "RUN_STARTED", runId: "世" } },
+    { text: "id:2", hasData: false, id: "2" },
+    { text: 'event: x\ndata:{"type":"A","x":"🌍"}\nid: 3', hasData: true, id: "3" },
+  ];
+  for (let size = 1; size <= bytes.length; size++) {
+    const reader = new FrameReader();
+    const frames = [];
+    for (let at = 0; at < bytes.length; at += size) frames.push(...reader.read(bytes.slice(at, at + size)));
+    assert.deepEqual(frames, expected, `${size} at once`);
+  }
+});
+
+test("a frame without an end is too large at some time", () => {
+  const reader = new FrameReader();
+  const bytes = new Uint8Array(8 << 20).fill(32);
+  assert.throws(() => {
+    for (let i = 0; i < 10; i++) reader.read(bytes);
+  }, { name: "TooLargeError" });
+});

@@ -1,0 +1,151 @@
+import { HttpAgent, type Message } from "@ag-ui/client";
+import { PerdureAgent } from "@perdure/client";
+import assert from "node:assert/strict";
+import { after, before, describe, test, type TestContext } from "node:test";
+import { badLine, missing, type Perdure, start } from "./perdure.js";
+import { hasty, until, watch } from "./stream.js";
+
+const say = (id: string, content: string): Message => ({ id, role: "user", content });
+const long = "What is 12*7, and what time is it? Please repeat all of this: 世界 🌍 größer, ".repeat(2);
+
+// A generator of numbers that are the same in every run of the tests (mulberry32).
+function numbers(seed: number) {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let z = Math.imul(seed ^ (seed >>> 15), seed | 1);
+    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
+    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
+  let perdure: Perdure;
+  before(async () => void (perdure = await start()));
+  after(() => perdure.stop());
+
+  test("over a line that breaks anywhere, a run is what it is without", async (t) => {
+    for (const seed of [1, 2, 3]) {
+      const threadId = `line ${seed}`;
+      const random = numbers(seed);
+      // At least the headers and one frame: else nothing would ever come.
+      const line = await badLine(perdure.url, () => 600 + Math.floor(random() * 900));
+      const cut = new PerdureAgent({ baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 }, initialMessages: [say("u-1", long)] });
+      const seen = await watch(t, cut, { run: { runId: "r-1" } });
+      line.stop();
+      assert.equal(seen.error, undefined);
+      assert.deepEqual(seen.console, []);
+      assert.ok(line.cuts() > 5, `${line.cuts()} cuts`);
+      const stock = new HttpAgent({ url: `${perdure.url}/v1/agents/demo/runs`, threadId, initialMessages: [say("u-1", long)] });
+      const uncut = await watch(t, stock as PerdureAgent, { run: { runId: "r-1" } });
+      assert.deepEqual(seen, uncut);
+      assert.equal(seen.events.at(-1)?.type, "RUN_FINISHED");
+      assert.ok(seen.messages.length >= 4);
+    }
+  });
+
+  test("a second run goes on with the conversation of the first", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "two runs" });
+    for (const n of [1, 2]) {
+      agent.addMessage(say(`u-${n}`, `This is ${n}.`));
+      assert.deepEqual((await watch(t, agent, { run: {} })).console, []);
+    }
+    assert.deepEqual(agent.messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
+  });
+
+  test("cancel ends the run and keeps what was said", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "cancel", initialMessages: [say("u-1", "word ".repeat(35))] });
+    let cancelling: Promise<void> | undefined;
+    const seen = await watch(t, agent, { run: {} }, ({ type }) => {
+      if (type === "TEXT_MESSAGE_CONTENT") cancelling ??= agent.cancel("enough");
+    });
+    await cancelling;
+    assert.deepEqual(seen.console, []);
+    const { type, outcome, code } = seen.events.at(-1)!;
+    if (process.env.AG_UI_GENERATION === "0") assert.deepEqual([type, code], ["RUN_ERROR", "cancelled"]);
+    else assert.deepEqual([type, outcome], ["RUN_FINISHED", { type: "cancelled" }]);
+    assert.notEqual(seen.messages.at(-1)?.content, "");
+    assert.equal(seen.messages.length, 2);
+    await agent.cancel(); // again, of a run that is over
+  });
+
+  test("who leaves and comes back with the same run sees it whole", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "leave", initialMessages: [say("u-1", long)] });
+    let events = 0;
+    await watch(t, agent, { run: { runId: "r-1" } }, () => void (++events === 5 && agent.abortRun()));
+    agent.setMessages([say("u-1", long)]);
+    const seen = await watch(t, agent, { run: { runId: "r-1" } });
+    assert.equal(seen.events.at(-1)?.type, "RUN_FINISHED");
+    assert.equal(seen.messages.at(-1)?.role, "assistant");
+  });
+
+  // These run as soon as the server has the route that they are for.
+  const threads = (name: string, body: (t: TestContext) => Promise<void>) =>
+    test(name, async (t) => {
+      const { code } = (await fetch(`${perdure.url}/v1/threads/none/events?follow=false`).then((r) => r.json(), () => ({}))) as { code?: string };
+      if (code === "not_found") return t.skip("the server has no GET /v1/threads/{thread}/events yet");
+      return body(t);
+    });
+
+  threads("who joins a run over a line that breaks anywhere has what its owner has", async (t) => {
+    const threadId = "join";
+    const random = numbers(4);
+    const line = await badLine(perdure.url, () => 2000 + Math.floor(random() * 2000));
+    const owner = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId, initialMessages: [say("u-1", long)] });
+    const guest = new PerdureAgent({ baseUrl: line.url, agent: "demo", threadId, retry: { ...hasty, attempts: 50 } });
+    let joining: ReturnType<typeof watch> | undefined;
+    let contents = 0;
+    await owner.runAgent({}, {
+      onTextMessageContentEvent: () => {
+        if (++contents === 3) joining = watch(t, guest, { connect: {} });
+      },
+    });
+    const seen = await joining!;
+    line.stop();
+    assert.deepEqual([seen.error, seen.console], [undefined, []]);
+    assert.ok(line.cuts() > 2, `${line.cuts()} cuts`);
+    assert.deepEqual(seen.messages, owner.messages);
+    const late = owner.clone();
+    late.setMessages([]);
+    assert.deepEqual((await watch(t, late, { connect: {} })).messages, owner.messages);
+  });
+
+  threads("who follows a thread sees run after run", async (t) => {
+    const threadId = "follow";
+    const owner = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId });
+    const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId, follow: true });
+    owner.addMessage(say("u-1", "This is 1."));
+    await owner.runAgent({ runId: "r-1" });
+    let shown = "";
+    const following = watch(t, guest, { connect: {} }, ({ type, runId }) => {
+      if (type === "RUN_FINISHED") shown = String(runId);
+    });
+    await until(() => shown !== "");
+    for (const n of [2, 3]) {
+      owner.addMessage(say(`u-${n}`, `This is ${n}.`));
+      await owner.runAgent({ runId: `r-${n}` });
+      await until(() => shown === `r-${n}`);
+    }
+    guest.abortRun();
+    const seen = await following;
+    assert.deepEqual([seen.error, seen.console], [undefined, []]);
+    assert.deepEqual(seen.messages, owner.messages);
+  });
+
+  threads("a thread that does not exist has nothing to show", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "nobody was here" });
+    assert.deepEqual(await watch(t, agent, { connect: {} }), { events: [], messages: [], console: [] });
+  });
+});
+
+describe("against Perdure that goes away", { skip: missing, timeout: 120_000 }, () => {
+  test("it gives up, and says so", async (t) => {
+    const perdure = await start();
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "away", retry: hasty, initialMessages: [say("u-1", long)] });
+    let stopping: Promise<void> | undefined;
+    const seen = await watch(t, agent, { run: {} }, () => void (stopping ??= perdure.stop()));
+    await stopping;
+    await until(() => !agent.isRunning);
+    assert.deepEqual([seen.error, seen.console], [undefined, []]);
+    assert.equal(seen.events.at(-1)?.code, "connection_lost");
+  });
+});

@@ -1,0 +1,77 @@
+// Perdure itself, as bin/perdure dev with its offline agent, and a bad line to it.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const program = join(root, "bin", "perdure");
+
+/** Why there is nothing to test against, or false. */
+export const missing = existsSync(program) ? false : "bin/perdure is not built: make build";
+
+export interface Perdure {
+  url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts Perdure on free ports, with data of its own. */
+export async function start(): Promise<Perdure> {
+  const data = await mkdtemp(join(tmpdir(), "perdure-client-"));
+  const flags = ["dev", "--addr", "127.0.0.1:0", "--temporal-port", "0", "--nats-port", "0", "--data", data, "--agents", join(root, "agents")];
+  const child = spawn(program, flags, { stdio: ["ignore", "pipe", "pipe"] });
+  const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  let said = "";
+  child.stderr.on("data", (bytes) => (said += bytes));
+  await new Promise<void>((resolve, reject) => {
+    let out = "";
+    child.stdout.on("data", (bytes) => (out += bytes).includes("ready") && resolve());
+    void exited.then(() => reject(new Error(`perdure dev ended: ${said}`)));
+  });
+  const { api } = JSON.parse(await readFile(join(data, "addresses.json"), "utf8")) as { api: string };
+  const stop = async () => {
+    child.kill("SIGTERM");
+    await exited;
+    await rm(data, { recursive: true, force: true });
+  };
+  return { url: api, stop };
+}
+
+/** A TCP proxy to a server; next says behind how many bytes from the server each connection breaks. */
+export async function badLine(to: string, next: () => number): Promise<{ url: string; cuts: () => number; stop(): void }> {
+  const target = new URL(to);
+  const sockets = new Set<Socket>();
+  let cuts = 0;
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    let allowance = next();
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("close", () => (sockets.delete(socket), end()));
+      socket.on("error", end);
+    }
+    client.pipe(upstream);
+    upstream.on("data", (bytes) => {
+      const part = bytes.subarray(0, allowance);
+      allowance -= bytes.length;
+      client.write(part);
+      if (allowance > 0 || client.destroyed) return;
+      cuts++;
+      client.destroySoon(); // what it was allowed arrives
+      upstream.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = () => {
+    server.close();
+    sockets.forEach((socket) => socket.destroy());
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cuts: () => cuts, stop };
+}

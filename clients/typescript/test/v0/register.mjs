@@ -1,0 +1,5 @@
+// Makes whoever imports @ag-ui/client get the generation before 1.0: node --import ./test/v0/register.mjs
+import { register } from "node:module";
+
+register("./resolve.mjs", import.meta.url);
+process.env.AG_UI_GENERATION = "0";
