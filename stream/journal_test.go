@@ -357,7 +357,7 @@ func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
 	}
 	m.begin(0)
 	for profile, want := range map[stream.Profile]string{stream.Profile0: "[{}]", stream.Profile1: "[]"} {
-		s := &screen{reducer: agui.NewReducer(said, nil)}
+		s := &display{reducer: agui.NewReducer(said, nil)}
 		reader := l.NewReader(run, profile, nil, nil)
 		for _, rec := range must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)) {
 			s.show(t, must[[]stream.Frame](t)(reader.Read(ctx, rec)))

@@ -78,15 +78,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
     assert.equal(seen.messages.at(-1)?.role, "assistant");
   });
 
-  // These run as soon as the server has the route that they are for.
-  const threads = (name: string, body: (t: TestContext) => Promise<void>) =>
-    test(name, async (t) => {
-      const { code } = (await fetch(`${perdure.url}/v1/threads/none/events?follow=false`).then((r) => r.json(), () => ({}))) as { code?: string };
-      if (code === "not_found") return t.skip("the server has no GET /v1/threads/{thread}/events yet");
-      return body(t);
-    });
-
-  threads("who joins a run over a line that breaks anywhere has what its owner has", async (t) => {
+  test("who joins a run over a line that breaks anywhere has what its owner has", async (t) => {
     const threadId = "join";
     const random = numbers(4);
     const line = await badLine(perdure.url, () => 2000 + Math.floor(random() * 2000));
@@ -109,7 +101,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
     assert.deepEqual((await watch(t, late, { connect: {} })).messages, owner.messages);
   });
 
-  threads("who follows a thread sees run after run", async (t) => {
+  test("who follows a thread sees run after run", async (t) => {
     const threadId = "follow";
     const owner = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId });
     const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId, follow: true });
@@ -131,7 +123,7 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
     assert.deepEqual(seen.messages, owner.messages);
   });
 
-  threads("a thread that does not exist has nothing to show", async (t) => {
+  test("a thread that does not exist has nothing to show", async (t) => {
     const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "nobody was here" });
     assert.deepEqual(await watch(t, agent, { connect: {} }), { events: [], messages: [], console: [] });
   });
