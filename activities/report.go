@@ -52,7 +52,7 @@ func (r *reporter) Activity(name, kind string, content any) error {
 	if err := errors.Join(checkName("the name of an activity", name), checkName("the type of an activity", kind)); err != nil {
 		return err
 	}
-	object, err := encodeReport(content, tools.MaxReport)
+	object, err := encodeReport(content)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *reporter) Activity(name, kind string, content any) error {
 }
 
 func (r *reporter) PatchActivity(name string, ops ...tools.Op) error {
-	patch, err := encodeReport(ops, tools.MaxReport)
+	patch, err := encodeReport(ops)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *reporter) PatchActivity(name string, ops ...tools.Op) error {
 }
 
 func (r *reporter) PatchState(ops ...tools.Op) error {
-	patch, err := encodeReport(ops, tools.MaxReport)
+	patch, err := encodeReport(ops)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (r *reporter) Custom(name string, value any) error {
 	if err := checkName("the name of an event", name); err != nil {
 		return err
 	}
-	raw, err := encodeReport(value, tools.MaxReport)
+	raw, err := encodeReport(value)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (r *reporter) Raw(source string, event any) error {
 	if len(source) > tools.MaxReportName {
 		return refuse("the source of an event must be at most %d bytes", tools.MaxReportName)
 	}
-	raw, err := encodeReport(event, tools.MaxReport)
+	raw, err := encodeReport(event)
 	if err != nil {
 		return err
 	}
@@ -161,13 +161,13 @@ func (r *reporter) send(size int, e agui.Event) error {
 }
 
 // encodeReport is what a tool's value is as JSON.
-func encodeReport(v any, limit int) (json.RawMessage, error) {
+func encodeReport(v any) (json.RawMessage, error) {
 	raw, err := compact(v)
 	if err != nil {
 		return nil, &tools.ReportError{Reason: "it cannot be encoded", Err: err}
 	}
-	if len(raw) > limit {
-		return nil, refuse("it has %d bytes, more than %d", len(raw), limit)
+	if len(raw) > tools.MaxReport {
+		return nil, refuse("it has %d bytes, more than %d", len(raw), tools.MaxReport)
 	}
 	return raw, nil
 }

@@ -1,0 +1,153 @@
+package stream
+
+import (
+	"context"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// What clients have is corrected by snapshots. This file makes them: of the conversation, of a part of
+// it that sets an order, and of the state.
+
+// taken is what stays with clients, if an attempt dies, unless a snapshot takes care of it.
+type taken struct {
+	reasoned   []string       // ids of reasoning messages
+	activities []agui.Message // emptied
+	state      bool           // the state changed
+}
+
+func (t *taken) add(more taken) {
+	t.reasoned = append(t.reasoned, more.reasoned...)
+	t.activities = append(t.activities, more.activities...)
+	t.state = t.state || more.state
+}
+
+func (t *taken) activity(id, activityType string) {
+	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == id }) {
+		return
+	}
+	t.activities = append(t.activities, agui.Message{
+		ID: id, Role: agui.RoleActivity, ActivityType: activityType, Content: agui.ObjectContent(emptyState),
+	})
+}
+
+// realign gives a client the conversation and the state that its run really has. A snapshot doesn't
+// reorder what a client knows, so where it said something behind what it had missed, a snapshot up to
+// there comes first: what the client said is dropped, and stands behind the rest when it is back.
+func (p *Projection) realign(ctx context.Context, seq uint64, o *Opening) error {
+	if !o.Accepted.Differs {
+		if o.StateKept {
+			return p.restateState(ctx, seq)
+		}
+		return nil
+	}
+	if o.Said > 0 {
+		if err := p.restateFirst(ctx, seq, o.SaidBehind); err != nil {
+			return err
+		}
+	}
+	return p.restate(ctx, seq, taken{state: true})
+}
+
+// restateFirst emits a snapshot of the first messages of the conversation alone.
+func (p *Projection) restateFirst(ctx context.Context, seq uint64, n int) error {
+	if !p.due() {
+		p.index++
+		return nil
+	}
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+	if err != nil {
+		return err
+	}
+	messages := r.Messages()
+	return p.emit(&agui.MessagesSnapshot{Messages: messages[:min(n, len(messages))]})
+}
+
+// restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if that is to be
+// taken back.
+func (p *Projection) restate(ctx context.Context, seq uint64, back taken) error {
+	if !p.due() {
+		p.index++
+	} else if err := p.restateMessages(ctx, seq, back); err != nil {
+		return err
+	}
+	if back.state {
+		return p.restateState(ctx, seq)
+	}
+	return nil
+}
+
+func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken) error {
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+	if err != nil {
+		return err
+	}
+	snapshot, err := p.conversation(r, back)
+	if err != nil {
+		return err
+	}
+	return p.emit(snapshot)
+}
+
+// conversation makes a snapshot of what the reader is to have. Clients keep reasoning and activities
+// that a snapshot lacks, unless it has some of that kind; so what is withdrawn is emptied where no other
+// would drive it out. Newer clients let a snapshot name the types of activities that it is complete for.
+func (p *Projection) conversation(r *Reduction, back taken) (*agui.MessagesSnapshot, error) {
+	messages := r.messagesFor(p.dead)
+	if !hasRole(messages, agui.RoleReasoning) {
+		for _, id := range back.reasoned {
+			messages = append(messages, agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")})
+		}
+	}
+	snapshot := &agui.MessagesSnapshot{Messages: messages}
+	if p.profile != Profile0 {
+		var err error
+		snapshot.Metadata, err = completeFor(messages, back.activities)
+		return snapshot, err
+	}
+	if !hasRole(messages, agui.RoleActivity) {
+		snapshot.Messages = append(messages, back.activities...)
+	}
+	return snapshot, nil
+}
+
+func hasRole(messages []agui.Message, role agui.Role) bool {
+	return slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == role })
+}
+
+// completeFor names the types of activities that a snapshot has or takes back. Others, which a client
+// may have made itself, are none of its business.
+func completeFor(messages, withdrawn []agui.Message) (agui.Metadata, error) {
+	var types []string
+	for _, m := range slices.Concat(messages, withdrawn) {
+		if m.Role == agui.RoleActivity && !slices.Contains(types, m.ActivityType) {
+			types = append(types, m.ActivityType)
+		}
+	}
+	if types == nil {
+		return nil, nil
+	}
+	return agui.SnapshotActivities(types)
+}
+
+func (p *Projection) restateState(ctx context.Context, seq uint64) error {
+	if !p.due() {
+		p.index++
+		return nil
+	}
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+	if err != nil {
+		return err
+	}
+	return p.emit(&agui.StateSnapshot{Snapshot: r.stateFor(p.dead)})
+}
+
+// due tells whether the next event would be shown, or only counted: reducing a thread for a reader that
+// is past it is wasted.
+func (p *Projection) due() bool {
+	if p.joining {
+		return false
+	}
+	return p.resume.before(Position{p.record, p.index + 1})
+}
