@@ -1,7 +1,7 @@
 import { HttpAgent, type Message } from "@ag-ui/client";
 import { PerdureAgent } from "@perdure/client";
 import assert from "node:assert/strict";
-import { after, before, describe, test, type TestContext } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { badLine, missing, type Perdure, start } from "./perdure.js";
 import { hasty, until, watch } from "./stream.js";
 
