@@ -114,11 +114,18 @@ type ModelAnswer struct {
 	Seq       uint64  `json:"seq"`
 	MessageID string  `json:"messageId,omitempty"`
 	Finish    string  `json:"finish,omitempty"`
-	// Calls are the tool calls of the message, in order, or the first of them if they are more than a
-	// run may make at once; their arguments are in the log.
-	Calls []Call `json:"calls,omitempty"`
-	Usage Usage  `json:"usage"`
+	// Calls are the tool calls of the message, in order, up to MaxCalls of them; CallCount is how many
+	// there are if they are more. Their arguments are in the log.
+	Calls     []Call `json:"calls,omitempty"`
+	CallCount int    `json:"callCount,omitempty"`
+	Usage     Usage  `json:"usage"`
 }
+
+// MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
+const MaxCalls = 64
+
+// count is how many calls the answer makes.
+func (a ModelAnswer) count() int { return max(a.CallCount, len(a.Calls)) }
 
 // Call is one tool call. Tool is empty if the model made a name up.
 type Call struct {
@@ -146,7 +153,10 @@ type ToolCall struct {
 	// Lane is the slot that the call writes to, LaneAfter its last record.
 	Lane      int    `json:"lane"`
 	LaneAfter uint64 `json:"laneAfter,omitempty"`
-	CallID    string `json:"callId"`
+	// CallID names the call; it is empty if the answer did not, and Index, its place in the message,
+	// tells which one it is.
+	CallID    string `json:"callId,omitempty"`
+	Index     int    `json:"index,omitempty"`
 	MessageID string `json:"messageId"`
 }
 
@@ -177,6 +187,9 @@ type Finish struct {
 	// Lanes are those whose step did not finish.
 	Lanes []Lane `json:"lanes,omitempty"`
 }
+
+// MaxLanes is how many tool calls of a run are under way at a time, each on a lane of its own.
+const MaxLanes = 8
 
 // Lane is a tool lane and the last record that is known of it.
 type Lane struct {
