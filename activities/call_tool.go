@@ -31,7 +31,7 @@ func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answe
 }
 
 func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
-	opened, err := a.openStep(ctx, mainPlace(in.Step, in.Open), in.Step)
+	opened, err := a.openStep(ctx, mainPlace(in.Step, in.Open), in.Step, nil)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}

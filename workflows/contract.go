@@ -13,6 +13,7 @@ const (
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
 	UpdateSubmit      = "submit"
+	UpdateSteer       = "steer"
 	UpdatePause       = "pause"
 	UpdateResume      = "resume"
 	SignalCancel      = "cancel"
@@ -63,6 +64,8 @@ type Progress struct {
 	Lanes     []uint64  `json:"lanes,omitempty"`
 	Open      string    `json:"open,omitempty"`
 	Usage     []Usage   `json:"usage,omitempty"`
+	Steered   []uint64  `json:"steered,omitempty"`
+	Folded    int       `json:"folded,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -106,6 +109,8 @@ type ModelCall struct {
 	// Input and Digest are set in a run's first step, which accepts the input.
 	Input  uint64 `json:"input,omitempty"`
 	Digest string `json:"digest,omitempty"`
+	// Steered are the proposals, by sequence, of what people have said since the last call.
+	Steered []uint64 `json:"steered,omitempty"`
 }
 
 // ModelAnswer tells what the model decided, by reference.
@@ -212,6 +217,8 @@ const (
 	OnBusyReject    OnBusy = "reject"
 	OnBusyEnqueue   OnBusy = "enqueue"
 	OnBusyInterrupt OnBusy = "interrupt"
+	// OnBusySteer is none of the workflow's: the run is not offered, what it says is steered.
+	OnBusySteer OnBusy = "steer"
 )
 
 // Submit offers a run to the workflow that occupies its thread.
@@ -239,6 +246,18 @@ type Cancel struct {
 	RunID string `json:"run"`
 }
 
+// Steer is what UpdateSteer carries: what somebody says to the run that is active, as the sequence of
+// a proposal. The same again is taken once.
+type Steer struct {
+	RunID string `json:"run"`
+	Input uint64 `json:"input"`
+}
+
+// Steered is the answer to a Steer that is taken.
+type Steered struct {
+	Repeated bool `json:"repeated,omitempty"`
+}
+
 // Pause is what UpdatePause and UpdateResume carry: the run that is meant, or none for the one that
 // is active.
 type Pause struct {
@@ -256,8 +275,10 @@ const (
 	ErrorBusy = "busy"
 	// ErrorQueueFull refuses a Submit: too many runs wait.
 	ErrorQueueFull = "queue_full"
-	// ErrorNotActive refuses a Pause: the run waits, or is over.
+	// ErrorNotActive refuses a Pause and a Steer: the run waits, or is over.
 	ErrorNotActive = "not_active"
+	// ErrorTooMuchSteering refuses a Steer: the run has taken as many as it can.
+	ErrorTooMuchSteering = "too_much_steering"
 	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
 	ErrorRunIDReused = "run_id_reused"
 )

@@ -32,6 +32,7 @@ type world struct {
 	mu       sync.Mutex
 	finished []workflows.Finish
 	models   []workflows.ModelCall
+	updates  int
 }
 
 var input = workflows.RunInput{
