@@ -56,7 +56,7 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
 	if in.Input == 0 {
-		return a.openStep(ctx, p, in.Step)
+		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
 	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest}
 	return a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})

@@ -31,7 +31,7 @@ func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answe
 }
 
 func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
-	opened, err := a.openStep(ctx, mainPlace(in.Step, in.Open), in.Step)
+	opened, err := a.openStep(ctx, mainPlace(in.Step, in.Open), in.Step, nil)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
@@ -47,11 +47,19 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	defer attempt.Close()
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
-	result, outcome, err := a.runTool(ctx, in, opened, attempt)
+	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, opened)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	return finishTool(ctx, in, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened})
+	call, err := findCall(thread, in)
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	result, outcome, err := a.runTool(ctx, in, call, thread.State, attempt)
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	return finishTool(ctx, runOf(in.Run), call.ID, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened})
 }
 
 // What the model is told when a call came to no end of its own.
@@ -62,17 +70,9 @@ const (
 	callOverdue    = "The call did not end in its time. Whether it took effect is unknown."
 )
 
-// runTool finds the call in the conversation and makes it. A tool that may have had its effect and
-// doesn't promise that a second call changes nothing is not called again.
-func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after uint64, attempt *stream.Attempt) (tools.Result, workflows.Outcome, error) {
-	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, after)
-	if err != nil {
-		return tools.Result{}, "", err
-	}
-	call, err := findCall(thread, in.CallID)
-	if err != nil {
-		return tools.Result{}, "", err
-	}
+// runTool makes the call. A tool that may have had its effect and doesn't promise that a second call
+// changes nothing is not called again.
+func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, state json.RawMessage, attempt *stream.Attempt) (tools.Result, workflows.Outcome, error) {
 	definition, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
 		return tools.Result{}, "", err
@@ -95,7 +95,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 	} else if wanted {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	}
-	reports := newReporter(ctx, runOf(in.Run), call.ID, thread.State, attempt)
+	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt)
 	defer reports.close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{
@@ -116,23 +116,29 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, after u
 }
 
 // findCall reads the call that the model made: arguments are content and come from the log.
-func findCall(thread *stream.Reduction, callID string) (agui.ToolCall, error) {
+func findCall(thread *stream.Reduction, in workflows.ToolCall) (agui.ToolCall, error) {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
-		for _, c := range thread.Entries[i].Message.ToolCalls {
-			if c.ID == callID {
-				return c, nil
-			}
+		m := thread.Entries[i].Message
+		if m.ID != in.MessageID {
+			continue
+		}
+		at := in.Index
+		if in.CallID != "" {
+			at = slices.IndexFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == in.CallID })
+		}
+		if at >= 0 && at < len(m.ToolCalls) {
+			return m.ToolCalls[at], nil
 		}
 	}
 	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", workflows.CodeInternal, nil)
 }
 
 // finishTool writes the result, also that of a cancelled call, whose context has ended.
-func finishTool(ctx context.Context, in workflows.ToolCall, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer) (workflows.ToolAnswer, error) {
+func finishTool(ctx context.Context, run stream.Run, callID string, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer) (workflows.ToolAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	message := agui.Message{
-		ID: runOf(in.Run).Identify("res", in.CallID), Role: agui.RoleTool, ToolCallID: in.CallID, Content: contentOf(result),
+		ID: run.Identify("res", callID), Role: agui.RoleTool, ToolCallID: callID, Content: contentOf(result),
 	}
 	if result.IsError {
 		message.Error = result.Content
@@ -142,7 +148,7 @@ func finishTool(ctx context.Context, in workflows.ToolCall, attempt *stream.Atte
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Messages: []agui.Message{message}, Answer: recorded},
-		&agui.ToolCallResult{MessageID: message.ID, ToolCallID: in.CallID, Content: message.Content, Role: agui.RoleTool})
+		&agui.ToolCallResult{MessageID: message.ID, ToolCallID: callID, Content: message.Content, Role: agui.RoleTool})
 	return answer, err
 }
 

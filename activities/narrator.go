@@ -166,8 +166,10 @@ func (n *narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
-		if len(n.answer.Calls) <= stream.MaxToolLanes { // one more than can run is all that is to be known
+		if len(n.answer.Calls) < workflows.MaxCalls {
 			n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name)})
+		} else {
+			n.answer.CallCount = len(n.calls)
 		}
 	}
 	if n.text.Len() > 0 || len(n.calls) > 0 {

@@ -50,11 +50,16 @@ func (a *Activities) openRun(ctx context.Context, p stream.Place, b beginning, e
 	return a.Log.Open(ctx, p, opening, append([]agui.Event{started}, events...)...)
 }
 
-// openStep writes the lifecycle events that lead to a step.
-func (a *Activities) openStep(ctx context.Context, p stream.Place, s workflows.Step) (uint64, error) {
+// openStep writes the lifecycle events that lead to a step, and brings in what people have said since
+// the one before it.
+func (a *Activities) openStep(ctx context.Context, p stream.Place, s workflows.Step, steered []uint64) (uint64, error) {
 	var events []agui.Event
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
 	}
-	return a.Log.Open(ctx, p, nil, append(events, &agui.StepStarted{StepName: s.Name})...)
+	var note any
+	if len(steered) > 0 {
+		note = stream.Steering{Inputs: steered}
+	}
+	return a.Log.Open(ctx, p, note, append(events, &agui.StepStarted{StepName: s.Name})...)
 }

@@ -364,3 +364,11 @@ func TestCancelBeforeTheStart(t *testing.T) {
 		t.Error("the model was asked")
 	}
 }
+
+// The workflow hands out as many lanes as the log has.
+func TestLanesAgree(t *testing.T) {
+	t.Parallel()
+	if workflows.MaxLanes != stream.MaxToolLanes {
+		t.Errorf("%d lanes in the workflow, %d in the log", workflows.MaxLanes, stream.MaxToolLanes)
+	}
+}

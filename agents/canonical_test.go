@@ -114,7 +114,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"many tools", func(d *agents.Definition) { d.Tools = make([]string, 257) }, "tools must be at most 256"},
 		{"negative limit", func(d *agents.Definition) { d.Limits.Turns = -1 }, "limits.turns must be greater"},
 		{"negative duration", func(d *agents.Definition) { d.Limits.Duration = -time.Second }, "limits.duration must be greater"},
-		{"parallel tools", func(d *agents.Definition) { d.Limits.ParallelTools = 9 }, "limits.parallelTools must be 1 to 8"},
+		{"parallel tools", func(d *agents.Definition) { d.Limits.ParallelTools = 513 }, "limits.parallelTools must be 1 to 512"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

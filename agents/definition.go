@@ -46,7 +46,8 @@ type Limits struct {
 	// as 90s or 2h. Default 2h.
 	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
 
-	// ParallelTools is how many tool calls of one turn run at once, 1 to 8. Default 8.
+	// ParallelTools is how many tools the model may call in one turn, 1 to 512. Up to eight of them
+	// are under way at a time. Default 8.
 	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
 }
 

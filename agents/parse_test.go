@@ -119,7 +119,7 @@ func TestParseErrors(t *testing.T) {
 		{"fraction", least + "limits: {turns: 1.5}\n", "a.yaml:3: limits.turns must be a whole number, not a decimal number"},
 		{"quoted number", least + "limits: {turns: \"3\"}\n", "a.yaml:3: limits.turns must be a whole number, not text"},
 		{"large number", least + "limits: {tokens: 18446744073709551615}\n", "a.yaml:3: limits.tokens is out of range"},
-		{"parallel", least + "limits: {parallelTools: 9}\n", "a.yaml:3: limits.parallelTools must be 1 to 8, not 9"},
+		{"parallel", least + "limits: {parallelTools: 513}\n", "a.yaml:3: limits.parallelTools must be 1 to 512, not 513"},
 		{"zero duration", least + "limits: {duration: 0s}\n", "a.yaml:3: limits.duration must be greater than zero"},
 		{"duration without a unit", least + "limits: {duration: 60}\n", "a.yaml:3: limits.duration must be a duration such as 90s, 15m or 2h, not a number"},
 		{"duration in days", least + "limits: {duration: 2d}\n", `a.yaml:3: limits.duration must be a duration such as 90s, 15m or 2h, not "2d"`},

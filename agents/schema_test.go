@@ -67,7 +67,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{"tool twice", least + "tools: [a, a]\n", false},
 		{"zero", least + "limits: {turns: 0}\n", false},
 		{"fraction", least + "limits: {turns: 1.5}\n", false},
-		{"too parallel", least + "limits: {parallelTools: 9}\n", false},
+		{"too parallel", least + "limits: {parallelTools: 513}\n", false},
 		{"number for a duration", least + "limits: {duration: 60}\n", false},
 		{"negative duration", least + "limits: {duration: -1h}\n", false},
 		{"duration in days", least + "limits: {duration: 2d}\n", false},

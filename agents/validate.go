@@ -12,7 +12,7 @@ const (
 	maxDescription   = 4 << 10
 	maxInstructions  = 256 << 10
 	maxTools         = 256
-	maxParallelTools = 8
+	maxParallelTools = 512
 )
 
 var (

@@ -162,3 +162,53 @@ func TestARunThatContinuedIsFollowed(t *testing.T) {
 		t.Errorf("after %d looks: %s", looks, a.body)
 	}
 }
+
+// What is said to the active run is durable, and taken by its workflow, before that is answered.
+func TestSteer(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.speaks()
+	n.startRun("r1")
+	n.temporal.start = func(workflows.RunInput) error { return running("e-r1") }
+	var told []workflows.Steer
+	n.temporal.steer = func(in workflows.Steer) (workflows.Steered, error) {
+		told = append(told, in)
+		return workflows.Steered{Repeated: len(told) == 2}, nil
+	}
+	const path, body = "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`
+	for i := range 2 {
+		a := n.do(http.MethodPost, path, body)
+		if a.status != http.StatusAccepted || strings.Contains(a.body, `"repeated":true`) != (i == 1) || !strings.Contains(a.body, `"runId":"r1"`) {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		in, err := n.log.Input(n.ctx(), told[i].Input)
+		if err != nil || told[i].RunID != "r1" || told[i] != told[0] || in.Accepted.Tail[0].Message.Content.Text() != "Wait!" {
+			t.Errorf("%+v is told: %+v, %v", told[i], in, err)
+		}
+	}
+	second := inputOf("r2", "Stop.")
+	if a := n.post(asking(second, `{"onBusy":"steer"}`)); a.status != http.StatusAccepted || len(told) != 3 {
+		t.Errorf("a run that steers: %d %s", a.status, a.body)
+	} else if in, err := n.log.Input(n.ctx(), told[2].Input); err != nil || in.Accepted.Tail[0].Message.ID != "u-r2" {
+		t.Errorf("%+v, %v", in, err)
+	}
+	for message, pointer := range map[string]string{
+		``: "", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
+		`{"message":{"id":"","role":"user","content":"x"}}`: "/message/id", `{"message":{"id":"s1","role":"user"}}`: "/message/content",
+	} {
+		if a := n.do(http.MethodPost, path, message); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
+			t.Errorf("%s: %d %s", message, a.status, a.body)
+		}
+	}
+	for refusal, status := range map[string]int{workflows.ErrorNotActive: 409, workflows.ErrorTooMuchSteering: 429} {
+		n.temporal.steer = func(workflows.Steer) (workflows.Steered, error) {
+			return workflows.Steered{}, temporal.NewApplicationError("no", refusal)
+		}
+		if a := n.do(http.MethodPost, path, body); a.status != status {
+			t.Errorf("%s: %d %s", refusal, a.status, a.body)
+		}
+	}
+	if a := n.do(http.MethodPost, "/v1/threads/nobody/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
+		t.Errorf("with no run: %d %s", a.status, a.body)
+	}
+}

@@ -33,9 +33,9 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "append" or "complete"`)
 	}
 	switch p.OnBusy {
-	case "", workflows.OnBusyReject, workflows.OnBusyEnqueue, workflows.OnBusyInterrupt:
+	case "", workflows.OnBusyReject, workflows.OnBusyEnqueue, workflows.OnBusyInterrupt, workflows.OnBusySteer:
 	default:
-		return p, badRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue" or "interrupt"`)
+		return p, badRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue", "interrupt" or "steer"`)
 	}
 	return p, nil
 }

@@ -38,6 +38,10 @@ func (s *Server) startRun(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
+	if o.steered != nil {
+		c.JSON(http.StatusAccepted, o.steered)
+		return
+	}
 	s.show(c, o.view, nil)
 	s.abandon(c.Request.Context(), o)
 }

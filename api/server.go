@@ -121,6 +121,7 @@ func (s *Server) Handler() http.Handler {
 	v1.GET("/threads/:thread/events", s.threadEvents)
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
+	v1.POST("/threads/:thread/messages", s.steerThread)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r

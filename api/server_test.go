@@ -50,6 +50,7 @@ type temporalStub struct {
 	closed func(execution string) // returns when the execution has closed
 	cancel func(run string) error
 	pause  func(update string) error
+	steer  func(in workflows.Steer) (workflows.Steered, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	mu     sync.Mutex
 	starts []workflows.RunInput
@@ -64,7 +65,11 @@ func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflow
 }
 
 func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-	if o.UpdateName != workflows.UpdateSubmit {
+	switch o.UpdateName {
+	case workflows.UpdateSteer:
+		taken, err := s.steer(o.Args[0].(workflows.Steer))
+		return updateStub{steered: taken}, err
+	case workflows.UpdatePause, workflows.UpdateResume:
 		return updateStub{}, s.pause(o.UpdateName)
 	}
 	taken, err := s.submit(o.RunID, o.Args[0].(workflows.Submit))
@@ -86,12 +91,16 @@ func (s *temporalStub) DescribeWorkflowExecution(_ context.Context, _, execution
 
 type updateStub struct {
 	client.WorkflowUpdateHandle
-	taken workflows.Submitted
+	taken   workflows.Submitted
+	steered workflows.Steered
 }
 
 func (u updateStub) Get(_ context.Context, to any) error {
-	if to != nil {
-		*to.(*workflows.Submitted) = u.taken
+	switch to := to.(type) {
+	case *workflows.Submitted:
+		*to = u.taken
+	case *workflows.Steered:
+		*to = u.steered
 	}
 	return nil
 }

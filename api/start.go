@@ -27,6 +27,8 @@ type offer struct {
 	agent  catalog.Published
 	props  props
 	view   *stream.View
+	// steered is set when the thread was busy and what the input says was told to its active run.
+	steered *steered
 }
 
 // offer makes an offer of an input. Its view must be closed; it comes first, so that what the run
@@ -175,6 +177,9 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, th
 		_ = s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil) // how it ended is its own matter
 		return false, nil
 	}
+	if o.props.OnBusy == workflows.OnBusySteer && thread.RunID != "" && !thread.Sealed && thread.RunID != o.run.ID {
+		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: thread.RunID})
+	}
 	in.Token = stream.Token(o.run.ID)
 	taken, err := s.offerTo(ctx, o, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Offer: &in}, execution)
 	if err != nil {
@@ -184,6 +189,18 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, th
 		err = s.tellCancelled(ctx, stream.Run{Thread: o.run.Thread, ID: taken.Interrupted}, "another run takes its place")
 	}
 	return taken.Attached || taken.Queued, err
+}
+
+// steerInstead tells the active run what the input says. That run may end meanwhile: then the thread is
+// looked at again.
+func (s *Server) steerInstead(ctx context.Context, o *offer, input uint64, active stream.Run) (bool, error) {
+	answer, err := s.tellRun(ctx, active, stream.Proposal{Seq: input})
+	var p *Problem
+	if errors.As(err, &p) && p.Code == "not_active" {
+		return false, nil
+	}
+	o.steered = &answer
+	return true, err
 }
 
 func (s *Server) offerTo(ctx context.Context, o *offer, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {

@@ -26,6 +26,8 @@ type request struct {
 	ProtocolVersion *string `json:"protocolVersion"`
 	// Of cancel.
 	Reason string `json:"reason"`
+	// Of steer.
+	Message json.RawMessage `json:"message"`
 }
 
 // decodeRequest reads a frame. What could be read of one that is refused is returned too, so that the
@@ -73,6 +75,7 @@ type acknowledgement struct {
 	Request  string `json:"request"`
 	ThreadID string `json:"threadId,omitempty"`
 	RunID    string `json:"runId,omitempty"`
+	Cursor   string `json:"cursor,omitempty"` // of a steer
 }
 
 func ack(r *request, run stream.Run) acknowledgement {

@@ -132,7 +132,9 @@ func (s *session) take(ctx context.Context, r *request) error {
 		return s.start(ctx, r, s.subscribe)
 	case "cancel":
 		return s.start(ctx, r, s.cancel)
-	case "tool_result", "decide", "steer":
+	case "steer":
+		return s.start(ctx, r, s.steer)
+	case "tool_result", "decide":
 		return notSupported("/type", "this server does not take such frames yet")
 	default:
 		return invalidFrame("/type", "is no type of frame")

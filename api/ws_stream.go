@@ -29,6 +29,10 @@ func (s *session) run(ctx context.Context, r *request) error {
 	if err := s.insist(ctx, func(ctx context.Context) error { return s.server.place(ctx, o) }); err != nil {
 		return err
 	}
+	if o.steered != nil {
+		s.send(steeredAck(r, o.run.Thread, *o.steered))
+		return io.EOF
+	}
 	err = s.show(ctx, r, o.run, o.view, nil)
 	if !errors.Is(context.Cause(ctx), errUnsubscribed) {
 		s.server.abandon(ctx, o)
@@ -94,6 +98,31 @@ func (s *session) cancel(ctx context.Context, r *request) error {
 		return err
 	}
 	return s.insist(ctx, func(ctx context.Context) error { return s.server.cancel(ctx, run, r.Reason) })
+}
+
+// steer says something to the active run of a thread: what POST messages does. It is answered by an ack
+// with the cursor, and ends.
+func (s *session) steer(ctx context.Context, r *request) error {
+	if err := checkID("/threadId", r.ThreadID); err != nil {
+		return err
+	}
+	thread := stream.Thread{Tenant: tenantDefault, ID: r.ThreadID}
+	var answer steered
+	err := s.insist(ctx, func(ctx context.Context) (err error) {
+		answer, err = s.server.steer(ctx, thread, r.Message)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.send(steeredAck(r, thread, answer))
+	return io.EOF
+}
+
+func steeredAck(r *request, thread stream.Thread, answer steered) acknowledgement {
+	a := ack(r, stream.Run{Thread: thread, ID: answer.RunID})
+	a.Cursor = answer.Cursor
+	return a
 }
 
 // inSlot does what begins a request, when its turn has come.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -158,4 +159,33 @@ func executionsOf(t *testing.T, in input) int {
 		}
 	}
 	return n
+}
+
+// What is said to a run while it is under way is told to the model with its next call, and shown to
+// everybody.
+func TestSteer(t *testing.T) {
+	t.Parallel()
+	in := newInput(say("Slowly, please."))
+	aside, long, turned := user(say("No, the other one!")), long(400), say("The other one.")
+	sharedModel.attempts(t, in.Messages[0].Content, pours(long))
+	sharedModel.answerWith(t, aside.Content, turned)
+	f := shared.follow(t, in)
+	f.contents(t, 2)
+	for _, repeated := range []bool{false, true} {
+		resp, err := shared.post(t.Context(), "/v1/threads/"+in.ThreadID+"/messages", map[string]any{"message": aside})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusAccepted || strings.Contains(string(body), `"repeated":true`) != repeated {
+			t.Errorf("%s %s, %v", resp.Status, body, err)
+		}
+	}
+	f.finish(t)
+	want := []message{in.Messages[0], says(long), aside, says(turned)}
+	wantMessages(t, want, show(t, in.Messages, f.events))
+	if calls := sharedModel.calls(t, aside.Content); len(calls) != 1 {
+		t.Errorf("the model was told %d times", len(calls))
+	}
 }

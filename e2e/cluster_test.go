@@ -129,7 +129,7 @@ func TestClusterAPIKill(t *testing.T) {
 // SIGTERM ends an api and a worker that are busy soon and cleanly. What can end meanwhile ends where
 // it is, what cannot goes on elsewhere, and new runs go where it is not.
 func TestClusterTerminate(t *testing.T) {
-	t.Parallel()
+	// Not in parallel: it measures.
 	c := startCluster(t)
 	a, b := c.startAPI(t), c.startAPI(t)
 	leaving := c.startWorker(t)

@@ -97,6 +97,11 @@ func decodePosition(s string) (Position, error) {
 	return Position{Seq: seq, Index: int(index)}, nil
 }
 
+// CursorAt is the cursor behind a record, for a reader of the current generation.
+func (l *Log) CursorAt(seq uint64) Cursor {
+	return Cursor{Position: Position{Seq: seq}, Profile: Profile1, Epoch: l.epoch}
+}
+
 // ParseCursor reads a cursor of this log. It fails with ErrInvalidCursor or ErrLogReplaced.
 func (l *Log) ParseCursor(text string) (Cursor, error) {
 	parts := strings.Split(text, "-")

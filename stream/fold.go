@@ -43,12 +43,14 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 	case rec.Kind == KindProposal:
 		f.proposals[rec.Seq] = rec
 		return nil
-	case rec.Kind == KindOpen && rec.HasResult():
+	case rec.opensRun():
 		return f.open(ctx, rec)
 	case rec.run != f.r.Run || f.r.Sealed:
 		return nil // a run that is over: nothing behind its end counts
 	}
 	switch rec.Kind {
+	case KindOpen:
+		return f.steer(ctx, rec)
 	case KindTerminal:
 		f.r.Sealed = true
 		f.abandon(func(Lane) bool { return true })
@@ -130,7 +132,8 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	a.Tail = in.Accepted.Tail
 	f.abandon(func(Lane) bool { return true })
 	f.r.Entries = f.r.apply(a)
-	f.r.Run, f.r.Execution, f.r.Sealed = rec.run, o.Execution, false
+	f.move(&o)
+	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed = rec.run, o.RunID, o.Execution, false
 	f.r.Input, f.r.Context = o.Input, len(in.Input.Context) > 0
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
@@ -218,4 +221,21 @@ func (f *fold) behindCall(m agui.Message) (at int, ok bool) {
 
 func calls(m agui.Message, toolCallID string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
+}
+
+// move notes that a run's input changed what stands behind a message: it cut that, or put it behind what
+// had come while its client was away.
+func (f *fold) move(o *Opening) {
+	unmoved := o.Accepted.Keep
+	late := o.Accepted.Differs && o.Said > 0
+	if late {
+		unmoved = min(unmoved, o.SaidBehind)
+	}
+	if !late && !o.Accepted.Cut {
+		return
+	}
+	if !f.r.Moved || unmoved < f.r.Unmoved {
+		f.r.Unmoved = unmoved
+	}
+	f.r.Moved = true
 }

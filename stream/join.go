@@ -13,6 +13,7 @@ import (
 // prelude, then what follows. The prelude is made of the log as it is when the reader comes:
 //
 //	RUN_STARTED
+//	(MESSAGES_SNAPSHOT  the beginning that stands where any old list has it, if some input cut what followed)
 //	MESSAGES_SNAPSHOT   what finished steps have said: complete messages, none of which grows again
 //	STATE_SNAPSHOT
 //	…                   open steps and subagents, and what unfinished attempts have said, from its start
@@ -151,16 +152,31 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 	if len(open.reasoned) > 0 && !hasRole(r.messagesFor(p.dead), agui.RoleReasoning) {
 		p.heal = true
 	}
-	snapshot, err := p.conversation(r, taken{reasoned: open.reasoned})
+	back := taken{reasoned: open.reasoned}
+	if p.opening.Accepted.Cut {
+		cut, err := p.cutOff(ctx)
+		if err != nil {
+			return nil, err
+		}
+		back.add(cut)
+	}
+	whole, err := p.conversation(r, back)
 	if err != nil {
 		return nil, err
 	}
-	conversation, err := agui.Encode(snapshot)
-	if err != nil {
-		return nil, err
+	events := []agui.Event{whole, &agui.StateSnapshot{Snapshot: r.stateFor(p.dead)}}
+	if r.Moved && r.Unmoved < len(whole.Messages) { // a snapshot doesn't reorder what an old list has
+		events = append([]agui.Event{&agui.MessagesSnapshot{Messages: whole.Messages[:r.Unmoved]}}, events...)
 	}
-	state, err := agui.Encode(&agui.StateSnapshot{Snapshot: r.stateFor(p.dead)})
-	return [][]byte{conversation, state}, err
+	var encoded [][]byte
+	for _, e := range events {
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return nil, err
+		}
+		encoded = append(encoded, raw)
+	}
+	return encoded, nil
 }
 
 // last is the last event of a run that has ended.

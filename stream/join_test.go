@@ -164,6 +164,23 @@ var stories = map[string]func(s *story){
 		s.attempt(s.lane(stream.ToolLane(0), "1/tools/0"), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
+	"somebody says something meanwhile": func(s *story) {
+		s.begin(run, user, "")
+		s.after = s.live(s.place("1/model"), says(assistant("m1", "It is.")), start("m1"), text("m1", "It is."), end("m1"))
+		aside := agui.Message{ID: "s1", Role: agui.RoleUser, Content: agui.TextContent("In Rome!")}
+		in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "s1", Message: &aside}}}}
+		p := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, s.run, aside.Digest(), in))
+		note := stream.Steering{Inputs: []uint64{p.Seq, p.Seq}} // said twice
+		s.open("2/model", note, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "model"})
+		s.after = s.last()
+		s.attempt(s.place("2/model"), start("m2"), text("m2", "Wa"))
+		s.after = s.live(s.place("2/model"), says(assistant("m2", "Warm.")), start("m2"), text("m2", "Warm."), end("m2"))
+		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+		told := must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Messages()
+		if len(told) != 4 || told[2].ID != "s1" {
+			s.t.Errorf("the conversation is %v", told)
+		}
+	},
 	"subagents": func(s *story) {
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "Ask.")), start("m1"), text("m1", "Ask."), end("m1"))

@@ -73,7 +73,8 @@ func (p Place) ours(last *Record) (begun bool, err error) {
 // It writes first and looks only if it is refused: as a rule the lane ends where the workflow knows.
 func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
-		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution)}
+		_, steers := note.(Steering)
+		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution), shared: steers}
 		seq, err := l.put(ctx, p, s, p.After, note, events)
 		if !errors.Is(err, ErrFenced) {
 			return seq, err
@@ -195,7 +196,7 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 
 // write puts what is too large for a frame aside and appends the record.
 func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
-	s.shared = sharesAny(events)
+	s.shared = s.shared || sharesAny(events)
 	events, err := l.shrinkAll(ctx, subject, events)
 	if err != nil {
 		return 0, err

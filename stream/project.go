@@ -45,6 +45,8 @@ type Projection struct {
 	lanes     map[Lane]*laneView
 	scopes    scopes
 	started   []byte   // RUN_STARTED
+	opening   *Opening // what stands beside it, in the record openedAt
+	openedAt  uint64
 	ended     [][]byte // the terminal record's events
 	anyDead   bool     // an attempt of this run that had written events died
 	terminal  bool
@@ -155,7 +157,7 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		return err
 	}
 	var opening *Opening
-	if rec.HasResult() {
+	if rec.opensRun() {
 		opening = new(Opening)
 		if err := rec.Result(ctx, opening); err != nil {
 			return err
@@ -174,7 +176,7 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		if opening == nil || agui.TypeOf(e) != agui.EventRunStarted {
 			continue
 		}
-		p.started = e
+		p.started, p.opening, p.openedAt = e, opening, rec.Seq
 		if p.followed {
 			err = p.introduce(ctx, rec.Seq, opening)
 		} else {
@@ -183,6 +185,9 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		if err != nil {
 			return err
 		}
+	}
+	if rec.steers() { // nothing is open here that a snapshot could cut
+		return p.restate(ctx, rec.Seq, taken{})
 	}
 	return nil
 }

@@ -39,15 +39,20 @@ type Opening struct {
 type Reduction struct {
 	// Seq is the last record of the thread that is reduced here.
 	Seq uint64 `json:"seq"`
-	// Run is the token of the last run that began, Execution the one that began it; Sealed tells that
-	// it has ended.
+	// Run is the token of the last run that began, RunID its id, Execution the one that began it; Sealed
+	// tells that it has ended.
 	Run       string `json:"run,omitempty"`
+	RunID     string `json:"runId,omitempty"`
 	Execution string `json:"execution,omitempty"`
 	Sealed    bool   `json:"sealed,omitempty"`
 	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model.
 	Input   uint64  `json:"input,omitempty"`
 	Context bool    `json:"context,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
+	// Moved tells that inputs have changed the order of the conversation, Unmoved how many messages at its
+	// beginning never stood anywhere else.
+	Moved   bool `json:"moved,omitempty"`
+	Unmoved int  `json:"unmoved,omitempty"`
 	// State is what finished steps made of the state.
 	State json.RawMessage `json:"state,omitempty"`
 	// Journal and Pending hold what attempts changed that are still open: see journal.go.

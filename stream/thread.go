@@ -22,7 +22,7 @@ type threadProjection struct {
 
 func (t *threadProjection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 	switch {
-	case rec.Kind == KindOpen && rec.HasResult():
+	case rec.opensRun():
 		return t.open(ctx, rec)
 	case t.run == nil, rec.run != Token(t.run.run.ID):
 		return nil, nil // the run before, whose workflow was stopped from outside, and that went on for a moment
@@ -107,7 +107,7 @@ func (p *Projection) introduce(ctx context.Context, seq uint64, o *Opening) erro
 		}
 		if p.due() {
 			var err error
-			if back, err = p.cutOff(ctx, seq, o); err != nil {
+			if back, err = p.cutOff(ctx); err != nil {
 				return err
 			}
 		}
@@ -117,14 +117,14 @@ func (p *Projection) introduce(ctx context.Context, seq uint64, o *Opening) erro
 }
 
 // cutOff lists what the run's input cut from the conversation that clients keep unless they are told.
-func (p *Projection) cutOff(ctx context.Context, seq uint64, o *Opening) (taken, error) {
+func (p *Projection) cutOff(ctx context.Context) (taken, error) {
 	var cut taken
-	before, err := p.log.reduceBefore(ctx, p.run.Thread, seq)
+	before, err := p.log.reduceBefore(ctx, p.run.Thread, p.openedAt)
 	if err != nil {
 		return cut, err
 	}
 	messages := before.Messages()
-	for _, m := range messages[min(o.Accepted.Keep, len(messages)):] {
+	for _, m := range messages[min(p.opening.Accepted.Keep, len(messages)):] {
 		switch m.Role {
 		case agui.RoleReasoning:
 			cut.reasoned = append(cut.reasoned, m.ID)

@@ -21,7 +21,7 @@ func (r *run) rest(ctx workflow.Context) error {
 	next.Queue = r.queue
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
-		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage,
+		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: r.steered, Folded: r.folded,
 	}
 	return continueWith(ctx, next)
 }

@@ -13,6 +13,7 @@ const (
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
 	UpdateSubmit      = "submit"
+	UpdateSteer       = "steer"
 	UpdatePause       = "pause"
 	UpdateResume      = "resume"
 	SignalCancel      = "cancel"
@@ -63,6 +64,8 @@ type Progress struct {
 	Lanes     []uint64  `json:"lanes,omitempty"`
 	Open      string    `json:"open,omitempty"`
 	Usage     []Usage   `json:"usage,omitempty"`
+	Steered   []uint64  `json:"steered,omitempty"`
+	Folded    int       `json:"folded,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -106,6 +109,8 @@ type ModelCall struct {
 	// Input and Digest are set in a run's first step, which accepts the input.
 	Input  uint64 `json:"input,omitempty"`
 	Digest string `json:"digest,omitempty"`
+	// Steered are the proposals, by sequence, of what people have said since the last call.
+	Steered []uint64 `json:"steered,omitempty"`
 }
 
 // ModelAnswer tells what the model decided, by reference.
@@ -114,11 +119,18 @@ type ModelAnswer struct {
 	Seq       uint64  `json:"seq"`
 	MessageID string  `json:"messageId,omitempty"`
 	Finish    string  `json:"finish,omitempty"`
-	// Calls are the tool calls of the message, in order, or the first of them if they are more than a
-	// run may make at once; their arguments are in the log.
-	Calls []Call `json:"calls,omitempty"`
-	Usage Usage  `json:"usage"`
+	// Calls are the tool calls of the message, in order, up to MaxCalls of them; CallCount is how many
+	// there are if they are more. Their arguments are in the log.
+	Calls     []Call `json:"calls,omitempty"`
+	CallCount int    `json:"callCount,omitempty"`
+	Usage     Usage  `json:"usage"`
 }
+
+// MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
+const MaxCalls = 64
+
+// count is how many calls the answer makes.
+func (a ModelAnswer) count() int { return max(a.CallCount, len(a.Calls)) }
 
 // Call is one tool call. Tool is empty if the model made a name up.
 type Call struct {
@@ -146,7 +158,10 @@ type ToolCall struct {
 	// Lane is the slot that the call writes to, LaneAfter its last record.
 	Lane      int    `json:"lane"`
 	LaneAfter uint64 `json:"laneAfter,omitempty"`
-	CallID    string `json:"callId"`
+	// CallID names the call; it is empty if the answer did not, and Index, its place in the message,
+	// tells which one it is.
+	CallID    string `json:"callId,omitempty"`
+	Index     int    `json:"index,omitempty"`
 	MessageID string `json:"messageId"`
 }
 
@@ -178,6 +193,9 @@ type Finish struct {
 	Lanes []Lane `json:"lanes,omitempty"`
 }
 
+// MaxLanes is how many tool calls of a run are under way at a time, each on a lane of its own.
+const MaxLanes = 8
+
 // Lane is a tool lane and the last record that is known of it.
 type Lane struct {
 	Index int    `json:"lane"`
@@ -199,6 +217,8 @@ const (
 	OnBusyReject    OnBusy = "reject"
 	OnBusyEnqueue   OnBusy = "enqueue"
 	OnBusyInterrupt OnBusy = "interrupt"
+	// OnBusySteer is none of the workflow's: the run is not offered, what it says is steered.
+	OnBusySteer OnBusy = "steer"
 )
 
 // Submit offers a run to the workflow that occupies its thread.
@@ -226,6 +246,18 @@ type Cancel struct {
 	RunID string `json:"run"`
 }
 
+// Steer is what UpdateSteer carries: what somebody says to the run that is active, as the sequence of
+// a proposal. The same again is taken once.
+type Steer struct {
+	RunID string `json:"run"`
+	Input uint64 `json:"input"`
+}
+
+// Steered is the answer to a Steer that is taken.
+type Steered struct {
+	Repeated bool `json:"repeated,omitempty"`
+}
+
 // Pause is what UpdatePause and UpdateResume carry: the run that is meant, or none for the one that
 // is active.
 type Pause struct {
@@ -243,8 +275,10 @@ const (
 	ErrorBusy = "busy"
 	// ErrorQueueFull refuses a Submit: too many runs wait.
 	ErrorQueueFull = "queue_full"
-	// ErrorNotActive refuses a Pause: the run waits, or is over.
+	// ErrorNotActive refuses a Pause and a Steer: the run waits, or is over.
 	ErrorNotActive = "not_active"
+	// ErrorTooMuchSteering refuses a Steer: the run has taken as many as it can.
+	ErrorTooMuchSteering = "too_much_steering"
 	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
 	ErrorRunIDReused = "run_id_reused"
 )

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -9,13 +10,18 @@ import (
 
 // maxQueue bounds the runs that wait, in bytes of the message that carries them on: what continues as
 // new is one payload.
-const maxQueue = 12 << 10
+const maxQueue = 8 << 10
 
 // listen answers who addresses the thread. Handlers decide at once and never wait; a refusal is a
 // validator's, so it leaves nothing in the history.
 func (r *run) listen(ctx workflow.Context) error {
 	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateSubmit, r.submit,
 		workflow.UpdateHandlerOptions{Description: "offer a run to this thread", Validator: r.judge})
+	if err != nil {
+		return err
+	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateSteer, r.steer,
+		workflow.UpdateHandlerOptions{Description: "say something to the active run", Validator: r.judgeSteer})
 	if err != nil {
 		return err
 	}
@@ -34,6 +40,32 @@ func (r *run) listen(ctx workflow.Context) error {
 		}
 	})
 	return nil
+}
+
+// maxSteered bounds what a run is told while it is under way, over all its executions.
+const maxSteered = 500
+
+// judgeSteer refuses what cannot be told to the run any more.
+func (r *run) judgeSteer(in Steer) error {
+	switch {
+	case r.ended || in.RunID != r.in.Run.ID:
+		return temporal.NewApplicationError("the run is not active", ErrorNotActive)
+	case slices.Contains(r.steered, in.Input):
+		return nil
+	case len(r.steered) >= maxSteered:
+		return temporal.NewApplicationError("too much has been said to this run", ErrorTooMuchSteering)
+	}
+	return nil
+}
+
+// steer keeps what is said for the next model call. There will be one: a run does not end while
+// something is left.
+func (r *run) steer(_ workflow.Context, in Steer) (Steered, error) {
+	if slices.Contains(r.steered, in.Input) {
+		return Steered{Repeated: true}, nil
+	}
+	r.steered = append(r.steered, in.Input)
+	return Steered{}, nil
 }
 
 // pauseOn lets an update pause the run before its next step, or go on.

@@ -33,7 +33,8 @@ func (w *world) update(name string, arg any, done chan<- any) {
 		}
 		done <- err
 	}
-	w.env.UpdateWorkflow(name, fmt.Sprintf("%s %v", name, arg), &testsuite.TestUpdateCallback{
+	w.updates++
+	w.env.UpdateWorkflow(name, fmt.Sprint(w.updates), &testsuite.TestUpdateCallback{
 		OnAccept: func() {}, OnReject: refused,
 		OnComplete: func(result any, err error) {
 			if err != nil {
@@ -110,7 +111,7 @@ func TestTooManyWait(t *testing.T) {
 	asked := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() {
 		for i := range 20 {
-			in := waiting(fmt.Sprint(i, strings.Repeat("x", 1000)))
+			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
 			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: workflows.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		close(asked)
@@ -177,6 +178,38 @@ func TestPause(t *testing.T) {
 	}
 	if a := <-answers; a != workflows.ErrorNotActive {
 		t.Errorf("to pause another run is answered %v", a)
+	}
+}
+
+// What people say to a run is told with its next model call, and there is one more if it would have
+// ended without.
+func TestSteering(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	answers := make(chan any, 8)
+	asked := make(chan struct{})
+	w.env.RegisterDelayedCallback(func() {
+		for _, in := range []workflows.Steer{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
+			w.update(workflows.UpdateSteer, in, answers)
+		}
+		close(asked)
+	}, time.Millisecond)
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		<-asked
+		return says(uint64(10 * in.Turn)), nil
+	}
+	result, _ := w.run(input)
+	if len(w.models) != 2 || w.models[0].Steered != nil || !cmp.Equal(w.models[1].Steered, []uint64{7, 8}) || result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v after the calls %+v", result, w.models)
+	}
+	close(answers)
+	var got []any
+	for a := range answers {
+		got = append(got, a)
+	}
+	want := []any{workflows.Steered{}, workflows.Steered{}, workflows.Steered{Repeated: true}, workflows.ErrorNotActive}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
 	}
 }
 

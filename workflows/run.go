@@ -53,6 +53,8 @@ type run struct {
 	paused    bool
 	ended     bool
 	queue     []RunInput
+	steered   []uint64 // proposals of what people said to the run
+	folded    int      // how many of them a model call has been told
 }
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
@@ -62,6 +64,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
+		r.steered, r.folded = p.Steered, p.Folded
 	}
 	return r
 }
@@ -99,12 +102,15 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	switch {
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
-	case len(answer.Calls) == 0:
+	case answer.count() == 0 && r.folded == len(r.steered):
 		return ending{outcome: OutcomeSuccess}, true
 	case tokens(r.usage) > r.in.Limits.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case len(answer.Calls) > r.in.Limits.ParallelTools:
+	case answer.count() > r.in.Limits.ParallelTools:
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools), true
+	}
+	if answer.count() == 0 {
+		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	cancelled, err := r.callTools(ctx, answer)
 	switch {
@@ -133,39 +139,13 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
 	if r.main == 0 {
 		call.Input, call.Digest = r.in.Input, r.in.Digest
+	} else {
+		call.Steered, r.folded = r.steered[r.folded:], len(r.steered)
 	}
 	var answer ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
 	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
 	return answer, err
-}
-
-// callTools runs the calls of one turn in parallel, each on the lowest free lane. All of them are
-// scheduled in one workflow task and all end before this returns.
-func (r *run) callTools(ctx workflow.Context, answer ModelAnswer) (cancelled bool, err error) {
-	for len(r.lanes) < len(answer.Calls) {
-		r.lanes = append(r.lanes, 0)
-	}
-	step := r.step(r.turn, stepTools, stepTools)
-	futures := make([]workflow.Future, len(answer.Calls))
-	for i, call := range answer.Calls {
-		in := ToolCall{Step: step, Open: step.ID, Lane: i, LaneAfter: r.lanes[i], CallID: call.ID, MessageID: answer.MessageID}
-		in.ID = fmt.Sprintf("%s/%d", step.ID, i)
-		actx := workflow.WithActivityOptions(ctx, r.options(ctx, "tool: "+call.Tool))
-		futures[i] = workflow.ExecuteActivity(actx, ActivityCallTool, in)
-	}
-	for i, future := range futures {
-		var done ToolAnswer
-		if e := future.Get(ctx, &done); e != nil {
-			err = errors.Join(err, e)
-			r.cut = append(r.cut, i)
-			continue
-		}
-		r.lanes[i] = done.Seq
-		r.main, r.open = max(r.main, done.Opened), stepTools
-		cancelled = cancelled || done.Outcome == OutcomeCancelled
-	}
-	return cancelled, err
 }
 
 // options bound a step by what is left of the run's duration, so that the limit needs no timer of

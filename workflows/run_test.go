@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -31,6 +32,7 @@ type world struct {
 	mu       sync.Mutex
 	finished []workflows.Finish
 	models   []workflows.ModelCall
+	updates  int
 }
 
 var input = workflows.RunInput{
@@ -232,6 +234,61 @@ func TestLanesOfFailedCallsAreNamed(t *testing.T) {
 	result, finish := w.run(input)
 	if result.Code != "tool_unavailable" || !slices.Equal(finish.Lanes, []workflows.Lane{{Index: 1, After: 13}}) {
 		t.Errorf("%+v, finished with %+v", result, finish)
+	}
+}
+
+// More calls than lanes take turns on them, in their order; those behind the first are known by their
+// place. When one fails, or the run is cancelled, none begins any more.
+func TestManyCallsShareTheLanes(t *testing.T) {
+	t.Parallel()
+	const calls = 100
+	for name, fail := range map[string]int{"all": calls, "one fails": 20} {
+		w := newWorld(t)
+		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+			if in.Turn > 1 {
+				return says(1000), nil
+			}
+			a := says(10)
+			for i := range workflows.MaxCalls {
+				a.Calls = append(a.Calls, workflows.Call{ID: fmt.Sprint("c", i), Tool: "tool"})
+			}
+			a.CallCount = calls
+			return a, nil
+		}
+		var mu sync.Mutex
+		last := map[int]uint64{}
+		seen := map[string]bool{}
+		busy, most := 0, 0
+		w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+			mu.Lock()
+			busy++
+			most = max(most, busy)
+			id := in.CallID
+			if id == "" {
+				id = fmt.Sprint("c", in.Index)
+			}
+			if in.LaneAfter != last[in.Lane] || seen[id] || in.ID != "1/tools/"+id[1:] {
+				t.Errorf("%s: call %s as %+v on a lane that ends at %d", name, id, in, last[in.Lane])
+			}
+			seen[id] = true
+			last[in.Lane] = 100 + uint64(len(seen))
+			a := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: last[in.Lane]}
+			mu.Unlock()
+			defer func() { mu.Lock(); busy--; mu.Unlock() }()
+			if id == fmt.Sprint("c", fail) {
+				return workflows.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
+			}
+			return a, nil
+		}
+		in := input
+		in.Limits.ParallelTools = calls
+		result, _ := w.run(in)
+		if most > workflows.MaxLanes || len(last) != workflows.MaxLanes {
+			t.Errorf("%s: %d at a time on %d lanes", name, most, len(last))
+		}
+		if whole := len(seen) == calls && result.Outcome == workflows.OutcomeSuccess; whole != (fail == calls) {
+			t.Errorf("%s: %d calls, %+v", name, len(seen), result)
+		}
 	}
 }
 

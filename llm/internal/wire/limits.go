@@ -22,7 +22,7 @@ type Limits struct {
 	// LineBytes bounds a line of the event stream. Default 4 MiB.
 	LineBytes int
 
-	// ToolCalls bounds the calls in one completion. Default 128.
+	// ToolCalls bounds the calls in one completion. Default 512.
 	ToolCalls int
 }
 
@@ -41,7 +41,7 @@ func (l Limits) WithDefaults() Limits {
 		l.LineBytes = 4 << 20
 	}
 	if l.ToolCalls == 0 {
-		l.ToolCalls = 128
+		l.ToolCalls = 512
 	}
 	return l
 }

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// steered is the answer to what somebody says to a run that is under way. Behind its cursor comes, in
+// the stream of the thread, what the run makes of it.
+type steered struct {
+	Cursor   string `json:"cursor"`
+	RunID    string `json:"runId"`
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
+// steerThread says something to the active run of a thread: it is told to the model with its next call.
+// The answer comes when the run has taken it; the same message again is taken once.
+func (s *Server) steerThread(c *gin.Context) {
+	thread, err := threadOf(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	var body struct {
+		Message json.RawMessage `json:"message"`
+	}
+	if err := s.readJSON(c, &body); err != nil {
+		s.refuse(c, err)
+		return
+	}
+	answer, err := s.steer(c.Request.Context(), thread, body.Message)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusAccepted, answer)
+}
+
+// readJSON reads a body that is one JSON object.
+func (s *Server) readJSON(c *gin.Context, into any) error {
+	err := json.NewDecoder(http.MaxBytesReader(c.Writer, c.Request.Body, s.MaxBody)).Decode(into)
+	var tooLong *http.MaxBytesError
+	if err != nil && !errors.As(err, &tooLong) {
+		return badRequest("invalid_input", "", "must be a JSON object with the documented members")
+	}
+	return err
+}
+
+func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMessage) (steered, error) {
+	message, err := decodeSteer(raw)
+	if err != nil {
+		return steered{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	run, err := s.activeRun(ctx, thread)
+	if err != nil {
+		return steered{}, err
+	}
+	tail := []stream.Said{{ID: message.ID, Message: message}}
+	p, err := s.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: stream.Acceptance{Tail: tail}})
+	if err != nil {
+		return steered{}, err
+	}
+	return s.tellRun(ctx, run, p)
+}
+
+// activeRun is the run of a thread that has begun and not ended.
+func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Run, error) {
+	now, err := s.Log.Reduce(ctx, thread, 0)
+	if err != nil {
+		return stream.Run{}, err
+	}
+	if now.RunID == "" || now.Sealed {
+		return stream.Run{}, errNotActive()
+	}
+	return stream.Run{Thread: thread, ID: now.RunID}, nil
+}
+
+// tellRun has the run's workflow take a proposal.
+func (s *Server) tellRun(ctx context.Context, run stream.Run, p stream.Proposal) (steered, error) {
+	var taken workflows.Steered
+	err := s.update(ctx, run.Thread, workflows.UpdateSteer, workflows.Steer{RunID: run.ID, Input: p.Seq}, &taken)
+	cursor := s.Log.CursorAt(p.Seq)
+	return steered{Cursor: cursor.String(), RunID: run.ID, Repeated: taken.Repeated}, err
+}
+
+// update sends an update to a thread's workflow and waits until that has decided.
+func (s *Server) update(ctx context.Context, thread stream.Thread, name string, arg, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, submitPatience)
+	defer cancel()
+	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflowID(thread), UpdateName: name, Args: []any{arg},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, answer)
+	}
+	var app *temporal.ApplicationError
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &app) && app.Type() == workflows.ErrorTooMuchSteering:
+		return problem(http.StatusTooManyRequests, "too_much_steering", "the run has been told as much as it can take")
+	case errors.As(err, &gone), errors.As(err, &app):
+		return errNotActive()
+	case err != nil:
+		return fmt.Errorf("api: %s: %w", name, err)
+	}
+	return nil
+}
+
+func errNotActive() *Problem {
+	return problem(http.StatusConflict, "not_active", "no run of this thread is active")
+}
+
+// decodeSteer reads the message as that of an input, with all the checks that those have.
+func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
+	if len(raw) == 0 {
+		return nil, badRequest("invalid_input", "/message", "is missing")
+	}
+	in, err := agui.DecodeInput([]byte(`{"threadId":"-","runId":"-","messages":[` + string(raw) + `]}`))
+	var wrong *agui.DecodeError
+	if errors.As(err, &wrong) {
+		return nil, badRequest("invalid_input", strings.Replace(wrong.Pointer, "/messages/0", "/message", 1), wrong.Detail)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(in.Messages) != 1 || in.Messages[0].Role != agui.RoleUser:
+		return nil, badRequest("invalid_input", "/message/role", `must be "user"`)
+	case in.Messages[0].ID == "" || len(in.Messages[0].ID) > stream.MaxIDBytes:
+		return nil, badRequest("invalid_input", "/message/id", "must have 1 to 1000 bytes")
+	}
+	return &in.Messages[0], nil
+}
