@@ -314,7 +314,7 @@ func TestThreadIsNotFollowed(t *testing.T) {
 	defer arrived.Close()
 	must[[]stream.Frame](t)(arrived.Next(ctx, time.Second))
 	frames = append(frames, must[[]stream.Frame](t)(readToEnd(ctx, view))...)
-	if last := frames[len(frames)-1]; last.Type != agui.EventRunFinished || strings.Contains(dump(frames), "r2") {
+	if last := frames[len(frames)-1]; last.Type != agui.EventRunFinished || strings.Contains(dump(frames), `"r2"`) {
 		t.Error(dump(frames))
 	}
 }
