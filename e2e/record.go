@@ -37,9 +37,7 @@ func (r *recorder) keep(test string, f *follower) error {
 		return nil
 	}
 	stream := f.recording(test)
-	unnamed := stream
-	unnamed.Test = ""
-	content, err := json.Marshal(unnamed)
+	sum, err := stream.sum()
 	if err != nil {
 		return err
 	}
@@ -49,7 +47,6 @@ func (r *recorder) keep(test string, f *follower) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sum := sha256.Sum256(content)
 	if r.known[sum] {
 		return nil
 	}
@@ -65,6 +62,13 @@ func (f *follower) recording(test string) recording {
 		stream.Events = append(stream.Events, e.Data)
 	}
 	return stream
+}
+
+// sum is the same for the same stream, whoever reads it.
+func (r recording) sum() ([sha256.Size]byte, error) {
+	r.Test = ""
+	content, err := json.Marshal(r)
+	return sha256.Sum256(content), err
 }
 
 // generation is that of the clients that send such an input.

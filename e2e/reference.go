@@ -17,7 +17,7 @@ import (
 type recording struct {
 	Test       string            `json:"test"`
 	Generation string            `json:"generation"`
-	Messages   []message         `json:"messages"`
+	Messages   any               `json:"messages,omitempty"`
 	State      any               `json:"state,omitempty"`
 	Events     []json.RawMessage `json:"events,omitempty"`
 	Protobuf   []byte            `json:"protobuf,omitempty"` // in place of events
