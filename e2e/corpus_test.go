@@ -174,6 +174,7 @@ func (s story) tell(t *testing.T, g generation) {
 		c.comeBack() // who was shown what is withdrawn
 	}
 	c.join("afterwards")
+	c.ask("read all over the binary wire", eventsPath(in), 0)
 	c.judge(uncut, next)
 }
 
@@ -190,11 +191,9 @@ func (s story) play(t *testing.T, c *crowd, live *follower) (next *follower) {
 			c.come(n)
 		}
 		if slices.Contains([]string{"TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT"}, e.Type) {
-			pieces++
-		}
-		if s.meddle != nil && pieces == 12 && next == nil {
-			next = s.meddle(t, live.in)
-			pieces++
+			if pieces++; pieces == 12 && s.meddle != nil {
+				next = s.meddle(t, live.in)
+			}
 		}
 		if e.terminal() {
 			break

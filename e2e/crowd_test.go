@@ -54,7 +54,10 @@ func (c *crowd) come(n int) {
 			}
 			v.cut()
 			if away {
-				<-c.over
+				select {
+				case <-c.over:
+				case <-v.ctx.Done():
+				}
 			}
 			return v.read()
 		})
@@ -71,7 +74,7 @@ func (c *crowd) come(n int) {
 	c.reading.Go(old.read)
 }
 
-// join sends readers that have nothing: to the run, to the thread, and for the binary wire.
+// join sends readers that have nothing: to the run, to the thread, and to the run over the binary wire.
 func (c *crowd) join(when string) {
 	for what, path := range map[string]string{
 		"joined the run":    eventsPath(c.live.in) + "?join=true",
@@ -81,14 +84,19 @@ func (c *crowd) join(when string) {
 		v.had = -1
 		c.reading.Go(v.read)
 	}
+	c.ask("joined the run over the binary wire, "+when, eventsPath(c.live.in)+"?join=true", -1)
+}
+
+// ask sends a reader for the binary wire, which older clients do not have.
+func (c *crowd) ask(what, path string, had int) {
 	if c.generation.legacy {
 		return
 	}
-	v := c.visit("joined the run over the binary wire, "+when, eventsPath(c.live.in)+"?join=true")
-	v.had = -1
+	v := c.visit(what, path)
+	v.had = had
 	c.reading.Go(func() error {
 		var err error
-		v.binary, err = shared.getBinary(v.ctx, v.view)
+		v.binary, err = shared.getBinary(v.ctx, path)
 		return err
 	})
 }
@@ -114,15 +122,22 @@ func (c *crowd) wait() {
 	}
 }
 
-// comeBack sends readers that have had a part of what the live reader was shown.
+// comeBack sends readers that have had a part of what the live reader was shown. A socket shows them the
+// same.
 func (c *crowd) comeBack() {
-	for i := range c.live.events[:len(c.live.events)-1] {
+	c.t.Helper()
+	ws, all := shared.dial(c.t), c.live.events
+	for i := range all[:len(all)-1] {
 		v := c.visit(fmt.Sprintf("behind event %d of the live reader", i), eventsPath(c.live.in))
-		v.events = slices.Clone(c.live.events[:i+1])
-		c.reading.Go(v.read)
-		if i%16 == 15 {
-			c.wait() // not all at once
+		v.events = slices.Clone(all[:i+1])
+		if err := v.read(); err != nil {
+			c.t.Fatal(err)
 		}
+		rest, err := ws.behind(c.live.in, all[i].ID)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		same(c.t, v.what+", by a socket", v.events[i+1:], rest)
 	}
 	c.readers = append(c.readers, &visitor{what: "the live reader", follower: c.live})
 }

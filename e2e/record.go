@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,12 +74,8 @@ func (r recording) sum() ([sha256.Size]byte, error) {
 
 // generation is that of the clients that send such an input.
 func (in input) generation() generation {
-	for _, g := range generations {
-		if g.legacy == (in.ProtocolVersion == "") {
-			return g
-		}
-	}
-	panic("no such generation")
+	legacy := in.ProtocolVersion == ""
+	return generations[slices.IndexFunc(generations, func(g generation) bool { return g.legacy == legacy })]
 }
 
 // judge lets the reference clients read all that was recorded: as it came, and, where it is whole, as

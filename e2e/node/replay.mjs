@@ -8,7 +8,8 @@
 //   compact:     the events as compactEvents makes them of the stream, for clients that keep and replay
 //   invalid:     what the package's schema of events refuses
 //   complaints:  what was said on the console
-//   event:       the place in the stream; of complaints, of the event that the client last took in
+//   event:       the place in the stream; of complaints, of the event that the client was last given. It
+//                gets them one by one; the binary wire in one piece, which leaves the place at -1
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,20 +18,29 @@ const require = createRequire(join(process.cwd(), "package.json"));
 const { HttpAgent, compactEvents } = require("@ag-ui/client");
 const EventSchemas = require("@ag-ui/core").EventSchemas ?? require("@ag-ui/core/schemas").EventSchemas;
 
-let taken = 0;
+let given = 0;
 let complaints = [];
 const words = (value) => (typeof value === "string" ? value : (value?.message ?? JSON.stringify(value)));
 for (const level of ["warn", "error"]) {
-  console[level] = (...args) => complaints.push({ event: taken - 1, text: args.map(words).join(" ") });
+  console[level] = (...args) => complaints.push({ event: given - 1, text: args.map(words).join(" ") });
 }
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 function respond({ events, compact, protobuf }) {
   if (protobuf) {
     return new Response(Buffer.from(protobuf, "base64"), { headers: { "Content-Type": "application/vnd.ag-ui.event+proto" } });
   }
-  const shown = compact ? compactEvents(events) : events;
-  const body = shown.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
-  return new Response(body, { headers: { "Content-Type": "text/event-stream" } });
+  const encoder = new TextEncoder();
+  async function* frames() {
+    for (const event of compact ? compactEvents(events) : events) {
+      await turn(); // until then the client has taken the event before in
+      given++;
+      yield encoder.encode(`data: ${JSON.stringify(event)}\n\n`);
+    }
+    await turn();
+  }
+  return new Response(ReadableStream.from(frames()), { headers: { "Content-Type": "text/event-stream" } });
 }
 
 function refusals(events = []) {
@@ -41,7 +51,7 @@ function refusals(events = []) {
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  taken = 0;
+  given = 0;
   complaints = [];
   const job = JSON.parse(line);
   const agent = new HttpAgent({
@@ -53,9 +63,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   });
   const answer = { invalid: refusals(job.events) };
   try {
-    await agent.runAgent({ runId: "r" }, { onEvent: () => void taken++ });
+    await agent.runAgent({ runId: "r" });
   } catch (error) {
-    answer.error = `behind event ${taken - 1}: ${words(error)}`;
+    answer.error = `at event ${given - 1}: ${words(error)}`;
   }
   process.stdout.write(JSON.stringify({ ...answer, messages: agent.messages, state: agent.state, complaints }) + "\n");
 }
