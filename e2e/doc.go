@@ -10,7 +10,9 @@
 // apis and workers on servers of their own, each started, killed and stopped by itself.
 //
 // Rules:
-//   - The clients in node/ only report (drive.mjs, socket.mjs); every judgment is in Go.
+//   - The clients in node/ only report (drive.mjs, socket.mjs, replay.mjs); every judgment is in Go.
+//   - Every stream that a test reads as server-sent events in Go is recorded. When all tests have run, the
+//     reference clients read them too; what they refuse or complain of fails the suite.
 //   - Whatever is content, prompts, answers, arguments, error bodies, is made with say, which marks
 //     it. When a process ends, its histories and its Temporal database must not hold the mark, and
 //     every history must replay.

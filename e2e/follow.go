@@ -9,18 +9,16 @@ import (
 	"net/url"
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // follower reads one run as a careful client does: with the id of the last event it comes back
-// whenever its connection ends before the run does.
+// whenever its connection ends before the run does. What it has read when its test ends is recorded.
 type follower struct {
-	p      *endpoint // may be another one for the next connection
-	in     input
-	agent  string // path
+	p     *endpoint // may be another one for the next connection
+	in    input
+	agent string // path
+	// view is the path by which it attaches while it has no id; "" = it sends the input.
+	view   string
 	events []event
 	stream *eventStream
 	ctx    context.Context
@@ -37,13 +35,8 @@ func (p *endpoint) follow(t *testing.T, in input) *follower {
 // followAgent is follow for another agent than the usual one.
 func (p *endpoint) followAgent(t *testing.T, path string, in input) *follower {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	f := p.reader(ctx, in)
+	f := p.reader(t, in)
 	f.agent = path
-	t.Cleanup(func() {
-		cancel()
-		f.cut()
-	})
 	if err := f.connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,21 +44,25 @@ func (p *endpoint) followAgent(t *testing.T, path string, in input) *follower {
 }
 
 // reader returns a reader of a run that connects when it is read.
-func (p *endpoint) reader(ctx context.Context, in input) *follower {
+func (p *endpoint) reader(t *testing.T, in input) *follower {
 	p.threads.use(in.ThreadID)
-	return &follower{p: p, in: in, agent: assistant, ctx: ctx}
-}
-
-// behind returns a reader that has had an event.
-func (p *endpoint) behind(t *testing.T, in input, e event) *follower {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	f := p.reader(ctx, in)
-	f.events = []event{e}
+	f := &follower{p: p, in: in, agent: assistant, ctx: ctx}
 	t.Cleanup(func() {
 		cancel()
 		f.cut()
+		if err := recorded.keep(t.Name(), f); err != nil {
+			t.Error(err)
+		}
 	})
+	return f
+}
+
+// behind returns a reader that has had the first events of a run.
+func (p *endpoint) behind(t *testing.T, in input, had []event) *follower {
+	t.Helper()
+	f := p.reader(t, in)
+	f.events = slices.Clone(had)
 	if err := f.connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,16 +77,23 @@ func (p *endpoint) run(t *testing.T, in input) []event {
 	return f.events
 }
 
-// connect opens a stream: by the last event id, or, while there is none, by sending the input again.
+// connect opens a stream: by the last event id, or, while there is none, from the beginning.
 func (f *follower) connect() error {
 	if _, err := f.p.addresses(f.ctx); err != nil {
 		return err
 	}
 	var resp *http.Response
 	var err error
-	if last := f.last(); last != "" {
+	last := f.last()
+	if last == "" {
+		f.events = nil // of a join's beginning, which has no ids; it comes again
+	}
+	switch {
+	case f.view != "":
+		resp, err = f.p.get(f.ctx, f.view, last)
+	case last != "":
 		resp, err = f.p.get(f.ctx, eventsPath(f.in), last)
-	} else {
+	default:
 		resp, err = f.p.post(f.ctx, f.agent, f.in)
 	}
 	if err != nil {
@@ -205,61 +209,4 @@ func (f *follower) finish(t *testing.T) {
 		t.Errorf("behind %s: %v, want the end of the response", f.events[len(f.events)-1].Type, err)
 	}
 	f.cut()
-}
-
-// show is what a client that had some messages shows at the end of a stream. The stream must be
-// legal and make sense, but for warnings about events of the tolerated types.
-func show(t *testing.T, had []message, events []event, tolerated ...agui.EventType) []message {
-	t.Helper()
-	var before []agui.Message
-	for _, m := range had {
-		before = append(before, agui.Message{ID: m.ID, Role: agui.Role(m.Role), Content: agui.TextContent(m.Content)})
-	}
-	order, reducer := new(agui.Verifier), agui.NewReducer(before, nil)
-	for i, e := range events {
-		decoded, err := agui.Decode(e.Data)
-		if err == nil {
-			err = errors.Join(order.Check(decoded), reducer.Apply(decoded))
-		}
-		if err != nil {
-			t.Fatalf("event %d, %s: %v", i, e.Data, err)
-		}
-		if i > 0 && events[i-1].ID >= e.ID {
-			t.Fatalf("event %d has id %s behind %s", i, e.ID, events[i-1].ID)
-		}
-	}
-	for _, w := range reducer.Warnings() {
-		if !slices.Contains(tolerated, w.Type) {
-			t.Errorf("warning: %s", w)
-		}
-	}
-	var shown []message
-	for _, m := range reducer.Messages() {
-		shown = append(shown, shownMessage(m))
-	}
-	return shown
-}
-
-func shownMessage(m agui.Message) message {
-	out := message{ID: m.ID, Role: string(m.Role), Content: m.Content.Text(), ToolCallID: m.ToolCallID}
-	for _, c := range m.ToolCalls {
-		out.ToolCalls = append(out.ToolCalls, toolCall{ID: c.ID, Type: "function", Function: function{Name: c.Name, Arguments: c.Arguments}})
-	}
-	return out
-}
-
-// same fails the test unless two streams are equal, ids and bytes.
-func same(t *testing.T, what string, want, got []event) {
-	t.Helper()
-	if diff := cmp.Diff(lines(want), lines(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-func lines(events []event) []string {
-	out := make([]string, len(events))
-	for i, e := range events {
-		out[i] = e.ID + " " + string(e.Data)
-	}
-	return out
 }

@@ -47,7 +47,7 @@ func TestAttachAtOnce(t *testing.T) {
 	readers := make([]*follower, 12)
 	var g errgroup.Group
 	for i := range readers {
-		readers[i] = shared.reader(t.Context(), in)
+		readers[i] = shared.reader(t, in)
 		g.Go(readers[i].read)
 	}
 	if err := g.Wait(); err != nil {
@@ -71,7 +71,7 @@ func TestOffersAtOnce(t *testing.T) {
 	for i := range outcomes {
 		mine := in
 		mine.RunID = fmt.Sprintf("run-%d", i)
-		wait.Go(func() { outcomes[i] = shared.reader(t.Context(), mine).read() })
+		wait.Go(func() { outcomes[i] = shared.reader(t, mine).read() })
 	}
 	wait.Wait()
 	taken := 0
@@ -106,7 +106,8 @@ func TestAttachWithOtherSpelling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &follower{p: shared.endpoint, in: in, ctx: t.Context(), stream: stream}
+	f := shared.reader(t, in)
+	f.stream = stream
 	f.finish(t)
 	same(t, "the input spelled differently", all, f.events)
 }
@@ -185,7 +186,7 @@ func TestIDs(t *testing.T) {
 			if got := all[0].member("threadId"); got != in.ThreadID {
 				t.Errorf("RUN_STARTED says thread %q, want %q", got, in.ThreadID)
 			}
-			f := shared.behind(t, in, all[0])
+			f := shared.behind(t, in, all[:1])
 			f.finish(t)
 			same(t, "behind the first event", all, f.events)
 			if got := shared.cancel(t, in); got != http.StatusAccepted {

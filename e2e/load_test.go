@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -17,7 +16,7 @@ func TestManyRuns(t *testing.T) {
 	g.SetLimit(atOnce)
 	start := time.Now()
 	for i := range runs {
-		g.Go(func() error { return shared.echo(t.Context(), i) })
+		g.Go(func() error { return shared.echo(t, i) })
 	}
 	if err := g.Wait(); err != nil {
 		t.Error(err)
@@ -26,9 +25,9 @@ func TestManyRuns(t *testing.T) {
 }
 
 // echo runs a run whose answer only it can have.
-func (p *endpoint) echo(ctx context.Context, i int) error {
+func (p *endpoint) echo(t *testing.T, i int) error {
 	question := say(fmt.Sprintf("%d?", i))
-	f := p.reader(ctx, newInput("echo "+question))
+	f := p.reader(t, newInput("echo "+question))
 	if err := f.read(); err != nil {
 		return fmt.Errorf("run %d: %w", i, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
@@ -16,6 +17,9 @@ import (
 
 // shared serves all tests that do not end their process.
 var shared *perdure
+
+// clients read streams for all tests.
+var clients references
 
 func TestMain(m *testing.M) {
 	if _, err := exec.LookPath("node"); err != nil {
@@ -44,13 +48,19 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, sharedModel.stop()) }()
+	if recorded, err = newRecorder(filepath.Join(dir, "streams")); err != nil {
+		return 1, err
+	}
+	if clients, err = launchReferences(); err != nil {
+		return 1, err
+	}
 	ctx := context.Background()
 	shared = newPerdure(filepath.Join(dir, "shared"), sharedModel)
 	if err := shared.launch(ctx); err != nil {
 		return 1, err
 	}
 	code = m.Run()
-	err = shared.conclude(ctx)
+	err = errors.Join(shared.conclude(ctx), judgeStreams(), clients.stop())
 	if err == nil && code == 0 {
 		http.DefaultClient.CloseIdleConnections()
 		err = goleak.Find()
@@ -62,6 +72,14 @@ func run(m *testing.M) (code int, err error) {
 		fmt.Printf("output of the shared perdure:\n%s", shared.output.String())
 	}
 	return code, os.RemoveAll(dir)
+}
+
+// judgeStreams lets the reference clients read what the tests have read.
+func judgeStreams() error {
+	begun := time.Now()
+	n, err := recorded.judge(clients)
+	fmt.Printf("the reference clients have read %d streams in %s\n", n, time.Since(begun).Round(time.Millisecond))
+	return err
 }
 
 // prepare builds the program and installs what runs on node.

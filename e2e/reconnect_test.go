@@ -52,10 +52,10 @@ func TestExactContinuation(t *testing.T) {
 				fixture{Match: match{UserMessage: prompt, HasToolResult: &yes}, Response: response{Content: say("Done.")}, ChunkSize: 6})
 			all := shared.run(t, in)
 			show(t, in.Messages, all)
-			for i, e := range all[:len(all)-1] {
-				f := shared.behind(t, in, e)
+			for i := range all[:len(all)-1] {
+				f := shared.behind(t, in, all[:i+1])
 				f.finish(t)
-				same(t, fmt.Sprintf("behind event %d", i), all[i:], f.events)
+				same(t, fmt.Sprintf("behind event %d", i), all, f.events)
 			}
 			again := shared.run(t, in)
 			same(t, "the same input again", all, again)

@@ -31,7 +31,7 @@ func (e event) member(name string) string {
 }
 
 // eventStream reads server-sent events, and only such as AG-UI's binding allows: LF, one event a
-// frame, nothing but id and data, and comments.
+// frame, nothing but id and data, and comments. Inside the beginning of a join there are no ids.
 type eventStream struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
@@ -82,12 +82,16 @@ func (s *eventStream) frame() ([]string, error) {
 }
 
 func parseFrame(frame []string) (event, error) {
-	if len(frame) != 2 {
-		return event{}, fmt.Errorf("frame of %d lines: %q", len(frame), frame)
+	id, data := "", ""
+	hasID, hasData := true, false
+	switch len(frame) {
+	case 1:
+		data, hasData = strings.CutPrefix(frame[0], "data: ")
+	case 2:
+		id, hasID = strings.CutPrefix(frame[0], "id: ")
+		data, hasData = strings.CutPrefix(frame[1], "data: ")
 	}
-	id, hasID := strings.CutPrefix(frame[0], "id: ")
-	data, hasData := strings.CutPrefix(frame[1], "data: ")
-	if !hasID || !hasData || strings.ContainsAny(frame[0]+frame[1], "\r") {
+	if !hasID || !hasData || strings.ContainsAny(id+data, "\r") {
 		return event{}, fmt.Errorf("frame %q", frame)
 	}
 	e := event{ID: id, Data: json.RawMessage(data)}

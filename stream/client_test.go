@@ -15,24 +15,27 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// recorded is a stream for reread.mjs.
+// recorded is a stream for replay.mjs.
 type recorded struct {
-	Name     string            `json:"name"`
-	ThreadID string            `json:"threadId"`
-	Messages []agui.Message    `json:"messages"`
-	Events   []json.RawMessage `json:"events"`
+	Events []json.RawMessage `json:"events"`
 
-	log *stream.Reduction
+	name string
+	log  *stream.Reduction
 }
 
 // replayed is what a client ended with.
 type replayed struct {
-	Name       string          `json:"name"`
-	Outcome    string          `json:"outcome"`
 	Error      string          `json:"error"`
 	Messages   []agui.Message  `json:"messages"`
 	State      json.RawMessage `json:"state"`
-	Complaints []string        `json:"complaints"`
+	Invalid    []remark        `json:"invalid"`
+	Complaints []remark        `json:"complaints"`
+}
+
+// remark is about an event of a stream.
+type remark struct {
+	Event int    `json:"event"`
+	Text  string `json:"text"`
 }
 
 // The reference clients of both generations read what joined readers and readers of threads are shown,
@@ -84,7 +87,7 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*story)
 	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
 	var streams []recorded
 	for _, r := range c.wait() {
-		rec := recorded{Name: r.what, ThreadID: thread.ID, Messages: []agui.Message{}, log: log}
+		rec := recorded{name: r.what, log: log}
 		for _, f := range r.all() {
 			rec.Events = append(rec.Events, f.Event)
 		}
@@ -95,9 +98,13 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*story)
 
 func replay(t *testing.T, dir string, streams []recorded) []replayed {
 	t.Helper()
-	cmd := exec.CommandContext(testContext(t), "node", filepath.Join("..", "reread.mjs"))
+	cmd := exec.CommandContext(testContext(t), "node", filepath.Join("..", "replay.mjs"))
 	cmd.Dir = dir
-	cmd.Stdin = bytes.NewReader(must[[]byte](t)(json.Marshal(streams)))
+	var lines bytes.Buffer
+	for _, s := range streams {
+		lines.Write(append(must[[]byte](t)(json.Marshal(s)), '\n'))
+	}
+	cmd.Stdin = &lines
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -121,13 +128,13 @@ func replay(t *testing.T, dir string, streams []recorded) []replayed {
 func checkReplayed(t *testing.T, r recorded, end replayed) {
 	t.Helper()
 	events := asJSON(t, r.Events)
-	if end.Outcome != "resolved" {
-		t.Fatalf("%s: %s: %s\n%s", r.Name, end.Outcome, end.Error, events)
+	if end.Error != "" || len(end.Invalid) > 0 {
+		t.Fatalf("%s: %s %v\n%s", r.name, end.Error, end.Invalid, events)
 	}
 	for _, complaint := range end.Complaints {
 		// What is said about the end of a call that was withdrawn, so that nobody acts on it.
-		if !strings.Contains(complaint, "TOOL_CALL_END: No message found containing tool call") {
-			t.Errorf("%s: the client complains: %s\n%s", r.Name, complaint, events)
+		if !strings.Contains(complaint.Text, "TOOL_CALL_END: No message found containing tool call") {
+			t.Errorf("%s: the client complains at event %d: %s\n%s", r.name, complaint.Event, complaint.Text, events)
 		}
 	}
 	var messages []agui.Message
@@ -137,9 +144,9 @@ func checkReplayed(t *testing.T, r recorded, end replayed) {
 		}
 	}
 	if got, want := asJSON(t, messages), asJSON(t, r.log.Messages()); got != want {
-		t.Fatalf("%s: the client ends with\n%s\nthe log with\n%s\n%s", r.Name, got, want, events)
+		t.Fatalf("%s: the client ends with\n%s\nthe log with\n%s\n%s", r.name, got, want, events)
 	}
 	if got, want := canonical(t, end.State), canonical(t, r.log.State); got != want {
-		t.Fatalf("%s: the client's state is %s, the log's %s\n%s", r.Name, got, want, events)
+		t.Fatalf("%s: the client's state is %s, the log's %s\n%s", r.name, got, want, events)
 	}
 }

@@ -1,33 +1,71 @@
-// The reference client as a filter: each line of stdin is a stream of events and what the client had
-// before, each line of stdout what became of it.
+// A stock HttpAgent, of the version installed in the working directory, as a filter: each line of stdin
+// is a stream of events and what the client had before, each line of stdout what became of it. It judges
+// nothing: that is done by who reads the lines.
 //
-//   {messages, state, stream: [event…]} → {error?, messages, state, console: [text…]}
+//   {messages?, state?, events: [event…], compact?}  or  {…, protobuf: the body in base64}
+//   → {error?, messages, state, invalid: [{event, text}…], complaints: [{event, text}…]}
+//
+//   compact:     the events as compactEvents makes them of the stream, for clients that keep and replay
+//   invalid:     what the package's schema of events refuses
+//   complaints:  what was said on the console
+//   event:       the place in the stream; of complaints, of the event that the client was last given. It
+//                gets them one by one; the binary wire in one piece, which leaves the place at -1
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const require = createRequire(join(process.cwd(), "package.json"));
-const { AbstractAgent } = require("@ag-ui/client");
-const { from } = require("rxjs");
+const { HttpAgent, compactEvents } = require("@ag-ui/client");
+const EventSchemas = require("@ag-ui/core").EventSchemas ?? require("@ag-ui/core/schemas").EventSchemas;
 
-class Replay extends AbstractAgent {
-  constructor({ stream, ...config }) {
-    super(config);
-    this.stream = stream;
-  }
-  run() {
-    return from(this.stream);
-  }
+let given = 0;
+let complaints = [];
+const words = (value) => (typeof value === "string" ? value : (value?.message ?? JSON.stringify(value)));
+for (const level of ["warn", "error"]) {
+  console[level] = (...args) => complaints.push({ event: given - 1, text: args.map(words).join(" ") });
 }
 
-let said = [];
-console.warn = console.error = (...args) => said.push(args.map(String).join(" "));
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+function respond({ events, compact, protobuf }) {
+  if (protobuf) {
+    return new Response(Buffer.from(protobuf, "base64"), { headers: { "Content-Type": "application/vnd.ag-ui.event+proto" } });
+  }
+  const encoder = new TextEncoder();
+  async function* frames() {
+    for (const event of compact ? compactEvents(events) : events) {
+      await turn(); // until then the client has taken the event before in
+      given++;
+      yield encoder.encode(`data: ${JSON.stringify(event)}\n\n`);
+    }
+    await turn();
+  }
+  return new Response(ReadableStream.from(frames()), { headers: { "Content-Type": "text/event-stream" } });
+}
+
+function refusals(events = []) {
+  return events.flatMap((event, i) => {
+    const { success, error } = EventSchemas.safeParse(event);
+    return success ? [] : [{ event: i, text: JSON.stringify(error.issues) }];
+  });
+}
 
 for await (const line of createInterface({ input: process.stdin })) {
-  said = [];
-  const { messages, state, stream } = JSON.parse(line);
-  const agent = new Replay({ threadId: "t", initialMessages: messages, initialState: state, stream });
-  let failure;
-  await agent.runAgent({ runId: "r" }).catch((error) => (failure = String(error)));
-  process.stdout.write(JSON.stringify({ error: failure, messages: agent.messages, state: agent.state, console: said }) + "\n");
+  given = 0;
+  complaints = [];
+  const job = JSON.parse(line);
+  const agent = new HttpAgent({
+    url: "http://nobody.invalid/",
+    threadId: "t",
+    initialMessages: job.messages ?? [],
+    initialState: job.state ?? {},
+    fetch: async () => respond(job),
+  });
+  const answer = { invalid: refusals(job.events) };
+  try {
+    await agent.runAgent({ runId: "r" });
+  } catch (error) {
+    answer.error = `at event ${given - 1}: ${words(error)}`;
+  }
+  process.stdout.write(JSON.stringify({ ...answer, messages: agent.messages, state: agent.state, complaints }) + "\n");
 }

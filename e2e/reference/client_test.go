@@ -17,7 +17,7 @@ import (
 type replay struct {
 	Messages []agui.Message    `json:"messages"`
 	State    json.RawMessage   `json:"state"`
-	Stream   []json.RawMessage `json:"stream"`
+	Events   []json.RawMessage `json:"events"`
 }
 
 // replayed is what became of it.
@@ -33,7 +33,7 @@ func (r replay) ours(t *testing.T) replayed {
 	var thinking agui.ThinkingUpgrade
 	reducer := agui.NewReducer(r.Messages, r.State)
 	var failure string
-	for _, raw := range r.Stream {
+	for _, raw := range r.Events {
 		if err := take(raw, &thinking, &verifier, reducer); err != nil {
 			failure = err.Error()
 			break
@@ -105,12 +105,12 @@ func TestClientAgreesOnOurStreams(t *testing.T) {
 		if err := json.Unmarshal(raw, &c); err != nil {
 			t.Fatal(err)
 		}
-		job := replay{Messages: append([]agui.Message{}, c.Input.Messages...), State: c.Input.State, Stream: c.Stream}
+		job := replay{Messages: append([]agui.Message{}, c.Input.Messages...), State: c.Input.State, Events: c.Stream}
 		if job.State == nil {
 			job.State = json.RawMessage("{}")
 		}
-		if job.Stream == nil {
-			job.Stream = []json.RawMessage{}
+		if job.Events == nil {
+			job.Events = []json.RawMessage{}
 		}
 		var theirs replayed
 		client.ask(job, &theirs)
@@ -129,7 +129,7 @@ func TestClientAgreesOnRandomStreams(t *testing.T) {
 	refused := 0
 	for seed := range uint64(400) {
 		g := newGenerator(seed)
-		job := replay{Messages: []agui.Message{}, State: json.RawMessage(`{"n":0,"l":[]}`), Stream: g.stream(t)}
+		job := replay{Messages: []agui.Message{}, State: json.RawMessage(`{"n":0,"l":[]}`), Events: g.stream(t)}
 		var theirs replayed
 		client.ask(job, &theirs)
 		ours := job.ours(t)
@@ -137,7 +137,7 @@ func TestClientAgreesOnRandomStreams(t *testing.T) {
 			refused++
 		}
 		if diff := compare(ours, theirs); diff != "" {
-			stream, _ := json.MarshalIndent(job.Stream, "", " ")
+			stream, _ := json.MarshalIndent(job.Events, "", " ")
 			t.Fatalf("seed %d (-reference +ours):\n%s\n%s", seed, diff, stream)
 		}
 	}

@@ -37,6 +37,7 @@ type Config struct {
 type Node struct {
 	server   *api.Server
 	http     *http.Server
+	unasked  *unasked
 	follower *stream.Follower
 	unwatch  context.CancelFunc
 	watching <-chan struct{}
@@ -54,7 +55,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 			return nil, err
 		}
 	}
-	n := &Node{serving: make(chan error, 1)}
+	n := &Node{serving: make(chan error, 1), unasked: newUnasked()}
 	var watch context.Context
 	watch, n.unwatch = context.WithCancel(context.WithoutCancel(ctx))
 	if n.watching, err = c.Watch(watch); err != nil {
@@ -69,7 +70,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.server = api.New(api.Config{
 		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Strict: cfg.Strict, Metrics: cfg.Metrics,
 	})
-	n.http = &http.Server{Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn)}
+	n.http = &http.Server{
+		Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track,
+	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
 	return n, nil
 }
@@ -82,6 +86,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	n.server.Drain()
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
+	n.unasked.close()
 	err := n.http.Shutdown(ctx)
 	if err != nil { // what is still open then is cut, so that nothing uses what is closed below
 		err = errors.Join(err, n.http.Close())

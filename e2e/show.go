@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// show is what a client that had some messages shows at the end of a stream. The stream must be
+// legal and make sense, but for warnings about events of the tolerated types.
+func show(t *testing.T, had []message, events []event, tolerated ...agui.EventType) []message {
+	t.Helper()
+	var before []agui.Message
+	for _, m := range had {
+		before = append(before, agui.Message{ID: m.ID, Role: agui.Role(m.Role), Content: agui.TextContent(m.Content)})
+	}
+	order, reducer := new(agui.Verifier), agui.NewReducer(before, nil)
+	for i, e := range events {
+		decoded, err := agui.Decode(e.Data)
+		if err == nil {
+			err = errors.Join(order.Check(decoded), reducer.Apply(decoded))
+		}
+		if err != nil {
+			t.Fatalf("event %d, %s: %v", i, e.Data, err)
+		}
+		if i > 0 && events[i-1].ID >= e.ID {
+			t.Fatalf("event %d has id %s behind %s", i, e.ID, events[i-1].ID)
+		}
+	}
+	for _, w := range reducer.Warnings() {
+		if !slices.Contains(tolerated, w.Type) {
+			t.Errorf("warning: %s", w)
+		}
+	}
+	var shown []message
+	for _, m := range reducer.Messages() {
+		shown = append(shown, shownMessage(m))
+	}
+	return shown
+}
+
+func shownMessage(m agui.Message) message {
+	out := message{ID: m.ID, Role: string(m.Role), Content: m.Content.Text(), ToolCallID: m.ToolCallID}
+	for _, c := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, toolCall{ID: c.ID, Type: "function", Function: function{Name: c.Name, Arguments: c.Arguments}})
+	}
+	return out
+}
+
+// same fails the test unless two streams are equal, ids and bytes.
+func same(t *testing.T, what string, want, got []event) {
+	t.Helper()
+	if diff := cmp.Diff(lines(want), lines(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func lines(events []event) []string {
+	out := make([]string, len(events))
+	for i, e := range events {
+		out[i] = e.ID + " " + string(e.Data)
+	}
+	return out
+}

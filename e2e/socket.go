@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// socket is a WebSocket to an api, on which one thing is asked for at a time.
+type socket struct{ conn *websocket.Conn }
+
+// socketFrame is a frame of the server: the members of those that a subscription is answered with.
+type socketFrame struct {
+	Type   string          `json:"type"`
+	Cursor string          `json:"cursor"`
+	Event  json.RawMessage `json:"event"`
+	Code   string          `json:"code"`
+	Detail string          `json:"detail"`
+}
+
+func (p *endpoint) dial(t *testing.T) *socket {
+	t.Helper()
+	conn, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(p.url("/v1/ws"), "http"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	t.Cleanup(func() { _ = conn.Close() })
+	return &socket{conn}
+}
+
+// behind reads what comes behind a cursor of a run, to the run's end.
+func (s *socket) behind(in input, cursor string) ([]event, error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	ask := map[string]string{"type": "subscribe", "id": cursor, "threadId": in.ThreadID, "runId": in.RunID, "after": cursor}
+	if err := s.conn.WriteJSON(ask); err != nil {
+		return nil, err
+	}
+	var events []event
+	for {
+		var f socketFrame
+		if err := s.conn.ReadJSON(&f); err != nil {
+			return nil, err
+		}
+		switch f.Type {
+		case "event":
+			e := event{ID: f.Cursor, Data: f.Event}
+			e.Type = e.member("type")
+			events = append(events, e)
+		case "end":
+			return events, nil
+		case "error":
+			return nil, fmt.Errorf("behind %s: %s: %s", cursor, f.Code, f.Detail)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package apinode
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// A connection that a client has opened ahead of need does not hold a shutdown up; a request that is
+// being answered does.
+func TestUnaskedConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, opened, asked, answer := newUnasked(), make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(asked)
+			<-answer
+			_, _ = io.WriteString(w, "answered")
+		}),
+		ConnState: func(c net.Conn, state http.ConnState) {
+			u.track(c, state)
+			if state == http.StateNew {
+				opened <- struct{}{}
+			}
+		},
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	idle, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	<-opened
+	body := make(chan string, 1)
+	go func() {
+		resp, err := http.Get("http://" + listener.Addr().String())
+		if err != nil {
+			body <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		body <- string(text)
+	}()
+	<-asked
+
+	u.close()
+	if n, err := idle.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("the connection without a request: %d, %v, want its end", n, err)
+	}
+	close(answer)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if got := <-body; got != "answered" {
+		t.Errorf("the request that was under way: %s", got)
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+}
