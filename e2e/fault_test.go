@@ -93,10 +93,10 @@ var violent = []fault{
 	{
 		name: "`perdure dev`: SIGTERM", cannot: anywhere, where: dev, alone: true, again: 1,
 		strike: func(t *testing.T, th *theatre, actors []*actor) {
+			struck(actors) // it may bring things to their end yet
 			if err := th.dev().stop(); err != nil {
 				t.Error(err)
 			}
-			struck(actors)
 			th.dev().start(t)
 		},
 	},

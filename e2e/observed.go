@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// observedPrograms is the folder of perdure, api and worker with two tools more than the product has:
+// observedPrograms is the folder of programs whose workers have two tools more than the product has:
 // they tell the stage that they run. Nothing else differs, and the product's sources stay as they
 // are: the compiler is given one file of theirs changed, and one beside it.
 var observedPrograms string
@@ -20,8 +20,16 @@ var buildObserved = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	return execute("..", "go", "build", "-overlay", overlay, "-o", dir+string(filepath.Separator),
-		"./cmd/perdure", "./cmd/api", "./cmd/worker", "./bench/servers")
+	// What has no tools is as it is elsewhere.
+	if err := buildCluster(); err != nil {
+		return err
+	}
+	for _, name := range []string{"api", "servers"} {
+		if err := os.Link(filepath.Join(programs, name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return execute("..", "go", "build", "-overlay", overlay, "-o", dir+string(filepath.Separator), "./cmd/perdure", "./cmd/worker")
 })
 
 // overlayTools writes what the compiler is to read instead of the product's list of tools.
