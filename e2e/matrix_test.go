@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -67,8 +68,8 @@ func (m *matrix) set(f fault, ph phase, c cell) {
 	}
 }
 
-// tries is how often a phase of milliseconds is aimed at.
-const tries = 10
+// A phase of milliseconds is aimed at until it was hit so often, or tried so often.
+const hits, tries = 3, 12
 
 // play has a fault happen in all phases: at once to runs that can be made to stand still, and each by
 // itself to the others, if it is one that strikes everybody.
@@ -87,18 +88,27 @@ func (m *matrix) play(t *testing.T, th *theatre, f fault) {
 		}
 	}
 	m.act(t, th, f, together...)
-	if !*chaos {
-		return
+	if *chaos {
+		for _, ph := range alone {
+			m.aim(t, th, f, ph)
+		}
 	}
-	for _, ph := range alone {
-		hit := false
-		for try := 0; try < tries && !hit && !t.Failed(); try++ {
-			hit = m.act(t, th, f, ph)
+}
+
+// aim has a fault happen in a brief phase until it was hit often enough, or missed too often.
+func (m *matrix) aim(t *testing.T, th *theatre, f fault, ph phase) {
+	hit := 0
+	for range tries {
+		if m.act(t, th, f, ph) {
+			hit++
 		}
-		if !hit {
-			t.Logf("%s: it was over each time", ph.name)
-			m.set(f, ph, missed)
+		if hit == hits || t.Failed() {
+			return
 		}
+	}
+	t.Logf("%s: %d of %d tries hit it", ph.name, hit, tries)
+	if hit == 0 {
+		m.set(f, ph, missed)
 	}
 }
 
@@ -130,12 +140,12 @@ func (m *matrix) act(t *testing.T, th *theatre, f fault, phases ...phase) bool {
 	}
 	f.strike(t, th, actors)
 	at := f.where(th)
-	hits := make([]bool, len(actors))
+	inPhase := make([]bool, len(actors))
 	var judge errgroup.Group
 	for i, a := range actors {
 		judge.Go(func() error {
 			var err error
-			if hits[i], err = f.judge(ctx, a, at); err != nil {
+			if inPhase[i], err = f.judge(ctx, a, at); err != nil {
 				m.set(f, a.phase, broken)
 				t.Errorf("%s: %v", a.phase.name, err)
 				return nil
@@ -145,12 +155,7 @@ func (m *matrix) act(t *testing.T, th *theatre, f fault, phases ...phase) bool {
 		})
 	}
 	_ = judge.Wait()
-	for _, hit := range hits {
-		if !hit {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(inPhase, false)
 }
 
 // judge lets a run come to its end and judges it. hit tells whether it was struck in its phase.
