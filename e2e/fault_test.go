@@ -14,11 +14,11 @@ type fault struct {
 	// cannot says why it cannot happen in a phase; "" = it can.
 	cannot func(phase) string
 	// where runs begin and are read.
-	where func(*theatre) *endpoint
+	where func(*playhouse) *endpoint
 	// prepare changes a run before it begins; may be nil.
 	prepare func(*actor)
 	// strike makes it happen to runs that stand in their phases. When it returns, the runs can go on.
-	strike func(*testing.T, *theatre, []*actor)
+	strike func(*testing.T, *playhouse, []*actor)
 	// alone tells that it strikes whatever there is, so that brief phases take a try of their own.
 	alone bool
 	// again is how many calls of the struck turn it may cost.
@@ -38,9 +38,9 @@ const (
 
 func anywhere(phase) string { return "" }
 
-func dev(th *theatre) *endpoint { return th.dev().endpoint }
+func dev(th *playhouse) *endpoint { return th.dev().endpoint }
 
-func front(th *theatre) *endpoint { return th.cluster().front.endpoint }
+func front(th *playhouse) *endpoint { return th.cluster().front.endpoint }
 
 // whileCalled limits a fault to phases in which the model is speaking, or about to.
 func whileCalled(ph phase) string {
@@ -84,7 +84,7 @@ func struck(actors []*actor) {
 var violent = []fault{
 	{
 		name: "`perdure dev`: kill -9", cannot: anywhere, where: dev, alone: true, again: 1,
-		strike: func(t *testing.T, th *theatre, actors []*actor) {
+		strike: func(t *testing.T, th *playhouse, actors []*actor) {
 			th.dev().kill()
 			struck(actors)
 			th.dev().start(t)
@@ -92,7 +92,7 @@ var violent = []fault{
 	},
 	{
 		name: "`perdure dev`: SIGTERM", cannot: anywhere, where: dev, alone: true, again: 1,
-		strike: func(t *testing.T, th *theatre, actors []*actor) {
+		strike: func(t *testing.T, th *playhouse, actors []*actor) {
 			struck(actors) // it may bring things to their end yet
 			if err := th.dev().stop(); err != nil {
 				t.Error(err)
@@ -102,7 +102,7 @@ var violent = []fault{
 	},
 	{
 		name: "`worker`: kill -9", cannot: anywhere, where: front, alone: true, again: 1,
-		strike: func(t *testing.T, th *theatre, actors []*actor) {
+		strike: func(t *testing.T, th *playhouse, actors []*actor) {
 			c, atOnce := th.cluster(), actors[0].phase.brief()
 			c.killWorker(t, atOnce)
 			struck(actors)
@@ -113,7 +113,7 @@ var violent = []fault{
 	},
 	{
 		name: "`api`: kill -9", cannot: anywhere, where: front, alone: true,
-		strike: func(t *testing.T, th *theatre, actors []*actor) {
+		strike: func(t *testing.T, th *playhouse, actors []*actor) {
 			c := th.cluster()
 			c.killAPI(t)
 			struck(actors)
@@ -129,7 +129,7 @@ var violent = []fault{
 var calm = []fault{
 	{
 		name: "the reader's connection is cut", cannot: anywhere, where: dev,
-		strike: func(_ *testing.T, _ *theatre, actors []*actor) {
+		strike: func(_ *testing.T, _ *playhouse, actors []*actor) {
 			for _, a := range actors {
 				a.reader.cut()
 			}
@@ -137,7 +137,7 @@ var calm = []fault{
 	},
 	{
 		name: "cancel", cannot: anywhere, where: dev,
-		strike: func(t *testing.T, th *theatre, actors []*actor) {
+		strike: func(t *testing.T, th *playhouse, actors []*actor) {
 			for _, a := range actors {
 				a.cancel = true
 				if got := th.dev().cancel(t, a.reader.in); got != http.StatusAccepted {
@@ -162,7 +162,7 @@ func flawed(name string, what flaw, cannot func(phase) string, again int) fault 
 	return fault{
 		name: name, cannot: cannot, where: dev, again: again,
 		prepare: func(a *actor) { a.play.flaw = what },
-		strike:  func(*testing.T, *theatre, []*actor) {}, // it happens when the play goes on
+		strike:  func(*testing.T, *playhouse, []*actor) {}, // it happens when the play goes on
 	}
 }
 

@@ -21,7 +21,7 @@ var (
 // the model's and the tool's own journal say, and nothing that was done is done again. Without -chaos
 // the phases that last only milliseconds are left out where a process must be killed for each.
 func TestMatrix(t *testing.T) {
-	th, m := openTheatre(t), newMatrix()
+	th, m := openPlayhouse(t), newMatrix()
 	for _, f := range violent {
 		t.Run(f.name, func(t *testing.T) { m.play(t, th, f) })
 	}
@@ -73,7 +73,7 @@ const hits, tries = 3, 12
 
 // play has a fault happen in all phases: at once to runs that can be made to stand still, and each by
 // itself to the others, if it is one that strikes everybody.
-func (m *matrix) play(t *testing.T, th *theatre, f fault) {
+func (m *matrix) play(t *testing.T, th *playhouse, f fault) {
 	if f.lasts && !*chaos {
 		t.Skip("it takes long; make chaos has it")
 	}
@@ -96,7 +96,7 @@ func (m *matrix) play(t *testing.T, th *theatre, f fault) {
 }
 
 // aim has a fault happen in a brief phase until it was hit often enough, or missed too often.
-func (m *matrix) aim(t *testing.T, th *theatre, f fault, ph phase) {
+func (m *matrix) aim(t *testing.T, th *playhouse, f fault, ph phase) {
 	hit := 0
 	for range tries {
 		if m.act(t, th, f, ph) {
@@ -114,7 +114,7 @@ func (m *matrix) aim(t *testing.T, th *theatre, f fault, ph phase) {
 
 // act begins a run for each phase, strikes when each is in its phase, and judges. It tells whether the
 // phases were hit.
-func (m *matrix) act(t *testing.T, th *theatre, f fault, phases ...phase) bool {
+func (m *matrix) act(t *testing.T, th *playhouse, f fault, phases ...phase) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	var actors []*actor

@@ -29,10 +29,10 @@ func TestSchedule(t *testing.T) {
 		length = 3 * time.Minute
 	}
 	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, length)
-	th := openTheatre(t)
+	th := openPlayhouse(t)
 	end, runs := time.Now().Add(length), 0
 	for number := uint64(0); number < 2 || time.Now().Before(end) && !t.Failed(); number++ {
-		r := &round{t: t, theatre: th, random: rand.New(rand.NewPCG(seed, number)), number: number}
+		r := &round{t: t, playhouse: th, random: rand.New(rand.NewPCG(seed, number)), number: number}
 		if number%2 == 0 {
 			r.play(r.killDev, th.dev().endpoint)
 		} else {
@@ -46,7 +46,7 @@ func TestSchedule(t *testing.T) {
 
 // round is some runs at the same time, and one blow. Only the goroutine of its test may use it.
 type round struct {
-	*theatre
+	*playhouse
 	t      *testing.T
 	random *rand.Rand
 	number uint64
@@ -119,7 +119,7 @@ func (r *round) enter(ctx context.Context, at *endpoint) *actor {
 		flaws := []flaw{breaksOff, serverError, garbage, noFinish, invalidUTF8}
 		what = flaws[r.random.IntN(len(flaws))]
 	}
-	a := r.theatre.enter(ctx, ph, at)
+	a := r.playhouse.enter(ctx, ph, at)
 	a.killed = true // it may have been
 	a.play.flaw, a.play.pace = what, time.Duration(r.random.IntN(20))*time.Millisecond
 	a.play.goOn()

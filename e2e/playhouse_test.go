@@ -6,27 +6,27 @@ import (
 	"testing"
 )
 
-// theatre is where the matrix plays: a stage, "perdure dev", and a cluster, brought up when they are
+// playhouse is where the matrix plays: a stage, "perdure dev", and a cluster, brought up when they are
 // first needed and inspected when the test ends.
-type theatre struct {
+type playhouse struct {
 	*stage
-	t       *testing.T // whose end is the theatre's
+	t       *testing.T // whose end is the playhouse's
 	dev     func() *perdure
 	cluster func() *company
 }
 
-func openTheatre(t *testing.T) *theatre {
+func openPlayhouse(t *testing.T) *playhouse {
 	t.Helper()
 	if err := buildObserved(); err != nil {
 		t.Fatal(err)
 	}
-	th := &theatre{stage: openStage(t), t: t}
+	th := &playhouse{stage: openStage(t), t: t}
 	th.dev = sync.OnceValue(th.startDev)
 	th.cluster = sync.OnceValue(th.startCompany)
 	return th
 }
 
-func (th *theatre) startDev() *perdure {
+func (th *playhouse) startDev() *perdure {
 	p := newPerdure(filepath.Join(th.t.TempDir(), "data"), sharedModel)
 	p.program, p.agents, p.env = filepath.Join(observedPrograms, "perdure"), filepath.Join("testdata", "performers"), th.environ()
 	p.keep(th.t)
@@ -42,7 +42,7 @@ type company struct {
 	worker       *process
 }
 
-func (th *theatre) startCompany() *company {
+func (th *playhouse) startCompany() *company {
 	c := &cluster{programs: observedPrograms, agents: filepath.Join("testdata", "performers"), env: th.environ()}
 	c.open(th.t)
 	return &company{cluster: c, front: c.startAPI(th.t), spare: c.startAPI(th.t), worker: c.startWorker(th.t)}
