@@ -77,6 +77,14 @@ clients: cold $(NODE_READY) # the tests of the clients, each with its own runner
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
 	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 20m ./e2e/...; fi
 
+# How long the random part of "make chaos" goes on, and the seed that chooses what happens; empty = any.
+CHAOS_TIME ?= 3m
+CHAOS_SEED ?=
+
+.PHONY: chaos
+chaos: cold $(NODE_READY) ## Break what can break in every phase of a run, then at random for CHAOS_TIME; ARGS=-update writes it to the docs
+	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestReliabilityPage)$$' ./e2e -chaos $(ARGS)
+
 .PHONY: bench
 bench: cold ## Measure what durability costs; ARGS="-quick" for a look
 	go run ./bench $(ARGS)

@@ -24,9 +24,12 @@ var buildCluster = sync.OnceValue(func() error {
 // cluster is Perdure as it is in production: any number of api and worker processes on servers of
 // their own. Only the goroutine of its test may use it.
 type cluster struct {
-	data    string
-	where   addresses // of the servers
-	threads *threads
+	data     string
+	programs string
+	agents   string
+	env      []string  // beside the usual
+	where    addresses // of the servers
+	threads  *threads
 	// processes are all that were ever started, the servers first; outputs are what they wrote.
 	processes []*process
 	outputs   []*output
@@ -44,7 +47,15 @@ func startCluster(t *testing.T) *cluster {
 	if err := buildCluster(); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{data: filepath.Join(t.TempDir(), "data"), threads: newThreads()}
+	c := &cluster{programs: programs, agents: filepath.Join("testdata", "agents")}
+	c.open(t)
+	return c
+}
+
+// open starts the servers of a cluster that is otherwise complete.
+func (c *cluster) open(t *testing.T) {
+	t.Helper()
+	c.data, c.threads = filepath.Join(t.TempDir(), "data"), newThreads()
 	t.Cleanup(func() {
 		if err := c.conclude(context.WithoutCancel(t.Context()), !t.Failed()); err != nil {
 			t.Error(err)
@@ -56,20 +67,20 @@ func startCluster(t *testing.T) *cluster {
 		}
 	})
 	c.launch(t, "servers", func(line []byte) bool { return json.Unmarshal(line, &c.where) == nil && c.where.Temporal != "" }, c.data)
-	return c
 }
 
 // launch starts a process on the servers and waits until it is ready.
 func (c *cluster) launch(t *testing.T, name string, ready func(line []byte) bool, args ...string) *process {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(programs, name), args...)
+	cmd := exec.Command(filepath.Join(c.programs, name), args...)
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
 	cmd.Env = append(cmd.Env, sharedModel.environ()...)
 	cmd.Env = append(cmd.Env, "NATS_URL="+c.where.NATS, "TEMPORAL_ADDRESS="+c.where.Temporal,
 		"TEMPORAL_NAMESPACE="+c.where.Namespace, "TEMPORAL_CONFIG_FILE=none")
 	if name == "api" {
-		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+filepath.Join("testdata", "agents"))
+		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+c.agents)
 	}
+	cmd.Env = append(cmd.Env, c.env...)
 	if _, err := cmd.StdinPipe(); err != nil { // held open: the servers end with it
 		t.Fatal(err)
 	}

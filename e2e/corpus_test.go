@@ -27,8 +27,8 @@ type story struct {
 // slowly is an answer in about as many pieces as it has words.
 func slowly(r response) fixture { return fixture{Response: r, ChunkSize: 8, Latency: 15} }
 
-// breaksOff is an answer whose connection ends behind some pieces.
-func breaksOff(r response, chunks int) fixture {
+// cutShort is an answer whose connection ends behind some pieces.
+func cutShort(r response, chunks int) fixture {
 	f := slowly(r)
 	f.TruncateAfterChunks = chunks
 	return f
@@ -78,35 +78,35 @@ func corpus() map[string]story {
 		},
 		"model error": {model: []fixture{slowly(two), fails(400)}, shows: "TOOL_CALL_RESULT RUN_ERROR"},
 		"text that breaks off": {
-			model: []fixture{breaksOff(text(200), 10), slowly(text(120))},
+			model: []fixture{cutShort(text(200), 10), slowly(text(120))},
 			shows: "TEXT_MESSAGE_CONTENT MESSAGES_SNAPSHOT TEXT_MESSAGE_CONTENT MESSAGES_SNAPSHOT RUN_FINISHED",
 		},
 		"text that breaks off twice": {
-			model: []fixture{breaksOff(text(200), 10), breaksOff(text(200), 6), slowly(text(60))},
+			model: []fixture{cutShort(text(200), 10), cutShort(text(200), 6), slowly(text(60))},
 			shows: "MESSAGES_SNAPSHOT MESSAGES_SNAPSHOT MESSAGES_SNAPSHOT RUN_FINISHED",
 		},
 		"text that breaks off for good": {
-			model: []fixture{breaksOff(text(200), 10), fails(400)},
+			model: []fixture{cutShort(text(200), 10), fails(400)},
 			shows: "TEXT_MESSAGE_CONTENT MESSAGES_SNAPSHOT RUN_ERROR",
 		},
 		"reasoning that breaks off": {
-			model: []fixture{breaksOff(thought, 9), slowly(thought)},
+			model: []fixture{cutShort(thought, 9), slowly(thought)},
 			shows: "REASONING_MESSAGE_CONTENT MESSAGES_SNAPSHOT REASONING_MESSAGE_CONTENT RUN_FINISHED",
 		},
 		"call that breaks off": {
-			model: []fixture{breaksOff(one, 5), slowly(two), slowly(text(60))},
+			model: []fixture{cutShort(one, 5), slowly(two), slowly(text(60))},
 			shows: "TOOL_CALL_ARGS MESSAGES_SNAPSHOT TOOL_CALL_END TOOL_CALL_RESULT MESSAGES_SNAPSHOT RUN_FINISHED",
 		},
 		"second of two calls that breaks off": {
-			agent: "drafter", state: given, model: []fixture{breaksOff(two, 20), slowly(text(60))},
+			agent: "drafter", state: given, model: []fixture{cutShort(two, 20), slowly(text(60))},
 			shows: "STATE_DELTA TOOL_CALL_START TOOL_CALL_ARGS MESSAGES_SNAPSHOT STATE_SNAPSHOT TOOL_CALL_END TEXT_MESSAGE_CONTENT RUN_FINISHED",
 		},
 		"predicted state of a second answer that breaks off": {
-			agent: "drafter", model: []fixture{slowly(one), breaksOff(calculates("2*"+sum), 5), slowly(text(60))},
+			agent: "drafter", model: []fixture{slowly(one), cutShort(calculates("2*"+sum), 5), slowly(text(60))},
 			shows: "STATE_DELTA TOOL_CALL_RESULT STATE_DELTA MESSAGES_SNAPSHOT STATE_SNAPSHOT TOOL_CALL_END MESSAGES_SNAPSHOT RUN_FINISHED",
 		},
 		"predicted state that breaks off for good": {
-			agent: "drafter", model: []fixture{breaksOff(one, 5), fails(400)},
+			agent: "drafter", model: []fixture{cutShort(one, 5), fails(400)},
 			shows: "STATE_DELTA MESSAGES_SNAPSHOT STATE_SNAPSHOT RUN_ERROR",
 		},
 		"cancelled in a text":      {model: []fixture{slowly(text(4000))}, meddle: cancels},

@@ -9,6 +9,13 @@
 // The TestCluster tests put the production processes in the place of "perdure dev": any number of
 // apis and workers on servers of their own, each started, killed and stopped by itself.
 //
+// TestMatrix and TestSchedule ("make chaos") break things in every phase of a run. Their model is a
+// stage, which can stand still at any token and knows what it said; their tools report to it:
+//
+//	stage (model, watched tools, journal) ◄── perdure dev, or apis and workers ──► actor (a run and its reader)
+//	play   what model and tool of one run do, and where it stands still
+//	phase  a moment of a run          fault  what befalls it          verdict  what must hold
+//
 // Rules:
 //   - The clients in node/ only report (drive.mjs, socket.mjs, replay.mjs); every judgment is in Go.
 //   - Every stream that a test reads as server-sent events in Go is recorded. When all tests have run, the

@@ -58,6 +58,12 @@ func (p *endpoint) reader(t *testing.T, in input) *follower {
 	return f
 }
 
+// quiet returns a reader that ctx bounds and no test owns. What it reads is not recorded for the judge.
+func (p *endpoint) quiet(ctx context.Context, in input) *follower {
+	p.threads.use(in.ThreadID)
+	return &follower{p: p, in: in, agent: assistant, ctx: ctx}
+}
+
 // behind returns a reader that has had the first events of a run.
 func (p *endpoint) behind(t *testing.T, in input, had []event) *follower {
 	t.Helper()

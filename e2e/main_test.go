@@ -41,7 +41,8 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	program, programs, histories = filepath.Join(dir, "perdure"), filepath.Join(dir, "programs"), filepath.Join(dir, "histories")
-	if err := errors.Join(os.Mkdir(programs, 0o700), os.Mkdir(histories, 0o700), prepare()); err != nil {
+	observedPrograms = filepath.Join(dir, "observed")
+	if err := errors.Join(os.Mkdir(programs, 0o700), os.Mkdir(observedPrograms, 0o700), os.Mkdir(histories, 0o700), prepare()); err != nil {
 		return 1, err
 	}
 	if sharedModel, err = launchModel(); err != nil {

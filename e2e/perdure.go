@@ -23,13 +23,18 @@ type perdure struct {
 	*endpoint
 	data    string
 	model   *model
+	program string
+	agents  string
 	env     []string // beside the usual
 	output  output
 	process *process // nil before the first start
 }
 
 func newPerdure(data string, m *model) *perdure {
-	return &perdure{endpoint: newEndpoint(newThreads()), data: data, model: m}
+	return &perdure{
+		endpoint: newEndpoint(newThreads()), data: data, model: m,
+		program: program, agents: filepath.Join("testdata", "agents"),
+	}
 }
 
 // startPerdure starts a process for one test. What it leaves behind is inspected when the test ends.
@@ -63,8 +68,8 @@ func (p *perdure) start(t *testing.T) {
 
 // command is the process as a user would start it, with any free ports.
 func (p *perdure) command() *exec.Cmd {
-	cmd := exec.Command(program, "dev", "--addr", "127.0.0.1:0", "--data", p.data,
-		"--agents", filepath.Join("testdata", "agents"), "--temporal-port", "0", "--nats-port", "0")
+	cmd := exec.Command(p.program, "dev", "--addr", "127.0.0.1:0", "--data", p.data,
+		"--agents", p.agents, "--temporal-port", "0", "--nats-port", "0")
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
 	cmd.Env = append(cmd.Env, p.model.environ()...)
 	cmd.Env = append(cmd.Env, p.env...)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -14,6 +15,15 @@ import (
 // legal and make sense, but for warnings about events of the tolerated types.
 func show(t *testing.T, had []message, events []event, tolerated ...agui.EventType) []message {
 	t.Helper()
+	shown, err := reduce(had, events, tolerated...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shown
+}
+
+// reduce is show where there is no test to fail.
+func reduce(had []message, events []event, tolerated ...agui.EventType) ([]message, error) {
 	var before []agui.Message
 	for _, m := range had {
 		before = append(before, agui.Message{ID: m.ID, Role: agui.Role(m.Role), Content: agui.TextContent(m.Content)})
@@ -25,22 +35,22 @@ func show(t *testing.T, had []message, events []event, tolerated ...agui.EventTy
 			err = errors.Join(order.Check(decoded), reducer.Apply(decoded))
 		}
 		if err != nil {
-			t.Fatalf("event %d, %s: %v", i, e.Data, err)
+			return nil, fmt.Errorf("event %d, %s: %w", i, e.Data, err)
 		}
-		if i > 0 && events[i-1].ID >= e.ID {
-			t.Fatalf("event %d has id %s behind %s", i, e.ID, events[i-1].ID)
+		if i > 0 && e.ID != "" && events[i-1].ID >= e.ID {
+			return nil, fmt.Errorf("event %d has id %s behind %s", i, e.ID, events[i-1].ID)
 		}
 	}
 	for _, w := range reducer.Warnings() {
 		if !slices.Contains(tolerated, w.Type) {
-			t.Errorf("warning: %s", w)
+			return nil, fmt.Errorf("warning: %s", w)
 		}
 	}
 	var shown []message
 	for _, m := range reducer.Messages() {
 		shown = append(shown, shownMessage(m))
 	}
-	return shown
+	return shown, nil
 }
 
 func shownMessage(m agui.Message) message {
