@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -18,7 +19,8 @@ var programs string
 
 // buildCluster builds them: without the race detector, which would take minutes for the servers.
 var buildCluster = sync.OnceValue(func() error {
-	return execute("..", "go", "build", "-o", programs+string(filepath.Separator), "./cmd/api", "./cmd/worker", "./bench/servers")
+	return execute("..", "go", "build", "-o", programs+string(filepath.Separator),
+		"./cmd/api", "./cmd/worker", "./bench/servers", "./bench/nats", "./bench/temporal")
 })
 
 // cluster is Perdure as it is in production: any number of api and worker processes on servers of
@@ -27,9 +29,17 @@ type cluster struct {
 	data    string
 	where   addresses // of the servers
 	threads *threads
-	// processes are all that were ever started, the servers first; outputs are what they wrote.
-	processes []*process
-	outputs   []*output
+	// settings are what the nodes are started with, beside the usual.
+	settings []string
+	// servers is what they need, in the order of their start; nodes are all apis and workers that were
+	// ever started, and outputs what any process wrote.
+	servers []*server
+	nodes   []*process
+	outputs []*output
+	// folder is one outside of data; "" = there is none.
+	folder string
+	// search looks for content in Temporal's database, which is at rest.
+	search func() error
 }
 
 // gateway is one api of a cluster.
@@ -38,14 +48,15 @@ type gateway struct {
 	*process
 }
 
-// startCluster starts the servers. What the cluster leaves behind is inspected when the test ends.
-func startCluster(t *testing.T) *cluster {
+// newCluster is a cluster without servers. What it leaves behind is inspected when the test ends.
+func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if err := buildCluster(); err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{data: filepath.Join(t.TempDir(), "data"), threads: newThreads()}
 	t.Cleanup(func() {
+		defer func() { _ = os.RemoveAll(c.folder) }()
 		if err := c.conclude(context.WithoutCancel(t.Context()), !t.Failed()); err != nil {
 			t.Error(err)
 		}
@@ -55,22 +66,22 @@ func startCluster(t *testing.T) *cluster {
 			}
 		}
 	})
-	c.launch(t, "servers", func(line []byte) bool { return json.Unmarshal(line, &c.where) == nil && c.where.Temporal != "" }, c.data)
 	return c
 }
 
-// launch starts a process on the servers and waits until it is ready.
-func (c *cluster) launch(t *testing.T, name string, ready func(line []byte) bool, args ...string) *process {
+// startCluster starts the servers, both in one process.
+func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(programs, name), args...)
-	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
-	cmd.Env = append(cmd.Env, sharedModel.environ()...)
-	cmd.Env = append(cmd.Env, "NATS_URL="+c.where.NATS, "TEMPORAL_ADDRESS="+c.where.Temporal,
-		"TEMPORAL_NAMESPACE="+c.where.Namespace, "TEMPORAL_CONFIG_FILE=none")
-	if name == "api" {
-		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+filepath.Join("testdata", "agents"))
-	}
-	if _, err := cmd.StdinPipe(); err != nil { // held open: the servers end with it
+	c := newCluster(t)
+	c.serve(t, "servers", c.data)
+	c.search = func() error { return searchDatabase(c.data) }
+	return c
+}
+
+// launch starts a process and waits until it is ready.
+func (c *cluster) launch(t *testing.T, cmd *exec.Cmd, ready func(line []byte) bool) *process {
+	t.Helper()
+	if _, err := cmd.StdinPipe(); err != nil { // held open: servers end with it
 		t.Fatal(err)
 	}
 	out := &output{}
@@ -79,7 +90,23 @@ func (c *cluster) launch(t *testing.T, name string, ready func(line []byte) bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.processes = append(c.processes, p)
+	return p
+}
+
+// launchNode starts an api or a worker.
+func (c *cluster) launchNode(t *testing.T, name string, ready func(line []byte) bool) *process {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(programs, name))
+	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
+	cmd.Env = append(cmd.Env, sharedModel.environ()...)
+	cmd.Env = append(cmd.Env, "NATS_URL="+c.where.NATS, "TEMPORAL_ADDRESS="+c.where.Temporal,
+		"TEMPORAL_NAMESPACE="+c.where.Namespace, "TEMPORAL_CONFIG_FILE=none")
+	cmd.Env = append(cmd.Env, c.settings...)
+	if name == "api" {
+		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+filepath.Join("testdata", "agents"))
+	}
+	p := c.launch(t, cmd, ready)
+	c.nodes = append(c.nodes, p)
 	return p
 }
 
@@ -92,7 +119,7 @@ type logLine struct {
 func (c *cluster) startAPI(t *testing.T) *gateway {
 	t.Helper()
 	var line logLine
-	p := c.launch(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
+	p := c.launchNode(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
 	where := c.where
 	where.API = "http://" + line.Address
 	g := &gateway{endpoint: newEndpoint(c.threads), process: p}
@@ -105,13 +132,24 @@ func (c *cluster) startAPI(t *testing.T) *gateway {
 func (c *cluster) startWorker(t *testing.T) *process {
 	t.Helper()
 	var line logLine
-	return c.launch(t, "worker", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "working" })
+	return c.launchNode(t, "worker", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "working" })
+}
+
+// stopNodes stops all apis and workers that run.
+func (c *cluster) stopNodes() error {
+	var g errgroup.Group
+	for _, p := range c.nodes {
+		if p.running() {
+			g.Go(p.stop)
+		}
+	}
+	return g.Wait()
 }
 
 // conclude stops whatever runs and looks for content. If all went well it inspects the workflows
 // before: at least one worker must live for them to end.
 func (c *cluster) conclude(ctx context.Context, well bool) error {
-	if len(c.processes) == 0 {
+	if len(c.servers) == 0 {
 		return nil
 	}
 	var err error
@@ -121,13 +159,13 @@ func (c *cluster) conclude(ctx context.Context, well bool) error {
 		close(e.up)
 		err = e.inspect(ctx)
 	}
-	var g errgroup.Group
-	for _, p := range c.processes[1:] {
-		if p.running() {
-			g.Go(p.stop)
-		}
+	err = errors.Join(err, c.stopNodes())
+	for _, s := range slices.Backward(c.servers) {
+		err = errors.Join(err, s.stop())
 	}
-	err = errors.Join(err, g.Wait(), c.processes[0].stop(), searchDatabase(c.data))
+	if well {
+		err = errors.Join(err, c.search())
+	}
 	for _, o := range c.outputs {
 		err = errors.Join(err, o.search())
 	}
