@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -118,7 +119,22 @@ func over(err error) bool {
 // closing is how long an activity may take to write its last words after its context has ended.
 const closing = 10 * time.Second
 
-// afterwards is a context for what must still be written when ctx has ended.
+// errUnsaid is why last words stay unsaid: the log did not take them in time.
+var errUnsaid = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
+
+// afterwards is a context for what must still be written, also when ctx has ended. As long as it has not, the
+// log is waited for: the answer of a model, or of a tool that may not be called twice, is not given up
+// because the log is away.
 func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), closing)
+	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		over := time.NewTimer(closing)
+		defer over.Stop()
+		select {
+		case <-over.C:
+			cancel(errUnsaid)
+		case <-last.Done():
+		}
+	})
+	return last, func() { stop(); cancel(context.Canceled) }
 }
