@@ -2,10 +2,14 @@ package activities
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents"
@@ -56,13 +60,14 @@ func mainPlace(s workflows.Step, step string) stream.Place {
 // enter begins an attempt at a step of a run: it is seen to be alive, taken over if this worker dies,
 // and stopped if the run is cancelled. leave must be called.
 func (a *Activities) enter(ctx context.Context, run workflows.Run) (_ context.Context, leave func(), err error) {
+	ctx, stop := heartbeat(ctx) // first: what follows waits for the log
 	gone := func() {}
 	if a.Presence != nil {
 		if gone, err = a.Presence.Begin(ctx, activity.GetInfo(ctx).TaskToken); err != nil {
+			stop()
 			return nil, nil, err
 		}
 	}
-	stop := heartbeat(ctx)
 	ctx, release := a.Cancels.Context(ctx, runOf(run))
 	return ctx, func() { release(); stop(); gone() }, nil
 }
@@ -70,10 +75,14 @@ func (a *Activities) enter(ctx context.Context, run workflows.Run) (_ context.Co
 // heartbeatInterval keeps three beats within the timeout.
 const heartbeatInterval = 10 * time.Second
 
-// heartbeat reports that the activity is alive, on a timer: models are silent for long. The
-// returned function ends it and waits.
-func heartbeat(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// heartbeat reports that the activity is alive, on a timer: models are silent for long. The context
+// ends when Temporal answers that the activity is cancelled or the attempt over. stop ends the beats and
+// waits.
+//
+// The beats go past the SDK's own, which come only when four fifths of the timeout have passed, and
+// end the attempt when Temporal does not answer: an outage of some seconds would cost a healthy one.
+func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		tick := time.NewTicker(heartbeatInterval)
@@ -81,19 +90,51 @@ func heartbeat(ctx context.Context) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx)
+				if err := beat(ctx); over(err) {
+					cancel(err)
+					return
+				}
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	return func() { cancel(); wait.Wait() }
+	return ctx, func() { cancel(context.Canceled); wait.Wait() }
+}
+
+// beat sends one heartbeat, and tries until the next is due. It carries how often the step has failed,
+// for the attempt that may follow.
+func beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
+	defer cancel()
+	return activity.GetClient(ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(ctx).TaskToken, failuresBefore(ctx))
+}
+
+// over tells whether the answer to a heartbeat ends the attempt. That there is none does not.
+func over(err error) bool {
+	var gone *serviceerror.NotFound
+	return temporal.IsCanceledError(err) || errors.As(err, &gone)
 }
 
 // closing is how long an activity may take to write its last words after its context has ended.
 const closing = 10 * time.Second
 
-// afterwards is a context for what must still be written when ctx has ended.
+// errUnsaid is why last words stay unsaid: the log did not take them in time.
+var errUnsaid = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
+
+// afterwards is a context for what must still be written, also when ctx has ended. As long as it has not, the
+// log is waited for: the answer of a model, or of a tool that may not be called twice, is not given up
+// because the log is away.
 func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), closing)
+	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		over := time.NewTimer(closing)
+		defer over.Stop()
+		select {
+		case <-over.C:
+			cancel(errUnsaid)
+		case <-last.Done():
+		}
+	})
+	return last, func() { stop(); cancel(context.Canceled) }
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// failAttempts bounds the attempts of a step that fails by itself: model providers recover in minutes
-// or not at all. That the log is away, or a worker goes, is not the step's fault: it waits.
+// failAttempts bounds how often a step may fail by itself: model providers recover in minutes or not at
+// all. That the log or Temporal is away, or a worker goes, is not the step's fault and does not count.
 const failAttempts = 8
 
 // errToolUnavailable: this worker lacks a tool of the agent. One that has it may be on its way.
@@ -31,7 +31,10 @@ func fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	last := isLast(ctx)
+	last := false
+	if ownFault(ctx, err) {
+		last = countFailure(ctx)
+	}
 	var model *llm.Error
 	switch {
 	case errors.Is(err, stream.ErrOver):
@@ -67,14 +70,33 @@ func contain(ctx context.Context, err *error) {
 		return
 	}
 	activity.GetLogger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
-	*err = failure("a step panicked", workflows.CodeInternal, isLast(ctx))
+	*err = failure("a step panicked", workflows.CodeInternal, countFailure(ctx))
 }
 
-// isLast tells whether the attempt is the last of a step that fails by itself. Finishing a run is
-// never given up: nobody else would end it.
-func isLast(ctx context.Context) bool {
-	info := activity.GetInfo(ctx)
-	return info.Attempt >= failAttempts && info.ActivityType.Name != workflows.ActivityFinish
+// ownFault tells whether an attempt failed by the step itself, and not by what happened around it.
+func ownFault(ctx context.Context, err error) bool {
+	stopped := ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled))
+	return !stopped && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
+}
+
+// failuresBefore is how often the step has failed by itself. The attempts hand it on in their
+// heartbeats: Temporal counts attempts, whatever ended them.
+func failuresBefore(ctx context.Context) (n int) {
+	if activity.HasHeartbeatDetails(ctx) {
+		_ = activity.GetHeartbeatDetails(ctx, &n) // an attempt of an older version has none: 0
+	}
+	return n
+}
+
+// countFailure adds one to the failures of the step and tells whether it was the last that it may
+// have. Finishing a run is never given up: nobody else would end it.
+func countFailure(ctx context.Context) (last bool) {
+	if activity.GetInfo(ctx).ActivityType.Name == workflows.ActivityFinish {
+		return false
+	}
+	failures := failuresBefore(ctx) + 1
+	activity.RecordHeartbeat(ctx, failures)
+	return failures >= failAttempts
 }
 
 func failure(words, code string, final bool) error {

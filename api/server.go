@@ -133,11 +133,15 @@ func traced(c *gin.Context) bool {
 	return strings.HasPrefix(c.Request.URL.Path, "/v1/") && c.Request.URL.Path != socketPath
 }
 
-// ready tells whether this node can serve: the log and Temporal answer.
+// ready tells whether this node can serve: the log takes writes and Temporal answers.
 func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
 	defer cancel()
-	if err := s.Log.Ready(ctx); err != nil {
+	switch err := s.Log.Ready(ctx); {
+	case errors.Is(err, stream.ErrFull):
+		s.refuse(c, problem(http.StatusServiceUnavailable, "log_full", "the log has no room; runs wait until it has"))
+		return
+	case err != nil:
 		s.refuse(c, problem(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer"))
 		return
 	}

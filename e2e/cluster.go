@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -18,21 +19,29 @@ var programs string
 
 // buildCluster builds them: without the race detector, which would take minutes for the servers.
 var buildCluster = sync.OnceValue(func() error {
-	return execute("..", "go", "build", "-o", programs+string(filepath.Separator), "./cmd/api", "./cmd/worker", "./bench/servers")
+	return execute("..", "go", "build", "-o", programs+string(filepath.Separator),
+		"./cmd/api", "./cmd/worker", "./bench/servers", "./bench/nats", "./bench/temporal")
 })
 
 // cluster is Perdure as it is in production: any number of api and worker processes on servers of
 // their own. Only the goroutine of its test may use it.
 type cluster struct {
 	data     string
-	programs string
+	programs string // folder
 	agents   string
-	env      []string  // beside the usual
 	where    addresses // of the servers
 	threads  *threads
-	// processes are all that were ever started, the servers first; outputs are what they wrote.
-	processes []*process
-	outputs   []*output
+	// settings are what the nodes are started with, beside the usual.
+	settings []string
+	// servers is what they need, in the order of their start; nodes are all apis and workers that were
+	// ever started, and outputs what any process wrote.
+	servers []*server
+	nodes   []*process
+	outputs []*output
+	// folder is one outside of data; "" = there is none.
+	folder string
+	// search looks for content in Temporal's database, which is at rest.
+	search func() error
 }
 
 // gateway is one api of a cluster.
@@ -41,22 +50,30 @@ type gateway struct {
 	*process
 }
 
-// startCluster starts the servers. What the cluster leaves behind is inspected when the test ends.
-func startCluster(t *testing.T) *cluster {
+// newCluster is a cluster without servers. What it leaves behind is inspected when the test ends.
+func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if err := buildCluster(); err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{programs: programs, agents: filepath.Join("testdata", "agents")}
+	c.prepare(t)
+	return c
+}
+
+// startCluster starts the servers, both in one process.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t)
 	c.open(t)
 	return c
 }
 
-// open starts the servers of a cluster that is otherwise complete.
-func (c *cluster) open(t *testing.T) {
+func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
 	c.data, c.threads = filepath.Join(t.TempDir(), "data"), newThreads()
 	t.Cleanup(func() {
+		defer func() { _ = os.RemoveAll(c.folder) }()
 		if err := c.conclude(context.WithoutCancel(t.Context()), !t.Failed()); err != nil {
 			t.Error(err)
 		}
@@ -66,22 +83,19 @@ func (c *cluster) open(t *testing.T) {
 			}
 		}
 	})
-	c.launch(t, "servers", func(line []byte) bool { return json.Unmarshal(line, &c.where) == nil && c.where.Temporal != "" }, c.data)
 }
 
-// launch starts a process on the servers and waits until it is ready.
-func (c *cluster) launch(t *testing.T, name string, ready func(line []byte) bool, args ...string) *process {
+// open starts the servers of a cluster that is prepared.
+func (c *cluster) open(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(c.programs, name), args...)
-	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
-	cmd.Env = append(cmd.Env, sharedModel.environ()...)
-	cmd.Env = append(cmd.Env, "NATS_URL="+c.where.NATS, "TEMPORAL_ADDRESS="+c.where.Temporal,
-		"TEMPORAL_NAMESPACE="+c.where.Namespace, "TEMPORAL_CONFIG_FILE=none")
-	if name == "api" {
-		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+c.agents)
-	}
-	cmd.Env = append(cmd.Env, c.env...)
-	if _, err := cmd.StdinPipe(); err != nil { // held open: the servers end with it
+	c.serve(t, "servers", c.data)
+	c.search = func() error { return searchDatabase(c.data) }
+}
+
+// launch starts a process and waits until it is ready.
+func (c *cluster) launch(t *testing.T, cmd *exec.Cmd, ready func(line []byte) bool) *process {
+	t.Helper()
+	if _, err := cmd.StdinPipe(); err != nil { // held open: servers end with it
 		t.Fatal(err)
 	}
 	out := &output{}
@@ -90,7 +104,23 @@ func (c *cluster) launch(t *testing.T, name string, ready func(line []byte) bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.processes = append(c.processes, p)
+	return p
+}
+
+// launchNode starts an api or a worker.
+func (c *cluster) launchNode(t *testing.T, name string, ready func(line []byte) bool) *process {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(c.programs, name))
+	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
+	cmd.Env = append(cmd.Env, sharedModel.environ()...)
+	cmd.Env = append(cmd.Env, "NATS_URL="+c.where.NATS, "TEMPORAL_ADDRESS="+c.where.Temporal,
+		"TEMPORAL_NAMESPACE="+c.where.Namespace, "TEMPORAL_CONFIG_FILE=none")
+	cmd.Env = append(cmd.Env, c.settings...)
+	if name == "api" {
+		cmd.Env = append(cmd.Env, "PERDURE_ADDR=127.0.0.1:0", "PERDURE_AGENTS="+c.agents)
+	}
+	p := c.launch(t, cmd, ready)
+	c.nodes = append(c.nodes, p)
 	return p
 }
 
@@ -103,7 +133,7 @@ type logLine struct {
 func (c *cluster) startAPI(t *testing.T) *gateway {
 	t.Helper()
 	var line logLine
-	p := c.launch(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
+	p := c.launchNode(t, "api", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "serving" })
 	where := c.where
 	where.API = "http://" + line.Address
 	g := &gateway{endpoint: newEndpoint(c.threads), process: p}
@@ -116,13 +146,24 @@ func (c *cluster) startAPI(t *testing.T) *gateway {
 func (c *cluster) startWorker(t *testing.T) *process {
 	t.Helper()
 	var line logLine
-	return c.launch(t, "worker", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "working" })
+	return c.launchNode(t, "worker", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "working" })
+}
+
+// stopNodes stops all apis and workers that run.
+func (c *cluster) stopNodes() error {
+	var g errgroup.Group
+	for _, p := range c.nodes {
+		if p.running() {
+			g.Go(p.stop)
+		}
+	}
+	return g.Wait()
 }
 
 // conclude stops whatever runs and looks for content. If all went well it inspects the workflows
 // before: at least one worker must live for them to end.
 func (c *cluster) conclude(ctx context.Context, well bool) error {
-	if len(c.processes) == 0 {
+	if len(c.servers) == 0 {
 		return nil
 	}
 	var err error
@@ -132,13 +173,13 @@ func (c *cluster) conclude(ctx context.Context, well bool) error {
 		close(e.up)
 		err = e.inspect(ctx)
 	}
-	var g errgroup.Group
-	for _, p := range c.processes[1:] {
-		if p.running() {
-			g.Go(p.stop)
-		}
+	err = errors.Join(err, c.stopNodes())
+	for _, s := range slices.Backward(c.servers) {
+		err = errors.Join(err, s.stop())
 	}
-	err = errors.Join(err, g.Wait(), c.processes[0].stop(), searchDatabase(c.data))
+	if well {
+		err = errors.Join(err, c.search())
+	}
 	for _, o := range c.outputs {
 		err = errors.Join(err, o.search())
 	}

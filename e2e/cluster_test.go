@@ -16,7 +16,11 @@ import (
 // goes on and afterwards.
 func TestClusterReadElsewhere(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t)
+	readElsewhere(t, startCluster(t))
+}
+
+func readElsewhere(t *testing.T, c *cluster) {
+	t.Helper()
 	a, b := c.startAPI(t), c.startAPI(t)
 	c.startWorker(t)
 	c.startWorker(t)
@@ -52,7 +56,11 @@ const takeover, aim = 5 * time.Second, 3 * time.Second
 // goes on at once on the one that is left, over the same connection.
 func TestClusterWorkerKill(t *testing.T) {
 	// Not in parallel: it measures.
-	c := startCluster(t)
+	killWorkers(t, startCluster(t))
+}
+
+func killWorkers(t *testing.T, c *cluster) {
+	t.Helper()
 	a := c.startAPI(t)
 	busy := c.startWorker(t)
 	var runs []*crashed
@@ -95,7 +103,11 @@ func (r *crashed) nextAttempt(t *testing.T) {
 // The api dies that serves the streams. Their readers get exactly the rest from the other one.
 func TestClusterAPIKill(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t)
+	killAPI(t, startCluster(t))
+}
+
+func killAPI(t *testing.T, c *cluster) {
+	t.Helper()
 	a, b := c.startAPI(t), c.startAPI(t)
 	c.startWorker(t)
 	type pair struct {
@@ -130,7 +142,11 @@ func TestClusterAPIKill(t *testing.T) {
 // it is, what cannot goes on elsewhere, and new runs go where it is not.
 func TestClusterTerminate(t *testing.T) {
 	// Not in parallel: it measures.
-	c := startCluster(t)
+	terminateNodes(t, startCluster(t))
+}
+
+func terminateNodes(t *testing.T, c *cluster) {
+	t.Helper()
 	a, b := c.startAPI(t), c.startAPI(t)
 	leaving := c.startWorker(t)
 	type told struct {
@@ -187,7 +203,11 @@ func TestClusterTerminate(t *testing.T) {
 // A cancel that another api takes is there as soon as one at the run's own.
 func TestClusterCancelElsewhere(t *testing.T) {
 	// Not in parallel: it measures.
-	c := startCluster(t)
+	cancelElsewhere(t, startCluster(t))
+}
+
+func cancelElsewhere(t *testing.T, c *cluster) {
+	t.Helper()
 	a, b := c.startAPI(t), c.startAPI(t)
 	c.startWorker(t)
 	c.startWorker(t)

@@ -16,6 +16,9 @@ import (
 // dead is what attempts say that die.
 const dead = "gone:" + mark + " "
 
+// lifetime is how often they say it: minutes, so that none comes to its end before it is killed.
+const lifetime = 4000
+
 // withdrawn is what a client warns about when a tool call is withdrawn: the call goes with a snapshot
 // and ends behind it, so that nobody acts on truncated arguments.
 const withdrawn = agui.EventToolCallEnd
@@ -157,16 +160,16 @@ func newCrashed(t *testing.T, kind int) *crashed {
 	r := &crashed{in: newInput(say("Slowly, please."))}
 	prompt, answer := r.in.Messages[0].Content, long(300)
 	r.want = append(slices.Clone(r.in.Messages), says(answer))
-	dying := []fixture{pours(strings.Repeat(dead, 800)), pours(strings.Repeat(dead, 800))}
+	dying := []fixture{pours(strings.Repeat(dead, lifetime)), pours(strings.Repeat(dead, lifetime))}
 	if kind%4 == 1 {
 		for i := range dying {
-			arguments := `{"` + dead + `":"` + strings.Repeat(dead, 800) + `"}`
+			arguments := `{"` + dead + `":"` + strings.Repeat(dead, lifetime) + `"}`
 			dying[i].Response = response{ToolCalls: []modelCall{{Name: "calculate", Arguments: arguments}}}
 		}
 	}
 	if kind%4 == 2 {
 		for i := range dying {
-			dying[i].Response = response{Reasoning: strings.Repeat(dead, 800), Content: say("Thought over.")}
+			dying[i].Response = response{Reasoning: strings.Repeat(dead, lifetime), Content: say("Thought over.")}
 		}
 	}
 	sharedModel.attempts(t, prompt, append(dying, pours(answer))...)

@@ -171,6 +171,10 @@ func searchDatabase(data string) error {
 	if err != nil || len(files) == 0 {
 		return errors.Join(err, errors.New("there is no Temporal database"))
 	}
+	return searchFiles(files)
+}
+
+func searchFiles(files []string) error {
 	for _, file := range files {
 		body, err := os.ReadFile(file)
 		if err != nil {

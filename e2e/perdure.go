@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds every wait: generous, since it is only used up when something is broken.
-const patience = 45 * time.Second
+var patience = 45*time.Second + outageLength
 
 // program is the perdure binary under test.
 var program string

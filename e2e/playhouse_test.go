@@ -43,7 +43,8 @@ type company struct {
 }
 
 func (th *playhouse) startCompany() *company {
-	c := &cluster{programs: observedPrograms, agents: filepath.Join("testdata", "performers"), env: th.environ()}
+	c := &cluster{programs: observedPrograms, agents: filepath.Join("testdata", "performers"), settings: th.environ()}
+	c.prepare(th.t)
 	c.open(th.t)
 	return &company{cluster: c, front: c.startAPI(th.t), spare: c.startAPI(th.t), worker: c.startWorker(th.t)}
 }

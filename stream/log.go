@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ type Log struct {
 	epoch      string
 	replicas   int
 	blobs      jetstream.ObjectStore
+	probe      jetstream.KeyValue
 	reductions *reductionCache
 }
 
@@ -67,6 +69,10 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 		return nil, err
 	}
 	if l.blobs, err = l.ensureBlobs(ctx, o); err != nil {
+		return nil, err
+	}
+	probe := jetstream.KeyValueConfig{Bucket: "ready", Description: "Perdure: whether the log takes writes", Storage: jetstream.FileStorage}
+	if l.probe, err = l.KeyValue(ctx, probe); err != nil {
 		return nil, err
 	}
 	if l.reductions, err = newReductionCache(o.Reductions); err != nil {
@@ -117,13 +123,33 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 // Epoch names this log; a cursor carries it.
 func (l *Log) Epoch() string { return l.epoch }
 
-// Ready tells whether the log answers.
+// ErrFull: the log answers and has no room. What is to be written waits until there is some.
+var ErrFull = errors.New("stream: the log is full")
+
+// Ready tells whether the log answers and takes writes; ErrFull says that it lacks room. A full stream
+// refuses only what does not fit, so its size is what tells; that the server has no room is told by
+// a write, which goes to a bucket where it replaces the one before.
 func (l *Log) Ready(ctx context.Context) error {
-	if _, err := l.js.Stream(ctx, l.name); err != nil {
+	s, err := l.js.Stream(ctx, l.name)
+	if err != nil {
 		return fmt.Errorf("stream: %w", err)
+	}
+	if bound := s.CachedInfo().Config.MaxBytes; bound > 0 && s.CachedInfo().State.Bytes+MaxFrame > uint64(bound) {
+		return fmt.Errorf("%w: less than a frame's room is left of %d bytes", ErrFull, bound)
+	}
+	_, err = l.probe.PutString(ctx, "ready", "")
+	var api *jetstream.APIError
+	if errors.As(err, &api) && slices.Contains(codesNoRoom, api.ErrorCode) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if err != nil {
+		return fmt.Errorf("stream: write: %w", err)
 	}
 	return nil
 }
+
+// codesNoRoom are JetStream's answers where an account or a server has no room.
+var codesNoRoom = []jetstream.ErrorCode{10002, 10023, 10047}
 
 // Conn is the connection that the log uses.
 func (l *Log) Conn() *nats.Conn { return l.nc }

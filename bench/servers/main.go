@@ -1,13 +1,14 @@
 // Command servers is Temporal and NATS for a bench of api and worker as processes of their own. It
 // is a program of its own because the bench, which is also the proxy, must not carry their weight.
 //
-//	servers DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
+//	servers [-temporal-port P] DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
 package main
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,10 +29,15 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
-	if len(args) != 1 {
-		return errors.New("usage: servers DIR")
+	flags := flag.NewFlagSet("servers", flag.ContinueOnError)
+	port := flags.Int("temporal-port", 0, "port of Temporal; 0 = any free one")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	s, err := devserver.Start(ctx, devserver.Options{Data: args[0]})
+	if flags.NArg() != 1 {
+		return errors.New("usage: servers [-temporal-port P] DIR")
+	}
+	s, err := devserver.Start(ctx, devserver.Options{Data: flags.Arg(0), TemporalPort: *port})
 	if err != nil {
 		return err
 	}

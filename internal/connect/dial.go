@@ -31,7 +31,9 @@ func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Log
 	if cfg.Temporal.Namespace == "" {
 		cfg.Temporal.Namespace = client.DefaultNamespace
 	}
-	nc, err := retry(ctx, "NATS", logger, func(context.Context) (*nats.Conn, error) { return dialNATS(cfg.NATS, name, logger) })
+	nc, err := retry(ctx, "NATS", logger, func(ctx context.Context) (*nats.Conn, error) {
+		return dialNATS(ctx, cfg, name, logger)
+	})
 	if err != nil {
 		return nil, err
 	}

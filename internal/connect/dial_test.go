@@ -21,6 +21,7 @@ import (
 
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/connect"
+	"github.com/perdure/perdure/stream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func natsServer(t *testing.T, o *server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
+	o.JetStream, o.StoreDir = true, t.TempDir()
 	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +74,7 @@ func settings(natsURL, temporal string) *config.Config {
 	return &config.Config{
 		NATS:           config.NATS{URL: natsURL},
 		Temporal:       client.Options{HostPort: temporal, Namespace: "prod"},
+		Stream:         stream.Options{Stream: "PERDURE"},
 		ConnectTimeout: 20 * time.Second,
 	}
 }

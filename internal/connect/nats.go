@@ -1,11 +1,14 @@
 package connect
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/internal/config"
 )
@@ -13,8 +16,10 @@ import (
 // reconnectWait is the pause between two rounds over all servers, plus the client's own jitter.
 const reconnectWait = 500 * time.Millisecond
 
-func dialNATS(cfg config.NATS, name string, logger *slog.Logger) (*nats.Conn, error) {
-	options, err := natsOptions(cfg)
+// dialNATS connects and asks for the log's stream, there or not: a cluster that is coming up takes
+// connections some seconds before it has a leader who answers.
+func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*nats.Conn, error) {
+	options, err := natsOptions(cfg.NATS)
 	if err != nil {
 		return nil, permanent(err)
 	}
@@ -39,11 +44,26 @@ func dialNATS(cfg config.NATS, name string, logger *slog.Logger) (*nats.Conn, er
 			logger.Error("NATS reports an error", "error", err, "subject", subject)
 		}),
 	)
-	nc, err := nats.Connect(cfg.URL, options...)
+	nc, err := nats.Connect(cfg.NATS.URL, options...)
 	if err != nil {
 		return nil, permanent(err)
 	}
+	if err := askJetStream(ctx, nc, cfg.Stream.Stream); err != nil {
+		nc.Close()
+		return nil, err
+	}
 	return nc, nil
+}
+
+func askJetStream(ctx context.Context, nc *nats.Conn, stream string) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	if _, err := js.Stream(ctx, stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("JetStream: %w", err)
+	}
+	return nil
 }
 
 func natsOptions(cfg config.NATS) ([]nats.Option, error) {

@@ -5,17 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
+
+// longestRedial bounds the pause between two attempts to reach a server that has gone away: until one
+// succeeds, this process can do nothing. The SDK's own bound is ten times that.
+const longestRedial = time.Second
 
 // dialTemporal connects and asks for the namespace: it appears some seconds after it was created, and
 // a worker that polls before would fail.
 func dialTemporal(ctx context.Context, o client.Options, logger *slog.Logger) (client.Client, error) {
 	o.Logger = sdklog.NewStructuredLogger(logger)
+	pace := backoff.DefaultConfig
+	pace.MaxDelay = longestRedial
+	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions,
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pace, MinConnectTimeout: attemptTimeout}))
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
 		return nil, permanent(err)

@@ -36,6 +36,9 @@ const (
 	missedBeats  = 4
 )
 
+// putPatience is how long to wait until what a worker does is stored, before it is stored again.
+const putPatience = 2 * time.Second
+
 // Keys of the bucket: a worker's beats, and the attempts that it is working on.
 const (
 	beatPrefix = "beat."
@@ -192,6 +195,8 @@ func (p *Presence) put(ctx context.Context, tokens [][]byte) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, putPatience)
+	defer cancel()
 	_, err = p.kv.Put(ctx, workPrefix+p.key, body)
 	return err
 }
@@ -214,9 +219,17 @@ func (p *Presence) beat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_, _ = p.kv.PutString(ctx, beatPrefix+p.key, p.worker)
+			p.beatOnce(ctx)
 		}
 	}
+}
+
+// beatOnce waits no longer for an answer than until the next beat is due: a beat whose answer is lost
+// with a server must not keep the worker silent while others are heard again.
+func (p *Presence) beatOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, beatInterval)
+	defer cancel()
+	_, _ = p.kv.PutString(ctx, beatPrefix+p.key, p.worker)
 }
 
 // watch counts its own beats since each other worker's last.

@@ -23,9 +23,18 @@ func Server(t testing.TB) *server.Server {
 // at the latest.
 func ServerAt(t testing.TB, dir string) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-	})
+	return ServerWith(t, func(o *server.Options) { o.StoreDir = dir })
+}
+
+// ServerWith starts a server with other options than the usual ones. It ends with the test at the
+// latest.
+func ServerWith(t testing.TB, change func(*server.Options)) *server.Server {
+	t.Helper()
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, NoSigs: true, NoLog: true}
+	if change(o); o.StoreDir == "" {
+		o.StoreDir = t.TempDir()
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatalf("nats-server: %v", err)
 	}

@@ -1,0 +1,36 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/activities"
+	"github.com/perdure/perdure/stream"
+)
+
+// What a step has to say at its end waits for the log as long as the step may last, and only then has
+// seconds left.
+func TestLastWordsWaitForTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		last, done := activities.Afterwards(ctx)
+		defer done()
+		<-time.After(time.Hour)
+		if last.Err() != nil {
+			t.Fatalf("the step lasts, and its last words are over: %v", context.Cause(last))
+		}
+		cancel()
+		<-time.After(9 * time.Second)
+		if last.Err() != nil {
+			t.Fatalf("9 s after the step: %v", context.Cause(last))
+		}
+		<-time.After(2 * time.Second)
+		if !errors.Is(context.Cause(last), stream.ErrUnavailable) {
+			t.Errorf("11 s after the step: %v, want that the log is out of reach", context.Cause(last))
+		}
+	})
+}

@@ -1,0 +1,4 @@
+package activities
+
+// Afterwards is tested by itself: an outage that lasts is too long for a test.
+var Afterwards = afterwards
