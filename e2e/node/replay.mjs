@@ -18,11 +18,12 @@ const require = createRequire(join(process.cwd(), "package.json"));
 const { HttpAgent, compactEvents } = require("@ag-ui/client");
 const EventSchemas = require("@ag-ui/core").EventSchemas ?? require("@ag-ui/core/schemas").EventSchemas;
 
-let given = 0;
+// What has been given of the present stream: one that was refused may still be under way.
+let progress = { given: 0 };
 let complaints = [];
 const words = (value) => (typeof value === "string" ? value : (value?.message ?? JSON.stringify(value)));
 for (const level of ["warn", "error"]) {
-  console[level] = (...args) => complaints.push({ event: given - 1, text: args.map(words).join(" ") });
+  console[level] = (...args) => complaints.push({ event: progress.given - 1, text: args.map(words).join(" ") });
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -32,10 +33,11 @@ function respond({ events, compact, protobuf }) {
     return new Response(Buffer.from(protobuf, "base64"), { headers: { "Content-Type": "application/vnd.ag-ui.event+proto" } });
   }
   const encoder = new TextEncoder();
+  const mine = progress;
   async function* frames() {
     for (const event of compact ? compactEvents(events) : events) {
       await turn(); // until then the client has taken the event before in
-      given++;
+      mine.given++;
       yield encoder.encode(`data: ${JSON.stringify(event)}\n\n`);
     }
     await turn();
@@ -51,7 +53,7 @@ function refusals(events = []) {
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  given = 0;
+  progress = { given: 0 };
   complaints = [];
   const job = JSON.parse(line);
   const agent = new HttpAgent({
@@ -65,7 +67,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     await agent.runAgent({ runId: "r" });
   } catch (error) {
-    answer.error = `at event ${given - 1}: ${words(error)}`;
+    answer.error = `at event ${progress.given - 1}: ${words(error)}`;
   }
   process.stdout.write(JSON.stringify({ ...answer, messages: agent.messages, state: agent.state, complaints }) + "\n");
 }
