@@ -17,7 +17,7 @@ import (
 func TestLargeCluster(t *testing.T) {
 	// Not in parallel: it measures.
 	if os.Getenv("E2E_LARGE") == "" {
-		t.Skip("five servers and four nodes, killed one after the other, take minutes: make cluster")
+		t.Skip("known to fail at times when the log's leader is killed (docs/reliability.md), so it is run by hand: make cluster")
 	}
 	c := newCluster(t)
 	c.startTemporalOnPostgres(t)
