@@ -94,6 +94,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Agents:   definitions,
 		Origins:  cfg.Origins,
 		Strict:   cfg.Strict,
+		Sockets:  cfg.MaxSockets,
+		Streams:  cfg.MaxStreams,
 		Metrics:  tel.Metrics(),
 		Logger:   logger,
 	})
