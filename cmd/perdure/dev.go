@@ -182,6 +182,10 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	if err != nil {
 		return nil, fmt.Errorf("PERDURE_STRICT: %w", err)
 	}
+	silence, err := time.ParseDuration(cmp.Or(getenv("PERDURE_MODEL_SILENCE"), models.DefaultSilence.String()))
+	if err != nil {
+		return nil, fmt.Errorf("PERDURE_MODEL_SILENCE: %w", err)
+	}
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -192,7 +196,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		g errgroup.Group
 	)
 	g.Go(func() (err error) {
-		w, err = workernode.Start(ctx, workernode.Config{Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
+		w, err = workernode.Start(ctx, workernode.Config{Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(getenv, silence), Tools: registry, Logger: logger})
 		return err
 	})
 	g.Go(func() (err error) {
