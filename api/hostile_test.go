@@ -19,17 +19,17 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// neighbour is a run of somebody else, in the middle of a word. Whatever a test does to the node, its
+// neighbor is a run of somebody else, in the middle of a word. Whatever a test does to the node, its
 // viewer sees all of it, and nothing else.
-type neighbour struct {
+type neighbor struct {
 	viewer *watched
 	goOn   func()
 }
 
-func (n *node) neighbour() *neighbour {
+func (n *node) neighbor() *neighbor {
 	n.t.Helper()
 	goOn := n.speaks()
-	body, err := json.Marshal(inputOf("neighbour", "hello"))
+	body, err := json.Marshal(inputOf("neighbor", "hello"))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -42,17 +42,17 @@ func (n *node) neighbour() *neighbour {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { _ = resp.Body.Close() })
-	b := &neighbour{viewer: &watched{t: n.t, body: bufio.NewScanner(resp.Body)}, goOn: func() { goOn("neighbour") }}
+	b := &neighbor{viewer: &watched{t: n.t, body: bufio.NewScanner(resp.Body)}, goOn: func() { goOn("neighbor") }}
 	b.viewer.until("Hel")
 	return b
 }
 
-func (b *neighbour) isUntouched() {
+func (b *neighbor) isUntouched() {
 	b.viewer.t.Helper()
 	b.goOn()
 	const want = "TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"
 	if got := types(b.viewer.until("RUN_FINISHED")); got != want {
-		b.viewer.t.Errorf("the neighbour's viewer saw %s, want %s", got, want)
+		b.viewer.t.Errorf("the neighbor's viewer saw %s, want %s", got, want)
 	}
 }
 
@@ -63,7 +63,7 @@ const runsPath = "/v1/agents/a/runs"
 func TestIDsThatAreNoText(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	b := n.neighbour()
+	b := n.neighbor()
 	long := strings.Repeat("x", stream.MaxIDBytes+1)
 	for _, bad := range []string{`\u0000`, `a\u0000b`, `\n`, `\u001b[2J`, `\u007f`, `\u0085`, `\ud800`, `\udc00x`, `\ufffd`, long, strings.Repeat("😀", 251)} {
 		for pointer, format := range map[string]string{
@@ -143,7 +143,7 @@ func TestIDsThatLookAlike(t *testing.T) {
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	b := n.neighbour()
+	b := n.neighbor()
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	for range 100 {
@@ -181,7 +181,7 @@ func TestHostileBodies(t *testing.T) {
 		"no UTF-8":               {begin + `"messages":[{"id":"m","role":"user","content":"` + "\xff" + `"}]}`, nil, 400, "invalid_input", ""},
 		"cut in a string":        {begin + `"messages":[{"id":"m`, nil, 400, "invalid_input", ""},
 		"NULs":                   {strings.Repeat("\x00", 1000), nil, 400, "invalid_input", ""},
-		"a member twice":         {begin + `"threadId":"neighbour",` + rest + "}", nil, 400, "invalid_input", "/threadId"},
+		"a member twice":         {begin + `"threadId":"neighbor",` + rest + "}", nil, 400, "invalid_input", "/threadId"},
 		"the messages twice":     {begin + rest + "," + rest + "}", nil, 400, "invalid_input", "/messages"},
 		"an id twice":            {begin + `"messages":[` + message(1) + "," + message(1) + "]}", nil, 400, "invalid_input", "/messages/1/id"},
 		"many messages":          {begin + `"messages":[` + list(10_001, message) + "]}", nil, 400, "invalid_input", "/messages"},
@@ -247,16 +247,16 @@ func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
-	b := n.neighbour() // is silent for longer than that
+	b := n.neighbor() // is silent for longer than that
 	for path, want := range map[string]struct {
 		status int
 		code   string
 	}{
-		runsPath:                              {http.StatusRequestTimeout, "body_timeout"},
-		"/v1/threads/t/runs/neighbour/cancel": {http.StatusRequestTimeout, "body_timeout"},
-		"/v1/threads/t/messages":              {http.StatusRequestTimeout, "body_timeout"},
-		"/v1/agents/nobody/runs":              {http.StatusNotFound, "unknown_agent"},
-		"/nowhere":                            {http.StatusNotFound, "not_found"},
+		runsPath:                             {http.StatusRequestTimeout, "body_timeout"},
+		"/v1/threads/t/runs/neighbor/cancel": {http.StatusRequestTimeout, "body_timeout"},
+		"/v1/threads/t/messages":             {http.StatusRequestTimeout, "body_timeout"},
+		"/v1/agents/nobody/runs":             {http.StatusNotFound, "unknown_agent"},
+		"/nowhere":                           {http.StatusNotFound, "not_found"},
 	} {
 		for _, length := range []string{"Content-Length: 100000", "Transfer-Encoding: chunked"} {
 			r, _ := n.trickle("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + length + "\r\n\r\n")
@@ -310,8 +310,8 @@ func (f forever) Read(p []byte) (int, error) {
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	b := n.neighbour()
-	const events = "/v1/threads/t/runs/neighbour/events"
+	b := n.neighbor()
+	const events = "/v1/threads/t/runs/neighbor/events"
 	for _, tt := range []struct {
 		method, path string
 		header       []string
@@ -352,9 +352,9 @@ func TestHostileRequests(t *testing.T) {
 func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Streams = 2 })
-	b := n.neighbour() // one
+	b := n.neighbor() // one
 	c := n.dial()
-	c.send(subscribeFrame("1", "neighbour", ""))
+	c.send(subscribeFrame("1", "neighbor", ""))
 	c.want("ack", "1")
 	full := func(what string, status int, code string, retryAfter bool) {
 		t.Helper()
@@ -364,13 +364,13 @@ func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	}
 	for what, a := range map[string]answer{
 		"a run":    n.post(inputOf("r2", "hello")),
-		"a viewer": n.do(http.MethodGet, "/v1/threads/t/runs/neighbour/events", ""),
+		"a viewer": n.do(http.MethodGet, "/v1/threads/t/runs/neighbor/events", ""),
 		"a thread": n.do(http.MethodGet, "/v1/threads/t/events", ""),
 	} {
 		full(what, a.status, a.problem.Code, a.header.Get("Retry-After") != "")
 	}
 	other := n.dial()
-	for _, frame := range []map[string]any{subscribeFrame("1", "neighbour", ""), runFrame("1", inputOf("r3", "hello"))} {
+	for _, frame := range []map[string]any{subscribeFrame("1", "neighbor", ""), runFrame("1", inputOf("r3", "hello"))} {
 		other.send(frame)
 		f := other.want("error", "1")
 		full("a frame", f.Status, f.Code, f.RetryAfter > 0)
@@ -380,7 +380,7 @@ func TestANodeHasRoomForSoManyStreams(t *testing.T) {
 	}
 	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
 	c.until("1", "ack")
-	other.send(subscribeFrame("1", "neighbour", ""))
+	other.send(subscribeFrame("1", "neighbor", ""))
 	other.want("ack", "1") // its place is free again
 	b.isUntouched()
 }

@@ -94,11 +94,11 @@ func TestHalfAMessage(t *testing.T) {
 func TestFloodOfSubscriptions(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	b := n.neighbour()
+	b := n.neighbor()
 	c := n.dial()
 	const floods = 500
 	for i := range floods {
-		c.send(subscribeFrame(fmt.Sprint(i), "neighbour", ""))
+		c.send(subscribeFrame(fmt.Sprint(i), "neighbor", ""))
 		c.send(map[string]any{"type": "unsubscribe", "id": fmt.Sprint(i)})
 	}
 	for left := 0; left < floods; {
