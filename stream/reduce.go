@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/perdure/perdure/agui"
 )
 
@@ -177,36 +175,6 @@ func (l *Log) reduceBefore(ctx context.Context, t Thread, seq uint64) (*Reductio
 	return f.reduction(seq - 1), nil
 }
 
-// reductionCache keeps the newest reduction of the threads used last.
-type reductionCache struct {
-	newest *lru.Cache[Thread, *Reduction]
-}
-
-func newReductionCache(size int) (*reductionCache, error) {
-	c, err := lru.New[Thread, *Reduction](size)
-	if err != nil {
-		return nil, fmt.Errorf("stream: reductions: %w", err)
-	}
-	return &reductionCache{newest: c}, nil
-}
-
-func (c *reductionCache) keep(t Thread, r *Reduction) {
-	if old, ok := c.newest.Peek(t); !ok || old.Seq < r.Seq {
-		c.newest.Add(t, r)
-	}
-}
-
-// base returns the newest reduction at hand that is not newer than a record.
-func (c *reductionCache) base(ctx context.Context, l *Log, t Thread, seq uint64) *Reduction {
-	if r, ok := c.newest.Get(t); ok && r.Seq <= seq {
-		return r
-	}
-	if r := l.loadCheckpoint(ctx, t); r != nil && r.Seq <= seq {
-		return r
-	}
-	return &Reduction{State: emptyState}
-}
-
 func (l *Log) checkpointName(t Thread) string { return "checkpoint." + l.threadSubject(t) }
 
 // loadCheckpoint returns nil if there is no checkpoint, or none that can be read (it may be replaced
@@ -238,6 +206,6 @@ func (l *Log) Checkpoint(ctx context.Context, t Thread, r *Reduction, atEnd bool
 	}
 	stored := *r
 	stored.behind = 0
-	l.reductions.newest.Add(t, &stored)
+	l.reductions.replace(t, &stored)
 	return nil
 }
