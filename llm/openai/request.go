@@ -15,9 +15,10 @@ import (
 // params is the request as the API wants it.
 func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error) {
 	params := openai.ChatCompletionNewParams{
-		Model:         req.Model,
-		Messages:      m.messages(req.Messages),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+		Model:           req.Model,
+		Messages:        m.messages(req.Messages),
+		ReasoningEffort: shared.ReasoningEffort(req.ReasoningEffort),
+		StreamOptions:   openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
 	if req.Temperature != nil {
 		params.Temperature = param.NewOpt(*req.Temperature)
