@@ -103,7 +103,7 @@ func (f fault) meaning() (llm.Code, bool) {
 }
 
 // refused is the error of a response with a status of 400 and above.
-func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
+func (e *endpoint) refused(req *llm.Request, res *http.Response) *llm.Error {
 	// A body that cannot be read takes nothing from what the status says.
 	body, _ := io.ReadAll(res.Body)
 	_ = res.Body.Close()
@@ -112,7 +112,7 @@ func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 	if !ok {
 		code = llm.CodeOfStatus(res.StatusCode)
 	}
-	message := wire.Quote(fault.message, req, m.config.APIKey)
+	message := wire.Quote(fault.message, req, e.config.APIKey)
 	if message == "" {
 		message = http.StatusText(res.StatusCode)
 	}
@@ -125,8 +125,8 @@ func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 }
 
 // fault is the error of a fault inside a response that began well.
-func (m *Model) fault(req *llm.Request, f fault) *llm.Error {
-	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, m.config.APIKey)}
+func (e *endpoint) fault(req *llm.Request, f fault) *llm.Error {
+	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, e.config.APIKey)}
 	if status, err := strconv.Atoi(f.code); err == nil && status >= 400 && status < 600 {
 		failure.Status = status
 		failure.Code = llm.CodeOfStatus(status)
