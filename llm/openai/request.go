@@ -57,12 +57,7 @@ func function(tool llm.Tool) (shared.FunctionDefinitionParam, error) {
 }
 
 func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageParamUnion {
-	turn := 0 // where the turn begins that the model is in
-	for i, message := range messages {
-		if message.Role == llm.RoleUser {
-			turn = i
-		}
-	}
+	turn := turnOf(messages)
 	params := make([]openai.ChatCompletionMessageParamUnion, 0, len(messages))
 	for i, message := range messages {
 		switch message.Role {
@@ -77,6 +72,17 @@ func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageP
 		}
 	}
 	return params
+}
+
+// turnOf is where the turn begins that the model is in.
+func turnOf(messages []llm.Message) int {
+	turn := 0
+	for i, message := range messages {
+		if message.Role == llm.RoleUser {
+			turn = i
+		}
+	}
+	return turn
 }
 
 func system(message llm.Message) openai.ChatCompletionMessageParamUnion {
