@@ -166,8 +166,11 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	}
 	f.settle(rec.Lane)
 	for _, m := range res.Messages {
-		if m.Role == agui.RoleActivity && f.has(m.ID) {
-			continue // settled, at its place
+		if m.Role == agui.RoleActivity { // settled, where it began
+			if rec.Lane == LaneMain {
+				f.moveBehind(m.ID)
+			}
+			continue
 		}
 		e := Entry{Message: m}
 		if len(m.ToolCalls) > 0 {
@@ -181,8 +184,15 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-func (f *fold) has(id string) bool {
-	return slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+// moveBehind puts an activity of the main lane behind what its step has said before it: it is settled
+// in front of all that the step says.
+func (f *fold) moveBehind(id string) {
+	i := slices.IndexFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+	if i < 0 {
+		return
+	}
+	e := f.r.Entries[i]
+	f.r.Entries = append(slices.Delete(f.r.Entries, i, i+1), e)
 }
 
 // insert adds a message where clients put it: a tool's behind the message with its call and the

@@ -91,6 +91,18 @@ func (r *Reduction) stateFor(unshown map[string]uint64) json.RawMessage {
 // attempts. What they say otherwise, texts and calls, is not in it.
 func liveMessages(r *Reduction) []agui.Message { return r.messagesFor(nil) }
 
+// withoutPending leaves out the activities of a lane's open attempt.
+func (r *Reduction) withoutPending(lane Lane) *Reduction {
+	without := *r
+	without.Pending = nil
+	for _, p := range r.Pending {
+		if p.Lane != lane {
+			without.Pending = append(without.Pending, p)
+		}
+	}
+	return &without
+}
+
 func (r *Reduction) messagesFor(unshown map[string]uint64) []agui.Message {
 	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))
 	next := 0
