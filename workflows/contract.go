@@ -9,6 +9,7 @@ const TaskQueue = "perdure"
 // Names as Temporal knows them. They stand in histories: never change one, add a version.
 const (
 	TypeRun           = "agent.run.v1"
+	TypeParked        = "thread.parked.v1"
 	ActivityCallModel = "model.call.v1"
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
@@ -47,10 +48,22 @@ type RunInput struct {
 	// execution does not begin with attributes of its own.
 	Token string `json:"token,omitempty"`
 
+	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
+	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+
 	// Progress is set where an execution goes on with the run of the one before it.
 	Progress *Progress `json:"progress,omitempty"`
 	// Queue are the runs that wait for their turn on the thread, each without a queue of its own.
 	Queue []RunInput `json:"queue,omitempty"`
+}
+
+// DefaultParkAfter is how long a run waits in the workflow that runs it. Longer waits are those of the
+// night and the weekend: they move to TypeParked, which costs a continuation in each direction.
+const DefaultParkAfter = 10 * time.Minute
+
+// Parked starts TypeParked: a thread whose run waits for a person.
+type Parked struct {
+	Run RunInput `json:"run"` // with its progress
 }
 
 // Progress is how far a run has come when it continues as new.
@@ -60,6 +73,7 @@ type Progress struct {
 	Turn      int       `json:"turn"` // the next
 	Deadline  time.Time `json:"deadline"`
 	Paused    bool      `json:"paused,omitempty"`
+	Cancelled bool      `json:"cancelled,omitempty"` // it was, while it was parked
 	Main      uint64    `json:"main"`
 	Lanes     []uint64  `json:"lanes,omitempty"`
 	Open      string    `json:"open,omitempty"`

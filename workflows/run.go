@@ -24,6 +24,9 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	r := begin(ctx, in)
 	r.cancel = cancel
+	if p := in.Progress; p != nil && p.Cancelled {
+		cancel()
+	}
 	if err := errors.Join(r.listen(ctx), r.rename(ctx)); err != nil {
 		return RunResult{}, err
 	}
@@ -33,7 +36,7 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	}
 	result, err := r.finish(ctx, end)
 	if next := r.next(); next != nil {
-		return result, continueWith(ctx, *next)
+		return result, continueWith(ctx, TypeRun, *next)
 	}
 	return result, err
 }
