@@ -26,6 +26,7 @@ type narrator struct {
 	step    string
 	attempt *stream.Attempt
 	offered []string
+	clients []llm.Tool // which the client runs
 	predict predictor
 	shows   *reporter // of what the provider does by itself; made when it says so
 
@@ -196,8 +197,12 @@ func (n *narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
+		client := slices.ContainsFunc(n.clients, func(t llm.Tool) bool { return t.Name == call.name })
+		if client {
+			n.answer.ClientCount++
+		}
 		if len(n.answer.Calls) < workflows.MaxCalls {
-			n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name)})
+			n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name), Client: client})
 		} else {
 			n.answer.CallCount = len(n.calls)
 		}

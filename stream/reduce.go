@@ -45,10 +45,14 @@ type Reduction struct {
 	RunID     string `json:"runId,omitempty"`
 	Execution string `json:"execution,omitempty"`
 	Sealed    bool   `json:"sealed,omitempty"`
-	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model.
-	Input   uint64  `json:"input,omitempty"`
-	Context bool    `json:"context,omitempty"`
-	Entries []Entry `json:"entries,omitempty"`
+	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model,
+	// Tools that it has tools of its client's.
+	Input   uint64 `json:"input,omitempty"`
+	Context bool   `json:"context,omitempty"`
+	Tools   bool   `json:"tools,omitempty"`
+	// Waits are the tool calls that the run has ended with and that its client is to answer.
+	Waits   []string `json:"waits,omitempty"`
+	Entries []Entry  `json:"entries,omitempty"`
 	// Moved tells that inputs have changed the order of the conversation, Unmoved how many messages at its
 	// beginning never stood anywhere else.
 	Moved   bool `json:"moved,omitempty"`

@@ -137,7 +137,9 @@ type ModelAnswer struct {
 	// there are if they are more. Their arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
-	Usage     Usage  `json:"usage"`
+	// ClientCount is how many calls are the client's. All of those have to be named.
+	ClientCount int   `json:"clientCount,omitempty"`
+	Usage       Usage `json:"usage"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
@@ -146,10 +148,23 @@ const MaxCalls = 64
 // count is how many calls the answer makes.
 func (a ModelAnswer) count() int { return max(a.CallCount, len(a.Calls)) }
 
-// Call is one tool call. Tool is empty if the model made a name up.
+// pending are the calls that the client is to make.
+func (a ModelAnswer) pending() []string {
+	var ids []string
+	for _, c := range a.Calls {
+		if c.Client {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// Call is one tool call. Tool is empty if the name is not one of ours: the client's, or made up.
 type Call struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool,omitempty"`
+	// Client: the client runs the tool, when the AG-UI run has ended.
+	Client bool `json:"client,omitempty"`
 }
 
 // Usage is what calls of one model cost. A nil count is unknown, not zero.
@@ -196,6 +211,10 @@ type Finish struct {
 	Code      string  `json:"code,omitempty"`
 	Message   string  `json:"message,omitempty"` // our own words, never content
 	Usage     []Usage `json:"usage,omitempty"`
+	// Pending are the tool calls that the client is to make, in the order in which the model asked.
+	Pending []string `json:"pending,omitempty"`
+	// Steered is what people said that no model call was told, since the run ends before.
+	Steered []uint64 `json:"steered,omitempty"`
 	// Input and Agent serve a run that ends before its first step began.
 	Input    uint64 `json:"input"`
 	Digest   string `json:"digest"`
