@@ -46,6 +46,9 @@ type Config struct {
 	// Sockets bounds the open WebSockets, Streams the event streams that are sent over them and over
 	// HTTP. Defaults to 10,000 and 20,000.
 	Sockets, Streams int
+	// ParkAfter is how long a run waits for a person in the workflow that runs it.
+	// 0 = workflows.DefaultParkAfter.
+	ParkAfter time.Duration
 	// Strict ends a stream before an event that AG-UI forbids, which is then a mistake of ours. It
 	// costs a check of every event for every viewer and is meant for tests.
 	Strict bool

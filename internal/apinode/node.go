@@ -27,6 +27,8 @@ type Config struct {
 	// Agents are published at start.
 	Agents  []*agents.Definition
 	Origins []string
+	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
+	ParkAfter time.Duration
 	// Strict has every event checked that is sent.
 	Strict bool
 	// Sockets and Streams bound what is open at a time. 0 = the api's defaults.
@@ -70,8 +72,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.server = api.New(api.Config{
-		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Strict: cfg.Strict, Metrics: cfg.Metrics,
-		Sockets: cfg.Sockets, Streams: cfg.Streams,
+		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
+		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,

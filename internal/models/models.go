@@ -21,8 +21,9 @@ func FromEnv(getenv func(string) string, silence time.Duration) map[string]llm.M
 	config := openai.FromEnv(getenv)
 	config.HTTPClient = &http.Client{Transport: transport()}
 	providers := map[string]llm.Model{
-		"openai":   openai.New(config),
-		"scripted": scripted.New(),
+		"openai":           openai.New(config),
+		"openai-responses": openai.NewResponses(config),
+		"scripted":         scripted.New(),
 	}
 	for name, model := range providers {
 		providers[name] = llm.LimitSilence(model, silence)
