@@ -29,6 +29,7 @@ func newFold(l *Log, base *Reduction) *fold {
 // reduction is the result. The fold must not be used afterwards.
 func (f *fold) reduction(seq uint64) *Reduction {
 	f.r.Seq = seq
+	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on, and so is what lies behind it
 	j := &f.r.Journal
 	f.r.State = applyChanges(j.Settled, j.Changes, change.finished)
 	if len(j.Changes) == 0 {
@@ -131,14 +132,29 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	a := o.Accepted
 	a.Tail = in.Accepted.Tail
 	f.abandon(func(Lane) bool { return true })
+	f.r.Cut = nil
+	if a.Cut {
+		f.r.Cut = cutMessages(f.r.Entries[min(a.Keep, len(f.r.Entries)):])
+	}
 	f.r.Entries = f.r.apply(a)
 	f.move(&o)
-	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed = rec.run, o.RunID, o.Execution, false
+	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened = rec.run, o.RunID, o.Execution, false, rec.Seq
 	f.r.Input, f.r.Context = o.Input, len(in.Input.Context) > 0
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
 	}
 	return nil
+}
+
+// cutMessages lists what is cut of what clients keep when a snapshot lacks it.
+func cutMessages(cut []Entry) []CutMessage {
+	var messages []CutMessage
+	for _, e := range cut {
+		if m := e.Message; m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity {
+			messages = append(messages, CutMessage{ID: m.ID, Role: m.Role, ActivityType: m.ActivityType})
+		}
+	}
+	return messages
 }
 
 func (f *fold) input(ctx context.Context, seq uint64) (*Input, error) {

@@ -154,7 +154,7 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64) iter.Seq2[
 			yield(nil, err)
 			return
 		}
-		inbox := l.nc.NewRespInbox()
+		inbox := l.nc.NewInbox() // not one of those for answers: the connection would be sent all of it twice
 		sub, err := l.nc.SubscribeSync(inbox)
 		if err != nil {
 			yield(nil, unreached(err))

@@ -21,11 +21,17 @@ type View struct {
 	// show makes the projection once it is known which attempts died; begun is what it made.
 	show  func(dead map[string]uint64) shown
 	begun shown
-	// first is where the past begins.
-	first func(ctx context.Context) (uint64, error)
+	first func(ctx context.Context) (start, error)
 	past  func() (*Record, error, bool) // nil when the past is over
 	stop  func()
 	fresh bool
+}
+
+// start is where a view's past begins. What a run said that has ended before its reader joined is all in
+// the snapshots: only its first record is needed, and then the log from its last one on.
+type start struct {
+	opening *Record // nil = stands behind from, like all the others
+	from    uint64
 }
 
 // shown is what a reader sees of the records of a view.
@@ -56,7 +62,12 @@ type ViewOptions struct {
 func (f *Follower) View(run Run, o ViewOptions) *View {
 	v := &View{tail: f.Tail(run), reader: readerOf(o.Profile, o.After)}
 	v.reader.joining = o.Join && o.After == nil
-	v.first = func(context.Context) (uint64, error) { return 1, nil }
+	v.first = func(ctx context.Context) (start, error) {
+		if !v.reader.joining {
+			return start{from: 1}, nil
+		}
+		return f.log.joinAt(ctx, f.log.laneSubject(run, LaneMain))
+	}
 	v.show = func(dead map[string]uint64) shown { return newProjection(f.log, run, v.reader, dead) }
 	return v
 }
@@ -82,45 +93,59 @@ func (f *Follower) ViewThread(thread Thread, o ThreadOptions) *View {
 	if o.After == nil {
 		v.reader.joining, v.reader.followed = true, true
 	}
-	v.first = func(ctx context.Context) (uint64, error) { return f.log.firstOf(ctx, thread, o.After) }
+	v.first = func(ctx context.Context) (start, error) { return f.log.startOf(ctx, thread, o.After) }
 	v.show = func(dead map[string]uint64) shown {
 		return &threadProjection{log: f.log, thread: thread, reader: v.reader, dead: dead, follow: o.Follow}
 	}
 	return v
 }
 
-// firstOf returns where the run begins in which a reader of a thread is: that of its cursor, else the
-// last one.
-func (l *Log) firstOf(ctx context.Context, thread Thread, after *Cursor) (uint64, error) {
-	var run string
+// startOf returns where the run begins in which a reader of a thread is: that of its cursor, else the
+// last one, which it joins.
+func (l *Log) startOf(ctx context.Context, thread Thread, after *Cursor) (start, error) {
 	if after == nil {
 		r, err := l.Reduce(ctx, thread, 0)
 		if err != nil || r.Run == "" {
-			return 1, err
+			return start{from: 1}, err
 		}
-		run = r.Run
-	} else {
-		at := after.Position
-		if after.Seen != nil {
-			at = *after.Seen
-		}
-		if at.Seq == 0 {
-			return 1, nil
-		}
-		rec, err := l.at(ctx, at.Seq)
-		if err != nil {
-			return 0, err
-		}
-		if rec == nil || rec.thread != l.threadSubject(thread) {
-			return 0, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
-		}
-		run = rec.run
+		return l.joinAt(ctx, l.mainSubject(thread, r.Run))
 	}
-	begun, err := l.first(ctx, l.threadSubject(thread)+"."+run+"."+string(LaneMain), 1)
-	if err != nil || begun == nil {
-		return 1, err
+	at := after.Position
+	if after.Seen != nil {
+		at = *after.Seen
 	}
-	return begun.Seq, nil
+	if at.Seq == 0 {
+		return start{from: 1}, nil
+	}
+	rec, err := l.at(ctx, at.Seq)
+	if err != nil {
+		return start{}, err
+	}
+	if rec == nil || rec.thread != l.threadSubject(thread) {
+		return start{}, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
+	}
+	opening, err := l.first(ctx, l.mainSubject(thread, rec.run), 1)
+	if err != nil || opening == nil {
+		return start{from: 1}, err
+	}
+	return start{from: opening.Seq}, nil
+}
+
+// joinAt returns where the past begins for who joins the run with this main lane.
+func (l *Log) joinAt(ctx context.Context, main string) (start, error) {
+	opening, err := l.first(ctx, main, 1)
+	if err != nil || opening == nil {
+		return start{from: 1}, err
+	}
+	last, err := l.last(ctx, main)
+	if err != nil || last == nil || last.Kind != KindTerminal {
+		return start{from: opening.Seq}, err
+	}
+	return start{opening, last.Seq}, nil
+}
+
+func (l *Log) mainSubject(t Thread, run string) string {
+	return l.threadSubject(t) + "." + run + "." + string(LaneMain)
 }
 
 // SkipPast spares the look for a past: the caller has seen, since the view was made, that the log
@@ -239,7 +264,7 @@ func (v *View) begin(ctx context.Context) error {
 		bytes  int
 		last   uint64
 	)
-	for rec, err := range v.tail.Past(ctx, first) {
+	for rec, err := range v.tail.Past(ctx, first.from) {
 		if err != nil {
 			return err
 		}
@@ -274,11 +299,15 @@ func placesOf(c *Cursor) map[uint64]bool {
 }
 
 // again is the second pass over the past.
-func (v *View) again(ctx context.Context, kept []*Record, first, last uint64) iter.Seq2[*Record, error] {
-	if kept == nil && last > 0 {
-		return v.tail.between(ctx, first, last)
-	}
+func (v *View) again(ctx context.Context, kept []*Record, first start, last uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
+		if first.opening != nil && !yield(first.opening, nil) {
+			return
+		}
+		if kept == nil && last > 0 {
+			v.tail.between(ctx, first.from, last)(yield)
+			return
+		}
 		for _, rec := range kept {
 			if !yield(rec, nil) {
 				return
