@@ -6,9 +6,12 @@ import { join } from "node:path";
 const { LLMock } = createRequire(join(process.cwd(), "package.json"))("@copilotkit/aimock");
 const server = new LLMock({ port: 0, logLevel: "silent", journalMaxEntries: 0 });
 
-const textOf = ({ content }) => (typeof content === "string" ? content : content.map((part) => part.text ?? "").join(""));
+const textOf = ({ content }) => (typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join(""));
 server.on({ userMessage: /^echo / }, ({ messages }) => ({
   content: "You said: " + textOf(messages.findLast((m) => m.role === "user")).slice("echo ".length),
+}));
+server.on({ userMessage: /^weigh / }, ({ messages }) => ({
+  content: `${messages.length} messages with ${messages.reduce((sum, m) => sum + textOf(m).length, 0)} characters`,
 }));
 
 await server.start();
