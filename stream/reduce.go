@@ -9,27 +9,6 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Opening is the note beside the first events of a run: who it is, and which conversation it has.
-type Opening struct {
-	RunID string `json:"run"`
-	// Execution is the Temporal run id of the execution that began the run.
-	Execution string `json:"execution"`
-	Agent     string `json:"agent"`
-	Revision  string `json:"revision"`
-	// Input is the sequence of the accepted proposal, Digest that of its decoded content.
-	Input  uint64 `json:"input"`
-	Digest string `json:"digest"`
-	// ProtocolVersion is what the client said it speaks; a first reader of the run is spoken to so.
-	ProtocolVersion string     `json:"protocolVersion,omitempty"`
-	Accepted        Acceptance `json:"accepted"` // without content: that is in the proposal
-	// Said is how many messages the client has said behind the first SaidBehind of the thread. More may
-	// be kept by now: what came while the run waited.
-	Said       int `json:"said,omitempty"`
-	SaidBehind int `json:"saidBehind,omitempty"`
-	// StateKept tells that the run begins with a state that its client does not know.
-	StateKept bool `json:"stateKept,omitempty"`
-}
-
 // Reduction is what the log of a thread says so far: its conversation and its state. It is
 // immutable. A step counts when its done is read, so a superseded attempt leaves nothing; and since
 // done holds finished messages, what models say piece by piece is never looked at. Changes of the
