@@ -95,6 +95,22 @@ var openings = map[string]func(ctx context.Context, l *stream.Log, f *stream.Fol
 	},
 }
 
+// pageOf is what a page of events from the middle of a thread costs, whatever follows.
+func pageOf(after stream.Cursor) func(context.Context, *stream.Log, *stream.Follower, stream.Run) error {
+	return func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
+		v := f.ViewThread(last.Thread, stream.ThreadOptions{After: &after})
+		defer v.Close()
+		for events := 0; events < 10; {
+			frames, err := v.NextPast(ctx)
+			if err != nil {
+				return err
+			}
+			events += len(frames)
+		}
+		return nil
+	}
+}
+
 // see reads a view to its end.
 func see(ctx context.Context, v *stream.View) error {
 	defer v.Close()
@@ -126,12 +142,23 @@ func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	s := streamtest.Server(t)
-	last := tellLong(t, ctx, streamtest.OpenOn(t, s), stream.Thread{Tenant: "t", ID: "long"}, 1000)
-	const bound = 200 // of some 5,000 records
+	l := streamtest.OpenOn(t, s)
+	last := tellLong(t, ctx, l, stream.Thread{Tenant: "t", ID: "long"}, 1000)
+	early, err := l.ReadTo(ctx, stream.Run{Thread: last.Thread, ID: "r100"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bound = 300 // of some 5,000 records
 	for name, open := range openings {
 		if n := newcomer(t, ctx, s, last, open); n > bound {
 			t.Errorf("%s: %d messages from the log, more than %d", name, n, bound)
 		}
+	}
+	// A page is read without what follows it. The conversation that a run in it began with is reduced
+	// from the thread's beginning if no checkpoint is as old.
+	before := int(early[0].Seq)
+	if n := newcomer(t, ctx, s, last, pageOf(l.CursorAt(early[0].Seq+1))); n > uint64(before+2*bound) {
+		t.Errorf("a page behind the 100th run: %d messages from the log, %d of them before it", n, before)
 	}
 }
 

@@ -3,35 +3,25 @@ package stream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"time"
 )
-
-// scanBytes bounds how much of a run's past a view keeps between its two passes over it; what is
-// larger is read twice.
-const scanBytes = 4 << 20
 
 // View shows one run, or the runs of a thread, to one reader: the past from where the reader starts,
 // then live. It is used by one goroutine.
 type View struct {
 	tail   *Tail
 	reader reader
-	// show makes the projection once it is known which attempts died; begun is what it made.
+	// show makes the projection, which looks up in dead which attempts died: that is known of a run before
+	// its first record is shown. begun is what it made.
 	show  func(dead map[string]uint64) shown
 	begun shown
+	// first is where the past begins.
 	first func(ctx context.Context) (start, error)
 	past  func() (*Record, error, bool) // nil when the past is over
 	stop  func()
 	fresh bool
-}
-
-// start is where a view's past begins. What a run said that has ended before its reader joined is all in
-// the snapshots: only its first record is needed, and then the log from its last one on.
-type start struct {
-	opening *Record // nil = stands behind from, like all the others
-	from    uint64
 }
 
 // shown is what a reader sees of the records of a view.
@@ -98,54 +88,6 @@ func (f *Follower) ViewThread(thread Thread, o ThreadOptions) *View {
 		return &threadProjection{log: f.log, thread: thread, reader: v.reader, dead: dead, follow: o.Follow}
 	}
 	return v
-}
-
-// startOf returns where the run begins in which a reader of a thread is: that of its cursor, else the
-// last one, which it joins.
-func (l *Log) startOf(ctx context.Context, thread Thread, after *Cursor) (start, error) {
-	if after == nil {
-		r, err := l.Reduce(ctx, thread, 0)
-		if err != nil || r.Run == "" {
-			return start{from: 1}, err
-		}
-		return l.joinAt(ctx, l.mainSubject(thread, r.Run))
-	}
-	at := after.Position
-	if after.Seen != nil {
-		at = *after.Seen
-	}
-	if at.Seq == 0 {
-		return start{from: 1}, nil
-	}
-	rec, err := l.at(ctx, at.Seq)
-	if err != nil {
-		return start{}, err
-	}
-	if rec == nil || rec.thread != l.threadSubject(thread) {
-		return start{}, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
-	}
-	opening, err := l.first(ctx, l.mainSubject(thread, rec.run), 1)
-	if err != nil || opening == nil {
-		return start{from: 1}, err
-	}
-	return start{from: opening.Seq}, nil
-}
-
-// joinAt returns where the past begins for who joins the run with this main lane.
-func (l *Log) joinAt(ctx context.Context, main string) (start, error) {
-	opening, err := l.first(ctx, main, 1)
-	if err != nil || opening == nil {
-		return start{from: 1}, err
-	}
-	last, err := l.last(ctx, main)
-	if err != nil || last == nil || last.Kind != KindTerminal {
-		return start{from: opening.Seq}, err
-	}
-	return start{opening, last.Seq}, nil
-}
-
-func (l *Log) mainSubject(t Thread, run string) string {
-	return l.threadSubject(t) + "." + run + "." + string(LaneMain)
 }
 
 // SkipPast spares the look for a past: the caller has seen, since the view was made, that the log
@@ -246,8 +188,7 @@ func (v *View) add(ctx context.Context, records ...*Record) ([]Frame, error) {
 	return append(frames, more...), err
 }
 
-// begin looks over the past: attempts that died in it are not to be shown, so which ones did must be
-// known before the first frame.
+// begin makes the projection and has the past read as it is asked for.
 func (v *View) begin(ctx context.Context) error {
 	if v.fresh {
 		v.begun = v.show(nil)
@@ -257,98 +198,10 @@ func (v *View) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var (
-		deaths = newDeaths()
-		missed = placesOf(v.reader.from)
-		kept   []*Record
-		bytes  int
-		last   uint64
-	)
-	for rec, err := range v.tail.Past(ctx, first.from) {
-		if err != nil {
-			return err
-		}
-		deaths.add(rec)
-		delete(missed, rec.Seq)
-		last = rec.Seq
-		if bytes += rec.size; bytes <= scanBytes {
-			kept = append(kept, rec)
-		} else {
-			kept = nil
-		}
-	}
-	if len(missed) > 0 {
-		return fmt.Errorf("%w: its place is not in what is to be shown", ErrInvalidCursor)
-	}
-	v.begun = v.show(deaths.dead)
-	v.past, v.stop = iter.Pull2(v.again(ctx, kept, first, last))
+	d := newDeaths()
+	v.begun = v.show(d.dead)
+	v.past, v.stop = iter.Pull2(v.runByRun(ctx, first, d))
 	return nil
-}
-
-// placesOf are the records that a cursor refers to.
-func placesOf(c *Cursor) map[uint64]bool {
-	places := map[uint64]bool{}
-	if c != nil {
-		places[c.Seq] = true
-		if c.Seen != nil {
-			places[c.Seen.Seq] = true
-		}
-	}
-	delete(places, 0) // before everything
-	return places
-}
-
-// again is the second pass over the past.
-func (v *View) again(ctx context.Context, kept []*Record, first start, last uint64) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		if first.opening != nil && !yield(first.opening, nil) {
-			return
-		}
-		if kept == nil && last > 0 {
-			v.tail.between(ctx, first.from, last)(yield)
-			return
-		}
-		for _, rec := range kept {
-			if !yield(rec, nil) {
-				return
-			}
-		}
-	}
-}
-
-// deaths finds the attempts that were superseded.
-type deaths struct {
-	dead    map[string]uint64
-	writers map[laneOf]string
-}
-
-// laneOf is a lane of one of several runs.
-type laneOf struct {
-	run  string
-	lane Lane
-}
-
-func newDeaths() *deaths {
-	return &deaths{dead: map[string]uint64{}, writers: map[laneOf]string{}}
-}
-
-func (d *deaths) add(rec *Record) {
-	lane := laneOf{rec.run, rec.Lane}
-	holder := d.writers[lane]
-	switch rec.Kind {
-	case KindAttempt:
-		if holder != "" && holder != rec.Writer {
-			d.dead[holder] = rec.Seq
-		}
-		d.writers[lane] = rec.Writer
-	case KindSupersede:
-		if holder != "" && !rec.HasResult() {
-			d.dead[holder] = rec.Seq
-		}
-		delete(d.writers, lane)
-	case KindDone:
-		delete(d.writers, lane)
-	}
 }
 
 // Begun tells whether the log has a run, and returns what its first record says about it.
