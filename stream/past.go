@@ -89,12 +89,28 @@ func (v *View) runByRun(ctx context.Context, first start, d *deaths) iter.Seq2[*
 			delete(missed, rec.Seq)
 			run.add(rec)
 		}
-		if len(missed) > 0 {
-			yield(nil, fmt.Errorf("%w: its place is not in what is to be shown", ErrInvalidCursor))
+		if err := v.tail.proposed(ctx, missed); err != nil {
+			yield(nil, err)
 			return
 		}
 		run.again(ctx, v.tail, yield)
 	}
+}
+
+// proposed checks places that are not in what is shown. That of a proposal is a place all the same: whoever
+// says something to a run is told where that stands.
+func (t *Tail) proposed(ctx context.Context, places map[uint64]bool) error {
+	for seq := range places {
+		rec, err := t.follower.log.at(ctx, seq)
+		if err != nil {
+			return err
+		}
+		of := rec != nil && rec.thread == t.follower.log.threadSubject(t.thread) && (t.token == "" || rec.run == t.token)
+		if !of || !rec.Lane.IsProposal() {
+			return fmt.Errorf("%w: its place is not in what is to be shown", ErrInvalidCursor)
+		}
+	}
+	return nil
 }
 
 // scanned is what has been looked over and is to be shown next.
