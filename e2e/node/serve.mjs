@@ -13,6 +13,14 @@ server.on({ userMessage: /^echo / }, ({ messages }) => ({
 server.on({ userMessage: /^weigh / }, ({ messages }) => ({
   content: `${messages.length} messages with ${messages.reduce((sum, m) => sum + textOf(m).length, 0)} characters`,
 }));
+// Counts by a tool, one call a turn, from what it was told so far: asked again it says the same.
+const count = ({ messages }) => {
+  const to = Number(/^count to (\d+)/.exec(textOf(messages.findLast((m) => m.role === "user")))[1]);
+  const n = messages.filter((m) => m.role === "tool").length;
+  if (n === to) return { content: "Counted." };
+  return { toolCalls: [{ name: "calculate", arguments: JSON.stringify({ expression: `2*${n}` }) }] };
+};
+server.on({ userMessage: /^count to / }, count, { latency: 30, chunkSize: 4 });
 
 await server.start();
 process.stdout.write(JSON.stringify({ url: server.url }) + "\n");
