@@ -83,9 +83,13 @@ func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) 
 // takenIn lists the runs that an execution takes with one event of its history.
 func takenIn(e *historypb.HistoryEvent) ([]workflows.RunInput, error) {
 	if started := e.GetWorkflowExecutionStartedEventAttributes(); started != nil {
-		var in workflows.RunInput
-		err := workflows.DataConverter().FromPayloads(started.GetInput(), &in)
-		return append([]workflows.RunInput{in}, in.Queue...), err
+		var parked workflows.Parked
+		var into any = &parked.Run
+		if started.GetWorkflowType().GetName() == workflows.TypeParked {
+			into = &parked
+		}
+		err := workflows.DataConverter().FromPayloads(started.GetInput(), into)
+		return append([]workflows.RunInput{parked.Run}, parked.Run.Queue...), err
 	}
 	accepted := e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetInput()
 	if accepted.GetName() != workflows.UpdateSubmit {

@@ -63,6 +63,14 @@ func TestARunThatDiesBeforeItBegins(t *testing.T) {
 			host.Queue = []workflows.RunInput{other, in}
 			return []*historypb.HistoryEvent{startedWith(t, host)}
 		},
+		"in the queue of a run that is parked": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+			host := other
+			host.Queue = []workflows.RunInput{in}
+			started := startedWith(t, in)
+			a := started.GetWorkflowExecutionStartedEventAttributes()
+			a.WorkflowType, a.Input = &commonpb.WorkflowType{Name: workflows.TypeParked}, payloads(t, workflows.Parked{Run: host})
+			return []*historypb.HistoryEvent{started}
+		},
 		"accepted": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
 			return []*historypb.HistoryEvent{startedWith(t, other), acceptedOffer(t, other), {}, acceptedOffer(t, in)}
 		},
