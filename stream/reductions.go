@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -10,52 +12,82 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// reductionBytes bounds what the reductions in memory may weigh together: threads are as large as their
-// clients make them. The one that was used last stays in any case.
+// keptReductions bounds how many reductions of one thread are kept: readers of one run ask for it as it
+// was when the run began, where an attempt died, and as it is.
+const keptReductions = 4
+
+// reductionBytes bounds what is kept in memory of all threads together: they are as large as their clients
+// make them. The thread that was used last stays in any case.
 const reductionBytes = 64 << 20
 
-// reductionCache keeps the newest reduction of the threads used last. It is safe for concurrent use.
-type reductionCache struct {
-	newest         *lru.Cache[Thread, weighed]
+// reductions keeps the newest reductions of the threads used last, and lets those who ask for the same
+// one at the same time wait for the first of them.
+type reductions struct {
 	threads, bytes int // as many at most
 
-	keeping sync.Mutex
+	mu      sync.Mutex
+	newest  *lru.Cache[Thread, kept]
 	weight  int // of all that are kept
+	flights map[place]*flight
 }
 
-// weighed is a reduction and what it was counted as.
-type weighed struct {
-	*Reduction
-	weight int
+// kept are the reductions of a thread in the order of the log; the slice is immutable. They share most
+// of what they hold, so that the largest is what they weigh together.
+type kept struct {
+	reductions []*Reduction
+	weight     int
 }
 
-func newReductionCache(threads, bytes int) (*reductionCache, error) {
-	c, err := lru.New[Thread, weighed](threads + 1) // so that it is us who take the oldest out
+// place is a record of a thread.
+type place struct {
+	thread Thread
+	seq    uint64
+}
+
+// flight is a reduction that is being made; it is set, if it could be made, when done is closed.
+type flight struct {
+	done      chan struct{}
+	reduction *Reduction
+}
+
+func newReductions(threads, bytes int) (*reductions, error) {
+	newest, err := lru.New[Thread, kept](threads + 1) // so that it is us who take the oldest out
 	if err != nil {
 		return nil, fmt.Errorf("stream: reductions: %w", err)
 	}
-	return &reductionCache{newest: c, threads: threads, bytes: bytes}, nil
+	return &reductions{threads: threads, bytes: bytes, newest: newest, flights: map[place]*flight{}}, nil
 }
 
-// keep keeps a reduction unless there is one as new.
-func (c *reductionCache) keep(t Thread, r *Reduction) {
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
-	if old, ok := c.newest.Peek(t); !ok || old.Seq < r.Seq {
-		c.put(t, r)
+// upTo returns the newest reduction of a thread that is kept and not newer than a record; nil = none.
+func (c *reductions) upTo(t Thread, seq uint64) *Reduction {
+	all, _ := c.newest.Get(t)
+	for _, r := range slices.Backward(all.reductions) {
+		if r.Seq <= seq {
+			return r
+		}
 	}
+	return nil
 }
 
-// replace keeps a reduction, whatever there is.
-func (c *reductionCache) replace(t Thread, r *Reduction) {
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
-	c.put(t, r)
+// keep adds a reduction, in the place of one of the same record.
+func (c *reductions) keep(t Thread, r *Reduction) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(t, r)
 }
 
-func (c *reductionCache) put(t Thread, r *Reduction) {
+func (c *reductions) add(t Thread, r *Reduction) {
 	old, _ := c.newest.Peek(t)
-	now := weighed{r, r.weight()}
+	at, same := slices.BinarySearchFunc(old.reductions, r.Seq, func(k *Reduction, seq uint64) int { return cmp.Compare(k.Seq, seq) })
+	rest := old.reductions[at:]
+	if same {
+		rest = rest[1:]
+	}
+	all := slices.Concat(old.reductions[:at], []*Reduction{r}, rest)
+	now := kept{reductions: all[max(0, len(all)-keptReductions):]}
+	for _, r := range now.reductions {
+		now.weight = max(now.weight, r.weight())
+	}
 	c.newest.Add(t, now)
 	c.weight += now.weight - old.weight
 	for c.newest.Len() > c.threads || c.weight > c.bytes && c.newest.Len() > 1 {
@@ -64,15 +96,48 @@ func (c *reductionCache) put(t Thread, r *Reduction) {
 	}
 }
 
-// base returns the newest reduction at hand that is not newer than a record.
-func (c *reductionCache) base(ctx context.Context, l *Log, t Thread, seq uint64) *Reduction {
-	if r, ok := c.newest.Get(t); ok && r.Seq <= seq {
-		return r.Reduction
+// share returns the reduction at a place. The first who asks makes it; who comes meanwhile waits for
+// that, and only if it fails, maybe by the first one's impatience, is the next to try.
+func (c *reductions) share(ctx context.Context, at place, reduce func() (*Reduction, error)) (*Reduction, error) {
+	for {
+		if r := c.upTo(at.thread, at.seq); r != nil && r.Seq == at.seq {
+			return r, nil
+		}
+		c.mu.Lock()
+		under := c.flights[at]
+		if under == nil {
+			under = &flight{done: make(chan struct{})}
+			c.flights[at] = under
+			c.mu.Unlock()
+			return c.fly(at, under, reduce)
+		}
+		c.mu.Unlock()
+		select {
+		case <-under.done:
+			if under.reduction != nil {
+				return under.reduction, nil
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	if r := l.loadCheckpoint(ctx, t); r != nil && r.Seq <= seq {
-		return r
-	}
-	return &Reduction{State: emptyState}
+}
+
+func (c *reductions) fly(at place, under *flight, reduce func() (*Reduction, error)) (*Reduction, error) {
+	var r *Reduction
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if r != nil {
+			c.add(at.thread, r)
+		}
+		under.reduction = r
+		delete(c.flights, at)
+		close(under.done)
+	}()
+	var err error
+	r, err = reduce()
+	return r, err
 }
 
 // entryBytes is what an entry takes beside its content, roughly.

@@ -11,7 +11,7 @@ import (
 // Threads are as large as their clients make them: what is kept of them is bounded in bytes, too.
 func TestReductionsAreBounded(t *testing.T) {
 	t.Parallel()
-	c, err := newReductionCache(8, 1<<20)
+	c, err := newReductions(8, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
