@@ -55,11 +55,10 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 }
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
-	if in.Input == 0 {
+	if in.Beginning == (workflows.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
-	o := stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}
-	return a.Log.OpenRun(ctx, p, o, false, &agui.StepStarted{StepName: in.Name})
+	return a.Log.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate runs the completion. It is cancelled before it begins if somebody asked for that before
@@ -91,6 +90,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	req.Tools = append(req.Tools, n.clients...)
+	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
+		return err
+	}
 	n.predict.predictions = definition.State.Predict
 	req.IdempotencyKey = run.Identify("model", in.ID)
 	provider, _ := definition.ModelProvider()

@@ -8,6 +8,11 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
+// opening is the beginning of a run as the log is told of it.
+func opening(agent, revision string, b workflows.Beginning) stream.Opening {
+	return stream.Opening{Agent: agent, Revision: revision, Input: b.Input, Digest: b.Digest, Continues: b.Continues, Edits: b.Edits}
+}
+
 // openStep writes the lifecycle events that lead to a step, and brings in what people have said since
 // the one before it.
 func (a *Activities) openStep(ctx context.Context, p stream.Place, s workflows.Step, steered []uint64) (uint64, error) {

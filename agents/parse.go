@@ -36,6 +36,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 		{"reasoning", r.reasoning(&d.Reasoning)},
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts(&d.Tools)},
+		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state(&d.State)},
 		{"limits", r.limits(&d.Limits)},
 	})

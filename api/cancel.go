@@ -57,6 +57,10 @@ func checkReason(reason string) error {
 func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
+	run, err := s.latest(ctx, run)
+	if err != nil {
+		return err
+	}
 	known, err := s.Log.Known(ctx, run)
 	if err != nil {
 		return err

@@ -35,12 +35,17 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.refuse(c, badRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
 		return
 	}
-	view := s.Follower.View(run, o)
-	defer view.Close()
 	if err := s.knows(c.Request.Context(), run); err != nil {
 		s.refuse(c, err)
 		return
 	}
+	run, o, err = s.segmentAt(c.Request.Context(), run, o)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	view := s.Follower.View(run, o)
+	defer view.Close()
 	s.showEvents(c, view, o.After)
 }
 

@@ -24,6 +24,8 @@ type Problem struct {
 	Pointer string `json:"pointer,omitempty"`
 	// ActiveRun is the run that keeps a thread busy.
 	ActiveRun string `json:"activeRun,omitempty"`
+	// Recorded is the decision that stands, if somebody decided before.
+	Recorded *decided `json:"recorded,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
 }

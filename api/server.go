@@ -144,6 +144,7 @@ func (s *Server) Handler() http.Handler {
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
 	v1.POST("/threads/:thread/messages", s.steerThread)
+	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r
@@ -201,6 +202,9 @@ func segment(c *gin.Context, name string) string {
 func checkIDs(run stream.Run) error {
 	if err := checkID("/threadId", run.Thread.ID); err != nil {
 		return err
+	}
+	if strings.Contains(run.ID, stream.SegmentMark) {
+		return badRequest("invalid_input", "/runId", "must not have the mark of a segment")
 	}
 	return checkID("/runId", run.ID)
 }

@@ -80,7 +80,7 @@ type acknowledgement struct {
 }
 
 func ack(r *request, run stream.Run) acknowledgement {
-	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.ID}
+	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown()}
 }
 
 // ending says that the stream of a request is complete.
@@ -123,7 +123,7 @@ func newEnvelope(request string, run stream.Run) (envelope, error) {
 	if err != nil {
 		return envelope{}, err
 	}
-	runID, err := json.Marshal(run.ID)
+	runID, err := json.Marshal(run.Shown())
 	if err != nil {
 		return envelope{}, err
 	}

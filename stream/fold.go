@@ -126,22 +126,27 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	if err := rec.Result(ctx, &o); err != nil {
 		return err
 	}
+	f.abandon(func(Lane) bool { return true })
+	if len(f.r.Interrupts) > 0 {
+		f.r.Answered = f.r.Interrupts
+	}
+	f.r.Waits, f.r.Interrupts = nil, nil
+	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened, f.r.Cut = rec.run, o.RunID, o.Execution, false, rec.Seq, nil
+	if o.Input == 0 { // nobody asked for this run: it goes on with what is there
+		return nil
+	}
 	in, err := f.input(ctx, o.Input)
 	if err != nil {
 		return err
 	}
 	a := o.Accepted
 	a.Tail = in.Accepted.Tail
-	f.abandon(func(Lane) bool { return true })
-	f.r.Cut = nil
 	if a.Cut {
 		f.r.Cut = cutMessages(f.r.Entries[min(a.Keep, len(f.r.Entries)):])
 	}
 	f.r.Entries = f.r.apply(a)
 	f.move(&o)
-	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened = rec.run, o.RunID, o.Execution, false, rec.Seq
 	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
-	f.r.Waits = nil
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
 	}
@@ -174,7 +179,7 @@ func (f *fold) end(ctx context.Context, rec *Record) error {
 		return err
 	}
 	if finished, ok := e.(*agui.RunFinished); ok && finished.Outcome != nil {
-		f.r.Waits = finished.Outcome.PendingToolCallIDs
+		f.r.Waits, f.r.Interrupts = finished.Outcome.PendingToolCallIDs, finished.Outcome.Interrupts
 	}
 	return nil
 }
@@ -203,6 +208,9 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		return err
 	}
 	f.settle(rec.Lane)
+	for id, arguments := range res.Edited {
+		f.edit(id, arguments)
+	}
 	for _, m := range res.Messages {
 		if at := f.find(m.ID); m.Role == agui.RoleActivity && at >= 0 { // settled, where it began
 			if rec.Lane == LaneMain {
@@ -220,6 +228,22 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		f.insert(e)
 	}
 	return nil
+}
+
+// edit puts the arguments with which a call was really made in the place of the model's.
+func (f *fold) edit(callID, arguments string) {
+	for i := len(f.r.Entries) - 1; i >= 0; i-- {
+		e := f.r.Entries[i]
+		at := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == callID })
+		if at < 0 {
+			continue
+		}
+		e.Message.ToolCalls = slices.Clone(e.Message.ToolCalls)
+		e.Message.ToolCalls[at].Arguments = arguments
+		f.r.Entries = slices.Clone(f.r.Entries) // others hold the list as it was
+		f.r.Entries[i] = e
+		return
+	}
 }
 
 func (f *fold) find(id string) int {

@@ -236,7 +236,7 @@ func (p *Projection) past(raw []byte) ([]byte, error) {
 	}
 	return agui.Encode(&agui.RunFinished{
 		BaseEvent: agui.BaseEvent{Timestamp: failed.Timestamp, Metadata: agui.Metadata{"perdure.error": how}},
-		ThreadID:  p.run.Thread.ID, RunID: p.run.ID, Usage: failed.Usage,
+		ThreadID:  p.run.Thread.ID, RunID: p.run.Shown(), Usage: failed.Usage,
 	})
 }
 

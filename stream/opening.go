@@ -2,7 +2,9 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -14,9 +16,11 @@ type Opening struct {
 	Execution string `json:"execution"`
 	Agent     string `json:"agent"`
 	Revision  string `json:"revision"`
-	// Input is the sequence of the accepted proposal, Digest that of its decoded content.
-	Input  uint64 `json:"input"`
-	Digest string `json:"digest"`
+	// Input is the sequence of the accepted proposal, Digest that of its decoded content. There is none in
+	// a run that nobody asked for, which goes on with what is there behind the run Continues.
+	Input     uint64 `json:"input"`
+	Digest    string `json:"digest"`
+	Continues string `json:"continues,omitempty"`
 	// ProtocolVersion is what the client said it speaks; a first reader of the run is spoken to so.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
 	Accepted        Acceptance `json:"accepted"` // without content: that is in the proposal
@@ -24,6 +28,8 @@ type Opening struct {
 	// be kept by now: what came while the run waited.
 	Said       int `json:"said,omitempty"`
 	SaidBehind int `json:"saidBehind,omitempty"`
+	// Edits tells that tool calls of the run are made with other arguments than readers have seen.
+	Edits bool `json:"edits,omitempty"`
 	// StateKept tells that the run begins with a state that its client does not know.
 	StateKept bool `json:"stateKept,omitempty"`
 }
@@ -37,6 +43,10 @@ var ErrConversationChanged = errors.New("stream: the conversation was cut while 
 // regardless opens the run also where that is ErrConversationChanged: to say how it ended. events come
 // behind RUN_STARTED.
 func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, regardless bool, events ...agui.Event) (uint64, error) {
+	o.RunID, o.Execution = p.Run.ID, p.Execution
+	if o.Input == 0 {
+		return l.openContinuation(ctx, p, o, events)
+	}
 	in, err := l.Input(ctx, o.Input)
 	if err != nil {
 		return 0, err
@@ -55,8 +65,22 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, regardless bool, 
 		return 0, ErrConversationChanged
 	}
 	accepted.Tail = nil // its content is in the proposal
-	o.RunID, o.Execution, o.ProtocolVersion, o.Accepted = p.Run.ID, p.Execution, in.Input.ProtocolVersion, accepted
+	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted
 	o.Said, o.SaidBehind, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in)
-	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
+	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
+	return l.Open(ctx, p, o, append([]agui.Event{started}, events...)...)
+}
+
+// openContinuation opens a run that nobody asked for.
+func (l *Log) openContinuation(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
+	continues, err := json.Marshal(ShownRunID(o.Continues))
+	if err != nil {
+		return 0, fmt.Errorf("stream: encode run id: %w", err)
+	}
+	o.ProtocolVersion = agui.Version
+	started := &agui.RunStarted{
+		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.continues": continues}},
+		ThreadID:  p.Run.Thread.ID, RunID: p.Run.Shown(), ProtocolVersion: agui.Version,
+	}
 	return l.Open(ctx, p, o, append([]agui.Event{started}, events...)...)
 }

@@ -29,9 +29,12 @@ type Reduction struct {
 	Input   uint64 `json:"input,omitempty"`
 	Context bool   `json:"context,omitempty"`
 	Tools   bool   `json:"tools,omitempty"`
-	// Waits are the tool calls that the run has ended with and that its client is to answer.
-	Waits   []string `json:"waits,omitempty"`
-	Entries []Entry  `json:"entries,omitempty"`
+	// Waits are the tool calls that the run has ended with and that its client is to answer, Interrupts
+	// the questions. Answered are the last ones that were answered, by whomever.
+	Waits      []string         `json:"waits,omitempty"`
+	Interrupts []agui.Interrupt `json:"interrupts,omitempty"`
+	Answered   []agui.Interrupt `json:"answered,omitempty"`
+	Entries    []Entry          `json:"entries,omitempty"`
 	// Moved tells that inputs have changed the order of the conversation, Unmoved how many messages at its
 	// beginning never stood anywhere else.
 	Moved   bool `json:"moved,omitempty"`

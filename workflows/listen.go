@@ -23,6 +23,11 @@ func (r *run) listen(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateDecide, r.decide,
+		workflow.UpdateHandlerOptions{Description: "decide about calls that the thread waits for"})
+	if err != nil {
+		return err
+	}
 	if err := r.pauseOn(ctx, UpdatePause, true); err != nil {
 		return err
 	}
@@ -97,6 +102,9 @@ func (r *run) judge(in Submit) error {
 		}
 		return nil
 	}
+	if r.waits != nil {
+		return r.judgeAnswer(in)
+	}
 	if in.Offer == nil || !r.ended && in.OnBusy != OnBusyEnqueue && in.OnBusy != OnBusyInterrupt {
 		return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
 	}
@@ -109,7 +117,11 @@ func (r *run) judge(in Submit) error {
 
 // known finds an offer among the run that is active and those that wait.
 func (r *run) known(in Submit) (same, known bool) {
-	for _, k := range append([]RunInput{r.in}, r.queue...) {
+	all := append([]RunInput{r.in}, r.queue...)
+	if r.resumed != nil {
+		all = append(all, *r.resumed)
+	}
+	for _, k := range all {
 		if k.Run.ID == in.RunID {
 			return k.Digest == in.Digest, true
 		}
@@ -119,10 +131,13 @@ func (r *run) known(in Submit) (same, known bool) {
 
 // submit takes an offer that judge has let pass. When the run has ended, and only its execution has
 // not closed yet, nobody has to make way any more.
-func (r *run) submit(_ workflow.Context, in Submit) (Submitted, error) {
+func (r *run) submit(ctx workflow.Context, in Submit) (Submitted, error) {
 	if _, known := r.known(in); known {
 		active := in.RunID == r.in.Run.ID
 		return Submitted{Attached: active, Queued: !active}, nil
+	}
+	if r.waits != nil {
+		return r.answer(ctx, in), nil
 	}
 	if in.OnBusy != OnBusyInterrupt {
 		r.queue = append(r.queue, *in.Offer)

@@ -25,7 +25,7 @@ var layers = []layer{
 	{"llm/scripted", []string{"llm"}},
 	{"llm/openai", []string{"llm", "llm/internal/...", "github.com/openai/openai-go/v3/..."}},
 
-	{"agents", []string{"go.yaml.in/yaml/v3"}},
+	{"agents", []string{"go.yaml.in/yaml/v3", "github.com/google/cel-go/..."}},
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
 	{"tools/...", []string{"tools", "llm", anything}},
 	{"stream", []string{"agui", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
