@@ -267,10 +267,21 @@ func modelName(s string) string {
 	}, s[:min(len(s), maxModelName)])
 }
 
+// maxTokenCount is more than any call can cost. What a provider reports beyond, or below zero, says
+// nothing; added up, it could not be written any more.
+const maxTokenCount = 1 << 40
+
+func tokenCount(n *int64) *int64 {
+	if n == nil || *n < 0 || *n > maxTokenCount {
+		return nil
+	}
+	return n
+}
+
 func usageOf(f llm.Finish) workflows.Usage {
 	u := f.Usage
 	return workflows.Usage{
-		Provider: f.Provider, Model: modelName(f.Model), Input: u.Input, Output: u.Output, Total: u.Total,
-		Reasoning: u.Reasoning, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite,
+		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
+		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
 	}
 }

@@ -194,7 +194,7 @@ func TestSteer(t *testing.T) {
 		t.Errorf("%+v, %v", in, err)
 	}
 	for message, pointer := range map[string]string{
-		``: "", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
+		``: "/message", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
 		`{"message":{"id":"","role":"user","content":"x"}}`: "/message/id", `{"message":{"id":"s1","role":"user"}}`: "/message/content",
 	} {
 		if a := n.do(http.MethodPost, path, message); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {

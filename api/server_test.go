@@ -508,9 +508,9 @@ func TestOddIDs(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.works()
-	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", "\x00", `"`, strings.Repeat("<", 1000)} {
+	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", `"`, strings.Repeat("<", 1000), "\u202eabc", "e\u0301", "é", "😀", "A", "a"} {
 		in := inputOf(id, "hello")
-		in.ThreadID = id
+		in.ThreadID, in.Messages[0].ID = id, id
 		posted := n.post(in)
 		if posted.status != http.StatusOK || !strings.Contains(posted.body, `"RUN_FINISHED"`) {
 			t.Errorf("%q: %d %s", id, posted.status, posted.body)

@@ -49,16 +49,6 @@ func (s *Server) steerThread(c *gin.Context) {
 	c.JSON(http.StatusAccepted, answer)
 }
 
-// readJSON reads a body that is one JSON object.
-func (s *Server) readJSON(c *gin.Context, into any) error {
-	err := json.NewDecoder(http.MaxBytesReader(c.Writer, c.Request.Body, s.MaxBody)).Decode(into)
-	var tooLong *http.MaxBytesError
-	if err != nil && !errors.As(err, &tooLong) {
-		return badRequest("invalid_input", "", "must be a JSON object with the documented members")
-	}
-	return err
-}
-
 func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMessage) (steered, error) {
 	message, err := decodeSteer(raw)
 	if err != nil {
@@ -151,8 +141,6 @@ func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
 	switch {
 	case len(in.Messages) != 1 || in.Messages[0].Role != agui.RoleUser:
 		return nil, badRequest("invalid_input", "/message/role", `must be "user"`)
-	case in.Messages[0].ID == "" || len(in.Messages[0].ID) > stream.MaxIDBytes:
-		return nil, badRequest("invalid_input", "/message/id", "must have 1 to 1000 bytes")
 	}
-	return &in.Messages[0], nil
+	return &in.Messages[0], checkMessageIDs("/message", in.Messages[0])
 }

@@ -40,7 +40,8 @@ func decodeRequest(frame []byte) (*request, error) {
 	case errors.As(err, &mistyped) && mistyped.Field == "":
 		return r, invalidFrame("", "must be a JSON object")
 	case errors.As(err, &mistyped):
-		return r, invalidFrame("/"+strings.ReplaceAll(mistyped.Field, ".", "/"), "has the wrong type: "+mistyped.Value)
+		kind, _, _ := strings.Cut(mistyped.Value, " ") // of a number it has all the digits
+		return r, invalidFrame("/"+strings.ReplaceAll(mistyped.Field, ".", "/"), "has the wrong type: "+kind)
 	case err != nil:
 		return r, invalidFrame("", "must be JSON: "+err.Error())
 	case len(r.ID) > stream.MaxIDBytes:

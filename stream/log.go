@@ -75,7 +75,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	if l.probe, err = l.KeyValue(ctx, probe); err != nil {
 		return nil, err
 	}
-	if l.reductions, err = newReductions(o.Reductions); err != nil {
+	if l.reductions, err = newReductions(o.Reductions, reductionBytes); err != nil {
 		return nil, err
 	}
 	return l, nil

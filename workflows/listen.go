@@ -1,15 +1,13 @@
 package workflows
 
 import (
-	"encoding/json"
 	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
-// maxQueue bounds the runs that wait, in bytes of the message that carries them on: what continues as
-// new is one payload.
+// maxQueue bounds the runs that wait, in bytes of the message that carries them on.
 const maxQueue = 8 << 10
 
 // listen answers who addresses the thread. Handlers decide at once and never wait; a refusal is a
@@ -57,7 +55,7 @@ func (r *run) judgeSteer(in Steer) error {
 		return temporal.NewApplicationError("the run is not active", ErrorNotActive)
 	case slices.Contains(r.steered, in.Input):
 		return nil
-	case len(r.steered) >= maxSteered:
+	case len(r.steered) >= maxSteered, !r.fits(r.queue, append(slices.Clip(r.steered), in.Input)):
 		return temporal.NewApplicationError("too much has been said to this run", ErrorTooMuchSteering)
 	}
 	return nil
@@ -110,7 +108,8 @@ func (r *run) judge(in Submit) error {
 	if in.Offer == nil || !r.ended && in.OnBusy != OnBusyEnqueue && in.OnBusy != OnBusyInterrupt {
 		return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
 	}
-	if queue, err := json.Marshal(append(r.queue, *in.Offer)); err != nil || len(queue) > maxQueue {
+	queue := append(slices.Clip(r.queue), *in.Offer)
+	if body, err := encode(queue); err != nil || len(body) > maxQueue || !r.fits(queue, r.steered) {
 		return temporal.NewApplicationError("too many runs wait for this thread", ErrorQueueFull)
 	}
 	return nil

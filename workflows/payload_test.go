@@ -36,7 +36,13 @@ func TestPayloadsAreBounded(t *testing.T) {
 // of the workflow too large for a history, where it would fail again and again.
 func TestTheOddestIDsFit(t *testing.T) {
 	t.Parallel()
-	odd := strings.Repeat("\x01", 1000) // six bytes each as JSON
+	for _, odd := range []string{strings.Repeat(`"`, 1000), strings.Repeat("\u2028", 333), strings.Repeat("<", 1000)} {
+		oddestIDsFit(t, odd)
+	}
+}
+
+func oddestIDsFit(t *testing.T, odd string) {
+	t.Helper()
 	run := workflows.Run{Tenant: "default", Thread: odd, ID: odd}
 	name, hash := strings.Repeat("n", 64), strings.Repeat("f", 64)
 	n := int64(1 << 53)
@@ -59,9 +65,10 @@ func TestTheOddestIDsFit(t *testing.T) {
 		waits.Calls = append(waits.Calls, workflows.Waiting{Call: call, Index: i, Expires: time.Now(), Decision: decision})
 	}
 	ordinary := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: name, ID: name}, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Resume: waits}
+	in := workflows.RunInput{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Token: name}
 	for _, value := range []any{
 		ordinary, workflows.Parked{Run: ordinary},
-		workflows.RunInput{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash},
+		in, workflows.Submit{RunID: odd, Digest: hash, OnBusy: workflows.OnBusyInterrupt, Offer: &in},
 		workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1 << 60, Digest: hash}},
 		workflows.ToolCall{Step: step, Open: step.ID, Lane: 7, LaneAfter: 1 << 60, CallID: name, MessageID: name},
 		finish, answer, workflows.Submit{RunID: odd, Digest: hash}, workflows.Active{RunID: odd},

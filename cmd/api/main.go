@@ -95,6 +95,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Origins:   cfg.Origins,
 		ParkAfter: cfg.ParkAfter,
 		Strict:    cfg.Strict,
+		Sockets:   cfg.MaxSockets,
+		Streams:   cfg.MaxStreams,
 		Metrics:   tel.Metrics(),
 		Logger:    logger,
 	})

@@ -192,14 +192,14 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	)
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv), Tools: registry, WorkflowCache: cfg.WorkflowCache, Logger: logger,
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence), Tools: registry, WorkflowCache: cfg.WorkflowCache, Logger: logger,
 		})
 		return err
 	})
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
 			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins,
-			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: c.telemetry.Metrics(), Logger: logger,
+			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
 		})
 		return err
 	})

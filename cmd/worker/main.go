@@ -82,7 +82,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
-		Models:        models.FromEnv(cfg.Getenv),
+		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence),
 		Tools:         registry,
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,

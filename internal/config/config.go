@@ -41,10 +41,14 @@ type Config struct {
 	ParkAfter time.Duration
 	// Strict has the api check every event that it sends.
 	Strict bool
+	// MaxSockets and MaxStreams bound what is open on the api at a time.
+	MaxSockets, MaxStreams int
 	// MetricsAddr is where the worker serves /metrics, host:port. Empty = nowhere.
 	MetricsAddr string
 	// WorkflowCache bounds how many workflows the worker keeps in memory.
 	WorkflowCache int
+	// ModelSilence is how long a model may say nothing.
+	ModelSilence time.Duration
 	// Deployment and BuildID version the worker: both set or both empty.
 	Deployment, BuildID string
 
