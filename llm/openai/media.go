@@ -1,18 +1,15 @@
 package openai
 
 import (
-	"encoding/base64"
-	"io"
-	"mime"
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // contentParts is the content of a user message, without the parts that the
@@ -35,7 +32,7 @@ func contentParts(parts []llm.Part) []openai.ChatCompletionContentPartUnionParam
 }
 
 func mediaPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
-	if media.Data != "" && !isBase64(media.Data) {
+	if media.Data != "" && !wire.IsBase64(media.Data) {
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	switch media.Kind {
@@ -102,13 +99,10 @@ func audioPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 
 // filePart sends a PDF, the one kind of file that the API takes, as a file, and text as text.
 func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
-	kind, _, err := mime.ParseMediaType(media.MIME)
 	switch {
-	case media.Data == "" || err != nil:
-		return openai.ChatCompletionContentPartUnionParam{}, false
-	case strings.HasPrefix(kind, "text/") || kind == "application/json":
+	case wire.IsText(media):
 		return textPart(media)
-	case kind != "application/pdf":
+	case media.Data == "" || !wire.IsPDF(media):
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	filename := media.Name
@@ -122,21 +116,16 @@ func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool
 }
 
 func textPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
-	text, err := base64.StdEncoding.DecodeString(media.Data)
-	if err != nil || len(text) == 0 || !utf8.Valid(text) {
+	text, ok := wire.PlainText(media)
+	if !ok {
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	if media.Name == "" {
-		return openai.TextContentPart(string(text)), true
+		return openai.TextContentPart(text), true
 	}
-	return openai.TextContentPart(media.Name + ":\n\n" + string(text)), true
+	return openai.TextContentPart(media.Name + ":\n\n" + text), true
 }
 
 func dataURL(media llm.Media) string {
 	return "data:" + media.MIME + ";base64," + media.Data
-}
-
-func isBase64(data string) bool {
-	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
-	return err == nil
 }

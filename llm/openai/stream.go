@@ -3,11 +3,8 @@ package openai
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"mime"
 	"net/http"
-	"net/url"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
@@ -37,7 +34,7 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 		if err := answer.read(events.Event()); err != nil {
 			return err
 		}
-		if !deliver(answer.take(), yield) {
+		if !wire.Deliver(answer.take(), yield) {
 			return nil
 		}
 	}
@@ -47,17 +44,8 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 	if err := answer.end(events.Err()); err != nil {
 		return err
 	}
-	deliver(answer.take(), yield)
+	wire.Deliver(answer.take(), yield)
 	return nil
-}
-
-func deliver(chunks []llm.Chunk, yield func(llm.Chunk, error) bool) bool {
-	for _, chunk := range chunks {
-		if !yield(chunk, nil) {
-			return false
-		}
-	}
-	return true
 }
 
 // open sends the request and returns the response if it is an event stream.
@@ -76,7 +64,7 @@ func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, err
 	var res *http.Response
 	err = m.client.Post(ctx, "chat/completions", params, &res, options...)
 	if res == nil {
-		return nil, unanswered(err)
+		return nil, wire.Unanswered(err)
 	}
 	// The SDK's own error is passed over: it is lost when the body is not
 	// JSON, and it holds the request with the key.
@@ -86,28 +74,10 @@ func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, err
 	if err != nil {
 		return nil, wire.FromTransport(err)
 	}
-	if !streams(res) {
+	if !wire.Streams(res) {
 		return nil, m.misplaced(req, res)
 	}
 	return res, nil
-}
-
-// unanswered is the error of a request without a response. The HTTP client
-// marks its own; any other comes from encoding the request, and would come
-// again.
-func unanswered(err error) *llm.Error {
-	var attempted *url.Error
-	if !errors.As(err, &attempted) {
-		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the request cannot be encoded", Err: err}
-	}
-	return wire.FromTransport(err)
-}
-
-// streams reports whether the body may hold events. Servers differ in what
-// they call those; pages and documents are what a wrong URL gives.
-func streams(res *http.Response) bool {
-	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return mediaType != "text/html" && mediaType != "application/json"
 }
 
 // misplaced is the error of a successful response that is no event stream.
