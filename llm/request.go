@@ -26,10 +26,24 @@ type Request struct {
 	// Temperature is the sampling temperature; 0 is a value of its own.
 	Temperature *float64
 
+	// Effort is how much the model is to think. Models that cannot think, or
+	// cannot be told how much, do as they do.
+	Effort Effort
+
 	// IdempotencyKey names this completion to providers that recognize a
 	// repeated request. Attempts of the same completion share it.
 	IdempotencyKey string
 }
+
+// Effort is how much a model thinks before it speaks; "" is the provider's default.
+type Effort string
+
+// The efforts that every provider has in some form.
+const (
+	EffortLow    Effort = "low"
+	EffortMedium Effort = "medium"
+	EffortHigh   Effort = "high"
+)
 
 // Tool is one function the model may call.
 type Tool struct {

@@ -101,6 +101,17 @@ func testFinish(t *testing.T, p Provider) {
 			}
 		})
 	}
+	t.Run("parts of the usage", func(t *testing.T) {
+		t.Parallel()
+		want := llm.Usage{Input: number(110), Output: number(20), CachedInput: number(100), Reasoning: number(15)}
+		got := play(t, p, func(e Encoder) []string {
+			return []string{e.Begin(), e.Text(`"Hi"`), e.Finish(llm.FinishStop, want)}
+		}).finished(t).Finish.Usage
+		got.Total = nil // not every provider reports it
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("usage (-want +got):\n%s", diff)
+		}
+	})
 	t.Run("no usage", func(t *testing.T) {
 		t.Parallel()
 		finish := play(t, p, func(e Encoder) []string {

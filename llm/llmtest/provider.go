@@ -24,6 +24,11 @@ type Provider struct {
 
 	// NoReasoning says that the protocol has no visible thinking. Optional.
 	NoReasoning bool
+
+	// Seals lists, in order, what the body of a request gives back of reasoning
+	// that came with a seal. Optional: without it, the provider seals nothing
+	// and its encoder is no [Sealer].
+	Seals func(body []byte) []string
 }
 
 // Endpoint is what a provider is to talk to.
@@ -53,6 +58,13 @@ type Encoder interface {
 	Fault(message string) string
 }
 
+// Sealer is the [Encoder] of a provider that wants reasoning back.
+type Sealer interface {
+	// Sealed is a whole block of thinking with the seal that the provider is to
+	// find in the next request.
+	Sealed(literal, seal string) string
+}
+
 // Run runs the suite against p.
 func Run(t *testing.T, p Provider) {
 	t.Helper()
@@ -66,6 +78,7 @@ func Run(t *testing.T, p Provider) {
 			{"text", testText},
 			{"encoding", testEncoding},
 			{"reasoning", testReasoning},
+			{"sealed reasoning", testSealedReasoning},
 			{"finish", testFinish},
 			{"tool calls", testToolCalls},
 			{"broken streams", testBrokenStreams},

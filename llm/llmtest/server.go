@@ -28,6 +28,7 @@ const (
 type server struct {
 	model    llm.Model
 	requests atomic.Int64
+	body     atomic.Pointer[[]byte] // of the last request
 }
 
 // serve starts a server that answers each request with handle.
@@ -37,7 +38,8 @@ func serve(t *testing.T, p Provider, handle http.HandlerFunc) *server {
 	httpServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		// Unread bodies would keep the server from noticing a closed connection.
-		_, _ = io.Copy(io.Discard, r.Body)
+		body, _ := io.ReadAll(r.Body)
+		s.body.Store(&body)
 		handle(w, r)
 	}))
 	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}

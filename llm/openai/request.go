@@ -22,6 +22,9 @@ func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error)
 	if req.Temperature != nil {
 		params.Temperature = param.NewOpt(*req.Temperature)
 	}
+	if req.Effort != "" {
+		params.ReasoningEffort = shared.ReasoningEffort(req.Effort)
+	}
 	if req.MaxOutputTokens != nil {
 		params.SetExtraFields(map[string]any{m.config.MaxTokensField: *req.MaxOutputTokens})
 	}
