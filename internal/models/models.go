@@ -6,17 +6,20 @@ import (
 	"net/http"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/anthropic"
 	"github.com/perdure/perdure/llm/openai"
 	"github.com/perdure/perdure/llm/scripted"
 )
 
 // FromEnv returns the providers by the name that stands before the slash in an agent's model.
 func FromEnv(getenv func(string) string) map[string]llm.Model {
-	config := openai.FromEnv(getenv)
-	config.HTTPClient = &http.Client{Transport: transport()}
+	client := &http.Client{Transport: transport()}
+	ofAnthropic, ofOpenAI := anthropic.FromEnv(getenv), openai.FromEnv(getenv)
+	ofAnthropic.HTTPClient, ofOpenAI.HTTPClient = client, client
 	return map[string]llm.Model{
-		"openai":   openai.New(config),
-		"scripted": scripted.New(),
+		"anthropic": anthropic.New(ofAnthropic),
+		"openai":    openai.New(ofOpenAI),
+		"scripted":  scripted.New(),
 	}
 }
 
