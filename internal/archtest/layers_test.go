@@ -24,6 +24,7 @@ var layers = []layer{
 	{"llm/internal/...", []string{"llm"}},
 	{"llm/scripted", []string{"llm"}},
 	{"llm/anthropic", []string{"llm", "llm/internal/...", "github.com/anthropics/anthropic-sdk-go/..."}},
+	{"llm/gemini", []string{"llm", "llm/internal/..."}},
 	{"llm/openai", []string{"llm", "llm/internal/...", "github.com/openai/openai-go/v3/..."}},
 
 	{"agents", []string{"go.yaml.in/yaml/v3"}},

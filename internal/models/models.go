@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/anthropic"
+	"github.com/perdure/perdure/llm/gemini"
 	"github.com/perdure/perdure/llm/openai"
 	"github.com/perdure/perdure/llm/scripted"
 )
@@ -14,10 +15,11 @@ import (
 // FromEnv returns the providers by the name that stands before the slash in an agent's model.
 func FromEnv(getenv func(string) string) map[string]llm.Model {
 	client := &http.Client{Transport: transport()}
-	ofAnthropic, ofOpenAI := anthropic.FromEnv(getenv), openai.FromEnv(getenv)
-	ofAnthropic.HTTPClient, ofOpenAI.HTTPClient = client, client
+	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(getenv), gemini.FromEnv(getenv), openai.FromEnv(getenv)
+	ofAnthropic.HTTPClient, ofGemini.HTTPClient, ofOpenAI.HTTPClient = client, client, client
 	return map[string]llm.Model{
 		"anthropic": anthropic.New(ofAnthropic),
+		"gemini":    gemini.New(ofGemini),
 		"openai":    openai.New(ofOpenAI),
 		"scripted":  scripted.New(),
 	}

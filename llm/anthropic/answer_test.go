@@ -14,7 +14,7 @@ import (
 
 // decode feeds the data of events to an answer.
 func decode(limits wire.Limits, events ...string) ([]llm.Chunk, error) {
-	a := newAnswer(newModel(Config{APIKey: "k"}, limits), &llm.Request{Model: "asked"})
+	a := newAnswer(newModel(Config{}, limits), &llm.Request{Model: "asked"})
 	var chunks []llm.Chunk
 	for _, data := range events {
 		if err := a.read(ssestream.Event{Data: []byte(data + "\n")}); err != nil {

@@ -17,7 +17,7 @@ func userBlocks(parts []llm.Part) []anthropic.ContentBlockParamUnion {
 	for _, part := range parts {
 		switch part := part.(type) {
 		case llm.Text:
-			if !blank(part.Text) {
+			if !wire.Blank(part.Text) {
 				blocks = append(blocks, anthropic.NewTextBlock(part.Text))
 			}
 		case llm.Media:
@@ -68,7 +68,7 @@ func documentBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok 
 	switch {
 	case wire.IsText(media):
 		text, ok := wire.PlainText(media)
-		if !ok || blank(text) {
+		if !ok || wire.Blank(text) {
 			return block, false
 		}
 		block = anthropic.NewDocumentBlock(anthropic.PlainTextSourceParam{Data: text})

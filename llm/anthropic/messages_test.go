@@ -220,24 +220,3 @@ func TestCache(t *testing.T) {
 		t.Errorf("marked (-want +got):\n%s", diff)
 	}
 }
-
-func TestNameable(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("n", 65)
-	for _, name := range []string{"toolu_01-Ab", strings.Repeat("n", 64)} {
-		if got := nameable(name); got != name {
-			t.Errorf("%q becomes %q", name, got)
-		}
-	}
-	seen := map[string]string{}
-	for _, name := range []string{"functions.get:0", "functions_get:0", "functions_get_0", "", " ", long, long + "n", "é"} {
-		got := nameable(name)
-		if got == "" || len(got) > 64 || notNameable.MatchString(got) {
-			t.Errorf("%q becomes %q", name, got)
-		}
-		if other, ok := seen[got]; ok {
-			t.Errorf("%q and %q are both %q", name, other, got)
-		}
-		seen[got] = name
-	}
-}

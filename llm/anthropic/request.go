@@ -3,12 +3,12 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // params is the request as the API wants it.
@@ -49,7 +49,7 @@ func maxTokens(req *llm.Request) int {
 func system(messages []llm.Message) []anthropic.TextBlockParam {
 	var blocks []anthropic.TextBlockParam
 	for _, message := range messages {
-		if text := message.Text(); message.Role == llm.RoleSystem && !blank(text) {
+		if text := message.Text(); message.Role == llm.RoleSystem && !wire.Blank(text) {
 			blocks = append(blocks, anthropic.TextBlockParam{Text: text})
 		}
 	}
@@ -76,6 +76,3 @@ func definition(tool llm.Tool) (*anthropic.ToolParam, error) {
 	definition.SetExtraFields(map[string]any{"input_schema": schema})
 	return definition, nil
 }
-
-// blank tells whether text says nothing; the API refuses blocks of such text.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }

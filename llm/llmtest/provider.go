@@ -25,6 +25,11 @@ type Provider struct {
 	// NoReasoning says that the protocol has no visible thinking. Optional.
 	NoReasoning bool
 
+	// WholeCalls says that the protocol has tool calls whole only: arguments are
+	// a JSON object and come at once. The encoder then collects what ToolCall
+	// and Arguments say until Finish. Optional.
+	WholeCalls bool
+
 	// Seals lists, in order, what the body of a request gives back of reasoning
 	// that came with a seal. Optional: without it, the provider seals nothing
 	// and its encoder is no [Sealer].
