@@ -1,7 +1,9 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/internal/wire"
@@ -53,23 +55,21 @@ type functionResponse struct {
 // messages of the user stay apart.
 func (m *Model) contents(req *llm.Request) []content {
 	model := generationOf(req.Model)
-	turn, names := 0, map[string]string{} // where the turn begins that the model is in; calls by id
-	for i, message := range req.Messages {
+	messages, names := inOrder(req.Messages)
+	turn := 0 // where the turn begins that the model is in
+	for i, message := range messages {
 		if message.Role == llm.RoleUser {
 			turn = i
 		}
-		for _, call := range message.ToolCalls {
-			names[call.ID] = call.Name
-		}
 	}
 	contents := []content{}
-	for i, message := range req.Messages {
+	for i, message := range messages {
 		switch message.Role {
 		case llm.RoleUser:
 			contents = appendContent(contents, "user", userParts(message.Parts), false)
 		case llm.RoleTool:
 			result := []part{{FunctionResponse: response(message, names[message.ToolCallID], model)}}
-			contents = appendContent(contents, "user", result, i > 0 && req.Messages[i-1].Role == llm.RoleTool)
+			contents = appendContent(contents, "user", result, i > 0 && messages[i-1].Role == llm.RoleTool)
 		case llm.RoleAssistant:
 			parts := m.modelParts(message)
 			if model.signs() && i > turn {
@@ -83,6 +83,29 @@ func (m *Model) contents(req *llm.Request) []content {
 		}
 	}
 	return contents
+}
+
+// inOrder returns the messages with the results of tools in the order of their
+// calls, not that in which tools were done, and the names of the calls by id.
+func inOrder(messages []llm.Message) (ordered []llm.Message, names map[string]string) {
+	names = map[string]string{}
+	place := map[string]int{}
+	ordered = slices.Clone(messages)
+	results := 0 // before the message, in a row
+	for i, message := range ordered {
+		for _, call := range message.ToolCalls {
+			names[call.ID], place[call.ID] = call.Name, len(place)
+		}
+		if message.Role != llm.RoleTool {
+			results = 0
+			continue
+		}
+		results++
+		slices.SortStableFunc(ordered[i+1-results:i+1], func(a, b llm.Message) int {
+			return cmp.Compare(place[a.ToolCallID], place[b.ToolCallID])
+		})
+	}
+	return ordered, names
 }
 
 // appendContent appends parts, to the last turn if they are to join it and it

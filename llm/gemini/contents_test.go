@@ -55,6 +55,20 @@ func TestContents(t *testing.T) {
 			    {"functionResponse":{"id":"b","name":"functions_g_1f5jnb9","response":{"error":"no"}}}]},
 			  {"role":"user","parts":[{"text":"Go on"}]}]`,
 		},
+		"results in the order of their calls": {
+			"gemini-2.5-pro",
+			[]llm.Message{
+				says(llm.RoleUser, "1"),
+				{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "c", Name: "f"}, {ID: "b", Name: "f"}, {ID: "a", Name: "f"}}},
+				{Role: llm.RoleTool, ToolCallID: "a"}, {Role: llm.RoleTool, ToolCallID: "c"}, {Role: llm.RoleTool, ToolCallID: "b"},
+			},
+			`[{"role":"user","parts":[{"text":"1"}]},
+			  {"role":"model","parts":[{"functionCall":{"id":"c","name":"f","args":{}}},{"functionCall":{"id":"b","name":"f","args":{}}},{"functionCall":{"id":"a","name":"f","args":{}}}]},
+			  {"role":"user","parts":[
+			    {"functionResponse":{"id":"c","name":"f","response":{"output":""}}},
+			    {"functionResponse":{"id":"b","name":"f","response":{"output":""}}},
+			    {"functionResponse":{"id":"a","name":"f","response":{"output":""}}}]}]`,
+		},
 		"an older model takes the text of results alone": {
 			"gemini-2.5-pro", conversation[3:5],
 			`[{"role":"user","parts":[{"text":"(The conversation begins with you.)"}]},
