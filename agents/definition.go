@@ -19,8 +19,8 @@ type Definition struct {
 	Model string `json:"model" yaml:"model"`
 
 	// Effort is how much the model is to think: low, medium or high. Optional;
-	// without it, models do as their provider lets them. Models that cannot be
-	// told pass over it.
+	// without it, models do as their provider lets them. Some providers refuse it
+	// for models that cannot think.
 	Effort string `json:"effort,omitempty" yaml:"effort,omitempty"`
 
 	// Instructions are the system prompt. Optional, at most 256 KiB.

@@ -26,8 +26,8 @@ type Request struct {
 	// Temperature is the sampling temperature; 0 is a value of its own.
 	Temperature *float64
 
-	// Effort is how much the model is to think. Models that cannot think, or
-	// cannot be told how much, do as they do.
+	// Effort is how much the model is to think. It is left out where a provider
+	// knows from the model's name that it cannot be told; others may refuse it.
 	Effort Effort
 
 	// IdempotencyKey names this completion to providers that recognize a

@@ -64,7 +64,7 @@ func TestMessages(t *testing.T) {
 			  {"role":"assistant","content":[{"type":"text","text":"Well"},{"type":"text","text":"Yes"}]}]`,
 		},
 		"a result that says nothing": {
-			[]llm.Message{says(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, ToolCalls: calls[1:]}, {Role: llm.RoleTool, ToolCallID: "b", Parts: []llm.Part{llm.Text{Text: " \n"}}}},
+			[]llm.Message{says(llm.RoleUser, "Hi"), {Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "\n"}}, ToolCalls: calls[1:]}, {Role: llm.RoleTool, ToolCallID: "b", Parts: []llm.Part{llm.Text{Text: " \n"}}}},
 			`[{"role":"user","content":[{"type":"text","text":"Hi"}]},
 			  {"role":"assistant","content":[{"type":"tool_use","id":"b","name":"g","input":{}}]},
 			  {"role":"user","content":[{"type":"tool_result","tool_use_id":"b"}]}]`,

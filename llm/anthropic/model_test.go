@@ -12,6 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
 	"github.com/perdure/perdure/llm"
 )
 
@@ -63,6 +67,21 @@ func TestEnvironmentIsNotRead(t *testing.T) { //nolint:paralleltest // sets the 
 		if value := header.Get(name); value != "" {
 			t.Errorf("%s is %q", name, value)
 		}
+	}
+}
+
+// TestNoSpansOfTheSDK: the call has a span of ours, and prompts must not get into one of others.
+func TestNoSpansOfTheSDK(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
+	recorder := tracetest.NewSpanRecorder()
+	before := otel.GetTracerProvider()
+	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
+	t.Cleanup(func() { otel.SetTracerProvider(before) })
+	header, _ := sent(t, Config{}, &llm.Request{Model: "m", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+	if spans := recorder.Started(); len(spans) != 0 {
+		t.Errorf("%d spans: %v", len(spans), spans[0])
+	}
+	if got := header.Get("Traceparent"); got != "" {
+		t.Errorf("Traceparent is %q", got)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestContents(t *testing.T) {
 			"gemini-2.5-pro",
 			[]llm.Message{
 				says(llm.RoleUser, "1"),
-				{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "c", Name: "f"}, {ID: "b", Name: "f"}, {ID: "a", Name: "f"}}},
+				{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "\n"}}, ToolCalls: []llm.ToolCall{{ID: "c", Name: "f"}, {ID: "b", Name: "f"}, {ID: "a", Name: "f"}}},
 				{Role: llm.RoleTool, ToolCallID: "a"}, {Role: llm.RoleTool, ToolCallID: "c"}, {Role: llm.RoleTool, ToolCallID: "b"},
 			},
 			`[{"role":"user","parts":[{"text":"1"}]},
