@@ -43,6 +43,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"kind spelled":        base + "kind: agent\n",
 		"an empty limits map": base + "limits: {}\n",
 		"an empty state":      base + "state: {}\n",
+		"an empty reasoning":  base + "reasoning: {}\n",
 		"an invisible state":  base + "state: {visible: false, predict: []}\n",
 	}
 	for name, text := range same {
@@ -59,7 +60,8 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"description":                          base + "description: x\n",
 		"a visible state":                      base + "state: {visible: true}\n",
 		"a prediction":                         base + "state: {predict: [{tool: b, argument: x, key: y}]}\n",
-		"an effort":                            base + "effort: low\n",
+		"an effort":                            base + "reasoning: {effort: low}\n",
+		"another effort":                       base + "reasoning: {effort: high}\n",
 		"a limit":                              base + "limits: {turns: 31}\n",
 	}
 	for name, text := range different {
@@ -110,7 +112,6 @@ func TestValidateRefuses(t *testing.T) {
 	}{
 		{"name", func(d *agents.Definition) { d.Name = "" }, `agent definition: name "" must be`},
 		{"model", func(d *agents.Definition) { d.Model = "p/a b" }, `model "p/a b" must be provider/model`},
-		{"effort", func(d *agents.Definition) { d.Effort = "most" }, `effort must be low, medium or high, not "most"`},
 		{"text that JSON would change", func(d *agents.Definition) { d.Instructions = "\xff" }, "instructions must be valid UTF-8"},
 		{"long description", func(d *agents.Definition) { d.Description = strings.Repeat("x", 5000) }, "description must be at most 4096"},
 		{"many tools", func(d *agents.Definition) { d.Tools = make([]string, 257) }, "tools must be at most 256"},

@@ -18,10 +18,8 @@ type Definition struct {
 	// Model is provider/model, such as openai/gpt-5-mini.
 	Model string `json:"model" yaml:"model"`
 
-	// Effort is how much the model is to think: low, medium or high. Optional;
-	// without it, models do as their provider lets them. Some providers refuse it
-	// for models that cannot think.
-	Effort string `json:"effort,omitempty" yaml:"effort,omitempty"`
+	// Reasoning is how the model thinks.
+	Reasoning Reasoning `json:"reasoning,omitzero" yaml:"reasoning,omitempty"`
 
 	// Instructions are the system prompt. Optional, at most 256 KiB.
 	Instructions string `json:"instructions,omitempty" yaml:"instructions,omitempty"`

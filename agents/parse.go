@@ -33,7 +33,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 		{"name", text(&d.Name)},
 		{"description", text(&d.Description)},
 		{"model", text(&d.Model)},
-		{"effort", effort(&d.Effort)},
+		{"reasoning", r.reasoning(&d.Reasoning)},
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts(&d.Tools)},
 		{"state", r.state(&d.State)},

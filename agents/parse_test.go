@@ -40,12 +40,12 @@ func TestParse(t *testing.T) {
 		{"the least, with defaults", "name: a\nmodel: p/m\n", agents.Definition{
 			Name: "a", Model: "p/m", Limits: agents.Limits{Turns: 30, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8},
 		}},
-		{"effort", "name: a\nmodel: p/m\neffort: low\n", agents.Definition{
-			Name: "a", Model: "p/m", Effort: "low", Limits: agents.DefaultLimits(),
-		}},
 		{"state", "name: a\nmodel: p/m\nstate: {visible: true, predict: [{tool: f, argument: x, key: y}]}\n", agents.Definition{
 			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(),
 			State: agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "f", Argument: "x", Key: "y"}}},
+		}},
+		{"reasoning", "name: a\nmodel: p/m\nreasoning: {effort: minimal}\n", agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(), Reasoning: agents.Reasoning{Effort: "minimal"},
 		}},
 		{"one limit", "name: a\nmodel: p/m\nlimits:\n  turns: 1\n", agents.Definition{
 			Name: "a", Model: "p/m", Limits: agents.Limits{Turns: 1, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8},
@@ -97,7 +97,6 @@ func TestParseErrors(t *testing.T) {
 		{"duplicate key of the state", least + "state:\n  predict:\n    - {tool: f, argument: x, key: a}\n    - {tool: g, argument: x, key: a}\n",
 			`a.yaml:6: state.predict[1].key "a" is that of state.predict[0] already`},
 		{"prediction that lacks its tool", least + "state:\n  predict:\n    - {argument: x, key: a}\n", `a.yaml:1: state.predict[0].tool is missing`},
-		{"effort", least + "effort: most\n", `a.yaml:3: effort must be low, medium or high, not "most"`},
 		{"flag", least + "state:\n  visible: 1\n", `a.yaml:4: state.visible must be true or false, not a number`},
 		{"duplicate limit", least + "limits:\n  turns: 1\n  turns: 2\n", `a.yaml:5: key "limits.turns" is there twice, first in line 4`},
 

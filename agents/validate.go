@@ -22,9 +22,6 @@ var (
 	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
 )
 
-// efforts are what models can be told to spend.
-var efforts = []string{"low", "medium", "high"}
-
 // complaint is a reason before its place in a file is known.
 type complaint struct {
 	key    string // as in DefinitionError
@@ -54,10 +51,8 @@ func (d *Definition) complaints() []complaint {
 	if !modelRule.MatchString(d.Model) {
 		found = append(found, about("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
-	if d.Effort != "" && !slices.Contains(efforts, d.Effort) {
-		found = append(found, about("effort", "must be low, medium or high, not %.80q", d.Effort))
-	}
 	found = append(found, complainText("description", d.Description, maxDescription)...)
+	found = append(found, d.Reasoning.complaints()...)
 	found = append(found, complainText("instructions", d.Instructions, maxInstructions)...)
 	found = append(found, d.complainTools()...)
 	found = append(found, d.State.complaints()...)

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -38,18 +37,6 @@ func (r *reader) texts(into *[]string) func(*yaml.Node) string {
 				r.complain("tools", entry, "an entry of tools "+reason)
 			}
 			*into = append(*into, s)
-		}
-		return ""
-	}
-}
-
-func effort(into *string) func(*yaml.Node) string {
-	return func(node *yaml.Node) string {
-		if reason := text(into)(node); reason != "" {
-			return reason
-		}
-		if !slices.Contains(efforts, *into) {
-			return fmt.Sprintf("must be low, medium or high, not %.80q", *into)
 		}
 		return ""
 	}

@@ -26,24 +26,15 @@ type Request struct {
 	// Temperature is the sampling temperature; 0 is a value of its own.
 	Temperature *float64
 
-	// Effort is how much the model is to think. It is left out where a provider
-	// knows from the model's name that it cannot be told; others may refuse it.
-	Effort Effort
+	// ReasoningEffort is how much the model thinks: minimal, low, medium or
+	// high. Empty is the provider's default, and not sent. A provider passes it
+	// on in its own terms; a model that cannot do it may refuse the request.
+	ReasoningEffort string
 
 	// IdempotencyKey names this completion to providers that recognize a
 	// repeated request. Attempts of the same completion share it.
 	IdempotencyKey string
 }
-
-// Effort is how much a model thinks before it speaks; "" is the provider's default.
-type Effort string
-
-// The efforts that every provider has in some form.
-const (
-	EffortLow    Effort = "low"
-	EffortMedium Effort = "medium"
-	EffortHigh   Effort = "high"
-)
 
 // Tool is one function the model may call.
 type Tool struct {

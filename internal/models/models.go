@@ -18,10 +18,11 @@ func FromEnv(getenv func(string) string) map[string]llm.Model {
 	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(getenv), gemini.FromEnv(getenv), openai.FromEnv(getenv)
 	ofAnthropic.HTTPClient, ofGemini.HTTPClient, ofOpenAI.HTTPClient = client, client, client
 	return map[string]llm.Model{
-		"anthropic": anthropic.New(ofAnthropic),
-		"gemini":    gemini.New(ofGemini),
-		"openai":    openai.New(ofOpenAI),
-		"scripted":  scripted.New(),
+		"anthropic":        anthropic.New(ofAnthropic),
+		"gemini":           gemini.New(ofGemini),
+		"openai":           openai.New(ofOpenAI),
+		"openai-responses": openai.NewResponses(ofOpenAI),
+		"scripted":         scripted.New(),
 	}
 }
 

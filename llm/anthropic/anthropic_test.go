@@ -22,29 +22,7 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts g
 		ErrorBody: func(message string) string {
 			return fmt.Sprintf(`{"type":"error","error":{"type":"api_error","message":%q},"request_id":"req_1"}`, message)
 		},
-		Seals: seals,
 	})
-}
-
-// seals reads the signed thinking in a request.
-func seals(body []byte) []string {
-	var request struct {
-		Messages []struct {
-			Content []struct {
-				Type, Signature string
-			}
-		}
-	}
-	_ = json.Unmarshal(body, &request)
-	var list []string
-	for _, message := range request.Messages {
-		for _, block := range message.Content {
-			if block.Type == "thinking" {
-				list = append(list, block.Signature)
-			}
-		}
-	}
-	return list
 }
 
 // encoder writes Messages as Anthropic does.
@@ -53,6 +31,8 @@ type encoder struct {
 	open   string      // the type of the last block, if more can follow in it
 	calls  map[int]int // their blocks
 }
+
+var _ llmtest.Sealer = (*encoder)(nil)
 
 func (e *encoder) Begin() string {
 	return line("message_start", `"message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"test-model-2026","stop_reason":null,"stop_sequence":null}`) +
@@ -67,10 +47,9 @@ func (e *encoder) Reasoning(literal string) string {
 	return e.within("thinking", `"thinking":"","signature":""`) + e.delta(e.blocks-1, `"type":"thinking_delta","thinking":`+literal)
 }
 
-func (e *encoder) Sealed(literal, seal string) string {
-	return e.begin("thinking", `"thinking":"","signature":""`) +
-		e.delta(e.blocks-1, `"type":"thinking_delta","thinking":`+literal) +
-		e.delta(e.blocks-1, fmt.Sprintf(`"type":"signature_delta","signature":%q`, seal)) + e.end()
+func (e *encoder) Seal(opaque string) string {
+	return e.within("thinking", `"thinking":"","signature":""`) +
+		e.delta(e.blocks-1, fmt.Sprintf(`"type":"signature_delta","signature":%q`, opaque)) + e.end()
 }
 
 func (e *encoder) ToolCall(index int, id, name string) string {

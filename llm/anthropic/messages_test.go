@@ -160,17 +160,17 @@ func TestBoundThinking(t *testing.T) {
 	thought := llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "Ok"}}, Reasoning: []llm.Reasoning{sealed("Hm", `{"signature":"s"}`)}}
 	for _, test := range []struct {
 		model  string
-		effort llm.Effort
+		effort string
 		answer llm.Message
 		want   string
 		beta   string
 	}{
 		{"claude-opus-5-5", "", thought, `{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`, bindingBeta},
-		{"claude-opus-5-5", llm.EffortHigh, thought, `{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`, bindingBeta},
+		{"claude-opus-5-5", "high", thought, `{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`, bindingBeta},
 		{"claude-opus-5-5", "", says(llm.RoleAssistant, "Ok"), `null`, ""},
 		{"claude-opus-5", "", thought, `null`, ""},
 	} {
-		header, body := sent(t, Config{}, &llm.Request{Model: test.model, Effort: test.effort, Messages: []llm.Message{says(llm.RoleUser, "1"), test.answer, says(llm.RoleUser, "2")}})
+		header, body := sent(t, Config{}, &llm.Request{Model: test.model, ReasoningEffort: test.effort, Messages: []llm.Message{says(llm.RoleUser, "1"), test.answer, says(llm.RoleUser, "2")}})
 		if body["thinking"] == nil {
 			body["thinking"] = json.RawMessage(`null`)
 		}

@@ -32,7 +32,7 @@ func (m *Model) params(req *llm.Request) (anthropic.MessageNewParams, error) {
 		}
 		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: definition})
 	}
-	think(&params, req.Effort)
+	think(&params, req.ReasoningEffort)
 	cache(&params)
 	return params, nil
 }

@@ -178,7 +178,7 @@ func TestEffort(t *testing.T) {
 		{"claude-3-5-haiku", nil, `{}`},
 		{"m", nil, `{}`},
 	} {
-		_, body := sent(t, Config{}, &llm.Request{Model: test.model, Effort: llm.EffortLow, MaxOutputTokens: test.limit, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+		_, body := sent(t, Config{}, &llm.Request{Model: test.model, ReasoningEffort: "low", MaxOutputTokens: test.limit, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
 		for _, member := range []string{"model", "stream", "max_tokens", "messages"} {
 			delete(body, member)
 		}

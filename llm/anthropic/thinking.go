@@ -39,13 +39,13 @@ func (m *Model) thinkingBlock(block llm.Reasoning) anthropic.ContentBlockParamUn
 }
 
 // budgets are the tokens for models that want a number.
-var budgets = map[llm.Effort]int64{llm.EffortLow: 4_096, llm.EffortMedium: 10_000, llm.EffortHigh: 24_000}
+var budgets = map[string]int64{"minimal": minBudget, "low": 4_096, "medium": 10_000, "high": 24_000}
 
 // minBudget is the least that the API takes.
 const minBudget = 1_024
 
 // think asks for thinking, if there is an effort or thinking to go on with.
-func think(params *anthropic.MessageNewParams, effort llm.Effort) {
+func think(params *anthropic.MessageNewParams, effort string) {
 	model := generationOf(params.Model)
 	if model.adapts() {
 		adapt(params, effort)
@@ -58,11 +58,14 @@ func think(params *anthropic.MessageNewParams, effort llm.Effort) {
 	}
 }
 
-func adapt(params *anthropic.MessageNewParams, effort llm.Effort) {
+func adapt(params *anthropic.MessageNewParams, effort string) {
 	adaptive := &anthropic.ThinkingConfigAdaptiveParam{}
 	if effort != "" {
 		adaptive.Display = anthropic.ThinkingConfigAdaptiveDisplaySummarized // the default of some is nothing to read
 		params.OutputConfig.Effort = anthropic.OutputConfigEffort(effort)
+		if effort == "minimal" {
+			params.OutputConfig.Effort = anthropic.OutputConfigEffortLow // the least that the API knows
+		}
 		params.Thinking.OfAdaptive = adaptive
 	}
 	if bound(params) {

@@ -25,29 +25,15 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts g
 			return fmt.Sprintf(`{"error":{"code":0,"message":%q,"status":"UNKNOWN"}}`, message)
 		},
 		WholeCalls: true,
-		Seals:      seals,
 	})
-}
-
-// seals reads the signatures in a request.
-func seals(body []byte) []string {
-	var request struct{ Contents []content }
-	_ = json.Unmarshal(body, &request)
-	var list []string
-	for _, content := range request.Contents {
-		for _, part := range content.Parts {
-			if part.ThoughtSignature != "" && part.ThoughtSignature != unsigned {
-				list = append(list, part.ThoughtSignature)
-			}
-		}
-	}
-	return list
 }
 
 // encoder writes streamed contents as Google does.
 type encoder struct{ calls []writtenCall }
 
 type writtenCall struct{ id, name, arguments string }
+
+var _ llmtest.Sealer = (*encoder)(nil)
 
 func (*encoder) Begin() string { return parts(`{"text":""}`) }
 
@@ -57,8 +43,8 @@ func (*encoder) Reasoning(literal string) string {
 	return parts(`{"text":` + literal + `,"thought":true}`)
 }
 
-func (*encoder) Sealed(literal, seal string) string {
-	return parts(`{"text":`+literal+`,"thought":true}`) + parts(fmt.Sprintf(`{"text":"","thoughtSignature":%q}`, seal))
+func (*encoder) Seal(opaque string) string {
+	return parts(fmt.Sprintf(`{"text":"","thoughtSignature":%q}`, opaque))
 }
 
 func (e *encoder) ToolCall(_ int, id, name string) string {

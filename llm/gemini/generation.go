@@ -3,8 +3,6 @@ package gemini
 import (
 	"regexp"
 	"strconv"
-
-	"github.com/perdure/perdure/llm"
 )
 
 // generation is the version of a Gemini model, such as 2.5. What a request may
@@ -35,15 +33,15 @@ func (g generation) since(major, minor int) bool {
 func (g generation) signs() bool { return g.since(3, 0) }
 
 // budgets are the tokens for models that want a number and not a level.
-var budgets = map[llm.Effort]int{llm.EffortLow: 2_048, llm.EffortMedium: 8_192, llm.EffortHigh: 24_576}
+var budgets = map[string]int{"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
 
 // thinking asks for an effort, and to see the thoughts; nil if the model cannot think.
-func (g generation) thinking(effort llm.Effort) *thinkingConfig {
+func (g generation) thinking(effort string) *thinkingConfig {
 	switch {
 	case effort == "" || !g.since(2, 5):
 		return nil
 	case g.since(3, 0):
-		return &thinkingConfig{IncludeThoughts: true, Level: string(effort)}
+		return &thinkingConfig{IncludeThoughts: true, Level: effort}
 	default:
 		budget := budgets[effort]
 		return &thinkingConfig{IncludeThoughts: true, Budget: &budget}

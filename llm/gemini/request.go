@@ -40,7 +40,7 @@ type thinkingConfig struct {
 
 func (m *Model) body(req *llm.Request) (*body, error) {
 	b := &body{System: system(req.Messages), Contents: m.contents(req)}
-	config := genConfig{Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Thinking: generationOf(req.Model).thinking(req.Effort)}
+	config := genConfig{Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Thinking: generationOf(req.Model).thinking(req.ReasoningEffort)}
 	if config != (genConfig{}) {
 		b.Config = &config
 	}

@@ -70,7 +70,7 @@ func TestRequest(t *testing.T) {
 		ParallelToolCalls: &no,
 		MaxOutputTokens:   &limit,
 		Temperature:       &zero,
-		Effort:            llm.EffortMedium,
+		ReasoningEffort:   "medium",
 		IdempotencyKey:    "run/1",
 	})
 	if got := request.Header.Get("X-Goog-Api-Key"); got != "k" {
@@ -120,7 +120,7 @@ func TestEffort(t *testing.T) {
 		"gemini-2.0-flash":      `null`,
 		"gemini-1.5-pro-002":    `null`,
 	} {
-		_, body := sent(t, Config{}, &llm.Request{Model: model, Effort: llm.EffortHigh, Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
+		_, body := sent(t, Config{}, &llm.Request{Model: model, ReasoningEffort: "high", Messages: []llm.Message{user(llm.Text{Text: "Hi"})}})
 		if body["generationConfig"] == nil {
 			body["generationConfig"] = json.RawMessage(`null`)
 		}

@@ -29,11 +29,6 @@ type Provider struct {
 	// a JSON object and come at once. The encoder then collects what ToolCall
 	// and Arguments say until Finish. Optional.
 	WholeCalls bool
-
-	// Seals lists, in order, what the body of a request gives back of reasoning
-	// that came with a seal. Optional: without it, the provider seals nothing
-	// and its encoder is no [Sealer].
-	Seals func(body []byte) []string
 }
 
 // Endpoint is what a provider is to talk to.
@@ -63,13 +58,6 @@ type Encoder interface {
 	Fault(message string) string
 }
 
-// Sealer is the [Encoder] of a provider that wants reasoning back.
-type Sealer interface {
-	// Sealed is a whole block of thinking with the seal that the provider is to
-	// find in the next request.
-	Sealed(literal, seal string) string
-}
-
 // Run runs the suite against p.
 func Run(t *testing.T, p Provider) {
 	t.Helper()
@@ -83,7 +71,7 @@ func Run(t *testing.T, p Provider) {
 			{"text", testText},
 			{"encoding", testEncoding},
 			{"reasoning", testReasoning},
-			{"sealed reasoning", testSealedReasoning},
+			{"sealed reasoning", testSealed},
 			{"finish", testFinish},
 			{"tool calls", testToolCalls},
 			{"broken streams", testBrokenStreams},

@@ -1,79 +1,65 @@
 package llmtest
 
 import (
-	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/llm"
 )
 
-// testSealedReasoning: what a provider wants back it gets back, in order, with
-// the calls that it thought about; nobody else does.
-func testSealedReasoning(t *testing.T, p Provider) {
-	if p.Seals == nil {
-		t.Skip("the protocol wants no reasoning back")
-	}
-	answer := play(t, p, func(e Encoder) []string {
-		sealed := e.(Sealer).Sealed
-		return []string{
-			e.Begin(), sealed(`"First this."`, "seal-1"), sealed(`""`, "seal-2"), e.Text(`"Well, "`),
-			sealed(`"Then \ud83d\ude00."`, "seal-3"), e.ToolCall(0, "a", "lookup"), e.Arguments(0, `"{}"`), e.Finish(llm.FinishToolCalls, llm.Usage{}),
-		}
-	}).finished(t).Message
-	for name, test := range map[string]struct {
-		change func(*llm.Reasoning)
-		want   []string
-	}{
-		"as it came":              {func(*llm.Reasoning) {}, []string{"seal-1", "seal-2", "seal-3"}},
-		"through a log":           {throughLog(t), []string{"seal-1", "seal-2", "seal-3"}},
-		"of another provider":     {func(r *llm.Reasoning) { r.Provider = "another" }, nil},
-		"without what was sealed": {func(r *llm.Reasoning) { r.Data = nil }, nil},
-		"that is something else":  {func(r *llm.Reasoning) { r.Data = json.RawMessage(`["what?"]`) }, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			message := answer
-			message.Reasoning = nil
-			for _, block := range answer.Reasoning {
-				test.change(&block)
-				message.Reasoning = append(message.Reasoning, block)
-			}
-			if diff := cmp.Diff(test.want, p.Seals(sentAfter(t, p, message))); diff != "" {
-				t.Errorf("seals sent back (-want +got):\n%s", diff)
-			}
-		})
-	}
+// Sealer is an [Encoder] of a protocol in which the provider wants thinking
+// back: the suite then checks that it gets it.
+type Sealer interface {
+	// Seal ends the thinking that was begun by Reasoning, or is thinking of which
+	// nothing can be seen, with an opaque text that is to come back as it is.
+	Seal(opaque string) string
 }
 
-// throughLog keeps a block as text, as the log does.
-func throughLog(t *testing.T) func(*llm.Reasoning) {
-	return func(block *llm.Reasoning) {
-		line, err := json.Marshal(block)
-		if err != nil {
-			t.Fatal(err)
-		}
-		*block = llm.Reasoning{}
-		if err := json.Unmarshal(line, block); err != nil {
-			t.Fatal(err)
-		}
+// testSealed: what a model thought before it called a tool goes back to it
+// before the call, in order, unchanged; and it goes to nobody else.
+func testSealed(t *testing.T, p Provider) {
+	if _, ok := p.NewEncoder().(Sealer); !ok {
+		t.Skip("the provider wants nothing back")
 	}
-}
-
-// sentAfter is the request that gives an answer's calls their results.
-func sentAfter(t *testing.T, p Provider, answer llm.Message) []byte {
-	t.Helper()
-	s := play(t, p, func(e Encoder) []string {
-		return []string{e.Begin(), e.Text(`"Done."`), e.Finish(llm.FinishStop, llm.Usage{})}
+	const first, second = "opaque-Zmlyc3Q", "opaque-c2Vjb25k"
+	body := make(chan string, 1)
+	s := serve(t, p, func(w http.ResponseWriter, r *http.Request) {
+		sent, _ := io.ReadAll(r.Body)
+		body <- string(sent)
+		e := p.NewEncoder()
+		seal := e.(Sealer).Seal
+		events(w, e.Begin(), e.Reasoning(`"Let me see."`), seal(first), seal(second),
+			e.ToolCall(0, "call-a", "lookup"), e.Arguments(0, `"{\"q\":1}"`), e.Finish(llm.FinishToolCalls, llm.Usage{}))
 	})
-	req := request()
-	req.Messages = append(req.Messages, answer)
-	for _, call := range answer.ToolCalls {
-		req.Messages = append(req.Messages, llm.Message{Role: llm.RoleTool, ToolCallID: call.ID, Parts: []llm.Part{llm.Text{Text: "42"}}})
+	outcome := s.finished(t)
+	<-body
+	blocks := outcome.Message.Reasoning
+	if len(blocks) != 2 || blocks[0].Text != "Let me see." || blocks[1].Text != "" {
+		t.Fatalf("reasoning is %+v, want a block that can be read and one that cannot", blocks)
 	}
-	if outcome := Stream(t, t.Context(), s.model, req); outcome.Err != nil {
-		t.Fatalf("stream failed: %v", outcome.Err)
+	for _, block := range blocks {
+		if block.Provider == "" || block.Data == nil {
+			t.Errorf("block %+v lacks its provider or what it wants back", block)
+		}
 	}
-	return *s.body.Load()
+	again := func(answer llm.Message) string {
+		req := request()
+		req.Messages = append(req.Messages, answer, llm.Message{Role: llm.RoleTool, ToolCallID: "call-a", Parts: []llm.Part{llm.Text{Text: "1"}}})
+		if err := Stream(t, t.Context(), s.model, req).Err; err != nil {
+			t.Fatalf("the next request failed: %v", err)
+		}
+		return <-body
+	}
+	sent := again(outcome.Message)
+	places := []int{strings.Index(sent, first), strings.Index(sent, second), strings.Index(sent, "call-a")}
+	if places[0] < 0 || places[1] < places[0] || places[2] < places[1] {
+		t.Errorf("the thoughts and their call stand at %v in what is sent: %s", places, sent)
+	}
+	foreign := outcome.Message
+	foreign.Reasoning = []llm.Reasoning{{Provider: "another", Data: blocks[0].Data}, {Data: blocks[1].Data}}
+	if sent := again(foreign); strings.Contains(sent, first) || strings.Contains(sent, second) {
+		t.Errorf("the thoughts of another provider are sent: %s", sent)
+	}
 }

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -28,7 +29,6 @@ const (
 type server struct {
 	model    llm.Model
 	requests atomic.Int64
-	body     atomic.Pointer[[]byte] // of the last request
 }
 
 // serve starts a server that answers each request with handle.
@@ -39,7 +39,7 @@ func serve(t *testing.T, p Provider, handle http.HandlerFunc) *server {
 		s.requests.Add(1)
 		// Unread bodies would keep the server from noticing a closed connection.
 		body, _ := io.ReadAll(r.Body)
-		s.body.Store(&body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		handle(w, r)
 	}))
 	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}

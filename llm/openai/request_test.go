@@ -65,7 +65,7 @@ func TestRequest(t *testing.T) {
 		ParallelToolCalls: &no,
 		MaxOutputTokens:   &limit,
 		Temperature:       &zero,
-		Effort:            llm.EffortLow,
+		ReasoningEffort:   "low",
 		IdempotencyKey:    "run/1",
 	})
 	if got := header.Get("Idempotency-Key"); got != "run/1" {
