@@ -251,14 +251,6 @@ func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.De
 	if first == "" && len(names) > 0 {
 		first = names[0]
 	}
-	key := "not set (agents with openai models need it; the demo does not)"
-	if getenv("OPENAI_API_KEY") != "" {
-		key = "set"
-	}
-	base := getenv("OPENAI_BASE_URL")
-	if base == "" {
-		base = "OpenAI's own"
-	}
 	fmt.Fprintf(out, `
 Perdure is ready.
 
@@ -267,7 +259,7 @@ Perdure is ready.
   data       %s
   Temporal   %s, namespace %s
   NATS       %s
-  models     OPENAI_API_KEY %s, base URL %s
+  models     %s
 
 Try it:
 
@@ -275,5 +267,20 @@ Try it:
     {"threadId": "thread-%d", "runId": "run-1", "messages":
       [{"id": "m1", "role": "user", "content": "What is 12*7, and what time is it?"}]}'
 
-`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, key, base, a.API, first, time.Now().Unix())
+`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv), a.API, first, time.Now().Unix())
+}
+
+// providers says which models can be used: the demo's without a key, others with theirs.
+func providers(getenv func(string) string) string {
+	list := []string{"scripted"}
+	for _, name := range []string{"openai", "anthropic", "gemini"} {
+		prefix := strings.ToUpper(name)
+		if base := getenv(prefix + "_BASE_URL"); base != "" {
+			name += " at " + base
+		} else if getenv(prefix+"_API_KEY") == "" && (name != "gemini" || getenv("GOOGLE_API_KEY") == "") {
+			name += " (" + prefix + "_API_KEY not set)"
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
 }

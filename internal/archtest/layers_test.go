@@ -23,6 +23,8 @@ var layers = []layer{
 	{"llm", nil},
 	{"llm/internal/...", []string{"llm"}},
 	{"llm/scripted", []string{"llm"}},
+	{"llm/anthropic", []string{"llm", "llm/internal/...", "github.com/anthropics/anthropic-sdk-go/..."}},
+	{"llm/gemini", []string{"llm", "llm/internal/..."}},
 	{"llm/openai", []string{"llm", "llm/internal/...", "github.com/openai/openai-go/v3/..."}},
 
 	{"agents", []string{"go.yaml.in/yaml/v3", "github.com/google/cel-go/..."}},
@@ -109,6 +111,7 @@ var nevers = []never{
 	{"cmd/api", "go.temporal.io/server/...", "production binaries link no server"},
 	{"cmd/api", "github.com/nats-io/nats-server/...", "production binaries link no server"},
 	{"cmd/api", "github.com/openai/openai-go/...", "the api calls no model"},
+	{"cmd/api", "github.com/anthropics/anthropic-sdk-go/...", "the api calls no model"},
 	{"cmd/api", "activities", "the api does nothing"},
 	{"cmd/worker", "go.temporal.io/server/...", "production binaries link no server"},
 	{"cmd/worker", "github.com/nats-io/nats-server/...", "production binaries link no server"},

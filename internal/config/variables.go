@@ -122,6 +122,11 @@ var variables = []Variable{
 
 	{Name: "OPENAI_API_KEY", For: workerDev, Meaning: "key for agents with openai/ and openai-responses/ models", secret: true},
 	{Name: "OPENAI_BASE_URL", For: workerDev, Meaning: "where these models are; not set = OpenAI's own"},
+	{Name: "ANTHROPIC_API_KEY", For: workerDev, Meaning: "key for agents with anthropic/ models", secret: true},
+	{Name: "ANTHROPIC_BASE_URL", For: workerDev, Meaning: "where these models are, without /v1; not set = Anthropic's own"},
+	{Name: "GEMINI_API_KEY", For: workerDev, Meaning: "key for agents with gemini/ models", secret: true},
+	{Name: "GOOGLE_API_KEY", For: workerDev, Meaning: "the same; goes before GEMINI_API_KEY, as with Google's own software", secret: true},
+	{Name: "GEMINI_BASE_URL", For: workerDev, Meaning: "where these models are, without /v1beta; not set = Google's own"},
 
 	{Name: "PERDURE_CONNECT_TIMEOUT", Default: "2m", For: all, value: connectTimeout,
 		Meaning: "how long NATS and Temporal may take to answer for the first time, such as 90s; then the process ends with an error"},

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/anthropic"
+	"github.com/perdure/perdure/llm/gemini"
 	"github.com/perdure/perdure/llm/openai"
 	"github.com/perdure/perdure/llm/scripted"
 )
@@ -18,11 +20,14 @@ const DefaultSilence = 5 * time.Minute
 // FromEnv returns the providers by the name that stands before the slash in an agent's model. A call to
 // any of them ends when nothing comes for as long as silence.
 func FromEnv(getenv func(string) string, silence time.Duration) map[string]llm.Model {
-	config := openai.FromEnv(getenv)
-	config.HTTPClient = &http.Client{Transport: transport()}
+	client := &http.Client{Transport: transport()}
+	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(getenv), gemini.FromEnv(getenv), openai.FromEnv(getenv)
+	ofAnthropic.HTTPClient, ofGemini.HTTPClient, ofOpenAI.HTTPClient = client, client, client
 	providers := map[string]llm.Model{
-		"openai":           openai.New(config),
-		"openai-responses": openai.NewResponses(config),
+		"anthropic":        anthropic.New(ofAnthropic),
+		"gemini":           gemini.New(ofGemini),
+		"openai":           openai.New(ofOpenAI),
+		"openai-responses": openai.NewResponses(ofOpenAI),
 		"scripted":         scripted.New(),
 	}
 	for name, model := range providers {
