@@ -90,7 +90,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	definitions, err := agents.LoadDir(o.agents)
+	folder, err := agents.LoadDir(o.agents)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, definitions, getenv, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, folder, getenv, logger)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer func() { _ = os.Remove(file) }()
-	announce(out, o, where, definitions, getenv)
+	announce(out, o, where, folder.Agents, getenv)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil
@@ -173,7 +173,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, folder *agents.Folder, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
 	registry, err := tools.NewRegistry(builtin.Tools()...)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: folder.Agents, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
 		return err
 	})
 	g.Go(func() error {
