@@ -27,7 +27,8 @@ var layers = []layer{
 
 	{"agents", []string{"go.yaml.in/yaml/v3"}},
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
-	{"tools/...", []string{"tools", "llm", anything}},
+	{"tools/internal/...", []string{"tools", "llm"}},
+	{"tools/...", []string{"tools", "tools/internal/...", "llm", anything}},
 	{"stream", []string{"agui", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"workflows", []string{
