@@ -27,10 +27,10 @@ import (
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -39,6 +39,7 @@ type devOptions struct {
 	addr, data, agents     string
 	pprof                  string
 	temporalPort, natsPort int
+	allowPrivateHosts      bool
 	logLevel               slog.Level
 }
 
@@ -56,15 +57,22 @@ you like: started again on the same directory, every run goes on.`,
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("--log-level: %w", err)
 			}
+			if value := getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !cmd.Flags().Changed("allow-private-hosts") {
+				var err error
+				if o.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
+					return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
+				}
+			}
 			return runDev(cmd.Context(), o, getenv, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
-	f.StringVar(&o.agents, "agents", "agents", "directory of agent definitions")
+	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools and MCP servers")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
+	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
 	_ = f.MarkHidden("pprof")
 	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
@@ -94,6 +102,11 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 	if err != nil {
 		return err
 	}
+	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: getenv, AllowPrivate: o.allowPrivateHosts, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer set.Close() // behind the nodes, whose calls are made with it
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
@@ -120,7 +133,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, folder, getenv, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, folder.Agents, set.Registry(), getenv, logger)
 	if err != nil {
 		return err
 	}
@@ -173,11 +186,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, folder *agents.Folder, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
-	registry, err := tools.NewRegistry(builtin.Tools()...)
-	if err != nil {
-		return nil, err
-	}
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, registry *tools.Registry, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
 	strict, err := strconv.ParseBool(cmp.Or(getenv("PERDURE_STRICT"), "false"))
 	if err != nil {
 		return nil, fmt.Errorf("PERDURE_STRICT: %w", err)
@@ -196,7 +205,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: folder.Agents, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
 		return err
 	})
 	g.Go(func() error {

@@ -46,6 +46,7 @@ var layers = []layer{
 	{"internal/models", []string{"llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/presence", anything}},
+	{"internal/toolset", []string{"agents", "tools/..."}},
 	{"internal/config", []string{"stream", anything}},
 	{"internal/connect", []string{"internal/config", anything}},
 	{"internal/devserver", []string{anything}},

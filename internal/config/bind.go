@@ -4,11 +4,14 @@ import "github.com/spf13/pflag"
 
 // Where each variable goes, and how it is read.
 
-func addr(c *Config) pflag.Value           { return bind(&c.Addr, hostPort) }
-func agentsDir(c *Config) pflag.Value      { return bind(&c.Agents, text) }
-func origins(c *Config) pflag.Value        { return bind(&c.Origins, originList) }
-func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
-func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
+func addr(c *Config) pflag.Value        { return bind(&c.Addr, hostPort) }
+func agentsDir(c *Config) pflag.Value   { return bind(&c.Agents, text) }
+func origins(c *Config) pflag.Value     { return bind(&c.Origins, originList) }
+func strict(c *Config) pflag.Value      { return bind(&c.Strict, truth) }
+func metricsAddr(c *Config) pflag.Value { return bind(&c.MetricsAddr, hostPort) }
+func allowPrivateHosts(c *Config) pflag.Value {
+	return bind(&c.AllowPrivateHosts, truth)
+}
 func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, between(1, 1_000_000)) }
 func deployment(c *Config) pflag.Value     { return bind(&c.Deployment, text) }
 func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
