@@ -49,6 +49,9 @@ func (s *Server) list(session *mcp.ClientSession) error {
 	slices.SortFunc(offers, func(a, b tools.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.session != nil {
+		s.logger.InfoContext(ctx, "MCP server has other tools", "tools", len(offers))
+	}
 	s.offers, s.known = offers, true
 	return nil
 }

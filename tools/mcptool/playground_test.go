@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,19 +41,18 @@ func serveStdio() {
 
 // playground is a server of the SDK's, with a tool for each thing that may happen.
 type playground struct {
-	server    *mcp.Server
-	cancelled atomic.Int32
-	calls     atomic.Int32
-	begun     chan struct{} // a call of wait has begun
-	over      chan struct{} // the test is
+	server  *mcp.Server
+	begun   chan struct{} // a call of wait has begun
+	stopped chan struct{} // a call of wait was cancelled
+	over    chan struct{} // the test is
+	ended   sync.Once
 }
 
 type handler = func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
 
 func newPlayground() *playground {
-	p := &playground{server: mcp.NewServer(&mcp.Implementation{Name: "playground", Version: "1"}, nil), begun: make(chan struct{}, 8), over: make(chan struct{})}
+	p := &playground{server: mcp.NewServer(&mcp.Implementation{Name: "playground", Version: "1"}, nil), begun: make(chan struct{}, 8), stopped: make(chan struct{}, 8), over: make(chan struct{})}
 	p.add("echo", &mcp.ToolAnnotations{ReadOnlyHint: true}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		p.calls.Add(1)
 		return text(string(req.Params.Arguments)), nil
 	})
 	p.add("key", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -85,11 +84,8 @@ func newPlayground() *playground {
 		case <-p.over: // a caller that is gone without a word is not noticed
 			return text("too late"), nil
 		}
-		p.cancelled.Add(1)
+		p.stopped <- struct{}{}
 		return nil, ctx.Err()
-	})
-	p.add("cancelled", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return text(fmt.Sprint(p.cancelled.Load())), nil
 	})
 	p.add("crash", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		fmt.Fprint(os.Stderr, "crashing")
@@ -125,13 +121,16 @@ func newPlayground() *playground {
 func (p *playground) serve(t *testing.T, options *mcp.StreamableHTTPOptions) http.Handler {
 	t.Helper()
 	t.Cleanup(func() {
-		close(p.over)
+		p.end()
 		for session := range p.server.Sessions() { // those that nobody has ended
 			_ = session.Close()
 		}
 	})
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return p.server }, options)
 }
+
+// end lets go of calls that wait for a caller who is gone.
+func (p *playground) end() { p.ended.Do(func() { close(p.over) }) }
 
 func (p *playground) add(name string, hints *mcp.ToolAnnotations, h handler) {
 	p.server.AddTool(&mcp.Tool{Name: name, Description: "does " + name, Annotations: hints, InputSchema: json.RawMessage(

@@ -137,6 +137,7 @@ func (s *Server) attend(session *mcp.ClientSession, over <-chan error) error {
 		case <-s.life.Done():
 			return s.life.Err()
 		case <-s.changed:
+
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,8 +146,43 @@ func web(t *testing.T, options *mcp.StreamableHTTPOptions) (*playground, *httpte
 		}
 		inner.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		p.end()
+		server.Close()
+	})
 	return p, server
+}
+
+// old serves a playground by the protocol with sessions, which most servers speak.
+func old(t *testing.T) (*playground, *httptest.Server) {
+	t.Helper()
+	p := newPlayground()
+	server := httptest.NewServer(withSessions(t, p.serve(t, nil)))
+	t.Cleanup(func() {
+		p.end()
+		server.Close()
+	})
+	return p, server
+}
+
+// withSessions keeps a server from hearing that there is a protocol without sessions.
+func withSessions(t *testing.T, inner http.Handler) http.Handler {
+	t.Helper()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if strings.Contains(string(body), `"server/discover"`) {
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		}
+		if !strings.Contains(string(body), `"initialize"`) && r.Header.Get("Mcp-Session-Id") == "" {
+			t.Errorf("a request has no session: %.200s", body)
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		inner.ServeHTTP(w, r)
+	})
 }
 
 func url(u string) mcptool.Config {
@@ -159,8 +195,10 @@ func TestTools(t *testing.T) {
 	_, stateful := web(t, nil)
 	_, stateless := web(t, &mcp.StreamableHTTPOptions{Stateless: true})
 	_, plain := web(t, &mcp.StreamableHTTPOptions{JSONResponse: true})
+	_, before := old(t)
 	for name, cfg := range map[string]mcptool.Config{
 		"program": stdio("server"), "stateful": url(stateful.URL), "stateless": url(stateless.URL), "JSON": url(plain.URL),
+		"with sessions": url(before.URL),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,8 +313,20 @@ func TestProgressIsReported(t *testing.T) {
 
 func TestCancelReachesTheServer(t *testing.T) {
 	t.Parallel()
-	p, server := web(t, nil)
-	c := connect(t, url(server.URL))
+	for name, serve := range map[string]func(*testing.T) (*playground, *httptest.Server){
+		"now":    func(t *testing.T) (*playground, *httptest.Server) { t.Helper(); return web(t, nil) },
+		"before": old,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, server := serve(t)
+			testCancel(t, p, connect(t, url(server.URL)))
+		})
+	}
+}
+
+func testCancel(t *testing.T, p *playground, c *connection) {
+	t.Helper()
 	c.log.await(t, connected, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -286,33 +336,41 @@ func TestCancelReachesTheServer(t *testing.T) {
 	if _, err := c.find(t, "wait").Call(ctx, tools.Call{ID: "c1"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	deadline := time.Now().Add(patience)
-	for c.call(t, "cancelled", `{}`).Content == "0" {
-		if time.Now().After(deadline) {
-			t.Fatal("the server was not told")
-		}
+	select {
+	case <-p.stopped:
+	case <-time.After(patience):
+		t.Fatal("the server was not told")
+	}
+}
+
+func TestStopEndsCalls(t *testing.T) {
+	t.Parallel()
+	p, server := web(t, nil)
+	c := connect(t, url(server.URL))
+	c.log.await(t, connected, 1)
+	go func() {
+		<-p.begun
+		c.Stop()
+	}()
+	if got := awayText(t, c.find(t, "wait")); got != "play_wait failed: the worker stopped" {
+		t.Errorf("the model hears %q", got)
+	}
+	if got := awayText(t, c.find(t, "echo")); got != "play_echo failed: the server is away; nothing was done" {
+		t.Errorf("behind the end the model hears %q", got)
 	}
 }
 
 func TestNewToolsAreSeen(t *testing.T) {
 	t.Parallel()
 	_, server := web(t, nil)
-	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL)} {
+	_, before := old(t)
+	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL), "with sessions": url(before.URL)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := connect(t, cfg)
 			c.log.await(t, connected, 1)
 			c.call(t, "grow", `{}`)
-			deadline := time.Now().Add(patience)
-			for {
-				found, err := c.registry.Select([]string{"mcp:play/grown"})
-				if err == nil && len(found) == 1 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatal("the new tool is not offered")
-				}
-			}
+			c.log.await(t, "MCP server has other tools", 1)
 			if got := c.call(t, "grown", `{}`); got.Content != "I am new" {
 				t.Errorf("got %+v", got)
 			}
@@ -440,6 +498,27 @@ func TestAServerThatIsAwayAtTheStart(t *testing.T) {
 			t.Fatalf("it does not come back: %+v, %v", result, err)
 		}
 	}
+}
+
+// A server that starts again knows nothing of its sessions. It says so before it does anything.
+func TestSessionsThatAreForgotten(t *testing.T) {
+	t.Parallel()
+	var inner atomic.Pointer[http.Handler]
+	start := func() {
+		h := withSessions(t, newPlayground().serve(t, nil))
+		inner.Store(&h)
+	}
+	start()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*inner.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	c := connect(t, url(server.URL))
+	c.log.await(t, connected, 1)
+	start()
+	if got, want := awayText(t, c.find(t, "key")), "play_key failed: the server has forgotten our session; nothing was done"; got != want {
+		t.Errorf("the model hears %q", got)
+	}
+	c.log.await(t, connected, 2)
+	c.call(t, "echo", `{}`)
 }
 
 func TestAnswersThatAreNoneOfMCP(t *testing.T) {
