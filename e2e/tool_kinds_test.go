@@ -84,7 +84,9 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 	sharedModel.answer(t,
 		fixture{Match: match{UserMessage: question.Content, HasToolResult: &no}, Response: response{ToolCalls: calls}},
 		fixture{Match: match{UserMessage: question.Content, HasToolResult: &yes}, Response: response{Content: answer}})
-	d, ends := generations[0].talk(t, p, scriptedRun{RunID: "run-1", Messages: []message{question}})
+	in := newInput(question.Content)
+	followed := p.followAgent(t, assistant, in)
+	followed.finish(t)
 
 	heard := map[string]string{}
 	for _, c := range sharedModel.calls(t, question.Content) {
@@ -100,15 +102,17 @@ func TestToolsThatFilesDeclare(t *testing.T) {
 	if want := "Hello, " + mark + "!"; heard["call_b"] != want {
 		t.Errorf("the model hears %q of the greeting, want %s", heard["call_b"], want)
 	}
-	if last := ends[0].Messages[len(ends[0].Messages)-1]; last.Content != answer {
-		t.Errorf("the run ends with %+v", last)
+	progress := 0
+	for _, e := range followed.events {
+		if e.Type == "ACTIVITY_SNAPSHOT" && strings.Contains(string(e.Data), "clearing its throat") {
+			progress++
+		}
+		if strings.Contains(string(e.Data), token) {
+			t.Errorf("the secret is shown: %s", e.Data)
+		}
 	}
-	progress := d.events(0, "ACTIVITY_SNAPSHOT")
-	if len(progress) != 1 || !strings.Contains(fmt.Sprintf("%s", progress[0]), "clearing its throat") {
-		t.Errorf("activities are %s", progress)
-	}
-	if all := fmt.Sprintf("%+v", ends); strings.Contains(all, token) {
-		t.Errorf("the secret is shown: %s", all)
+	if last := followed.events[len(followed.events)-1]; last.Type != "RUN_FINISHED" || progress != 1 {
+		t.Errorf("the run ends with %s %s after %d activities", last.Type, last.Data, progress)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
