@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
@@ -78,7 +79,8 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	if err != nil {
 		return tools.Result{}, "", err
 	}
-	offered, err := a.Tools.Select(definition.Tools)
+	patterns, _ := agents.SplitTools(definition.Tools)
+	offered, err := a.Tools.Select(patterns)
 	if err != nil {
 		return tools.Result{}, "", fmt.Errorf("%w: %w", errToolUnavailable, err)
 	}
@@ -96,7 +98,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	} else if wanted {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	}
-	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt)
+	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
 	defer reports.close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{

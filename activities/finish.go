@@ -44,6 +44,11 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 	if err := a.Log.Supersede(ctx, place, in.Outcome == workflows.OutcomeCancelled); err != nil {
 		return workflows.Finished{}, err
 	}
+	if len(in.Steered) > 0 {
+		if err := a.noteSteering(ctx, place, in.Steered); err != nil {
+			return workflows.Finished{}, err
+		}
+	}
 	seq, earlier, err := a.Log.Seal(ctx, place, terminalEvent(in))
 	if err != nil {
 		return workflows.Finished{}, err
@@ -69,8 +74,14 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 		return nil
 	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
-	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest, regardless: true}
-	_, err = a.openRun(ctx, p, b)
+	_, err = a.Log.OpenRun(ctx, p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, true)
+	return err
+}
+
+// noteSteering brings in what people said to a run that ends before a model hears it: the next run does.
+func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered []uint64) error {
+	p.Step = "finish/steered"
+	_, err := a.Log.Open(ctx, p, stream.Steering{Inputs: steered})
 	return err
 }
 
@@ -90,7 +101,7 @@ func terminalEvent(in workflows.Finish) agui.Event {
 	if in.Outcome == workflows.OutcomeCancelled {
 		outcome = agui.OutcomeCancelled
 	}
-	return &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Outcome: &agui.Outcome{Type: outcome}, Usage: usage}
+	return &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Outcome: &agui.Outcome{Type: outcome, PendingToolCallIDs: in.Pending}, Usage: usage}
 }
 
 // finishedBefore reads how a run ended that was ended before.

@@ -48,6 +48,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"name", text(&d.Name)},
 		{"description", text(&d.Description)},
 		{"model", text(&d.Model)},
+		{"reasoning", r.reasoning(&d.Reasoning)},
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts(&d.Tools)},
 		{"state", r.state(&d.State)},

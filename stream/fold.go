@@ -29,6 +29,7 @@ func newFold(l *Log, base *Reduction) *fold {
 // reduction is the result. The fold must not be used afterwards.
 func (f *fold) reduction(seq uint64) *Reduction {
 	f.r.Seq = seq
+	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on, and so is what lies behind it
 	j := &f.r.Journal
 	f.r.State = applyChanges(j.Settled, j.Changes, change.finished)
 	if len(j.Changes) == 0 {
@@ -54,6 +55,7 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 	case KindTerminal:
 		f.r.Sealed = true
 		f.abandon(func(Lane) bool { return true })
+		return f.end(ctx, rec)
 	case KindAttempt:
 		f.abandon(rec.Lane.is)
 	case KindEvents:
@@ -131,12 +133,48 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	a := o.Accepted
 	a.Tail = in.Accepted.Tail
 	f.abandon(func(Lane) bool { return true })
+	f.r.Cut = nil
+	if a.Cut {
+		f.r.Cut = cutMessages(f.r.Entries[min(a.Keep, len(f.r.Entries)):])
+	}
 	f.r.Entries = f.r.apply(a)
 	f.move(&o)
-	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed = rec.run, o.RunID, o.Execution, false
-	f.r.Input, f.r.Context = o.Input, len(in.Input.Context) > 0
+	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened = rec.run, o.RunID, o.Execution, false, rec.Seq
+	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
+	f.r.Waits = nil
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
+	}
+	return nil
+}
+
+// cutMessages lists what is cut of what clients keep when a snapshot lacks it.
+func cutMessages(cut []Entry) []CutMessage {
+	var messages []CutMessage
+	for _, e := range cut {
+		if m := e.Message; m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity {
+			messages = append(messages, CutMessage{ID: m.ID, Role: m.Role, ActivityType: m.ActivityType})
+		}
+	}
+	return messages
+}
+
+// end notes what a run has ended with that its client is to answer.
+func (f *fold) end(ctx context.Context, rec *Record) error {
+	events, err := rec.Events(ctx)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	last := events[len(events)-1]
+	if agui.TypeOf(last) != agui.EventRunFinished {
+		return nil
+	}
+	e, err := agui.Decode(last)
+	if err != nil {
+		return err
+	}
+	if finished, ok := e.(*agui.RunFinished); ok && finished.Outcome != nil {
+		f.r.Waits = finished.Outcome.PendingToolCallIDs
 	}
 	return nil
 }
@@ -166,8 +204,11 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	}
 	f.settle(rec.Lane)
 	for _, m := range res.Messages {
-		if m.Role == agui.RoleActivity && f.has(m.ID) {
-			continue // settled, at its place
+		if at := f.find(m.ID); m.Role == agui.RoleActivity && at >= 0 { // settled, where it began
+			if rec.Lane == LaneMain {
+				f.moveBehind(at)
+			}
+			continue
 		}
 		e := Entry{Message: m}
 		if len(m.ToolCalls) > 0 {
@@ -181,8 +222,15 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-func (f *fold) has(id string) bool {
-	return slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+func (f *fold) find(id string) int {
+	return slices.IndexFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+}
+
+// moveBehind puts an activity of the main lane behind what its step has said before it: it is settled
+// in front of all that the step says.
+func (f *fold) moveBehind(i int) {
+	e := f.r.Entries[i] // what the fold began with stays as it is: it may be somebody else's
+	f.r.Entries = slices.Concat(f.r.Entries[:i], f.r.Entries[i+1:], []Entry{e})
 }
 
 // insert adds a message where clients put it: a tool's behind the message with its call and the

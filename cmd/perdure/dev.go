@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/apinode"
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
@@ -40,10 +40,11 @@ type devOptions struct {
 	pprof                  string
 	temporalPort, natsPort int
 	allowPrivateHosts      bool
+	privateGiven           bool // by its flag, which wins over the variable
 	logLevel               slog.Level
 }
 
-func devCommand(getenv func(string) string) *cobra.Command {
+func devCommand(environ []string) *cobra.Command {
 	var o devOptions
 	level := "warn"
 	cmd := &cobra.Command{
@@ -57,13 +58,8 @@ you like: started again on the same directory, every run goes on.`,
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("--log-level: %w", err)
 			}
-			if value := getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !cmd.Flags().Changed("allow-private-hosts") {
-				var err error
-				if o.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
-					return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
-				}
-			}
-			return runDev(cmd.Context(), o, getenv, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
+			return runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
@@ -88,12 +84,16 @@ type addresses struct {
 }
 
 // runDev brings everything up, in the order in which one thing needs the other, and down again.
-func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, errOut io.Writer) (err error) {
-	if getenv("GOGC") == "" {
+func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.Writer) (err error) {
+	cfg, err := config.Load(config.Dev, nil, environ, out)
+	if err != nil {
+		return err
+	}
+	if cfg.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // the embedded Temporal server makes much garbage and keeps little
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
-	tel, err := telemetry.Start(ctx, "perdure", getenv)
+	tel, err := telemetry.Start(ctx, "perdure", cfg.Getenv)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,12 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 	if err != nil {
 		return err
 	}
-	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: getenv, AllowPrivate: o.allowPrivateHosts, Logger: logger})
+	if value := cfg.Getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !o.privateGiven {
+		if o.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
+			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
+		}
+	}
+	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: o.allowPrivateHosts, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -133,7 +138,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, folder.Agents, set.Registry(), getenv, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, folder.Agents, set.Registry(), cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -144,7 +149,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer func() { _ = os.Remove(file) }()
-	announce(out, o, where, folder.Agents, getenv)
+	announce(out, o, where, folder.Agents, cfg.Getenv)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil
@@ -186,11 +191,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, registry *tools.Registry, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
-	strict, err := strconv.ParseBool(cmp.Or(getenv("PERDURE_STRICT"), "false"))
-	if err != nil {
-		return nil, fmt.Errorf("PERDURE_STRICT: %w", err)
-	}
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, registry *tools.Registry, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -201,11 +202,16 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		g errgroup.Group
 	)
 	g.Go(func() (err error) {
-		w, err = workernode.Start(ctx, workernode.Config{Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
+		w, err = workernode.Start(ctx, workernode.Config{
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv), Tools: registry, WorkflowCache: cfg.WorkflowCache, Logger: logger,
+		})
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{
+			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins,
+			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: c.telemetry.Metrics(), Logger: logger,
+		})
 		return err
 	})
 	g.Go(func() error {

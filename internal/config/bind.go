@@ -7,6 +7,7 @@ import "github.com/spf13/pflag"
 func addr(c *Config) pflag.Value        { return bind(&c.Addr, hostPort) }
 func agentsDir(c *Config) pflag.Value   { return bind(&c.Agents, text) }
 func origins(c *Config) pflag.Value     { return bind(&c.Origins, originList) }
+func parkAfter(c *Config) pflag.Value   { return bind(&c.ParkAfter, positiveDuration) }
 func strict(c *Config) pflag.Value      { return bind(&c.Strict, truth) }
 func metricsAddr(c *Config) pflag.Value { return bind(&c.MetricsAddr, hostPort) }
 func allowPrivateHosts(c *Config) pflag.Value {
