@@ -80,6 +80,7 @@ const (
 	callCancelled  = "The call was cancelled."
 	callAbandoned  = "The call was cancelled but did not stop. Whether it took effect is unknown."
 	callOverdue    = "The call did not end in its time. Whether it took effect is unknown."
+	callBroken     = "The call broke off. Whether it took effect is unknown."
 )
 
 // runTool makes the call. A tool that may have had its effect and doesn't promise that a second call
@@ -120,6 +121,8 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 		return tools.Failed(callAbandoned), workflows.OutcomeCancelled, nil
 	case err != nil && cancelled(ctx, err):
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
+	case err != nil && lastAttempt(ctx, tool.Spec(), err):
+		return lastWords(err), workflows.OutcomeError, nil
 	case err != nil:
 		return tools.Result{}, "", err
 	case result.IsError:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -47,11 +48,20 @@ func (d *Definition) Asks(call ProposedCall) int {
 }
 
 func (a Approval) names(tool string) bool {
-	return slices.ContainsFunc(a.Tools, func(pattern string) bool {
-		ok, _ := path.Match(pattern, tool) // what is no pattern names nothing
-		return ok
-	})
+	return slices.ContainsFunc(a.Tools, func(pattern string) bool { return namesTool(pattern, tool) })
 }
+
+// namesTool tells whether a pattern of a definition is about a tool, by the name that models say. Those of
+// an MCP server are said with the server's name before them.
+func namesTool(pattern, tool string) bool {
+	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, mcpPrefix), "/"); ok && strings.HasPrefix(pattern, mcpPrefix) {
+		pattern = server + "_" + rest
+	}
+	ok, _ := path.Match(pattern, tool) // what is no pattern names nothing
+	return ok
+}
+
+const mcpPrefix = "mcp:"
 
 func (a Approval) applies(call ProposedCall) bool {
 	if a.When == "" {
@@ -96,6 +106,20 @@ func (d *Definition) complainApprovals() []complaint {
 	var found []complaint
 	for i, a := range d.Approvals {
 		found = append(found, a.complaints(approvalKey(i))...)
+		found = append(found, d.complainUnused(approvalKey(i), a)...)
+	}
+	return found
+}
+
+// complainUnused finds names that none of the agent's tools has: a rule with a typing error would never ask.
+func (d *Definition) complainUnused(key string, a Approval) []complaint {
+	ours, _ := SplitTools(d.Tools)
+	var found []complaint
+	for i, name := range a.Tools {
+		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })
+		if toolName.MatchString(name) && !used {
+			found = append(found, complaint{key + ".tools", i, fmt.Sprintf("%s.tools: %q is none of the agent's tools", key, name)})
+		}
 	}
 	return found
 }

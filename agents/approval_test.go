@@ -12,13 +12,13 @@ import (
 const withApprovals = `
 name: shop
 model: test/m
-tools: [issue_refund, get_order]
+tools: [issue_refund, get_order, "mcp:shop/*"]
 approvals:
   - tools: [issue_refund]
     when: args.amount > 50
     expires: 24h
     onExpiry: skip
-  - {tools: ["delete_*"]}
+  - {tools: ["delete_*", "mcp:shop/pay_*"]}
 `
 
 func TestWhichCallsArePeoplesToDecide(t *testing.T) {
@@ -46,6 +46,9 @@ func TestWhichCallsArePeoplesToDecide(t *testing.T) {
 		`get_order {"amount": 99}`:       -1,
 		`delete_order {}`:                1,
 		`undelete_order {"amount": 100}`: -1,
+		`shop_pay_all {}`:                1,
+		`shop_paid {}`:                   -1,
+		`pay_all {}`:                     -1,
 	} {
 		tool, args, _ := strings.Cut(call, " ")
 		if got := d.Asks(agents.ProposedCall{Agent: "shop", Tool: tool, Args: json.RawMessage(args)}); got != want {
@@ -63,7 +66,7 @@ func TestConditionsSeeMoreThanArguments(t *testing.T) {
 		// An endless condition comes to an end, and asks.
 		`[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, [0,1,2,3,4,5,6,7,8,9].all(d, [0,1,2,3,4,5,6,7,8,9].all(e, true))))) && false`: 0,
 	} {
-		d := &agents.Definition{Name: "shop", Model: "test/m", Approvals: []agents.Approval{{Tools: []string{"pay"}, When: when}}}
+		d := &agents.Definition{Name: "shop", Model: "test/m", Tools: []string{"pay"}, Approvals: []agents.Approval{{Tools: []string{"pay"}, When: when}}}
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
@@ -87,10 +90,11 @@ func TestApprovalsThatCannotBe(t *testing.T) {
 		"{tools: [a], expires: 1h, onExpiry: explode}": "must be reject, skip or fail",
 		"{tools: [a], onExpiry: reject}":               "approvals[0].onExpiry needs expires",
 		"{tools: [a], approver: x}":                    `unknown key "approvals[0].approver"`,
+		"{tools: [b]}":                                 `"b" is none of the agent's tools`,
 		"x":                                            "approvals[0] must have keys",
 		"{tools: [a], when: '" + strings.Repeat("x", 5000) + "'}": "must be at most 4096 bytes",
 	} {
-		_, err := agents.Parse("a.yaml", []byte("name: a\nmodel: t/m\napprovals:\n  - "+rule+"\n"))
+		_, err := agents.Parse("a.yaml", []byte("name: a\nmodel: t/m\ntools: ['a*']\napprovals:\n  - "+rule+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", rule, err, want)
 		}

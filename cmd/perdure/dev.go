@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +27,10 @@ import (
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -38,6 +39,8 @@ type devOptions struct {
 	addr, data, agents     string
 	pprof                  string
 	temporalPort, natsPort int
+	allowPrivateHosts      bool
+	privateGiven           bool // by its flag, which wins over the variable
 	logLevel               slog.Level
 }
 
@@ -55,15 +58,17 @@ you like: started again on the same directory, every run goes on.`,
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("--log-level: %w", err)
 			}
+			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
 			return runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
-	f.StringVar(&o.agents, "agents", "agents", "directory of agent definitions")
+	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools and MCP servers")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
+	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
 	_ = f.MarkHidden("pprof")
 	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
@@ -93,10 +98,20 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	definitions, err := agents.LoadDir(o.agents)
+	folder, err := agents.LoadDir(o.agents)
 	if err != nil {
 		return err
 	}
+	if value := cfg.Getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !o.privateGiven {
+		if o.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
+			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
+		}
+	}
+	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: o.allowPrivateHosts, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer set.Close() // behind the nodes, whose calls are made with it
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
@@ -123,7 +138,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, definitions, cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, folder.Agents, set.Registry(), cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -134,7 +149,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer func() { _ = os.Remove(file) }()
-	announce(out, o, where, definitions, cfg.Getenv)
+	announce(out, o, where, folder.Agents, cfg.Getenv)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil
@@ -176,11 +191,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
-	registry, err := tools.NewRegistry(builtin.Tools()...)
-	if err != nil {
-		return nil, err
-	}
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, registry *tools.Registry, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err

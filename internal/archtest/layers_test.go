@@ -29,7 +29,8 @@ var layers = []layer{
 
 	{"agents", []string{"go.yaml.in/yaml/v3", "github.com/google/cel-go/..."}},
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
-	{"tools/...", []string{"tools", "llm", anything}},
+	{"tools/internal/...", []string{"tools", "llm"}},
+	{"tools/...", []string{"tools", "tools/internal/...", "llm", anything}},
 	{"stream", []string{"agui", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"workflows", []string{
@@ -47,6 +48,7 @@ var layers = []layer{
 	{"internal/models", []string{"llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/presence", anything}},
+	{"internal/toolset", []string{"agents", "tools/..."}},
 	{"internal/config", []string{"stream", anything}},
 	{"internal/connect", []string{"internal/config", anything}},
 	{"internal/devserver", []string{anything}},

@@ -33,8 +33,11 @@ var ErrHelp = pflag.ErrHelp
 type Config struct {
 	// Addr is where the api listens, host:port; port 0 = any free one.
 	Addr string
-	// Agents is the folder of definitions that the api publishes at start. Empty = none.
+	// Agents is the folder of definitions: agents for the api, tools and MCP servers for the worker.
+	// Empty = none.
 	Agents string
+	// AllowPrivateHosts lets the worker's tools reach loopback and private networks.
+	AllowPrivateHosts bool
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
 	// ParkAfter is how long a run waits for a person before it is parked.
