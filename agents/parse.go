@@ -13,10 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const (
-	maxFile   = 1 << 20
-	maxErrors = 20
-)
+// MaxFile bounds a definition's file in bytes.
+const MaxFile = 1 << 20
+
+// maxErrors bounds the mistakes that are told of at once.
+const maxErrors = 20
 
 // Parse reads a definition from one YAML document of at most 1 MiB. The file's
 // name is only for the errors: a *DefinitionError, or several joined in the
@@ -86,8 +87,8 @@ func (r *reader) err() error {
 
 // document returns the one mapping that the file consists of, or nil after a complaint.
 func (r *reader) document(data []byte) *yaml.Node {
-	if len(data) > maxFile {
-		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", maxFile))
+	if len(data) > MaxFile {
+		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
