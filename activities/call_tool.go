@@ -77,9 +77,9 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	if err != nil {
 		return tools.Result{}, "", err
 	}
-	offered, err := a.Tools.Select(definition.Tools)
+	offered, err := a.offer(ctx, definition)
 	if err != nil {
-		return tools.Result{}, "", fmt.Errorf("%w: %w", errToolUnavailable, err)
+		return tools.Result{}, "", err
 	}
 	i := slices.IndexFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == call.Name })
 	if i < 0 {

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -47,7 +48,19 @@ func (a *Activities) openRun(ctx context.Context, p stream.Place, b beginning, e
 	opening.StateKept = thread.KeepsState(in)
 	opening.Accepted.Tail = nil // its content is in the proposal
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
+	if started.Metadata, err = identify(b.revision); err != nil {
+		return 0, err
+	}
 	return a.Log.Open(ctx, p, opening, append([]agui.Event{started}, events...)...)
+}
+
+// identify tells readers which revision of its agent a run has, under the key that capabilities use.
+func identify(revision string) (agui.Metadata, error) {
+	text, err := json.Marshal(revision)
+	if err != nil {
+		return nil, err
+	}
+	return agui.Metadata{"perdure.revision": text}, nil
 }
 
 // openStep writes the lifecycle events that lead to a step, and brings in what people have said since

@@ -88,14 +88,15 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		return err
 	}
 	node, err := apinode.Start(ctx, apinode.Config{
-		Listener: listener,
-		Log:      log,
-		Temporal: connections.Temporal,
-		Agents:   definitions,
-		Origins:  cfg.Origins,
-		Strict:   cfg.Strict,
-		Metrics:  tel.Metrics(),
-		Logger:   logger,
+		Listener:    listener,
+		Log:         log,
+		Temporal:    connections.Temporal,
+		Agents:      definitions,
+		ForceAgents: cfg.ForceAgents,
+		Origins:     cfg.Origins,
+		Strict:      cfg.Strict,
+		Metrics:     tel.Metrics(),
+		Logger:      logger,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -37,6 +37,7 @@ import (
 // devOptions are the flags of "perdure dev".
 type devOptions struct {
 	addr, data, agents     string
+	agentsForce            bool
 	pprof                  string
 	temporalPort, natsPort int
 	logLevel               slog.Level
@@ -63,6 +64,7 @@ you like: started again on the same directory, every run goes on.`,
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
 	f.StringVar(&o.agents, "agents", "agents", "directory of agent definitions")
+	f.BoolVar(&o.agentsForce, "agents-force", false, "publish that directory's definitions also in place of newer ones that came over HTTP")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
@@ -120,7 +122,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, definitions, getenv, logger)
+	stop, err := startNodes(ctx, o, connections, servers, listener, definitions, getenv, logger)
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, o devOptions, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
 	registry, err := tools.NewRegistry(builtin.Tools()...)
 	if err != nil {
 		return nil, err
@@ -196,7 +198,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: o.agentsForce, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
 		return err
 	})
 	g.Go(func() error {

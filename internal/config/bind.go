@@ -6,12 +6,16 @@ import "github.com/spf13/pflag"
 
 func addr(c *Config) pflag.Value           { return bind(&c.Addr, hostPort) }
 func agentsDir(c *Config) pflag.Value      { return bind(&c.Agents, text) }
+func agentsForce(c *Config) pflag.Value    { return bind(&c.ForceAgents, truth) }
 func origins(c *Config) pflag.Value        { return bind(&c.Origins, originList) }
 func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
 func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
 func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, between(1, 1_000_000)) }
 func deployment(c *Config) pflag.Value     { return bind(&c.Deployment, text) }
 func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
+func promote(c *Config) pflag.Value        { return bind(&c.Promote, truth) }
+func stopTimeout(c *Config) pflag.Value    { return bind(&c.StopTimeout, positiveDuration) }
+func toolGrace(c *Config) pflag.Value      { return bind(&c.ToolGrace, positiveDuration) }
 func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
 func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, between(1, 5)) }
 func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }
