@@ -86,9 +86,13 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	if err != nil {
 		return err
 	}
+	n.offer(req.Tools)
+	if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
+		return err
+	}
+	req.Tools = append(req.Tools, n.clients...)
 	n.predict.predictions = definition.State.Predict
 	req.IdempotencyKey = run.Identify("model", in.ID)
-	n.offer(req.Tools)
 	provider, _ := definition.ModelProvider()
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
 		Provider: provider, Model: req.Model, Conversation: in.Run.Thread, Agent: in.Agent, Revision: in.Revision,

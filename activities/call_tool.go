@@ -95,7 +95,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	} else if wanted {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	}
-	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt)
+	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
 	defer reports.close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{

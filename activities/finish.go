@@ -44,6 +44,11 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 	if err := a.Log.Supersede(ctx, place, in.Outcome == workflows.OutcomeCancelled); err != nil {
 		return workflows.Finished{}, err
 	}
+	if len(in.Steered) > 0 {
+		if err := a.noteSteering(ctx, place, in.Steered); err != nil {
+			return workflows.Finished{}, err
+		}
+	}
 	seq, earlier, err := a.Log.Seal(ctx, place, terminalEvent(in))
 	if err != nil {
 		return workflows.Finished{}, err
@@ -74,6 +79,13 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 	return err
 }
 
+// noteSteering brings in what people said to a run that ends before a model hears it: the next run does.
+func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered []uint64) error {
+	p.Step = "finish/steered"
+	_, err := a.Log.Open(ctx, p, stream.Steering{Inputs: steered})
+	return err
+}
+
 // checkpoint is a matter of speed: a run does not fail over it.
 func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
 	if r, err := a.Log.ReduceTo(ctx, t, seq); err == nil {
@@ -90,7 +102,7 @@ func terminalEvent(in workflows.Finish) agui.Event {
 	if in.Outcome == workflows.OutcomeCancelled {
 		outcome = agui.OutcomeCancelled
 	}
-	return &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Outcome: &agui.Outcome{Type: outcome}, Usage: usage}
+	return &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Outcome: &agui.Outcome{Type: outcome, PendingToolCallIDs: in.Pending}, Usage: usage}
 }
 
 // finishedBefore reads how a run ended that was ended before.

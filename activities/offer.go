@@ -32,9 +32,10 @@ func (e *lackingError) Error() string { return "activities: " + e.cause.Error() 
 // Unwrap returns which tools are lacking.
 func (e *lackingError) Unwrap() error { return e.cause }
 
-// offer selects the tools that an agent offers its model.
+// offer selects the tools of ours that an agent offers its model.
 func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.Tool, error) {
-	offered, err := a.Tools.Select(d.Tools)
+	patterns, _ := agents.SplitTools(d.Tools)
+	offered, err := a.Tools.Select(patterns)
 	if err == nil {
 		return offered, nil
 	}

@@ -111,7 +111,8 @@ func (e *engine) awaitShown(ctx context.Context, n int) {
 		}
 		for _, f := range frames {
 			switch f.Type {
-			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventReasoningEncryptedValue:
+			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventReasoningEncryptedValue,
+				agui.EventActivitySnapshot, agui.EventActivityDelta:
 				n--
 			}
 		}

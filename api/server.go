@@ -41,6 +41,9 @@ type Config struct {
 	Origins []string
 	// SocketStreams bounds what a client may have open on one WebSocket. Defaults to 64.
 	SocketStreams int
+	// ParkAfter is how long a run waits for a person in the workflow that runs it.
+	// 0 = workflows.DefaultParkAfter.
+	ParkAfter time.Duration
 	// Strict ends a stream before an event that AG-UI forbids, which is then a mistake of ours. It
 	// costs a check of every event for every viewer and is meant for tests.
 	Strict bool

@@ -110,7 +110,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	in := o.runInput(proposal)
+	in := s.runInput(o, proposal)
 	_, err = s.Temporal.ExecuteWorkflow(ctx, s.workflowOptions(o), workflows.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
@@ -124,7 +124,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 }
 
 // runInput is what the workflow is told.
-func (o *offer) runInput(p stream.Proposal) workflows.RunInput {
+func (s *Server) runInput(o *offer, p stream.Proposal) workflows.RunInput {
 	return workflows.RunInput{
 		Run:   workflows.Run{Tenant: o.run.Tenant, Thread: o.run.Thread.ID, ID: o.run.ID},
 		Agent: o.agent.Name, Revision: o.agent.Revision, Input: p.Seq, Digest: p.Digest,
@@ -132,6 +132,7 @@ func (o *offer) runInput(p stream.Proposal) workflows.RunInput {
 			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
 			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
 		},
+		ParkAfter: s.ParkAfter,
 	}
 }
 

@@ -38,6 +38,7 @@ type input struct {
 	Messages        []message `json:"messages"`
 	ProtocolVersion string    `json:"protocolVersion,omitempty"`
 	State           any       `json:"state,omitempty"`
+	Tools           []any     `json:"tools,omitempty"`
 	ForwardedProps  any       `json:"forwardedProps,omitempty"`
 }
 

@@ -1,13 +1,26 @@
 package e2e
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/workflows"
 )
+
+// finish lets a run go on to its end, which must be a good one.
+func (r *released) finish(t *testing.T) {
+	t.Helper()
+	r.goOn()
+	r.reader.finish(t)
+	if got := outcome(r.reader.events[len(r.reader.events)-1]); got != "success" {
+		t.Errorf("the run ended with %s", r.reader.events[len(r.reader.events)-1].Data)
+	}
+}
 
 // wantTrace checks who has worked on a run.
 func (d *deployment) wantTrace(t *testing.T, what string, r *released, want ...string) {
@@ -85,6 +98,28 @@ func TestDeployDrain(t *testing.T) {
 	}
 	if n := len(ends.performances(2)); n != 1 {
 		t.Errorf("the answer that could end was asked for %d times", n)
+	}
+}
+
+// A run that is parked is on no version: it goes on with the current one when nothing else of its own is left.
+func TestDeployParked(t *testing.T) {
+	t.Parallel()
+	d := startDeployment(t, "PERDURE_PARK_AFTER=100ms")
+	old := d.release(t, "old", "v1")
+	r := d.begin(t, 1)
+	tellThread(t, d.front.endpoint, r.in, "pause", http.StatusNoContent)
+	r.goOn()
+	r.reader.until(t, func(e event) bool { return e.Type == "TOOL_CALL_RESULT" })
+	awaitType(t, d.front.endpoint, r.in, workflows.TypeParked)
+	d.release(t, "new", "v2")
+	if err := old.stop(); err != nil {
+		t.Error(err)
+	}
+	tellThread(t, d.front.endpoint, r.in, "resume", http.StatusNoContent)
+	r.finish(t)
+	got := d.trace(t, r.in)
+	if len(got) != 3 || got[0] != "v1: old" || got[2] != "v2: new" {
+		t.Errorf("the run was worked on by %q, want v1, some for what is parked, and v2", got)
 	}
 }
 

@@ -23,13 +23,13 @@ type deployment struct {
 	workers  map[string]string // their names by the number of their process
 }
 
-func startDeployment(t *testing.T) *deployment {
+func startDeployment(t *testing.T, settings ...string) *deployment {
 	t.Helper()
 	if err := buildObserved(); err != nil {
 		t.Fatal(err)
 	}
 	s := openStage(t)
-	c := &cluster{programs: observedPrograms, agents: filepath.Join("testdata", "performers"), settings: s.environ()}
+	c := &cluster{programs: observedPrograms, agents: filepath.Join("testdata", "performers"), settings: append(s.environ(), settings...)}
 	c.prepare(t)
 	c.open(t)
 	d := &deployment{stage: s, cluster: c, front: c.startAPI(t), workers: map[string]string{}}
@@ -76,16 +76,6 @@ func (d *deployment) begin(t *testing.T, turn int) *released {
 		t.Fatalf("no model is asked in turn %d: %v", turn, r.reader.ctx.Err())
 	}
 	return r
-}
-
-// finish lets a run go on to its end, which must be a good one.
-func (r *released) finish(t *testing.T) {
-	t.Helper()
-	r.goOn()
-	r.reader.finish(t)
-	if got := outcome(r.reader.events[len(r.reader.events)-1]); got != "success" {
-		t.Errorf("the run ended with %s", r.reader.events[len(r.reader.events)-1].Data)
-	}
 }
 
 // trace tells who has worked on a run: for each execution the versions of its workflow tasks, and the workers

@@ -54,6 +54,7 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 	case KindTerminal:
 		f.r.Sealed = true
 		f.abandon(func(Lane) bool { return true })
+		return f.end(ctx, rec)
 	case KindAttempt:
 		f.abandon(rec.Lane.is)
 	case KindEvents:
@@ -134,9 +135,30 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	f.r.Entries = f.r.apply(a)
 	f.move(&o)
 	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed = rec.run, o.RunID, o.Execution, false
-	f.r.Input, f.r.Context = o.Input, len(in.Input.Context) > 0
+	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
+	f.r.Waits = nil
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
+	}
+	return nil
+}
+
+// end notes what a run has ended with that its client is to answer.
+func (f *fold) end(ctx context.Context, rec *Record) error {
+	events, err := rec.Events(ctx)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	last := events[len(events)-1]
+	if agui.TypeOf(last) != agui.EventRunFinished {
+		return nil
+	}
+	e, err := agui.Decode(last)
+	if err != nil {
+		return err
+	}
+	if finished, ok := e.(*agui.RunFinished); ok && finished.Outcome != nil {
+		f.r.Waits = finished.Outcome.PendingToolCallIDs
 	}
 	return nil
 }
@@ -166,8 +188,11 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	}
 	f.settle(rec.Lane)
 	for _, m := range res.Messages {
-		if m.Role == agui.RoleActivity && f.has(m.ID) {
-			continue // settled, at its place
+		if at := f.find(m.ID); m.Role == agui.RoleActivity && at >= 0 { // settled, where it began
+			if rec.Lane == LaneMain {
+				f.moveBehind(at)
+			}
+			continue
 		}
 		e := Entry{Message: m}
 		if len(m.ToolCalls) > 0 {
@@ -181,8 +206,15 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-func (f *fold) has(id string) bool {
-	return slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+func (f *fold) find(id string) int {
+	return slices.IndexFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
+}
+
+// moveBehind puts an activity of the main lane behind what its step has said before it: it is settled
+// in front of all that the step says.
+func (f *fold) moveBehind(i int) {
+	e := f.r.Entries[i]
+	f.r.Entries = append(slices.Delete(f.r.Entries, i, i+1), e)
 }
 
 // insert adds a message where clients put it: a tool's behind the message with its call and the

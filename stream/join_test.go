@@ -181,6 +181,23 @@ var stories = map[string]func(s *story){
 			s.t.Errorf("the conversation is %v", told)
 		}
 	},
+	"a model that shows what it does": func(s *story) {
+		s.begin(run, user, "")
+		shows := func(id string, n int) agui.Event {
+			return &agui.ActivitySnapshot{MessageID: id, ActivityType: "search", Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
+		}
+		thinks := []agui.Event{&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}}
+		s.attempt(s.place("1/model"), append(slices.Clone(thinks), shows("a1", 1), &agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "))...)
+		a := s.attempt(s.place("1/model"), append(slices.Clone(thinks), shows("a1", 2), shows("a2", 1),
+			&agui.ActivityDelta{MessageID: "a1", ActivityType: "search", Patch: json.RawMessage(`[{"op":"replace","path":"/n","value":3}]`)},
+			&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "), shows("a1", 4), text("m1", "is."))...)
+		place := func(id string) agui.Message {
+			return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
+		}
+		thought := agui.Message{ID: "x1", Role: agui.RoleReasoning, Content: agui.TextContent("Let")}
+		s.finish(a, says(thought, place("a1"), place("a2"), assistant("m1", "It is.")), end("m1"))
+		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	},
 	"subagents": func(s *story) {
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "Ask.")), start("m1"), text("m1", "Ask."), end("m1"))

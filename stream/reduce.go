@@ -45,10 +45,14 @@ type Reduction struct {
 	RunID     string `json:"runId,omitempty"`
 	Execution string `json:"execution,omitempty"`
 	Sealed    bool   `json:"sealed,omitempty"`
-	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model.
-	Input   uint64  `json:"input,omitempty"`
-	Context bool    `json:"context,omitempty"`
-	Entries []Entry `json:"entries,omitempty"`
+	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model,
+	// Tools that it has tools of its client's.
+	Input   uint64 `json:"input,omitempty"`
+	Context bool   `json:"context,omitempty"`
+	Tools   bool   `json:"tools,omitempty"`
+	// Waits are the tool calls that the run has ended with and that its client is to answer.
+	Waits   []string `json:"waits,omitempty"`
+	Entries []Entry  `json:"entries,omitempty"`
 	// Moved tells that inputs have changed the order of the conversation, Unmoved how many messages at its
 	// beginning never stood anywhere else.
 	Moved   bool `json:"moved,omitempty"`
@@ -90,6 +94,18 @@ func (r *Reduction) stateFor(unshown map[string]uint64) json.RawMessage {
 // liveMessages is the list of messages as such a reader has it: with the activities of the open
 // attempts. What they say otherwise, texts and calls, is not in it.
 func liveMessages(r *Reduction) []agui.Message { return r.messagesFor(nil) }
+
+// withoutPending leaves out the activities of a lane's open attempt.
+func (r *Reduction) withoutPending(lane Lane) *Reduction {
+	without := *r
+	without.Pending = nil
+	for _, p := range r.Pending {
+		if p.Lane != lane {
+			without.Pending = append(without.Pending, p)
+		}
+	}
+	return &without
+}
 
 func (r *Reduction) messagesFor(unshown map[string]uint64) []agui.Message {
 	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))

@@ -9,6 +9,7 @@ const TaskQueue = "perdure"
 // Names as Temporal knows them. They stand in histories: never change one, add a version.
 const (
 	TypeRun           = "agent.run.v1"
+	TypeParked        = "thread.parked.v1"
 	ActivityCallModel = "model.call.v1"
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
@@ -47,10 +48,22 @@ type RunInput struct {
 	// execution does not begin with attributes of its own.
 	Token string `json:"token,omitempty"`
 
+	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
+	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+
 	// Progress is set where an execution goes on with the run of the one before it.
 	Progress *Progress `json:"progress,omitempty"`
 	// Queue are the runs that wait for their turn on the thread, each without a queue of its own.
 	Queue []RunInput `json:"queue,omitempty"`
+}
+
+// DefaultParkAfter is how long a run waits in the workflow that runs it. Longer waits are those of the
+// night and the weekend: they move to TypeParked, which costs a continuation in each direction.
+const DefaultParkAfter = 10 * time.Minute
+
+// Parked starts TypeParked: a thread whose run waits for a person.
+type Parked struct {
+	Run RunInput `json:"run"` // with its progress
 }
 
 // Progress is how far a run has come when it continues as new.
@@ -60,6 +73,7 @@ type Progress struct {
 	Turn      int       `json:"turn"` // the next
 	Deadline  time.Time `json:"deadline"`
 	Paused    bool      `json:"paused,omitempty"`
+	Cancelled bool      `json:"cancelled,omitempty"` // it was, while it was parked
 	Main      uint64    `json:"main"`
 	Lanes     []uint64  `json:"lanes,omitempty"`
 	Open      string    `json:"open,omitempty"`
@@ -123,7 +137,9 @@ type ModelAnswer struct {
 	// there are if they are more. Their arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
-	Usage     Usage  `json:"usage"`
+	// ClientCount is how many calls are the client's. All of those have to be named.
+	ClientCount int   `json:"clientCount,omitempty"`
+	Usage       Usage `json:"usage"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
@@ -132,10 +148,23 @@ const MaxCalls = 64
 // count is how many calls the answer makes.
 func (a ModelAnswer) count() int { return max(a.CallCount, len(a.Calls)) }
 
-// Call is one tool call. Tool is empty if the model made a name up.
+// pending are the calls that the client is to make.
+func (a ModelAnswer) pending() []string {
+	var ids []string
+	for _, c := range a.Calls {
+		if c.Client {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// Call is one tool call. Tool is empty if the name is not one of ours: the client's, or made up.
 type Call struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool,omitempty"`
+	// Client: the client runs the tool, when the AG-UI run has ended.
+	Client bool `json:"client,omitempty"`
 }
 
 // Usage is what calls of one model cost. A nil count is unknown, not zero.
@@ -182,6 +211,10 @@ type Finish struct {
 	Code      string  `json:"code,omitempty"`
 	Message   string  `json:"message,omitempty"` // our own words, never content
 	Usage     []Usage `json:"usage,omitempty"`
+	// Pending are the tool calls that the client is to make, in the order in which the model asked.
+	Pending []string `json:"pending,omitempty"`
+	// Steered is what people said that no model call was told, since the run ends before.
+	Steered []uint64 `json:"steered,omitempty"`
 	// Input and Agent serve a run that ends before its first step began.
 	Input    uint64 `json:"input"`
 	Digest   string `json:"digest"`

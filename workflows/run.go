@@ -24,6 +24,9 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	r := begin(ctx, in)
 	r.cancel = cancel
+	if p := in.Progress; p != nil && p.Cancelled {
+		cancel()
+	}
 	if err := errors.Join(r.listen(ctx), r.rename(ctx)); err != nil {
 		return RunResult{}, err
 	}
@@ -33,7 +36,7 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	}
 	result, err := r.finish(ctx, end)
 	if next := r.next(); next != nil {
-		return result, continueWith(ctx, *next)
+		return result, continueWith(ctx, TypeRun, *next)
 	}
 	return result, err
 }
@@ -72,6 +75,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 // ending is how a run is to end.
 type ending struct {
 	outcome Outcome
+	pending []string // calls that the client is to make
 	code    string
 	message string
 }
@@ -106,7 +110,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeSuccess}, true
 	case tokens(r.usage) > r.in.Limits.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case answer.count() > r.in.Limits.ParallelTools:
+	case answer.count() > r.in.Limits.ParallelTools, answer.ClientCount > len(answer.pending()):
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools), true
 	}
 	if answer.count() == 0 {
@@ -118,6 +122,8 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return r.failure(ctx, err), true
 	case cancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
+	case answer.ClientCount > 0:
+		return ending{outcome: OutcomeSuccess, pending: answer.pending()}, true
 	}
 	return ending{}, false
 }
@@ -196,7 +202,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
 		Usage: r.usage, Input: r.in.Input, Digest: r.in.Digest, Agent: r.in.Agent, Revision: r.in.Revision,
-		First: r.step(1, stepModel, stepModel).ID,
+		First: r.step(1, stepModel, stepModel).ID, Pending: end.pending, Steered: r.steered[r.folded:],
 	}
 	for _, i := range r.cut {
 		in.Lanes = append(in.Lanes, Lane{Index: i, After: r.lanes[i]})

@@ -94,6 +94,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Agents:      definitions,
 		ForceAgents: cfg.ForceAgents,
 		Origins:     cfg.Origins,
+		ParkAfter:   cfg.ParkAfter,
 		Strict:      cfg.Strict,
 		Metrics:     tel.Metrics(),
 		Logger:      logger,

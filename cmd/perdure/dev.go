@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/apinode"
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
@@ -43,7 +42,7 @@ type devOptions struct {
 	logLevel               slog.Level
 }
 
-func devCommand(getenv func(string) string) *cobra.Command {
+func devCommand(environ []string) *cobra.Command {
 	var o devOptions
 	level := "warn"
 	cmd := &cobra.Command{
@@ -57,7 +56,7 @@ you like: started again on the same directory, every run goes on.`,
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("--log-level: %w", err)
 			}
-			return runDev(cmd.Context(), o, getenv, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
@@ -82,12 +81,17 @@ type addresses struct {
 }
 
 // runDev brings everything up, in the order in which one thing needs the other, and down again.
-func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, errOut io.Writer) (err error) {
-	if getenv("GOGC") == "" {
+func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.Writer) (err error) {
+	cfg, err := config.Load(config.Dev, nil, environ, out)
+	if err != nil {
+		return err
+	}
+	cfg.ForceAgents = cfg.ForceAgents || o.agentsForce
+	if cfg.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // the embedded Temporal server makes much garbage and keeps little
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
-	tel, err := telemetry.Start(ctx, "perdure", getenv)
+	tel, err := telemetry.Start(ctx, "perdure", cfg.Getenv)
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, o, connections, servers, listener, definitions, getenv, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, definitions, cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -133,7 +137,7 @@ func runDev(ctx context.Context, o devOptions, getenv func(string) string, out, 
 		return err
 	}
 	defer func() { _ = os.Remove(file) }()
-	announce(out, o, where, definitions, getenv)
+	announce(out, o, where, definitions, cfg.Getenv)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil
@@ -175,14 +179,10 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, o devOptions, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, getenv func(string) string, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	registry, err := tools.NewRegistry(builtin.Tools()...)
 	if err != nil {
 		return nil, err
-	}
-	strict, err := strconv.ParseBool(cmp.Or(getenv("PERDURE_STRICT"), "false"))
-	if err != nil {
-		return nil, fmt.Errorf("PERDURE_STRICT: %w", err)
 	}
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
@@ -194,11 +194,17 @@ func startNodes(ctx context.Context, o devOptions, c *connections, servers *devs
 		g errgroup.Group
 	)
 	g.Go(func() (err error) {
-		w, err = workernode.Start(ctx, workernode.Config{Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(getenv), Tools: registry, Logger: logger})
+		w, err = workernode.Start(ctx, workernode.Config{
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv), Tools: registry,
+			WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
+		})
 		return err
 	})
 	g.Go(func() (err error) {
-		a, err = apinode.Start(ctx, apinode.Config{Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: o.agentsForce, Origins: devOrigins, Strict: strict, Metrics: c.telemetry.Metrics(), Logger: logger})
+		a, err = apinode.Start(ctx, apinode.Config{
+			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
+			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: c.telemetry.Metrics(), Logger: logger,
+		})
 		return err
 	})
 	g.Go(func() error {

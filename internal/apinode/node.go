@@ -29,6 +29,8 @@ type Config struct {
 	Agents      []*agents.Definition
 	ForceAgents bool
 	Origins     []string
+	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
+	ParkAfter time.Duration
 	// Strict has every event checked that is sent.
 	Strict  bool
 	Metrics http.Handler
@@ -74,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n.server = api.New(api.Config{
 		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger,
-		Origins: cfg.Origins, Strict: cfg.Strict, Metrics: cfg.Metrics,
+		Origins: cfg.Origins, ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,

@@ -8,6 +8,7 @@ func addr(c *Config) pflag.Value           { return bind(&c.Addr, hostPort) }
 func agentsDir(c *Config) pflag.Value      { return bind(&c.Agents, text) }
 func agentsForce(c *Config) pflag.Value    { return bind(&c.ForceAgents, truth) }
 func origins(c *Config) pflag.Value        { return bind(&c.Origins, originList) }
+func parkAfter(c *Config) pflag.Value      { return bind(&c.ParkAfter, positiveDuration) }
 func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
 func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
 func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, between(1, 1_000_000)) }

@@ -19,10 +19,11 @@ import (
 // Process is a program that is configured here.
 type Process string
 
-// The processes. Their values are the names of the binaries.
+// The processes. Their values are the names of the binaries, or the command.
 const (
 	API    Process = "api"
 	Worker Process = "worker"
+	Dev    Process = "perdure dev" // has flags of its own, and servers of its own
 )
 
 // ErrHelp is returned by Load when it was asked for help and has printed it.
@@ -38,6 +39,8 @@ type Config struct {
 	ForceAgents bool
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
+	// ParkAfter is how long a run waits for a person before it is parked.
+	ParkAfter time.Duration
 	// Strict has the api check every event that it sends.
 	Strict bool
 	// MetricsAddr is where the worker serves /metrics, host:port. Empty = nowhere.
@@ -124,7 +127,9 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	// Libraries read the environment; a flag has to win there as well.
 	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
 	cfg.Unknown = cfg.env.unknown()
-	wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	if p != Dev {
+		wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	}
 	return cfg, errors.Join(wrong...)
 }
 
