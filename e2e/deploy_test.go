@@ -32,7 +32,7 @@ func (d *deployment) wantTrace(t *testing.T, what string, r *released, want ...s
 
 // A version is deployed beside the one that works: new runs begin on it, a run that is under way stays where
 // it is until it is between two turns, and one in its last turn to its end. A worker of the old version
-// that comes back changes nothing.
+// that comes back changes nothing; an operator who rolls back does.
 func TestDeployVersion(t *testing.T) {
 	t.Parallel()
 	d := startDeployment(t)
@@ -53,10 +53,25 @@ func TestDeployVersion(t *testing.T) {
 	if len(got) != 2 || got[1] != "v2: new" {
 		t.Errorf("a run in its first turn: worked on by %q, want it to move to v2 behind that", got)
 	}
-	for _, r := range []*released{early, late, fresh, again} {
+	back := d.begin(t, 1)
+	d.rollBack(t, "v1")
+	back.finish(t)
+	if got := d.trace(t, back.in); len(got) != 2 || got[0] != "v2: new" || !strings.HasPrefix(got[1], "v1: ") {
+		t.Errorf("a run of the time before v2 was rolled back: worked on by %q, want it to move to v1", got)
+	}
+	for _, r := range []*released{early, late, fresh, again, back} {
 		if first, second := r.performances(1), r.performances(2); len(first) != 1 || len(second) != 1 || len(r.performances(turnTool)) != 1 {
 			t.Errorf("%d and %d model calls, want one a turn", len(first), len(second))
 		}
+	}
+}
+
+// rollBack makes a version current, as an operator does.
+func (d *deployment) rollBack(t *testing.T, build string) {
+	t.Helper()
+	h := d.temporal.WorkerDeploymentClient().GetHandle("perdure")
+	if _, err := h.SetCurrentVersion(t.Context(), client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build}); err != nil {
+		t.Fatal(err)
 	}
 }
 
