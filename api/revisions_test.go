@@ -274,6 +274,10 @@ func TestRevisionInFull(t *testing.T) {
 func TestRevisionDiff(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
+	taken := n.revise("name: a\nmodel: test/m\n") // what the directory has published already
+	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(n.revisions("").Items) != 2 {
+		t.Errorf("published twice, it replaced itself:\n%s", a.body)
+	}
 	first := n.revise(brief)
 	second := n.revise(strings.Replace(brief, "Be kind.", "Be fair.", 1))
 	third := n.revise(strings.Replace(brief, "Be kind.", "Be fair.", 1) + "tools: [charge]\n")

@@ -18,13 +18,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // until waits until the board misses exactly these.
 func until(t *testing.T, b *Board, want ...string) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	for {
 		got := b.Missing([]string{"charge", "refund", "client:*", "mcp:shop/buy", "see_*"})
 		if slices.Equal(got, want) {
 			return
 		}
 		select {
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatalf("missing %q, want %q", got, want)
 		case <-time.After(10 * time.Millisecond):
 		}
