@@ -132,7 +132,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if err != nil {
 		return nil, nil, err
 	}
-	req := &llm.Request{Model: name, Messages: prompt(told, conversation.Entries)}
+	req := &llm.Request{Model: name, Messages: prompt(told, conversation.Entries), ReasoningEffort: d.Reasoning.Effort}
 	for _, t := range offered {
 		s := t.Spec()
 		req.Tools = append(req.Tools, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})

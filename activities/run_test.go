@@ -203,8 +203,12 @@ func TestTextRun(t *testing.T) {
 		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
 			t.Errorf("the model is asked %+v", req.Messages)
 		}
+		if req.ReasoningEffort != "low" {
+			t.Errorf("the model is to think with effort %q", req.ReasoningEffort)
+		}
 		return say("hi there")
 	})
+	e.agent.Reasoning.Effort = "low"
 	events, result := e.run("hello")
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"
 	if got := typesOf(events); got != want {

@@ -43,6 +43,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"kind spelled":        base + "kind: agent\n",
 		"an empty limits map": base + "limits: {}\n",
 		"an empty state":      base + "state: {}\n",
+		"an empty reasoning":  base + "reasoning: {}\n",
 		"an invisible state":  base + "state: {visible: false, predict: []}\n",
 	}
 	for name, text := range same {
@@ -59,6 +60,8 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"description":                          base + "description: x\n",
 		"a visible state":                      base + "state: {visible: true}\n",
 		"a prediction":                         base + "state: {predict: [{tool: b, argument: x, key: y}]}\n",
+		"an effort":                            base + "reasoning: {effort: low}\n",
+		"another effort":                       base + "reasoning: {effort: high}\n",
 		"a limit":                              base + "limits: {turns: 31}\n",
 	}
 	for name, text := range different {

@@ -18,6 +18,9 @@ type Definition struct {
 	// Model is provider/model, such as openai/gpt-5-mini.
 	Model string `json:"model" yaml:"model"`
 
+	// Reasoning is how the model thinks.
+	Reasoning Reasoning `json:"reasoning,omitzero" yaml:"reasoning,omitempty"`
+
 	// Instructions are the system prompt. Optional, at most 256 KiB.
 	Instructions string `json:"instructions,omitempty" yaml:"instructions,omitempty"`
 

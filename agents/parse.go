@@ -34,6 +34,7 @@ func Parse(filename string, data []byte) (*Definition, error) {
 		{"name", text(&d.Name)},
 		{"description", text(&d.Description)},
 		{"model", text(&d.Model)},
+		{"reasoning", r.reasoning(&d.Reasoning)},
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts(&d.Tools)},
 		{"state", r.state(&d.State)},

@@ -44,6 +44,9 @@ func TestParse(t *testing.T) {
 			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(),
 			State: agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "f", Argument: "x", Key: "y"}}},
 		}},
+		{"reasoning", "name: a\nmodel: p/m\nreasoning: {effort: minimal}\n", agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(), Reasoning: agents.Reasoning{Effort: "minimal"},
+		}},
 		{"one limit", "name: a\nmodel: p/m\nlimits:\n  turns: 1\n", agents.Definition{
 			Name: "a", Model: "p/m", Limits: agents.Limits{Turns: 1, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8},
 		}},

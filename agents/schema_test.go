@@ -52,6 +52,14 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{"prediction as text", least + "state: {predict: [write]}\n", false},
 		{"predictions without a list", least + "state: {predict: {tool: write, argument: text, key: a}}\n", false},
 		{"unknown key of a prediction", least + "state: {predict: [{tool: write, argument: text, key: a, at: b}]}\n", false},
+		{"effort", least + "reasoning: {effort: high}\n", true},
+		{"empty reasoning", least + "reasoning: {}\n", true},
+		{"no such effort", least + "reasoning: {effort: utmost}\n", false},
+		{"empty effort", least + "reasoning: {effort: \"\"}\n", false},
+		{"effort without a value", least + "reasoning: {effort: }\n", false},
+		{"number for an effort", least + "reasoning: {effort: 3}\n", false},
+		{"effort alone", least + "reasoning: high\n", false},
+		{"unknown key of reasoning", least + "reasoning: {budget: 1000}\n", false},
 		{"unknown key", least + "temperature: 1\n", false},
 		{"unknown limit", least + "limits: {cost: 1}\n", false},
 		{"kind", "kind: tool\n" + least, false},
@@ -129,6 +137,9 @@ func TestSchemaHasTheFields(t *testing.T) {
 	}
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.State]()), names(root.Properties["state"])); diff != "" {
 		t.Errorf("keys of state (-struct +schema):\n%s", diff)
+	}
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Reasoning]()), names(root.Properties["reasoning"])); diff != "" {
+		t.Errorf("keys of reasoning (-struct +schema):\n%s", diff)
 	}
 	limits := root.Properties["limits"]
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Limits]()), names(limits)); diff != "" {

@@ -122,7 +122,7 @@ var variables = []Variable{
 	{Name: "TEMPORAL_PROFILE", For: all, value: handedOn(text), Meaning: "profile in that file; not set = default"},
 	{Name: "TEMPORAL_GRPC_META_*", For: all, Meaning: "adds a header to gRPC requests, such as TEMPORAL_GRPC_META_X_TEAM"},
 
-	{Name: "OPENAI_API_KEY", For: workerDev, Meaning: "key for agents with openai/ models", secret: true},
+	{Name: "OPENAI_API_KEY", For: workerDev, Meaning: "key for agents with openai/ and openai-responses/ models", secret: true},
 	{Name: "OPENAI_BASE_URL", For: workerDev, Meaning: "where these models are; not set = OpenAI's own"},
 
 	{Name: "PERDURE_CONNECT_TIMEOUT", Default: "2m", For: all, value: connectTimeout,

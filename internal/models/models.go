@@ -15,8 +15,9 @@ func FromEnv(getenv func(string) string) map[string]llm.Model {
 	config := openai.FromEnv(getenv)
 	config.HTTPClient = &http.Client{Transport: transport()}
 	return map[string]llm.Model{
-		"openai":   openai.New(config),
-		"scripted": scripted.New(),
+		"openai":           openai.New(config),
+		"openai-responses": openai.NewResponses(config),
+		"scripted":         scripted.New(),
 	}
 }
 

@@ -66,6 +66,7 @@ func Run(t *testing.T, p Provider) {
 			{"text", testText},
 			{"encoding", testEncoding},
 			{"reasoning", testReasoning},
+			{"sealed reasoning", testSealed},
 			{"finish", testFinish},
 			{"tool calls", testToolCalls},
 			{"broken streams", testBrokenStreams},
