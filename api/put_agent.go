@@ -30,7 +30,7 @@ func (s *Server) putAgent(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
-	existed := false
+	existed := true
 	revision, err := s.Catalog.Put(ctx, d, func(current string) bool {
 		existed = current != ""
 		return expected(current)

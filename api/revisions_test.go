@@ -126,6 +126,9 @@ func TestPutAgentComparesAndSets(t *testing.T) {
 	n := newNode(t)
 	first := n.revise(brief)
 	second := n.revise(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
+	if again := n.revise(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // whose answer was lost
+		t.Errorf("repeated, it is %s", again)
+	}
 	for i, tt := range []struct {
 		path, header, value string
 		status              int

@@ -59,7 +59,8 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 }
 
 // Put makes a definition its agent's current one and returns its revision. It fails with ErrMismatch if
-// expected refuses the revision that is current at that very moment; "" = there is none.
+// expected refuses the revision that is current at that very moment; "" = there is none. To put again what
+// is current by Put changes nothing and does not fail.
 func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(current string) bool) (revision string, err error) {
 	return c.publish(ctx, d, SourcePut, func(last Publication) error {
 		if !expected(last.Revision) {
@@ -70,7 +71,7 @@ func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(c
 }
 
 // publish writes a publication behind the last one, if may lets it. What is current from the same source
-// already is not published again.
+// already is not published again, and may is not asked: somebody repeats what they have not heard of.
 func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, may func(last Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {
@@ -82,11 +83,11 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Sour
 		if err != nil {
 			return "", err
 		}
-		if err := may(last); err != nil {
-			return "", err
-		}
 		if last.Revision == revision && last.Source == source {
 			return revision, c.await(ctx, d.Name, last.Number)
+		}
+		if err := may(last); err != nil {
+			return "", err
 		}
 		if !stored {
 			if err := c.store(ctx, d.Name, revision, body); err != nil {
