@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
@@ -66,12 +69,25 @@ func TestDeployVersion(t *testing.T) {
 	}
 }
 
-// rollBack makes a version current, as an operator does.
+// rollBack makes a version current, as an operator does, and waits until every task queue knows.
 func (d *deployment) rollBack(t *testing.T, build string) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	h := d.temporal.WorkerDeploymentClient().GetHandle("perdure")
-	if _, err := h.SetCurrentVersion(t.Context(), client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build}); err != nil {
+	if _, err := h.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build}); err != nil {
 		t.Fatal(err)
+	}
+	for {
+		now, err := d.temporal.WorkflowService().DescribeWorkerDeployment(ctx, &workflowservice.DescribeWorkerDeploymentRequest{
+			Namespace: d.where.Namespace, DeploymentName: "perdure",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.GetWorkerDeploymentInfo().GetRoutingConfigUpdateState() == enums.ROUTING_CONFIG_UPDATE_STATE_COMPLETED {
+			return
+		}
 	}
 }
 
