@@ -58,8 +58,8 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workf
 	if in.Input == 0 {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
-	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest}
-	return a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})
+	o := stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}
+	return a.Log.OpenRun(ctx, p, o, false, &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate runs the completion. It is cancelled before it begins if somebody asked for that before

@@ -43,6 +43,8 @@ func fail(ctx context.Context, err error) error {
 		return failure("another attempt has taken the step over", workflows.ErrorFenced, false)
 	case errors.Is(err, stream.ErrLogLost):
 		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", workflows.ErrorLogLost, nil)
+	case errors.Is(err, stream.ErrConversationChanged):
+		return temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
 		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", "agent_unavailable", nil)
 	case errors.As(err, &model):

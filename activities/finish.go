@@ -74,8 +74,7 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 		return nil
 	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
-	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest, regardless: true}
-	_, err = a.openRun(ctx, p, b)
+	_, err = a.Log.OpenRun(ctx, p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, true)
 	return err
 }
 

@@ -178,11 +178,11 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, th
 		_ = s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil) // how it ended is its own matter
 		return false, nil
 	}
-	if o.props.OnBusy == workflows.OnBusySteer && thread.RunID != "" && !thread.Sealed && thread.RunID != o.run.ID {
-		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: thread.RunID})
-	}
 	in.Token = stream.Token(o.run.ID)
-	taken, err := s.offerTo(ctx, o, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Offer: &in}, execution)
+	taken, err := s.offerTo(ctx, o.run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Offer: &in}, execution)
+	if active, busy := busyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
+		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
+	}
 	if err != nil {
 		return false, refusedBy(err)
 	}
@@ -204,11 +204,12 @@ func (s *Server) steerInstead(ctx context.Context, o *offer, input uint64, activ
 	return true, err
 }
 
-func (s *Server) offerTo(ctx context.Context, o *offer, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
+// offerTo offers a run to an execution of a thread's workflow; "" is the latest.
+func (s *Server) offerTo(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID(o.run.Thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
+		WorkflowID: workflowID(thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
 		Args:         []any{submit},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
@@ -218,19 +219,27 @@ func (s *Server) offerTo(ctx context.Context, o *offer, submit workflows.Submit,
 	return taken, err
 }
 
+// busyWith tells whether a workflow refuses an offer because another run is active, and which.
+func busyWith(err error) (active string, busy bool) {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.Type() != workflows.ErrorBusy {
+		return "", false
+	}
+	var detail workflows.Active
+	err = app.Details(&detail)
+	return detail.RunID, err == nil
+}
+
 // refusedBy tells what a workflow's refusal means; nil = look at the thread again.
 func refusedBy(err error) error {
+	if active, busy := busyWith(err); busy {
+		p := problem(http.StatusConflict, "busy", "another run of this thread is active")
+		p.ActiveRun = active
+		return p
+	}
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound
 	switch {
-	case errors.As(err, &app) && app.Type() == workflows.ErrorBusy:
-		var active workflows.Active
-		if err := app.Details(&active); err != nil {
-			return fmt.Errorf("api: submit: %w", err)
-		}
-		busy := problem(http.StatusConflict, "busy", "another run of this thread is active")
-		busy.ActiveRun = active.RunID
-		return busy
 	case errors.As(err, &app) && app.Type() == workflows.ErrorRunIDReused:
 		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
 	case errors.As(err, &app) && app.Type() == workflows.ErrorQueueFull:

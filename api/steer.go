@@ -78,16 +78,25 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	return s.tellRun(ctx, run, p)
 }
 
-// activeRun is the run of a thread that has begun and not ended.
+// activeRun is the run of a thread that has begun and not ended. One that has begun in Temporal may not
+// be in the log yet: then its workflow says which it is, by refusing to make way.
 func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Run, error) {
 	now, err := s.Log.Reduce(ctx, thread, 0)
 	if err != nil {
 		return stream.Run{}, err
 	}
-	if now.RunID == "" || now.Sealed {
+	if now.RunID != "" && !now.Sealed {
+		return stream.Run{Thread: thread, ID: now.RunID}, nil
+	}
+	_, err = s.offerTo(ctx, thread, workflows.Submit{}, "")
+	if active, busy := busyWith(err); busy {
+		return stream.Run{Thread: thread, ID: active}, nil
+	}
+	var gone *serviceerror.NotFound
+	if err == nil || errors.As(err, &gone) {
 		return stream.Run{}, errNotActive()
 	}
-	return stream.Run{Thread: thread, ID: now.RunID}, nil
+	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)
 }
 
 // tellRun has the run's workflow take a proposal.

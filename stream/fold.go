@@ -29,6 +29,7 @@ func newFold(l *Log, base *Reduction) *fold {
 // reduction is the result. The fold must not be used afterwards.
 func (f *fold) reduction(seq uint64) *Reduction {
 	f.r.Seq = seq
+	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on, and so is what lies behind it
 	j := &f.r.Journal
 	f.r.State = applyChanges(j.Settled, j.Changes, change.finished)
 	if len(j.Changes) == 0 {
@@ -132,15 +133,30 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	a := o.Accepted
 	a.Tail = in.Accepted.Tail
 	f.abandon(func(Lane) bool { return true })
+	f.r.Cut = nil
+	if a.Cut {
+		f.r.Cut = cutMessages(f.r.Entries[min(a.Keep, len(f.r.Entries)):])
+	}
 	f.r.Entries = f.r.apply(a)
 	f.move(&o)
-	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed = rec.run, o.RunID, o.Execution, false
+	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened = rec.run, o.RunID, o.Execution, false, rec.Seq
 	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
 	f.r.Waits = nil
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
 	}
 	return nil
+}
+
+// cutMessages lists what is cut of what clients keep when a snapshot lacks it.
+func cutMessages(cut []Entry) []CutMessage {
+	var messages []CutMessage
+	for _, e := range cut {
+		if m := e.Message; m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity {
+			messages = append(messages, CutMessage{ID: m.ID, Role: m.Role, ActivityType: m.ActivityType})
+		}
+	}
+	return messages
 }
 
 // end notes what a run has ended with that its client is to answer.
@@ -213,8 +229,8 @@ func (f *fold) find(id string) int {
 // moveBehind puts an activity of the main lane behind what its step has said before it: it is settled
 // in front of all that the step says.
 func (f *fold) moveBehind(i int) {
-	e := f.r.Entries[i]
-	f.r.Entries = append(slices.Delete(f.r.Entries, i, i+1), e)
+	e := f.r.Entries[i] // what the fold began with stays as it is: it may be somebody else's
+	f.r.Entries = slices.Concat(f.r.Entries[:i], f.r.Entries[i+1:], []Entry{e})
 }
 
 // insert adds a message where clients put it: a tool's behind the message with its call and the

@@ -45,8 +45,6 @@ type Projection struct {
 	lanes     map[Lane]*laneView
 	scopes    scopes
 	started   []byte   // RUN_STARTED
-	opening   *Opening // what stands beside it, in the record openedAt
-	openedAt  uint64
 	ended     [][]byte // the terminal record's events
 	anyDead   bool     // an attempt of this run that had written events died
 	terminal  bool
@@ -176,7 +174,7 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		if opening == nil || agui.TypeOf(e) != agui.EventRunStarted {
 			continue
 		}
-		p.started, p.opening, p.openedAt = e, opening, rec.Seq
+		p.started = e
 		if p.followed {
 			err = p.introduce(ctx, rec.Seq, opening)
 		} else {

@@ -250,7 +250,7 @@ const (
 	OnBusyReject    OnBusy = "reject"
 	OnBusyEnqueue   OnBusy = "enqueue"
 	OnBusyInterrupt OnBusy = "interrupt"
-	// OnBusySteer is none of the workflow's: the run is not offered, what it says is steered.
+	// OnBusySteer is refused like OnBusyReject: what the run says is steered to the one that is active.
 	OnBusySteer OnBusy = "steer"
 )
 
@@ -259,7 +259,7 @@ type Submit struct {
 	RunID  string `json:"run"`
 	Digest string `json:"digest"`
 	OnBusy OnBusy `json:"onBusy,omitempty"` // none is OnBusyReject
-	// Offer is the run, for whoever does not only want to attach.
+	// Offer is the run, for whoever does not only want to attach, or to hear which run is active.
 	Offer *RunInput `json:"offer,omitempty"`
 }
 
