@@ -126,10 +126,9 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if model == nil {
 		return nil, nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
 	}
-	patterns, _ := agents.SplitTools(d.Tools)
-	offered, err := a.Tools.Select(patterns)
+	offered, err := a.offer(ctx, d)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errToolUnavailable, err)
+		return nil, nil, err
 	}
 	told, err := a.briefing(ctx, d, conversation)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
@@ -90,10 +89,9 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	if err != nil {
 		return tools.Result{}, "", err
 	}
-	patterns, _ := agents.SplitTools(definition.Tools)
-	offered, err := a.Tools.Select(patterns)
+	offered, err := a.offer(ctx, definition)
 	if err != nil {
-		return tools.Result{}, "", fmt.Errorf("%w: %w", errToolUnavailable, err)
+		return tools.Result{}, "", err
 	}
 	i := slices.IndexFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == call.Name })
 	if i < 0 {

@@ -84,7 +84,7 @@ func read(file string) ([]byte, error) {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}

@@ -13,10 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const (
-	maxFile   = 1 << 20
-	maxErrors = 20
-)
+// MaxFile bounds a definition's file in bytes.
+const MaxFile = 1 << 20
+
+// maxErrors bounds the mistakes that are told of at once.
+const maxErrors = 20
 
 // Parse reads a definition from one YAML document of at most 1 MiB. The file's
 // name is only for the errors: a *DefinitionError, or several joined in the
@@ -100,8 +101,8 @@ func (r *reader) err() error {
 
 // documents returns the mappings that the file consists of, or complains.
 func (r *reader) documents(data []byte) []*yaml.Node {
-	if len(data) > maxFile {
-		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", maxFile))
+	if len(data) > MaxFile {
+		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

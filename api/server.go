@@ -27,6 +27,8 @@ type Config struct {
 	Catalog  *catalog.Catalog // watched
 	Temporal client.Client
 	Logger   *slog.Logger
+	// Tools knows which tools there are workers for. nil = nobody does.
+	Tools Tools
 
 	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
@@ -139,6 +141,10 @@ func (s *Server) Handler() http.Handler {
 	v1 := r.Group("/v1", s.checkQuery)
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
+	v1.PUT("/agents/:agent", s.putAgent)
+	v1.GET("/agents/:agent/revisions", s.listRevisions)
+	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
+	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
 	v1.POST("/agents/:agent/runs", s.startRun)
 	v1.GET("/threads/:thread/events", s.threadEvents)
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)

@@ -152,7 +152,7 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 		t.Fatal(err)
 	}
 	d := &agents.Definition{Name: "a", Model: "test/m", Limits: agents.DefaultLimits()}
-	if _, err := agentsOf.Publish(n.ctx(), d); err != nil {
+	if _, err := agentsOf.Publish(n.ctx(), d, false); err != nil {
 		t.Fatal(err)
 	}
 	watch, stop := context.WithCancel(t.Context())

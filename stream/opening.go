@@ -68,19 +68,39 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, regardless bool, 
 	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted
 	o.Said, o.SaidBehind, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in)
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
+	if started.Metadata, err = o.metadata(); err != nil {
+		return 0, err
+	}
 	return l.Open(ctx, p, o, append([]agui.Event{started}, events...)...)
 }
 
 // openContinuation opens a run that nobody asked for.
 func (l *Log) openContinuation(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
-	continues, err := json.Marshal(ShownRunID(o.Continues))
+	o.ProtocolVersion = agui.Version
+	metadata, err := o.metadata()
 	if err != nil {
+		return 0, err
+	}
+	if metadata == nil {
+		metadata = agui.Metadata{}
+	}
+	if metadata["perdure.continues"], err = json.Marshal(ShownRunID(o.Continues)); err != nil {
 		return 0, fmt.Errorf("stream: encode run id: %w", err)
 	}
-	o.ProtocolVersion = agui.Version
 	started := &agui.RunStarted{
-		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.continues": continues}},
-		ThreadID:  p.Run.Thread.ID, RunID: p.Run.Shown(), ProtocolVersion: agui.Version,
+		BaseEvent: agui.BaseEvent{Metadata: metadata}, ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ProtocolVersion: agui.Version,
 	}
 	return l.Open(ctx, p, o, append([]agui.Event{started}, events...)...)
+}
+
+// metadata tells readers which revision of its agent a run has, under the key that capabilities use.
+func (o Opening) metadata() (agui.Metadata, error) {
+	if o.Revision == "" {
+		return nil, nil
+	}
+	text, err := json.Marshal(o.Revision)
+	if err != nil {
+		return nil, err
+	}
+	return agui.Metadata{"perdure.revision": text}, nil
 }

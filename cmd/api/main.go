@@ -88,17 +88,18 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		return err
 	}
 	node, err := apinode.Start(ctx, apinode.Config{
-		Listener:  listener,
-		Log:       log,
-		Temporal:  connections.Temporal,
-		Agents:    folder.Agents,
-		Origins:   cfg.Origins,
-		ParkAfter: cfg.ParkAfter,
-		Strict:    cfg.Strict,
-		Sockets:   cfg.MaxSockets,
-		Streams:   cfg.MaxStreams,
-		Metrics:   tel.Metrics(),
-		Logger:    logger,
+		Listener:    listener,
+		Log:         log,
+		Temporal:    connections.Temporal,
+		Agents:      folder.Agents,
+		ForceAgents: cfg.ForceAgents,
+		Origins:     cfg.Origins,
+		ParkAfter:   cfg.ParkAfter,
+		Strict:      cfg.Strict,
+		Sockets:     cfg.MaxSockets,
+		Streams:     cfg.MaxStreams,
+		Metrics:     tel.Metrics(),
+		Logger:      logger,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -37,6 +37,7 @@ import (
 // devOptions are the flags of "perdure dev".
 type devOptions struct {
 	addr, data, agents     string
+	agentsForce            bool
 	pprof                  string
 	temporalPort, natsPort int
 	allowPrivateHosts      bool
@@ -66,6 +67,7 @@ you like: started again on the same directory, every run goes on.`,
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
 	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools and MCP servers")
+	f.BoolVar(&o.agentsForce, "agents-force", false, "publish that directory's definitions also in place of newer ones that came over HTTP")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
 	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
@@ -89,6 +91,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	if err != nil {
 		return err
 	}
+	cfg.ForceAgents = cfg.ForceAgents || o.agentsForce
 	if cfg.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // the embedded Temporal server makes much garbage and keeps little
 	}
@@ -203,13 +206,14 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	)
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence), Tools: registry, WorkflowCache: cfg.WorkflowCache, Logger: logger,
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence), Tools: registry,
+			WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err
 	})
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
-			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins,
+			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
 			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
 		})
 		return err

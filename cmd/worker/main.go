@@ -89,6 +89,9 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,
 		BuildID:       cfg.BuildID,
+		Promote:       cfg.Promote,
+		StopTimeout:   cfg.StopTimeout,
+		ToolGrace:     cfg.ToolGrace,
 		Logger:        logger,
 	})
 	if err != nil {

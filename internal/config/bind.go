@@ -17,8 +17,12 @@ func modelSilence(c *Config) pflag.Value  { return bind(&c.ModelSilence, positiv
 func allowPrivateHosts(c *Config) pflag.Value {
 	return bind(&c.AllowPrivateHosts, truth)
 }
+func agentsForce(c *Config) pflag.Value    { return bind(&c.ForceAgents, truth) }
 func deployment(c *Config) pflag.Value     { return bind(&c.Deployment, text) }
 func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
+func promote(c *Config) pflag.Value        { return bind(&c.Promote, truth) }
+func stopTimeout(c *Config) pflag.Value    { return bind(&c.StopTimeout, positiveDuration) }
+func toolGrace(c *Config) pflag.Value      { return bind(&c.ToolGrace, positiveDuration) }
 func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
 func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, upTo(5)) }
 func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }

@@ -38,6 +38,8 @@ type Config struct {
 	Agents string
 	// AllowPrivateHosts lets the worker's tools reach loopback and private networks.
 	AllowPrivateHosts bool
+	// ForceAgents publishes them in place of newer ones that clients have put.
+	ForceAgents bool
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
 	// ParkAfter is how long a run waits for a person before it is parked.
@@ -54,6 +56,11 @@ type Config struct {
 	ModelSilence time.Duration
 	// Deployment and BuildID version the worker: both set or both empty.
 	Deployment, BuildID string
+	// Promote makes that version the current one if it never was.
+	Promote bool
+	// StopTimeout is how long calls may take to end when the worker stops, ToolGrace how long a run waits
+	// for a worker that has its tools.
+	StopTimeout, ToolGrace time.Duration
 
 	// Stream says which log to use, and how to create it if it is not there.
 	Stream stream.Options
@@ -152,6 +159,8 @@ func (c *Config) versioning() error {
 		return &VariableError{Name: "PERDURE_DEPLOYMENT", Err: errors.New("must be set when PERDURE_BUILD_ID is")}
 	case c.Deployment != "" && c.BuildID == "":
 		return &VariableError{Name: "PERDURE_BUILD_ID", Err: errors.New("must be set when PERDURE_DEPLOYMENT is")}
+	case c.Deployment == "" && c.Promote:
+		return &VariableError{Name: "PERDURE_DEPLOYMENT", Err: errors.New("must be set when PERDURE_PROMOTE is")}
 	}
 	return nil
 }
