@@ -29,7 +29,7 @@ var kills = flag.Int("kills", 2, "how many nodes of a cluster are killed")
 // nodeOptions is the environment variable that makes the test's program a node of a cluster.
 const nodeOptions = "STREAM_TEST_NODE"
 
-// nodeConfig is what a node is told.
+// nodeConfig is what a node is told. Without a port for a cluster it is alone.
 type nodeConfig struct {
 	Name, Dir     string
 	Port, Cluster int
@@ -42,10 +42,11 @@ func serveNode(config string) {
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
 		panic(err)
 	}
-	s, err := server.NewServer(&server.Options{
-		ServerName: c.Name, Host: loopback, Port: c.Port, JetStream: true, StoreDir: c.Dir, NoSigs: true, NoLog: true,
-		Cluster: server.ClusterOpts{Name: "test", Host: loopback, Port: c.Cluster}, Routes: server.RoutesFromStr(c.Routes),
-	})
+	o := &server.Options{ServerName: c.Name, Host: loopback, Port: c.Port, JetStream: true, StoreDir: c.Dir, NoSigs: true, NoLog: true}
+	if c.Cluster != 0 {
+		o.Cluster, o.Routes = server.ClusterOpts{Name: "test", Host: loopback, Port: c.Cluster}, server.RoutesFromStr(c.Routes)
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		panic(err)
 	}
