@@ -55,11 +55,10 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 }
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
-	if in.Input == 0 {
+	if in.Beginning == (workflows.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
-	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest}
-	return a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})
+	return a.Log.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate runs the completion. It is cancelled before it begins if somebody asked for that before
@@ -86,9 +85,16 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	if err != nil {
 		return err
 	}
+	n.offer(req.Tools)
+	if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
+		return err
+	}
+	req.Tools = append(req.Tools, n.clients...)
+	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
+		return err
+	}
 	n.predict.predictions = definition.State.Predict
 	req.IdempotencyKey = run.Identify("model", in.ID)
-	n.offer(req.Tools)
 	provider, _ := definition.ModelProvider()
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
 		Provider: provider, Model: req.Model, Conversation: in.Run.Thread, Agent: in.Agent, Revision: in.Revision,
@@ -120,7 +126,8 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if model == nil {
 		return nil, nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
 	}
-	offered, err := a.Tools.Select(d.Tools)
+	patterns, _ := agents.SplitTools(d.Tools)
+	offered, err := a.Tools.Select(patterns)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errToolUnavailable, err)
 	}
@@ -128,7 +135,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if err != nil {
 		return nil, nil, err
 	}
-	req := &llm.Request{Model: name, Messages: prompt(told, conversation.Entries)}
+	req := &llm.Request{Model: name, Messages: prompt(told, conversation.Entries), ReasoningEffort: d.Reasoning.Effort}
 	for _, t := range offered {
 		s := t.Spec()
 		req.Tools = append(req.Tools, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -36,6 +37,7 @@ func fail(ctx context.Context, err error) error {
 		last = countFailure(ctx)
 	}
 	var model *llm.Error
+	var unavailable *tools.UnavailableError
 	switch {
 	case errors.Is(err, stream.ErrOver):
 		return temporal.NewNonRetryableApplicationError("the step is in other hands", workflows.ErrorFenced, nil)
@@ -43,12 +45,16 @@ func fail(ctx context.Context, err error) error {
 		return failure("another attempt has taken the step over", workflows.ErrorFenced, false)
 	case errors.Is(err, stream.ErrLogLost):
 		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", workflows.ErrorLogLost, nil)
+	case errors.Is(err, stream.ErrConversationChanged):
+		return temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
 		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", "agent_unavailable", nil)
 	case errors.As(err, &model):
 		return failModel(model, last)
 	case errors.Is(err, errToolUnavailable):
 		return failure("a tool of the agent is not available on this worker", "tool_unavailable", last)
+	case errors.As(err, &unavailable) && !errors.Is(err, stream.ErrUnavailable):
+		return failTool(unavailable, last)
 	case ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled)):
 		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
 	case errors.Is(err, stream.ErrUnavailable):
@@ -125,6 +131,12 @@ func failModel(e *llm.Error, last bool) error {
 	return temporal.NewApplicationErrorWithOptions(words, string(e.Code), temporal.ApplicationErrorOptions{
 		NonRetryable:   last || !e.Retryable(),
 		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
+	})
+}
+
+func failTool(e *tools.UnavailableError, last bool) error {
+	return temporal.NewApplicationErrorWithOptions("what a tool reaches for is not available", "tool_unavailable", temporal.ApplicationErrorOptions{
+		NonRetryable: last, NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
 	})
 }
 

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -24,11 +26,14 @@ type narrator struct {
 	step    string
 	attempt *stream.Attempt
 	offered []string
+	clients []llm.Tool // which the client runs
+	asks    gate       // tells which calls people decide about; nil = none
 	predict predictor
+	shows   *reporter // of what the provider does by itself; made when it says so
 
 	messageID string
 	texting   bool
-	behind    int // how many blocks of thinking began before the message
+	began     []string // messages, in the order in which clients have them
 	text      strings.Builder
 	thinking  thinking
 	calls     []*narratedCall
@@ -77,6 +82,10 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 		}
 		call.arguments.WriteString(c.Arguments)
 		events = append([]agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}, call.follow()...)
+	case llm.Activity:
+		return n.show(ctx, func(r *reporter) error { return r.Activity(c.Name, c.Kind, c.Content) })
+	case llm.ActivityPatch:
+		return n.show(ctx, func(r *reporter) error { return r.patchActivity(c.Name, c.Patch) })
 	case llm.Finish:
 		n.answer.Finish = string(c.Reason)
 		n.answer.Usage = usageOf(c)
@@ -84,19 +93,46 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 	if len(events) == 0 {
 		return nil
 	}
+	return n.emit(ctx, events...)
+}
+
+// emit logs events, and notes the order in which messages begin: clients have them in that order.
+func (n *narrator) emit(ctx context.Context, events ...agui.Event) error {
+	for _, e := range events {
+		switch e := e.(type) {
+		case *agui.ReasoningMessageStart:
+			n.begin(e.MessageID)
+		case *agui.TextMessageStart:
+			n.begin(e.MessageID)
+		case *agui.ToolCallStart:
+			n.begin(e.ParentMessageID)
+		case *agui.ActivitySnapshot:
+			n.begin(e.MessageID)
+		}
+	}
 	return n.attempt.Emit(ctx, events...)
 }
 
-// begin notes where the message stands among the thoughts: clients have them in the order in which
-// they began.
-func (n *narrator) begin() {
-	if n.text.Len() == 0 && len(n.calls) == 0 {
-		n.behind = len(n.thinking.blocks)
+func (n *narrator) begin(id string) {
+	if !slices.Contains(n.began, id) {
+		n.began = append(n.began, id)
 	}
 }
 
+// show reports what the provider does by itself, under the rules that tools' reports have.
+func (n *narrator) show(ctx context.Context, report func(*reporter) error) error {
+	if n.shows == nil {
+		n.shows = newReporter(ctx, n.run, n.step, nil, n.emit)
+	}
+	err := report(n.shows)
+	var refused *tools.ReportError
+	if errors.As(err, &refused) {
+		return &llm.Error{Code: llm.CodeMalformedResponse, Message: "the provider's activity: " + refused.Error()}
+	}
+	return err
+}
+
 func (n *narrator) tellText(delta string) []agui.Event {
-	n.begin()
 	n.text.WriteString(delta)
 	content := &agui.TextMessageContent{MessageID: n.messageID, Delta: delta}
 	if n.texting {
@@ -107,7 +143,6 @@ func (n *narrator) tellText(delta string) []agui.Event {
 }
 
 func (n *narrator) tellCall(c llm.ToolCallStart) []agui.Event {
-	n.begin()
 	call := &narratedCall{index: c.Index, id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
 	n.calls = append(n.calls, call)
 	events := append(n.thinking.end(), n.endText()...)
@@ -153,9 +188,6 @@ func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
 // result is the finished story.
 func (n *narrator) result() (*stream.Result, error) {
 	result := &stream.Result{}
-	for _, block := range n.thinking.blocks {
-		result.Messages = append(result.Messages, block.message())
-	}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
 	if n.text.Len() > 0 {
 		message.Content = agui.TextContent(n.text.String())
@@ -166,21 +198,53 @@ func (n *narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
+		waits := n.waits(call)
+		if waits.Client || waits.Approval != nil {
+			n.answer.WaitCount++
+		}
 		if len(n.answer.Calls) < workflows.MaxCalls {
-			n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name)})
+			n.answer.Calls = append(n.answer.Calls, waits)
 		} else {
 			n.answer.CallCount = len(n.calls)
 		}
 	}
 	if n.text.Len() > 0 || len(n.calls) > 0 {
 		n.answer.MessageID = n.messageID
-		result.Messages = slices.Insert(result.Messages, n.behind, message)
+	}
+	for _, id := range n.began {
+		result.Messages = append(result.Messages, n.told(id, message))
 	}
 	var err error
 	if result.Answer, err = json.Marshal(n.answer); err != nil {
 		return nil, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	return result, nil
+}
+
+// waits is a call as the workflow is told of it: who runs it, and whether people decide about it first.
+func (n *narrator) waits(c *narratedCall) workflows.Call {
+	call := workflows.Call{ID: c.id, Tool: n.known(c.name)}
+	switch {
+	case call.Tool != "" && n.asks != nil:
+		call.Approval = n.asks(c.name, c.arguments.String())
+	case call.Tool == "":
+		call.Client = slices.ContainsFunc(n.clients, func(t llm.Tool) bool { return t.Name == c.name })
+	}
+	return call
+}
+
+// told is the message that began under an id: the answer, a block of thinking, or else an activity, of
+// which only the place is told here.
+func (n *narrator) told(id string, answer agui.Message) agui.Message {
+	if id == n.messageID {
+		return answer
+	}
+	for _, block := range n.thinking.blocks {
+		if block.id == id {
+			return block.message()
+		}
+	}
+	return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
 }
 
 func (n *narrator) known(tool string) string {
@@ -203,10 +267,21 @@ func modelName(s string) string {
 	}, s[:min(len(s), maxModelName)])
 }
 
+// maxTokenCount is more than any call can cost. What a provider reports beyond, or below zero, says
+// nothing; added up, it could not be written any more.
+const maxTokenCount = 1 << 40
+
+func tokenCount(n *int64) *int64 {
+	if n == nil || *n < 0 || *n > maxTokenCount {
+		return nil
+	}
+	return n
+}
+
 func usageOf(f llm.Finish) workflows.Usage {
 	u := f.Usage
 	return workflows.Usage{
-		Provider: f.Provider, Model: modelName(f.Model), Input: u.Input, Output: u.Output, Total: u.Total,
-		Reasoning: u.Reasoning, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite,
+		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
+		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
 	}
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// reporter turns what a tool reports into events on its lane. Ids of activities derive from the call
-// and the tool's own name for them: another attempt shows the same ones.
+// reporter turns what a tool, or the provider of a model, reports into events on its lane. Ids of
+// activities derive from the call, or the step, and the name that it has for them: another attempt
+// shows the same ones.
 type reporter struct {
 	ctx    context.Context // of the attempt: a report waits for the log no longer than that
 	run    stream.Run
-	callID string
-	emit   func(ctx context.Context, events ...agui.Event) error
+	source string // the id of the call or the step
+	emit   emit
 
 	mu         sync.Mutex
 	state      json.RawMessage
@@ -29,10 +30,13 @@ type reporter struct {
 	over       bool
 }
 
+// emit logs events.
+type emit func(ctx context.Context, events ...agui.Event) error
+
 var errCallOver = errors.New("activities: the tool call is over")
 
-func newReporter(ctx context.Context, run stream.Run, callID string, state json.RawMessage, attempt *stream.Attempt) *reporter {
-	return &reporter{ctx: ctx, run: run, callID: callID, emit: attempt.Emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
+func newReporter(ctx context.Context, run stream.Run, source string, state json.RawMessage, emit emit) *reporter {
+	return &reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
 }
 
 // close makes reports of a tool that goes on regardless come to nothing.
@@ -64,7 +68,7 @@ func (r *reporter) Activity(name, kind string, content any) error {
 	if _, known := r.activities[name]; !known && len(r.activities) == tools.MaxActivities {
 		return refuse("the call has %d activities already", tools.MaxActivities)
 	}
-	shown := &agui.ActivitySnapshot{MessageID: r.run.Identify("act", r.callID+"/"+name), ActivityType: kind, Content: object}
+	shown := &agui.ActivitySnapshot{MessageID: r.run.Identify("act", r.source+"/"+name), ActivityType: kind, Content: object}
 	if err := r.send(len(object), shown); err != nil {
 		return err
 	}
@@ -74,7 +78,11 @@ func (r *reporter) Activity(name, kind string, content any) error {
 }
 
 func (r *reporter) PatchActivity(name string, ops ...tools.Op) error {
-	patch, err := encodeReport(ops)
+	return r.patchActivity(name, ops)
+}
+
+func (r *reporter) patchActivity(name string, operations any) error {
+	patch, err := encodeReport(operations)
 	if err != nil {
 		return err
 	}
@@ -168,6 +176,9 @@ func encodeReport(v any) (json.RawMessage, error) {
 	}
 	if len(raw) > tools.MaxReport {
 		return nil, refuse("it has %d bytes, more than %d", len(raw), tools.MaxReport)
+	}
+	if agui.TooDeep(raw) {
+		return nil, refuse("it is nested deeper than %d levels", agui.MaxDepth)
 	}
 	return raw, nil
 }

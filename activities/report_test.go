@@ -227,3 +227,61 @@ func TestAResultWithParts(t *testing.T) {
 		t.Errorf("the result is %s", asText(t, parts))
 	}
 }
+
+// What a provider does by itself while it answers is shown like what a tool reports: in the place where
+// it began, taken back with a dead attempt, under the same id in the next one.
+func TestWhatAProviderDoesByItselfIsShown(t *testing.T) {
+	t.Parallel()
+	searching := func(attempt int, hits string) []llm.Chunk {
+		return []llm.Chunk{
+			llm.ReasoningDelta{Text: "let me search"},
+			llm.Activity{Name: "s1", Kind: "web-search", Content: json.RawMessage(fmt.Sprintf(`{"attempt":%d}`, attempt))},
+			llm.TextDelta{Text: "I found "},
+			llm.ActivityPatch{Name: "s1", Patch: json.RawMessage(`[{"op":"add","path":"/hits","value":` + hits + `}]`)},
+			llm.Activity{Name: "s2", Kind: "web-search", Content: json.RawMessage(`{}`)},
+			llm.TextDelta{Text: "it."},
+		}
+	}
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return searching(1, "1"), &llm.Error{Code: llm.CodeUnavailable}
+		}
+		for _, m := range req.Messages {
+			if strings.Contains(fmt.Sprint(m), "web-search") {
+				t.Errorf("the model is told of an activity: %+v", m)
+			}
+		}
+		return append(searching(2, "2"), llm.Finish{Reason: llm.FinishStop}), nil
+	})
+	events, _ := e.run("go")
+	r := e.agrees(events)
+	if len(r.Entries) != 5 {
+		t.Fatalf("the conversation has %s", asText(t, r.Messages()))
+	}
+	for i, want := range map[int]string{2: `{"attempt":2,"hits":2}`, 4: `{}`} {
+		if got := r.Entries[i].Message; got.Role != agui.RoleActivity || string(got.Content.Object()) != want {
+			t.Errorf("message %d is %s, want an activity %s", i, asText(t, got), want)
+		}
+	}
+}
+
+func TestAProvidersActivityThatIsNone(t *testing.T) {
+	t.Parallel()
+	for name, chunk := range map[string]llm.Chunk{
+		"content that is no object": llm.Activity{Name: "a", Kind: "a", Content: json.RawMessage(`1`)},
+		"content that is no JSON":   llm.Activity{Name: "a", Kind: "a", Content: json.RawMessage(`{`)},
+		"no type":                   llm.Activity{Name: "a", Content: json.RawMessage(`{}`)},
+		"a patch of nothing":        llm.ActivityPatch{Name: "a", Patch: json.RawMessage(`[]`)},
+	} {
+		e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+			if n == 1 {
+				return []llm.Chunk{chunk, llm.Finish{Reason: llm.FinishStop}}, nil
+			}
+			return say("done")
+		})
+		events, _ := e.run("go")
+		if r := e.agrees(events); e.calls.Load() != 2 || len(r.Entries) != 2 {
+			t.Errorf("%s: after %d calls the conversation is %s", name, e.calls.Load(), asText(t, r.Messages()))
+		}
+	}
+}

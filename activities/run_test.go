@@ -111,7 +111,8 @@ func (e *engine) awaitShown(ctx context.Context, n int) {
 		}
 		for _, f := range frames {
 			switch f.Type {
-			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventReasoningEncryptedValue:
+			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventReasoningEncryptedValue,
+				agui.EventActivitySnapshot, agui.EventActivityDelta:
 				n--
 			}
 		}
@@ -202,8 +203,12 @@ func TestTextRun(t *testing.T) {
 		if len(req.Messages) != 2 || req.Messages[0].Text() != "Be brief." || req.Messages[1].Text() != "hello" {
 			t.Errorf("the model is asked %+v", req.Messages)
 		}
+		if req.ReasoningEffort != "low" {
+			t.Errorf("the model is to think with effort %q", req.ReasoningEffort)
+		}
 		return say("hi there")
 	})
+	e.agent.Reasoning.Effort = "low"
 	events, result := e.run("hello")
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"
 	if got := typesOf(events); got != want {
@@ -245,8 +250,8 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 			return call([3]string{"call_x", "add", `{"a":1,"b":2}`}, [3]string{"call_y", "add", `{"a":3,"b":4}`})
 		case 2:
 			for _, m := range req.Messages[len(req.Messages)-2:] {
-				if want := map[string]string{"call_x": "3", "call_y": "7"}[m.ToolCallID]; m.Role != llm.RoleTool || m.Text() != want {
-					t.Errorf("the model hears %q as %s for its %q, want %q", m.Text(), m.Role, m.ToolCallID, want)
+				if want := map[string]string{"call_x": "3", "call_y": "7"}[m.ToolCallID]; m.Role != llm.RoleTool || m.Text() != want || m.IsError {
+					t.Errorf("the model hears %+v, want %q", m, want)
 				}
 			}
 			return call([3]string{"call_x", "fails", `{"a":1,"b":2}`}, [3]string{"z", "add", `{"a":"one"}`}, [3]string{"w", "nonsense", ``})
@@ -254,6 +259,9 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		var heard []string
 		for _, m := range req.Messages[len(req.Messages)-3:] {
 			heard = append(heard, m.ToolCallID+": "+m.Text())
+			if !m.IsError || req.ReasoningEffort != "low" {
+				t.Errorf("the model hears %+v as no failure, or is to spend the effort %q", m, req.ReasoningEffort)
+			}
 		}
 		all := strings.Join(heard, "\n")
 		for _, want := range []string{"no such thing", "/a", "There is no tool \"nonsense\""} {
@@ -263,6 +271,7 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		}
 		return say("done")
 	}, add, fails)
+	e.agent.Reasoning.Effort = "low"
 	events, result := e.run("add")
 	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 3 {
 		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())

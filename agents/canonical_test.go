@@ -43,6 +43,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"kind spelled":        base + "kind: agent\n",
 		"an empty limits map": base + "limits: {}\n",
 		"an empty state":      base + "state: {}\n",
+		"an empty reasoning":  base + "reasoning: {}\n",
 		"an invisible state":  base + "state: {visible: false, predict: []}\n",
 	}
 	for name, text := range same {
@@ -59,6 +60,8 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"description":                          base + "description: x\n",
 		"a visible state":                      base + "state: {visible: true}\n",
 		"a prediction":                         base + "state: {predict: [{tool: b, argument: x, key: y}]}\n",
+		"an effort":                            base + "reasoning: {effort: low}\n",
+		"another effort":                       base + "reasoning: {effort: high}\n",
 		"a limit":                              base + "limits: {turns: 31}\n",
 	}
 	for name, text := range different {
@@ -133,7 +136,7 @@ func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, json, want string }{
 		{"garbage", `{"name"`, "unexpected EOF"},
-		{"a field of the future", `{"name":"a","model":"p/m","approvals":[]}`, `unknown field "approvals"`},
+		{"a field of the future", `{"name":"a","model":"p/m","steps":[]}`, `unknown field "steps"`},
 		{"a limit of the future", `{"name":"a","model":"p/m","limits":{"cost":1}}`, `unknown field "cost"`},
 		{"more", `{"name":"a","model":"p/m"}{}`, "more after"},
 		{"invalid", `{"name":"a"}`, "model"},

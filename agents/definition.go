@@ -18,12 +18,18 @@ type Definition struct {
 	// Model is provider/model, such as openai/gpt-5-mini.
 	Model string `json:"model" yaml:"model"`
 
+	// Reasoning is how the model thinks.
+	Reasoning Reasoning `json:"reasoning,omitzero" yaml:"reasoning,omitempty"`
+
 	// Instructions are the system prompt. Optional, at most 256 KiB.
 	Instructions string `json:"instructions,omitempty" yaml:"instructions,omitempty"`
 
 	// Tools are names of tools, or patterns with * for any run of characters,
 	// in the order in which the model is offered them. Each only once, at most 256.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
+
+	// Approvals are the calls that a person decides about. At most 32 rules.
+	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
 
 	// State is how the agent uses the state that it shares with its clients.
 	State State `json:"state,omitzero" yaml:"state,omitempty"`

@@ -44,6 +44,9 @@ func TestParse(t *testing.T) {
 			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(),
 			State: agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "f", Argument: "x", Key: "y"}}},
 		}},
+		{"reasoning", "name: a\nmodel: p/m\nreasoning: {effort: minimal}\n", agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(), Reasoning: agents.Reasoning{Effort: "minimal"},
+		}},
 		{"one limit", "name: a\nmodel: p/m\nlimits:\n  turns: 1\n", agents.Definition{
 			Name: "a", Model: "p/m", Limits: agents.Limits{Turns: 1, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8},
 		}},
@@ -81,9 +84,9 @@ func TestParseErrors(t *testing.T) {
 		{"syntax", "name: a\nmodel: [p/m\n", "a.yaml:1: not valid YAML: did not find expected ',' or ']'"},
 		{"tab", "name: a\n\tmodel: p/m\n", "a.yaml:2: not valid YAML: found a tab character that violates indentation"},
 		{"unknown anchor", "name: *x\n", "a.yaml: not valid YAML: unknown anchor 'x' referenced"},
-		{"two documents", least + "---\nname: b\n", "a.yaml:3: a second document begins here; there must be one definition in a file"},
+		{"two documents", least + "---\nname: b\n", "a.yaml:4: a second document begins here; there must be one definition in a file"},
 		{"large", "name: " + strings.Repeat("a", 1<<20), "a.yaml: is larger than 1048576 bytes"},
-		{"other kind", "kind: tool\n" + least, `a.yaml:1: kind must be agent, not "tool"`},
+		{"other kind", "kind: tool\n" + least, `a.yaml:1: kind must be agent here, not tool`},
 
 		{"unknown key", least + "temprature: 1\n", `a.yaml:3: unknown key "temprature"`},
 		{"mistyped key", least + "\ninstructoins: x\n", `a.yaml:4: unknown key "instructoins" (did you mean "instructions"?)`},

@@ -52,8 +52,10 @@ func (d *Definition) complaints() []complaint {
 		found = append(found, about("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
 	found = append(found, complainText("description", d.Description, maxDescription)...)
+	found = append(found, d.Reasoning.complaints()...)
 	found = append(found, complainText("instructions", d.Instructions, maxInstructions)...)
 	found = append(found, d.complainTools()...)
+	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)
 	return append(found, d.Limits.complaints()...)
 }

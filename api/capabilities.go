@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 )
@@ -12,6 +13,8 @@ var yes, no = true, false
 // capabilities declares what holds for an agent. What is left out is unknown, not absent.
 func capabilities(p catalog.Published) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
+	_, fromClients := agents.SplitTools(p.Tools)
+	clients, asks := len(fromClients) > 0, len(p.Approvals) > 0
 	parallel := hasTools && p.Limits.ParallelTools > 1
 	return agui.AgentCapabilities{
 		Identity: &agui.IdentityCapabilities{
@@ -19,14 +22,14 @@ func capabilities(p catalog.Published) agui.AgentCapabilities {
 			Metadata: agui.Metadata{"perdure.revision": revision(p)}, // it is no semantic version
 		},
 		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &yes, PushNotifications: &no, Resumable: &yes},
-		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &no},
+		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &clients},
 		Output:    &agui.OutputCapabilities{StructuredOutput: &no},
 		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: deltas(p)},
 		// Which media a model reads, and whether it thinks, is not known here: they reach it, and are shown.
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
 		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &no, Delegation: &no, Handoffs: &no},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
-		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &no, Feedback: &no, Interrupts: &no, ApproveWithEdits: &no},
+		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &asks, Feedback: &no, Interrupts: &asks, ApproveWithEdits: &asks},
 	}
 }
 

@@ -24,6 +24,8 @@ type Problem struct {
 	Pointer string `json:"pointer,omitempty"`
 	// ActiveRun is the run that keeps a thread busy.
 	ActiveRun string `json:"activeRun,omitempty"`
+	// Recorded is the decision that stands, if somebody decided before.
+	Recorded *decided `json:"recorded,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
 }
@@ -70,7 +72,7 @@ func problemOf(err error) *Problem {
 // refuse answers with a problem. Causes behind a 503 are for the log, once.
 func (s *Server) refuse(c *gin.Context, err error) {
 	p := problemOf(err)
-	if p.Status >= http.StatusInternalServerError && c.Request.Context().Err() == nil {
+	if p.Status >= http.StatusInternalServerError && p.Code != codeFull && c.Request.Context().Err() == nil {
 		s.logger.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
 	}
 	body, err := json.Marshal(p)

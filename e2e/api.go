@@ -38,6 +38,8 @@ type input struct {
 	Messages        []message `json:"messages"`
 	ProtocolVersion string    `json:"protocolVersion,omitempty"`
 	State           any       `json:"state,omitempty"`
+	Tools           []any     `json:"tools,omitempty"`
+	Resume          []any     `json:"resume,omitempty"`
 	ForwardedProps  any       `json:"forwardedProps,omitempty"`
 }
 

@@ -91,26 +91,15 @@ func TestPauseAndResume(t *testing.T) {
 		fixture{Match: match{UserMessage: in.Messages[0].Content, HasToolResult: &yes}, Response: response{Content: say("Done.")}})
 	f := shared.follow(t, in)
 	f.contents(t, 2)
-	tell := func(what string, status int) {
-		t.Helper()
-		resp, err := shared.post(t.Context(), "/v1/threads/"+in.ThreadID+"/"+what, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != status {
-			t.Errorf("%s: %s, want %d", what, resp.Status, status)
-		}
-	}
-	tell("pause", http.StatusNoContent)
+	tellThread(t, shared.endpoint, in, "pause", http.StatusNoContent)
 	f.until(t, func(e event) bool { return e.Type == "TOOL_CALL_RESULT" })
 	if n := len(sharedModel.calls(t, in.Messages[0].Content)); n != 1 {
 		t.Errorf("%d model calls while the run is paused", n)
 	}
-	tell("resume", http.StatusNoContent)
+	tellThread(t, shared.endpoint, in, "resume", http.StatusNoContent)
 	f.finish(t)
 	show(t, in.Messages, f.events)
-	tell("pause", http.StatusConflict)
+	tellThread(t, shared.endpoint, in, "pause", http.StatusConflict)
 }
 
 // Many turns are more than one execution's history can take: the run goes on in another one, and
@@ -132,7 +121,7 @@ func TestRunContinuesAsNew(t *testing.T) {
 	if n := len(messages); n != 2*turns || messages[n-1].Content != done {
 		t.Errorf("%d messages, the last is %+v", n, messages[n-1])
 	}
-	if n := executionsOf(t, in); n < 2 {
+	if n := shared.executionsOf(t, in); n < 2 {
 		t.Errorf("it took %d executions", n)
 	}
 	again := shared.behind(t, in, f.events[:len(f.events)/2])
@@ -141,9 +130,9 @@ func TestRunContinuesAsNew(t *testing.T) {
 }
 
 // executionsOf counts the executions that a thread has had.
-func executionsOf(t *testing.T, in input) int {
+func (p *endpoint) executionsOf(t *testing.T, in input) int {
 	t.Helper()
-	c, err := shared.temporal(t.Context())
+	c, err := p.temporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

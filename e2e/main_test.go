@@ -88,7 +88,7 @@ func prepare() error {
 	var g errgroup.Group
 	g.Go(func() error { return execute("..", "go", "build", "-o", program, "./cmd/perdure") })
 	g.Go(func() error {
-		for _, name := range []string{"v0", "v1", "ws", "model", "copilotkit"} {
+		for _, name := range []string{"v0", "v1", "ws", "model", "copilotkit", "mcp"} {
 			if err := install(filepath.Join("node", name)); err != nil {
 				return err
 			}

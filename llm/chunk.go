@@ -3,7 +3,8 @@ package llm
 import "encoding/json"
 
 // Chunk is one piece of a streamed completion: [TextDelta], [ReasoningDelta],
-// [ReasoningEnd], [ToolCallStart], [ToolCallDelta] or [Finish].
+// [ReasoningEnd], [ToolCallStart], [ToolCallDelta], [Activity], [ActivityPatch]
+// or [Finish].
 //
 // There is no end of a tool call, because arguments of parallel calls may
 // interleave to the last: calls are complete when Finish has come.
@@ -39,6 +40,29 @@ type ToolCallDelta struct {
 	Arguments string
 }
 
+// Activity shows people what the provider does by itself while it answers, such
+// as a search that it runs on its own side. It is no part of the answer, and no
+// model hears of it again.
+type Activity struct {
+	// Name tells the activities of this completion apart. One that is there
+	// already is replaced.
+	Name string
+
+	// Kind is what clients choose their view by.
+	Kind string
+
+	// Content is a JSON object.
+	Content json.RawMessage
+}
+
+// ActivityPatch changes the content of an activity of this completion.
+type ActivityPatch struct {
+	Name string
+
+	// Patch is a JSON Patch (RFC 6902) that applies.
+	Patch json.RawMessage
+}
+
 // Finish is the last chunk of a completion.
 type Finish struct {
 	Reason FinishReason
@@ -57,6 +81,8 @@ func (ReasoningDelta) chunk() {}
 func (ReasoningEnd) chunk()   {}
 func (ToolCallStart) chunk()  {}
 func (ToolCallDelta) chunk()  {}
+func (Activity) chunk()       {}
+func (ActivityPatch) chunk()  {}
 func (Finish) chunk()         {}
 
 // FinishReason says why a completion ended.

@@ -26,6 +26,11 @@ type Request struct {
 	// Temperature is the sampling temperature; 0 is a value of its own.
 	Temperature *float64
 
+	// ReasoningEffort is how much the model thinks: minimal, low, medium or
+	// high. Empty is the provider's default, and not sent. A provider passes it
+	// on in its own terms; a model that cannot do it may refuse the request.
+	ReasoningEffort string
+
 	// IdempotencyKey names this completion to providers that recognize a
 	// repeated request. Attempts of the same completion share it.
 	IdempotencyKey string

@@ -14,7 +14,8 @@
 // nothing joins (join.go); one of a thread is shown run after run (thread.go).
 //
 // Reducing (reduce.go, fold.go, conversation.go): messages and state at a record are one function for
-// models, snapshots and the api. What lanes change together is reduced in the order of the log
+// models, snapshots and the api. It starts from the reductions that this node keeps (reductions.go), or
+// from a checkpoint beside the log (checkpoint.go), so a long thread costs what came since. What lanes change together is reduced in the order of the log
 // (journal.go), so that readers, who are shown it in that order, end with the same.
 //
 // Rules:

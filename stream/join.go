@@ -22,7 +22,8 @@ import (
 // afterwards, or is left open by it, ends wrong in some of them. So a message whose attempt goes on is
 // not in the snapshot, and comes whole behind it, in as few events as possible.
 //
-// A run that has ended is RUN_STARTED, the two snapshots and its last event.
+// A run that has ended is RUN_STARTED, the two snapshots and its last event: of its records only the
+// first and the last are read.
 //
 // Only the last event of a prelude has a cursor. Whoever goes on behind it counts as having been shown
 // all that the unfinished attempts had said, so that a withdrawal is right for them too.
@@ -34,11 +35,14 @@ type said struct {
 	event []byte
 }
 
-// inSnapshots tells whether what an event of an unfinished attempt says is in a prelude's snapshots.
-func inSnapshots(t agui.EventType) bool {
+// inSnapshots tells whether what an event of an unfinished attempt says is in a prelude's snapshots. The
+// activities of a step that speaks are not: their place among what it says is only shown by the order.
+func inSnapshots(lane Lane, t agui.EventType) bool {
 	switch t {
-	case agui.EventStateSnapshot, agui.EventStateDelta, agui.EventActivitySnapshot, agui.EventActivityDelta:
+	case agui.EventStateSnapshot, agui.EventStateDelta:
 		return true
+	case agui.EventActivitySnapshot, agui.EventActivityDelta:
+		return lane != LaneMain
 	}
 	return false
 }
@@ -62,6 +66,9 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 		return nil, err
 	}
 	at := Position{p.record, max(p.index, 0)}
+	if p.terminal { // where the run's last event stands behind its closings is not known without the run
+		at.Index = maxIndex
+	}
 	p.joining, p.resume, p.seen, p.lastShown, p.group = false, at, at, at, nil
 	for _, v := range p.lanes {
 		v.said = nil
@@ -76,8 +83,16 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 
 // openItems are the events that restate what is open.
 type openItems struct {
-	encoded  [][]byte
-	reasoned []string // ids of reasoning messages among them
+	encoded [][]byte
+	// kept are those that a client with an old list may have and keep, each without what it says:
+	// reasoning, and the activities that stand before the step's first text.
+	kept []agui.Message
+}
+
+func (o *openItems) keep(m agui.Message) {
+	if !slices.ContainsFunc(o.kept, func(k agui.Message) bool { return k.ID == m.ID }) {
+		o.kept = append(o.kept, m)
+	}
 }
 
 func (p *Projection) openItems() (openItems, error) {
@@ -89,9 +104,17 @@ func (p *Projection) openItems() (openItems, error) {
 	if err != nil {
 		return items, err
 	}
+	spoken := false
 	for _, e := range agui.Compact(events) {
-		if r, ok := e.(*agui.ReasoningMessageStart); ok && !slices.Contains(items.reasoned, r.MessageID) {
-			items.reasoned = append(items.reasoned, r.MessageID)
+		switch e := e.(type) {
+		case *agui.TextMessageStart, *agui.ToolCallStart:
+			spoken = true
+		case *agui.ReasoningMessageStart:
+			items.keep(emptyReasoning(e.MessageID))
+		case *agui.ActivitySnapshot:
+			if !spoken {
+				items.keep(emptyActivity(e.MessageID, e.ActivityType))
+			}
 		}
 		raw, err := agui.Encode(e)
 		if err != nil {
@@ -117,9 +140,9 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 		}
 		all = append(all, placed{s.at, events})
 	}
-	for _, v := range p.lanes {
+	for lane, v := range p.lanes {
 		for _, s := range v.said {
-			if inSnapshots(agui.TypeOf(s.event)) {
+			if inSnapshots(lane, agui.TypeOf(s.event)) {
 				continue
 			}
 			e, err := agui.Decode(s.event)
@@ -143,23 +166,20 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 //
 // A reader with an old list may have the beginning of a reasoning that is still open. A snapshot
 // without any reasoning leaves that on its screen, where it would be doubled; so it stands there
-// empty. Clients that keep and replay events need one more snapshot at the run's end then.
+// empty. Clients that keep and replay events need one more snapshot at the run's end then. An activity
+// would keep its old place.
 func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
 	r, err := p.log.ReduceTo(ctx, p.run.Thread, p.record)
 	if err != nil {
 		return nil, err
 	}
-	if len(open.reasoned) > 0 && !hasRole(r.messagesFor(p.dead), agui.RoleReasoning) {
-		p.heal = true
+	r = r.withoutPending(LaneMain)
+	back := taken{}
+	if lacks(r.messagesFor(p.dead), open.kept) {
+		back.kept = open.kept
+		p.heal = p.heal || hasRole(open.kept, agui.RoleReasoning)
 	}
-	back := taken{reasoned: open.reasoned}
-	if p.opening.Accepted.Cut {
-		cut, err := p.cutOff(ctx)
-		if err != nil {
-			return nil, err
-		}
-		back.add(cut)
-	}
+	back.add(cutOff(r))
 	whole, err := p.conversation(r, back)
 	if err != nil {
 		return nil, err
@@ -216,7 +236,7 @@ func (p *Projection) past(raw []byte) ([]byte, error) {
 	}
 	return agui.Encode(&agui.RunFinished{
 		BaseEvent: agui.BaseEvent{Timestamp: failed.Timestamp, Metadata: agui.Metadata{"perdure.error": how}},
-		ThreadID:  p.run.Thread.ID, RunID: p.run.ID, Usage: failed.Usage,
+		ThreadID:  p.run.Thread.ID, RunID: p.run.Shown(), Usage: failed.Usage,
 	})
 }
 

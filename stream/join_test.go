@@ -181,6 +181,23 @@ var stories = map[string]func(s *story){
 			s.t.Errorf("the conversation is %v", told)
 		}
 	},
+	"a model that shows what it does": func(s *story) {
+		s.begin(run, user, "")
+		shows := func(id string, n int) agui.Event {
+			return &agui.ActivitySnapshot{MessageID: id, ActivityType: "search", Content: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
+		}
+		thinks := []agui.Event{&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}}
+		s.attempt(s.place("1/model"), append(slices.Clone(thinks), shows("a1", 1), &agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "))...)
+		a := s.attempt(s.place("1/model"), append(slices.Clone(thinks), shows("a1", 2), shows("a2", 1),
+			&agui.ActivityDelta{MessageID: "a1", ActivityType: "search", Patch: json.RawMessage(`[{"op":"replace","path":"/n","value":3}]`)},
+			&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m1"), text("m1", "It "), shows("a1", 4), text("m1", "is."))...)
+		place := func(id string) agui.Message {
+			return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
+		}
+		thought := agui.Message{ID: "x1", Role: agui.RoleReasoning, Content: agui.TextContent("Let")}
+		s.finish(a, says(thought, place("a1"), place("a2"), assistant("m1", "It is.")), end("m1"))
+		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+	},
 	"subagents": func(s *story) {
 		s.begin(run, user, "")
 		s.after = s.live(s.place("1/model"), says(assistant("m1", "Ask.")), start("m1"), text("m1", "Ask."), end("m1"))
@@ -555,5 +572,30 @@ func TestCursorOfAnotherRun(t *testing.T) {
 			t.Errorf("%s: %v, %v", f.Cursor, frames, err)
 		}
 		view.Close()
+	}
+}
+
+// Who says something to a run gets the place of that as a cursor, though nobody is shown it: behind it
+// comes what the log has from there on.
+func TestCursorOfAProposal(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s.tell()
+	said := must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: thread, ID: "r2"}, [32]byte{2}, &stream.Input{}))
+	first := l.CursorAt(1)
+	want := readAll(t, ctx, follower, stream.ViewOptions{})
+	sameFrames(t, readAll(t, ctx, follower, stream.ViewOptions{After: &first}), want)
+	view := follower.ViewThread(thread, stream.ThreadOptions{After: &first})
+	defer view.Close()
+	if frames, err := readToEnd(ctx, view); err != nil || len(frames) != len(want) {
+		t.Errorf("the thread: %d events, %v", len(frames), err)
+	}
+	foreign := l.CursorAt(said.Seq)
+	elsewhere := follower.View(run, stream.ViewOptions{After: &foreign})
+	defer elsewhere.Close()
+	if _, err := elsewhere.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
+		t.Errorf("a proposal of another run: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 type taken struct {
 	reasoned   []string       // ids of reasoning messages
 	activities []agui.Message // emptied
+	kept       []agui.Message // emptied, of both kinds, and to be in the snapshot in this order
 	state      bool           // the state changed
 }
 
@@ -27,9 +28,15 @@ func (t *taken) activity(id, activityType string) {
 	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == id }) {
 		return
 	}
-	t.activities = append(t.activities, agui.Message{
-		ID: id, Role: agui.RoleActivity, ActivityType: activityType, Content: agui.ObjectContent(emptyState),
-	})
+	t.activities = append(t.activities, emptyActivity(id, activityType))
+}
+
+func emptyActivity(id, activityType string) agui.Message {
+	return agui.Message{ID: id, Role: agui.RoleActivity, ActivityType: activityType, Content: agui.ObjectContent(emptyState)}
+}
+
+func emptyReasoning(id string) agui.Message {
+	return agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")}
 }
 
 // realign gives a client the conversation and the state that its run really has. A snapshot doesn't
@@ -94,10 +101,10 @@ func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken
 // that a snapshot lacks, unless it has some of that kind; so what is withdrawn is emptied where no other
 // would drive it out. Newer clients let a snapshot name the types of activities that it is complete for.
 func (p *Projection) conversation(r *Reduction, back taken) (*agui.MessagesSnapshot, error) {
-	messages := r.messagesFor(p.dead)
+	messages := append(r.messagesFor(p.dead), back.kept...)
 	if !hasRole(messages, agui.RoleReasoning) {
 		for _, id := range back.reasoned {
-			messages = append(messages, agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")})
+			messages = append(messages, emptyReasoning(id))
 		}
 	}
 	snapshot := &agui.MessagesSnapshot{Messages: messages}
@@ -114,6 +121,11 @@ func (p *Projection) conversation(r *Reduction, back taken) (*agui.MessagesSnaps
 
 func hasRole(messages []agui.Message, role agui.Role) bool {
 	return slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == role })
+}
+
+// lacks tells whether some messages are of a kind, reasoning or activity, that others have none of.
+func lacks(messages, some []agui.Message) bool {
+	return slices.ContainsFunc(some, func(m agui.Message) bool { return !hasRole(messages, m.Role) })
 }
 
 // completeFor names the types of activities that a snapshot has or takes back. Others, which a client

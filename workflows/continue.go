@@ -1,29 +1,66 @@
 package workflows
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
 // rest is the safe point before a turn: here a paused run waits, and here it may continue as new,
-// when its history grows long or a newer version of the worker is there. Nothing is under way here,
-// so nothing is repeated or lost.
+// when its history grows long, a newer version of the worker is there or the wait grows long. Nothing
+// is under way here, so nothing is repeated or lost.
 func (r *run) rest(ctx workflow.Context) error {
 	if r.paused {
 		since := workflow.Now(ctx)
-		_ = workflow.Await(ctx, func() bool { return !r.paused }) // cancelled: the next step finds out
-		r.deadline = r.deadline.Add(workflow.Now(ctx).Sub(since))
+		_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), func() bool { return !r.paused }) // cancelled: the next step finds out
+		r.waited(ctx, since)
+		if r.paused && ctx.Err() == nil {
+			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
+		}
 	}
 	if !r.mayContinue(ctx) {
 		return nil
 	}
+	return continueWith(ctx, TypeRun, r.carry())
+}
+
+// waited makes a wait no time of the run's.
+func (r *run) waited(ctx workflow.Context, since time.Time) {
+	r.deadline = r.deadline.Add(workflow.Now(ctx).Sub(since))
+}
+
+func (in RunInput) parkAfter() time.Duration {
+	if in.ParkAfter == 0 {
+		return DefaultParkAfter
+	}
+	return in.ParkAfter
+}
+
+// carry is what another execution needs in order to go on with the run.
+func (r *run) carry() RunInput { return r.carryWith(r.queue, r.steered) }
+
+// carryWith is carry with these runs that wait and this that was said.
+func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next := r.in
-	next.Queue = r.queue
+	next.Queue = queue
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
-		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: r.steered, Folded: r.folded,
+		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
 	}
-	return continueWith(ctx, next)
+	return next
+}
+
+// maxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 3 KiB.
+const maxCarried = MaxPayload - 4<<10
+
+// fits tells whether so much could be handed on: what continues as new is one payload, and an execution
+// that cannot continue would try for ever.
+func (r *run) fits(queue []RunInput, steered []uint64) bool {
+	next := r.carryWith(queue, steered)
+	next.Progress.Usage = nil
+	body, err := encode(next)
+	return err == nil && len(body) <= maxCarried
 }
 
 // mayContinue tells whether to continue as new: there is a reason, and nothing that is more urgent.
@@ -44,14 +81,14 @@ func (r *run) next() *RunInput {
 }
 
 // continueWith ends the execution; another one goes on with in, on the current version of the worker.
-func continueWith(ctx workflow.Context, in RunInput) error {
+func continueWith(ctx workflow.Context, workflowType string, in any) error {
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
-	}, TypeRun, in)
+	}, workflowType, in)
 }
 
-// rename gives the execution of a run that has waited its own search attributes: it began with those
-// of the run before it.
+// rename gives the execution of a run that has waited in a queue its own search attributes: it began
+// with those of the run before it.
 func (r *run) rename(ctx workflow.Context) error {
 	if r.in.Token == "" || r.main > 0 {
 		return nil

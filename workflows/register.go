@@ -6,9 +6,12 @@ import (
 )
 
 // Register makes a worker run the workflows. Where the worker is versioned, a run stays on the
-// version that began it.
+// version that began it until it continues as new; one that is parked is on whatever is current.
 func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(AgentRun, workflow.RegisterOptions{
 		Name: TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,
+	})
+	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{
+		Name: TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 }

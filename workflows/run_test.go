@@ -116,7 +116,7 @@ func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 	step := workflows.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
-	first := workflows.ModelCall{Step: step, Input: 1, Digest: "d"}
+	first := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1, Digest: "d"}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
 	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step}}, w.models); diff != "" {
 		t.Errorf("the model's steps (-want +got):\n%s", diff)
@@ -381,5 +381,49 @@ func TestUsage(t *testing.T) {
 	}
 	if first := finish.Usage[0]; *first.Input != 2 || first.Output != nil || sum != 20 || len(finish.Usage) != workflows.MaxUsages+1 {
 		t.Errorf("%d entries with %d tokens, the first is %+v", len(finish.Usage), sum, finish.Usage[0])
+	}
+}
+
+// A turn's own calls are made, and its client's are left for the client: the run ends with them.
+func TestCallsOfTheClient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	answers, asked := make(chan any, 1), make(chan struct{})
+	w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateSteer, workflows.Steer{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		<-asked
+		a := says(10, "c0", "c1", "c2")
+		a.Calls[0].Client, a.Calls[2].Client, a.WaitCount = true, true, 2
+		return a, nil
+	}
+	var called []string
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		called = append(called, in.CallID)
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
+	}
+	result, finish := w.run(input)
+	var left []string
+	for _, c := range finish.Waits.Calls {
+		left = append(left, c.ID)
+	}
+	if result.Outcome != workflows.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
+		t.Errorf("%+v after the calls %v, finished with %+v", result, called, finish)
+	}
+	if !cmp.Equal(finish.Steered, []uint64{7}) || len(w.models) != 1 {
+		t.Errorf("what was said meanwhile is lost: %+v after %d model calls", finish, len(w.models))
+	}
+}
+
+// A call of the client's that the answer doesn't name could not be left to the client.
+func TestTooManyCallsOfTheClient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		a := says(10, "c0")
+		a.CallCount, a.WaitCount = 2, 1
+		return a, nil
+	}
+	if result, _ := w.run(input); result.Code != workflows.CodeLimitParallelTools {
+		t.Errorf("%+v", result)
 	}
 }

@@ -7,28 +7,51 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// toolTurn runs the tool calls of one turn, each on the lowest lane that is free: as many at a time as
-// there are lanes, the others in their order as lanes become free. All that have begun end before the
-// turn does; none begins behind a failure or a cancel.
+// toolTurn runs the tool calls of one turn that can be made, each on the lowest lane that is free: as
+// many at a time as there are lanes, the others in their order as lanes become free. All that have begun
+// end before the turn does; none begins behind a failure or a cancel.
 type toolTurn struct {
-	run    *run
-	ctx    workflow.Context
-	answer ModelAnswer
-	step   Step
-	ended  workflow.Selector
+	run       *run
+	ctx       workflow.Context
+	messageID string
+	step      Step
+	calls     []call // those that have not begun
+	ended     workflow.Selector
 
-	next      int // the call that begins next
 	underWay  int
 	cancelled bool
 	err       error
 }
 
-func (r *run) callTools(ctx workflow.Context, answer ModelAnswer) (cancelled bool, err error) {
-	t := &toolTurn{run: r, ctx: ctx, answer: answer, step: r.step(r.turn, stepTools, stepTools), ended: workflow.NewSelector(ctx)}
-	for len(r.lanes) < min(answer.count(), MaxLanes) {
+// call is one to be made.
+type call struct {
+	index    int // its place in the message
+	id, tool string
+	decision *Decision
+	onExpiry OnExpiry
+}
+
+// calls are those of an answer that wait for nothing.
+func (a ModelAnswer) calls() []call {
+	var calls []call
+	for i := range a.count() {
+		switch {
+		case i >= len(a.Calls):
+			calls = append(calls, call{index: i})
+		case !a.Calls[i].waits():
+			calls = append(calls, call{index: i, id: a.Calls[i].ID, tool: a.Calls[i].Tool})
+		}
+	}
+	return calls
+}
+
+func (r *run) callTools(ctx workflow.Context, t toolTurn) (cancelled bool, err error) {
+	t.run, t.ctx, t.ended = r, ctx, workflow.NewSelector(ctx)
+	atOnce := min(len(t.calls), MaxLanes)
+	for len(r.lanes) < atOnce {
 		r.lanes = append(r.lanes, 0)
 	}
-	for lane := range min(answer.count(), MaxLanes) {
+	for lane := range atOnce {
 		t.begin(lane)
 	}
 	for t.underWay > 0 {
@@ -39,15 +62,19 @@ func (r *run) callTools(ctx workflow.Context, answer ModelAnswer) (cancelled boo
 
 // begin starts the next call on a lane.
 func (t *toolTurn) begin(lane int) {
-	i := t.next
-	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], Index: i, MessageID: t.answer.MessageID}
-	in.ID = fmt.Sprintf("%s/%d", t.step.ID, i)
+	c := t.calls[0]
+	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	summary := "tool"
-	if i < len(t.answer.Calls) {
-		call := t.answer.Calls[i]
-		in.CallID, in.Index, summary = call.ID, 0, "tool: "+call.Tool
+	if c.id == "" {
+		in.Index = c.index
+	} else {
+		summary = "tool: " + c.tool
 	}
-	t.next, t.underWay = t.next+1, t.underWay+1
+	if t.step.After == 0 {
+		in.Opens = t.run.beginning()
+	}
+	t.calls, t.underWay = t.calls[1:], t.underWay+1
 	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))
 	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(lane, f) })
 }
@@ -64,7 +91,7 @@ func (t *toolTurn) end(lane int, f workflow.Future) {
 	t.run.lanes[lane] = done.Seq
 	t.run.main, t.run.open = max(t.run.main, done.Opened), stepTools
 	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled
-	if t.next < t.answer.count() && t.err == nil && !t.cancelled && t.ctx.Err() == nil {
+	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {
 		t.begin(lane)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(os.Getenv).ExecuteContext(ctx)
+	err := command(os.Environ()).ExecuteContext(ctx)
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "perdure:", err)
@@ -23,13 +23,13 @@ func main() {
 }
 
 // command is the whole command line.
-func command(getenv func(string) string) *cobra.Command {
+func command(environ []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "perdure",
 		Short:         "Durable AG-UI agents",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(devCommand(getenv))
+	root.AddCommand(devCommand(environ))
 	return root
 }

@@ -27,10 +27,14 @@ type Config struct {
 	// Agents are published at start.
 	Agents  []*agents.Definition
 	Origins []string
+	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
+	ParkAfter time.Duration
 	// Strict has every event checked that is sent.
-	Strict  bool
-	Metrics http.Handler
-	Logger  *slog.Logger
+	Strict bool
+	// Sockets and Streams bound what is open at a time. 0 = the api's defaults.
+	Sockets, Streams int
+	Metrics          http.Handler
+	Logger           *slog.Logger
 }
 
 // Node is a running api.
@@ -68,15 +72,23 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.server = api.New(api.Config{
-		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins, Strict: cfg.Strict, Metrics: cfg.Metrics,
+		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
+		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
 	})
 	n.http = &http.Server{
-		Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track,
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
 	return n, nil
 }
+
+// Bounds of what comes before a body, whose own are the server's: how long a client may take for a
+// request's headers, and how many bytes they may have. net/http adds 4 KiB to those.
+const (
+	headerPatience = 10 * time.Second
+	maxHeader      = 60 << 10
+)
 
 // drainPatience bounds how long open requests may take to end.
 const drainPatience = 5 * time.Second

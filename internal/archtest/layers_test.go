@@ -23,11 +23,14 @@ var layers = []layer{
 	{"llm", nil},
 	{"llm/internal/...", []string{"llm"}},
 	{"llm/scripted", []string{"llm"}},
+	{"llm/anthropic", []string{"llm", "llm/internal/...", "github.com/anthropics/anthropic-sdk-go/..."}},
+	{"llm/gemini", []string{"llm", "llm/internal/..."}},
 	{"llm/openai", []string{"llm", "llm/internal/...", "github.com/openai/openai-go/v3/..."}},
 
-	{"agents", []string{"go.yaml.in/yaml/v3"}},
+	{"agents", []string{"go.yaml.in/yaml/v3", "github.com/google/cel-go/..."}},
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
-	{"tools/...", []string{"tools", "llm", anything}},
+	{"tools/internal/...", []string{"tools", "llm"}},
+	{"tools/...", []string{"tools", "tools/internal/...", "llm", anything}},
 	{"stream", []string{"agui", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"workflows", []string{
@@ -45,6 +48,7 @@ var layers = []layer{
 	{"internal/models", []string{"llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/presence", anything}},
+	{"internal/toolset", []string{"agents", "tools/..."}},
 	{"internal/config", []string{"stream", anything}},
 	{"internal/connect", []string{"internal/config", anything}},
 	{"internal/devserver", []string{anything}},
@@ -109,6 +113,7 @@ var nevers = []never{
 	{"cmd/api", "go.temporal.io/server/...", "production binaries link no server"},
 	{"cmd/api", "github.com/nats-io/nats-server/...", "production binaries link no server"},
 	{"cmd/api", "github.com/openai/openai-go/...", "the api calls no model"},
+	{"cmd/api", "github.com/anthropics/anthropic-sdk-go/...", "the api calls no model"},
 	{"cmd/api", "activities", "the api does nothing"},
 	{"cmd/worker", "go.temporal.io/server/...", "production binaries link no server"},
 	{"cmd/worker", "github.com/nats-io/nats-server/...", "production binaries link no server"},

@@ -19,10 +19,11 @@ import (
 // Process is a program that is configured here.
 type Process string
 
-// The processes. Their values are the names of the binaries.
+// The processes. Their values are the names of the binaries, or the command.
 const (
 	API    Process = "api"
 	Worker Process = "worker"
+	Dev    Process = "perdure dev" // has flags of its own, and servers of its own
 )
 
 // ErrHelp is returned by Load when it was asked for help and has printed it.
@@ -32,16 +33,25 @@ var ErrHelp = pflag.ErrHelp
 type Config struct {
 	// Addr is where the api listens, host:port; port 0 = any free one.
 	Addr string
-	// Agents is the folder of definitions that the api publishes at start. Empty = none.
+	// Agents is the folder of definitions: agents for the api, tools and MCP servers for the worker.
+	// Empty = none.
 	Agents string
+	// AllowPrivateHosts lets the worker's tools reach loopback and private networks.
+	AllowPrivateHosts bool
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
+	// ParkAfter is how long a run waits for a person before it is parked.
+	ParkAfter time.Duration
 	// Strict has the api check every event that it sends.
 	Strict bool
+	// MaxSockets and MaxStreams bound what is open on the api at a time.
+	MaxSockets, MaxStreams int
 	// MetricsAddr is where the worker serves /metrics, host:port. Empty = nowhere.
 	MetricsAddr string
 	// WorkflowCache bounds how many workflows the worker keeps in memory.
 	WorkflowCache int
+	// ModelSilence is how long a model may say nothing.
+	ModelSilence time.Duration
 	// Deployment and BuildID version the worker: both set or both empty.
 	Deployment, BuildID string
 
@@ -117,7 +127,9 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	// Libraries read the environment; a flag has to win there as well.
 	flags.Visit(func(f *pflag.Flag) { cfg.env[variableOf[f.Name]] = f.Value.String() })
 	cfg.Unknown = cfg.env.unknown()
-	wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	if p != Dev {
+		wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	}
 	return cfg, errors.Join(wrong...)
 }
 

@@ -40,11 +40,11 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| Variable | Flag | Default | Read by | Meaning |\n|---|---|---|---|---|\n")
 	for _, v := range variables {
-		by := "api, worker"
-		if len(v.For) == 1 {
-			by = string(v.For[0])
+		var by []string
+		for _, p := range v.For {
+			by = append(by, string(p))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", v.Name, code("--", v.Flag()), code("", v.Default), by, v.Meaning)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", v.Name, code("--", v.Flag()), code("", v.Default), strings.Join(by, ", "), v.Meaning)
 	}
 	return b.String()
 }

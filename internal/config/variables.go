@@ -52,23 +52,38 @@ func Known(name string) bool {
 
 var (
 	all        = []Process{API, Worker}
+	withDev    = []Process{API, Worker, Dev}
 	apiOnly    = []Process{API}
+	apiDev     = []Process{API, Dev}
 	workerOnly = []Process{Worker}
+	workerDev  = []Process{Worker, Dev}
 )
 
 var variables = []Variable{
 	{Name: "PERDURE_ADDR", Default: "127.0.0.1:8080", For: apiOnly, value: addr,
 		Meaning: "host:port that the api listens on; port 0 = any free one; 0.0.0.0 opens it to the network"},
-	{Name: "PERDURE_AGENTS", For: apiOnly, value: agentsDir,
-		Meaning: "folder of agent definitions that are published at start; not set = none"},
+	{Name: "PERDURE_AGENTS", For: all, value: agentsDir,
+		Meaning: "folder of definitions: the api publishes its agents at start, the worker has its tools and MCP servers; not set = none"},
 	{Name: "PERDURE_CORS_ORIGINS", For: apiOnly, value: origins,
 		Meaning: "origins that browsers may call from, separated by commas, each with at most one *; * alone = all; not set = none"},
-	{Name: "PERDURE_STRICT", For: apiOnly, value: strict,
+	{Name: "PERDURE_PARK_AFTER", Default: "10m", For: apiDev, value: parkAfter,
+		Meaning: "how long a run waits for a person in the workflow that runs it, on its version of the worker; then in one that any version holds"},
+	{Name: "PERDURE_STRICT", For: apiDev, value: strict,
 		Meaning: "true = end a stream before an event that AG-UI forbids, with an error in the log; for tests"},
+	{Name: "PERDURE_MAX_SOCKETS", Default: "10000", For: apiDev, value: maxSockets,
+		Meaning: "how many WebSockets the process holds; one beyond is refused with 503"},
+	{Name: "PERDURE_MAX_STREAMS", Default: "20000", For: apiDev, value: maxStreams,
+		Meaning: "how many event streams the process sends, over HTTP and over WebSockets; one beyond is refused with 503"},
 	{Name: "PERDURE_METRICS_ADDR", For: workerOnly, value: metricsAddr,
 		Meaning: "host:port where the worker serves /metrics; not set = nowhere (the api serves it on its own address)"},
-	{Name: "PERDURE_WORKFLOW_CACHE", Default: "1000", For: workerOnly, value: workflowCache,
+	{Name: "PERDURE_ALLOW_PRIVATE_HOSTS", Default: "false", For: workerOnly, value: allowPrivateHosts,
+		Meaning: "true = HTTP tools and MCP servers may be on loopback and private networks; in perdure dev they may unless this says false"},
+	{Name: "PERDURE_SECRET_*", For: workerDev, secret: true,
+		Meaning: "secrets that tools and MCP servers name: ${secret:SHOP_TOKEN} is PERDURE_SECRET_SHOP_TOKEN"},
+	{Name: "PERDURE_WORKFLOW_CACHE", Default: "1000", For: workerDev, value: workflowCache,
 		Meaning: "how many workflows stay in memory; one beyond costs a replay when it goes on"},
+	{Name: "PERDURE_MODEL_SILENCE", Default: "5m", For: workerDev, value: modelSilence,
+		Meaning: "how long a model may say nothing, before its first word or between two; then the call is made anew"},
 	{Name: "PERDURE_DEPLOYMENT", For: workerOnly, value: deployment,
 		Meaning: "Temporal worker deployment that the worker belongs to; not set = not versioned"},
 	{Name: "PERDURE_BUILD_ID", For: workerOnly, value: buildID,
@@ -109,14 +124,19 @@ var variables = []Variable{
 	{Name: "TEMPORAL_PROFILE", For: all, value: handedOn(text), Meaning: "profile in that file; not set = default"},
 	{Name: "TEMPORAL_GRPC_META_*", For: all, Meaning: "adds a header to gRPC requests, such as TEMPORAL_GRPC_META_X_TEAM"},
 
-	{Name: "OPENAI_API_KEY", For: workerOnly, Meaning: "key for agents with openai/ models", secret: true},
-	{Name: "OPENAI_BASE_URL", For: workerOnly, Meaning: "where these models are; not set = OpenAI's own"},
+	{Name: "OPENAI_API_KEY", For: workerDev, Meaning: "key for agents with openai/ and openai-responses/ models", secret: true},
+	{Name: "OPENAI_BASE_URL", For: workerDev, Meaning: "where these models are; not set = OpenAI's own"},
+	{Name: "ANTHROPIC_API_KEY", For: workerDev, Meaning: "key for agents with anthropic/ models", secret: true},
+	{Name: "ANTHROPIC_BASE_URL", For: workerDev, Meaning: "where these models are, without /v1; not set = Anthropic's own"},
+	{Name: "GEMINI_API_KEY", For: workerDev, Meaning: "key for agents with gemini/ models", secret: true},
+	{Name: "GOOGLE_API_KEY", For: workerDev, Meaning: "the same; goes before GEMINI_API_KEY, as with Google's own software", secret: true},
+	{Name: "GEMINI_BASE_URL", For: workerDev, Meaning: "where these models are, without /v1beta; not set = Google's own"},
 
 	{Name: "PERDURE_CONNECT_TIMEOUT", Default: "2m", For: all, value: connectTimeout,
 		Meaning: "how long NATS and Temporal may take to answer for the first time, such as 90s; then the process ends with an error"},
 	{Name: "PERDURE_LOG_LEVEL", Default: "info", For: all, value: logLevel, Meaning: "least severe level that is logged: debug, info, warn, error"},
 	{Name: "PERDURE_LOG_FORMAT", Default: "json", For: all, value: logFormat, Meaning: "json or text"},
-	{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", For: all, Meaning: "OpenTelemetry collector that traces go to, such as http://otel-collector:4318; not set = nowhere"},
-	{Name: "OTEL_EXPORTER_OTLP_PROTOCOL", Default: "http/protobuf", For: all, Meaning: "how: http/protobuf or grpc"},
-	{Name: "OTEL_*", For: all, Meaning: "more of OpenTelemetry's own: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_*"},
+	{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", For: withDev, Meaning: "OpenTelemetry collector that traces go to, such as http://otel-collector:4318; not set = nowhere"},
+	{Name: "OTEL_EXPORTER_OTLP_PROTOCOL", Default: "http/protobuf", For: withDev, Meaning: "how: http/protobuf or grpc"},
+	{Name: "OTEL_*", For: withDev, Meaning: "more of OpenTelemetry's own: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_*"},
 }

@@ -28,10 +28,11 @@ var pragmas = map[string]string{
 	"wal_autocheckpoint": "4000",
 }
 
-// dynamicConfig sets Temporal, whose defaults are for clusters, for one process.
+// dynamicConfig sets Temporal, whose defaults are for clusters, for one process. historyEvents is as in
+// Options.
 // `go test -bench . -benchtime 500x` shows what a setting is worth.
-func dynamicConfig() dynamicconfig.StaticClient {
-	return wrap(map[dynamicconfig.Key]any{
+func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
+	values := map[dynamicconfig.Key]any{
 		dynamicconfig.EnableEagerWorkflowStart.Key():            true,
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
@@ -80,7 +81,11 @@ func dynamicConfig() dynamicconfig.StaticClient {
 			MaxConcurrentActivityTaskPollers: 1,
 			MaxConcurrentWorkflowTaskPollers: 2, // the least that can serve a sticky queue
 		},
-	})
+	}
+	if historyEvents > 0 {
+		values[dynamicconfig.HistoryCountSuggestContinueAsNew.Key()] = historyEvents
+	}
+	return wrap(values)
 }
 
 // wrap wraps every value once: a bare value in a StaticClient is wrapped, and

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -37,7 +38,8 @@ func serve(t *testing.T, p Provider, handle http.HandlerFunc) *server {
 	httpServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		// Unread bodies would keep the server from noticing a closed connection.
-		_, _ = io.Copy(io.Discard, r.Body)
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		handle(w, r)
 	}))
 	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}

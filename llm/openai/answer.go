@@ -26,7 +26,7 @@ type answer struct {
 	thinking string // member that the open block of reasoning comes in, or ""
 	content  int    // bytes received
 	finish   llm.Finish
-	over     bool // the finish reason has come
+	finished bool // the finish reason has come
 	done     bool // [DONE] has come
 }
 
@@ -39,15 +39,14 @@ func newAnswer(m *Model, req *llm.Request) *answer {
 	}
 }
 
-// take returns the chunks made since the last take. They are valid until the
-// next read.
 func (a *answer) take() []llm.Chunk {
 	chunks := a.out
 	a.out = a.out[:0]
 	return chunks
 }
 
-// read takes one event.
+func (a *answer) over() bool { return a.done }
+
 func (a *answer) read(event ssestream.Event) error {
 	data := bytes.TrimSpace(event.Data)
 	if bytes.HasPrefix(data, []byte("[DONE]")) {
@@ -100,7 +99,7 @@ func (a *answer) choice(choice openai.ChatCompletionChunkChoice) error {
 		}
 	}
 	if reason, ok := wire.Unquote(choice.JSON.FinishReason.Raw()); ok && reason != "" {
-		a.over = true
+		a.finished = true
 		a.finish.Reason = finishReason(reason)
 	}
 	if a.content > a.model.limits.ContentBytes {
@@ -166,11 +165,10 @@ func (a *answer) call(position int, piece openai.ChatCompletionChunkChoiceDeltaT
 	return err
 }
 
-// end closes the completion when the stream is at its end; err is why it
-// ended, if that was not regular. A completion that has its finish reason is
-// whole, and not thrown away for want of the usage that would have followed.
+// end takes a completion that has its finish reason for whole: it is not thrown
+// away for want of the usage that would have followed.
 func (a *answer) end(err error) error {
-	if !a.over {
+	if !a.finished {
 		return wire.Truncated(err)
 	}
 	if a.finish.Reason == llm.FinishStop && a.calls.Len() > 0 {

@@ -176,29 +176,35 @@ func FuzzAnswer(f *testing.F) {
 		if _, ok := err.(*llm.Error); err != nil && !ok {
 			t.Errorf("error is %T", err)
 		}
-		var collector llm.Collector
-		for i, chunk := range chunks {
-			collector.Add(chunk)
-			switch chunk := chunk.(type) {
-			case llm.TextDelta:
-				wantText(t, chunk.Text)
-			case llm.ReasoningDelta:
-				wantText(t, chunk.Text)
-			case llm.ToolCallStart:
-				wantText(t, chunk.ID)
-				wantText(t, chunk.Name)
-			case llm.ToolCallDelta:
-				wantText(t, chunk.Arguments)
-			case llm.Finish:
-				if i != len(chunks)-1 {
-					t.Error("a chunk after the finish")
-				}
+		wantRules(t, chunks, err)
+	})
+}
+
+// wantRules checks the rules that the chunks of any completion keep.
+func wantRules(t *testing.T, chunks []llm.Chunk, err error) {
+	t.Helper()
+	var collector llm.Collector
+	for i, chunk := range chunks {
+		collector.Add(chunk)
+		switch chunk := chunk.(type) {
+		case llm.TextDelta:
+			wantText(t, chunk.Text)
+		case llm.ReasoningDelta:
+			wantText(t, chunk.Text)
+		case llm.ToolCallStart:
+			wantText(t, chunk.ID)
+			wantText(t, chunk.Name)
+		case llm.ToolCallDelta:
+			wantText(t, chunk.Arguments)
+		case llm.Finish:
+			if i != len(chunks)-1 {
+				t.Error("a chunk after the finish")
 			}
 		}
-		if (err == nil) != (collector.Finish() != nil) {
-			t.Errorf("finish is %v and error %v", collector.Finish(), err)
-		}
-	})
+	}
+	if (err == nil) != (collector.Finish() != nil) {
+		t.Errorf("finish is %v and error %v", collector.Finish(), err)
+	}
 }
 
 func wantText(t *testing.T, text string) {

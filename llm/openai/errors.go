@@ -16,23 +16,41 @@ import (
 // words invalid_request_error and api_error are not among them, as they go
 // with almost any status.
 var codes = map[string]llm.Code{
-	"authentication_error":       llm.CodeUnauthorized,
-	"billing_hard_limit_reached": llm.CodeQuotaExceeded,
-	"content_filter":             llm.CodeContentFilter,
-	"content_policy_violation":   llm.CodeContentFilter,
-	"context_length_exceeded":    llm.CodeContextLength,
-	"insufficient_quota":         llm.CodeQuotaExceeded,
-	"invalid_api_key":            llm.CodeUnauthorized,
-	"model_not_found":            llm.CodeNotFound,
-	"not_found_error":            llm.CodeNotFound,
-	"overloaded_error":           llm.CodeUnavailable,
-	"permission_error":           llm.CodeForbidden,
-	"rate_limit_error":           llm.CodeRateLimited,
-	"rate_limit_exceeded":        llm.CodeRateLimited,
-	"server_error":               llm.CodeUnavailable,
-	"service_unavailable":        llm.CodeUnavailable,
-	"string_above_max_length":    llm.CodeRequestTooLarge,
-	"timeout":                    llm.CodeTimeout,
+	"authentication_error":           llm.CodeUnauthorized,
+	"billing_hard_limit_reached":     llm.CodeQuotaExceeded,
+	"bio_policy":                     llm.CodeContentFilter,
+	"content_filter":                 llm.CodeContentFilter,
+	"content_policy_violation":       llm.CodeContentFilter,
+	"context_length_exceeded":        llm.CodeContextLength,
+	"data_residency_mismatch":        llm.CodeInvalidRequest,
+	"empty_image_file":               llm.CodeInvalidRequest,
+	"failed_to_download_image":       llm.CodeInvalidRequest,
+	"image_content_policy_violation": llm.CodeContentFilter,
+	"image_file_not_found":           llm.CodeInvalidRequest,
+	"image_file_too_large":           llm.CodeRequestTooLarge,
+	"image_parse_error":              llm.CodeInvalidRequest,
+	"image_too_large":                llm.CodeRequestTooLarge,
+	"image_too_small":                llm.CodeInvalidRequest,
+	"insufficient_quota":             llm.CodeQuotaExceeded,
+	"invalid_api_key":                llm.CodeUnauthorized,
+	"invalid_base64_image":           llm.CodeInvalidRequest,
+	"invalid_image":                  llm.CodeInvalidRequest,
+	"invalid_image_format":           llm.CodeInvalidRequest,
+	"invalid_image_mode":             llm.CodeInvalidRequest,
+	"invalid_image_url":              llm.CodeInvalidRequest,
+	"invalid_prompt":                 llm.CodeInvalidRequest,
+	"misalignment_policy_violation":  llm.CodeContentFilter,
+	"model_not_found":                llm.CodeNotFound,
+	"not_found_error":                llm.CodeNotFound,
+	"overloaded_error":               llm.CodeUnavailable,
+	"permission_error":               llm.CodeForbidden,
+	"rate_limit_error":               llm.CodeRateLimited,
+	"rate_limit_exceeded":            llm.CodeRateLimited,
+	"server_error":                   llm.CodeUnavailable,
+	"service_unavailable":            llm.CodeUnavailable,
+	"string_above_max_length":        llm.CodeRequestTooLarge,
+	"timeout":                        llm.CodeTimeout,
+	"unsupported_image_media_type":   llm.CodeInvalidRequest,
 }
 
 // fault is an error as servers write it, in a body or in the stream.
@@ -103,7 +121,7 @@ func (f fault) meaning() (llm.Code, bool) {
 }
 
 // refused is the error of a response with a status of 400 and above.
-func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
+func (e *endpoint) refused(req *llm.Request, res *http.Response) *llm.Error {
 	// A body that cannot be read takes nothing from what the status says.
 	body, _ := io.ReadAll(res.Body)
 	_ = res.Body.Close()
@@ -112,7 +130,7 @@ func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 	if !ok {
 		code = llm.CodeOfStatus(res.StatusCode)
 	}
-	message := wire.Quote(fault.message, req, m.config.APIKey)
+	message := wire.Quote(fault.message, req, e.config.APIKey)
 	if message == "" {
 		message = http.StatusText(res.StatusCode)
 	}
@@ -125,8 +143,8 @@ func (m *Model) refused(req *llm.Request, res *http.Response) *llm.Error {
 }
 
 // fault is the error of a fault inside a response that began well.
-func (m *Model) fault(req *llm.Request, f fault) *llm.Error {
-	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, m.config.APIKey)}
+func (e *endpoint) fault(req *llm.Request, f fault) *llm.Error {
+	failure := &llm.Error{Code: llm.CodeUnavailable, Message: wire.Quote(f.message, req, e.config.APIKey)}
 	if status, err := strconv.Atoi(f.code); err == nil && status >= 400 && status < 600 {
 		failure.Status = status
 		failure.Code = llm.CodeOfStatus(status)

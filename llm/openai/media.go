@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/base64"
-	"io"
 	"mime"
 	"net/url"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // contentParts is the content of a user message, without the parts that the
@@ -35,7 +35,7 @@ func contentParts(parts []llm.Part) []openai.ChatCompletionContentPartUnionParam
 }
 
 func mediaPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
-	if media.Data != "" && !isBase64(media.Data) {
+	if media.Data != "" && !wire.IsBase64(media.Data) {
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	switch media.Kind {
@@ -54,18 +54,21 @@ func mediaPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 var imageTypes = []string{"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}
 
 func imagePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
+	address, ok := imageAddress(media)
+	return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: address}), ok
+}
+
+// imageAddress is the URL of an image that the API can read.
+func imageAddress(media llm.Media) (string, bool) {
 	address := media.URL
 	if media.Data != "" {
 		if !slices.Contains(imageTypes, strings.ToLower(media.MIME)) {
-			return openai.ChatCompletionContentPartUnionParam{}, false
+			return "", false
 		}
 		address = dataURL(media)
 	}
 	parsed, err := url.Parse(address)
-	if err != nil || !fetchable(parsed) {
-		return openai.ChatCompletionContentPartUnionParam{}, false
-	}
-	return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: address}), true
+	return address, err == nil && fetchable(parsed)
 }
 
 func fetchable(address *url.URL) bool {
@@ -102,13 +105,11 @@ func audioPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, boo
 
 // filePart sends a PDF, the one kind of file that the API takes, as a file, and text as text.
 func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
+	if text, ok := documentText(media); ok {
+		return openai.TextContentPart(text), true
+	}
 	kind, _, err := mime.ParseMediaType(media.MIME)
-	switch {
-	case media.Data == "" || err != nil:
-		return openai.ChatCompletionContentPartUnionParam{}, false
-	case strings.HasPrefix(kind, "text/") || kind == "application/json":
-		return textPart(media)
-	case kind != "application/pdf":
+	if media.Data == "" || err != nil || kind != "application/pdf" {
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	filename := media.Name
@@ -121,22 +122,22 @@ func filePart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool
 	}), true
 }
 
-func textPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
+// documentText is a document that is text, under its name.
+func documentText(media llm.Media) (string, bool) {
+	kind, _, err := mime.ParseMediaType(media.MIME)
+	if err != nil || !strings.HasPrefix(kind, "text/") && kind != "application/json" {
+		return "", false
+	}
 	text, err := base64.StdEncoding.DecodeString(media.Data)
 	if err != nil || len(text) == 0 || !utf8.Valid(text) {
-		return openai.ChatCompletionContentPartUnionParam{}, false
+		return "", false
 	}
 	if media.Name == "" {
-		return openai.TextContentPart(string(text)), true
+		return string(text), true
 	}
-	return openai.TextContentPart(media.Name + ":\n\n" + string(text)), true
+	return media.Name + ":\n\n" + string(text), true
 }
 
 func dataURL(media llm.Media) string {
 	return "data:" + media.MIME + ";base64," + media.Data
-}
-
-func isBase64(data string) bool {
-	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
-	return err == nil
 }

@@ -3,66 +3,13 @@ package openai
 import (
 	"context"
 	"iter"
-	"net/http"
-	"net/url"
-	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
-// DefaultBaseURL is OpenAI's own endpoint.
-const DefaultBaseURL = "https://api.openai.com/v1"
-
-const (
-	envAPIKey  = "OPENAI_API_KEY"
-	envBaseURL = "OPENAI_BASE_URL"
-)
-
-// Config says where completions come from. The zero value is OpenAI without a
-// key, which fails at each call.
-type Config struct {
-	// APIKey is sent as a bearer token. OpenAI wants one; with another BaseURL
-	// it may be empty, and no Authorization header is sent then.
-	APIKey string
-
-	// BaseURL is the endpoint up to and including /v1. Defaults to [DefaultBaseURL].
-	BaseURL string
-
-	// Provider is the name that [llm.Finish] carries. Defaults to "openai".
-	Provider string
-
-	// MaxTokensField is the member that carries [llm.Request.MaxOutputTokens].
-	// Defaults to max_completion_tokens for OpenAI, which takes no other for
-	// its reasoning models, and to max_tokens elsewhere, which all servers know.
-	MaxTokensField string
-
-	// HTTPClient makes the requests; it must not retry, and a Timeout of its
-	// own cuts long completions. Defaults to [http.DefaultClient].
-	HTTPClient *http.Client
-}
-
-// FromEnv reads OPENAI_API_KEY and OPENAI_BASE_URL.
-func FromEnv(getenv func(string) string) Config {
-	return Config{
-		APIKey:  strings.TrimSpace(getenv(envAPIKey)),
-		BaseURL: strings.TrimSpace(getenv(envBaseURL)),
-	}
-}
-
 // Model is an [llm.Model] over Chat Completions.
-type Model struct {
-	config Config
-	client openai.Client
-	limits wire.Limits
-
-	// refusal is what is wrong with the configuration. It is told at each call
-	// and not by New, so that a worker without a key still serves other models.
-	refusal *llm.Error
-}
+type Model struct{ endpoint }
 
 var _ llm.Model = (*Model)(nil)
 
@@ -72,50 +19,27 @@ func New(config Config) *Model {
 }
 
 func newModel(config Config, limits wire.Limits) *Model {
-	config.BaseURL = strings.TrimRight(config.BaseURL, "/")
-	if config.BaseURL == "" {
-		config.BaseURL = DefaultBaseURL
-	}
-	if config.MaxTokensField == "" {
-		config.MaxTokensField = "max_tokens"
-		if config.BaseURL == DefaultBaseURL {
-			config.MaxTokensField = "max_completion_tokens"
+	m := &Model{newEndpoint(config, limits)}
+	if m.config.MaxTokensField == "" {
+		m.config.MaxTokensField = "max_tokens"
+		if m.config.BaseURL == DefaultBaseURL {
+			m.config.MaxTokensField = "max_completion_tokens"
 		}
 	}
-	if config.Provider == "" {
-		config.Provider = "openai"
+	if m.config.Provider == "" {
+		m.config.Provider = "openai"
 	}
-	limits = limits.WithDefaults()
-	return &Model{
-		config:  config,
-		limits:  limits,
-		refusal: check(config),
-		// Not openai.NewClient: it reads a dozen variables of the process's
-		// environment (headers, organization, admin key) behind our back.
-		client: openai.Client{Options: []option.RequestOption{
-			option.WithBaseURL(config.BaseURL),
-			option.WithAPIKey(config.APIKey),
-			option.WithHTTPClient(limits.Client(config.HTTPClient)),
-			option.WithMaxRetries(0),
-		}},
-	}
-}
-
-func check(config Config) *llm.Error {
-	base, err := url.Parse(config.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return &llm.Error{Code: llm.CodeInvalidRequest, Message: envBaseURL + " is not an http or https URL"}
-	}
-	if config.APIKey == "" && config.BaseURL == DefaultBaseURL {
-		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: set " + envAPIKey + ", or " + envBaseURL + " for a server that needs none"}
-	}
-	return nil
+	return m
 }
 
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return func(yield func(llm.Chunk, error) bool) {
-		if err := m.stream(ctx, req, yield); err != nil {
+		params, err := m.params(req)
+		if err == nil {
+			err = m.stream(ctx, request{"chat/completions", params, req}, newAnswer(m, req), yield)
+		}
+		if err != nil {
 			yield(nil, wire.Ended(ctx, err))
 		}
 	}

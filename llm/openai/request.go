@@ -15,9 +15,10 @@ import (
 // params is the request as the API wants it.
 func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error) {
 	params := openai.ChatCompletionNewParams{
-		Model:         req.Model,
-		Messages:      m.messages(req.Messages),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+		Model:           req.Model,
+		Messages:        m.messages(req.Messages),
+		ReasoningEffort: shared.ReasoningEffort(req.ReasoningEffort),
+		StreamOptions:   openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
 	if req.Temperature != nil {
 		params.Temperature = param.NewOpt(*req.Temperature)
@@ -56,12 +57,7 @@ func function(tool llm.Tool) (shared.FunctionDefinitionParam, error) {
 }
 
 func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageParamUnion {
-	turn := 0 // where the turn begins that the model is in
-	for i, message := range messages {
-		if message.Role == llm.RoleUser {
-			turn = i
-		}
-	}
+	turn := turnOf(messages)
 	params := make([]openai.ChatCompletionMessageParamUnion, 0, len(messages))
 	for i, message := range messages {
 		switch message.Role {
@@ -76,6 +72,17 @@ func (m *Model) messages(messages []llm.Message) []openai.ChatCompletionMessageP
 		}
 	}
 	return params
+}
+
+// turnOf is where the turn begins that the model is in.
+func turnOf(messages []llm.Message) int {
+	turn := 0
+	for i, message := range messages {
+		if message.Role == llm.RoleUser {
+			turn = i
+		}
+	}
+	return turn
 }
 
 func system(message llm.Message) openai.ChatCompletionMessageParamUnion {

@@ -65,6 +65,7 @@ func TestRequest(t *testing.T) {
 		ParallelToolCalls: &no,
 		MaxOutputTokens:   &limit,
 		Temperature:       &zero,
+		ReasoningEffort:   "low",
 		IdempotencyKey:    "run/1",
 	})
 	if got := header.Get("Idempotency-Key"); got != "run/1" {
@@ -80,6 +81,7 @@ func TestRequest(t *testing.T) {
 		"parallel_tool_calls": `false`,
 		"max_tokens":          `100`,
 		"temperature":         `0`,
+		"reasoning_effort":    `"low"`,
 		"messages":            `[{"role":"user","content":"Hi"}]`,
 		// Text and not value: the schema must come out byte for byte.
 		"tools": `[{"function":{"name":"f","description":"d","parameters":` + schema + `},"type":"function"},{"function":{"name":"g"},"type":"function"}]`,
@@ -104,7 +106,7 @@ func TestRequestLeavesOutWhatIsNotSet(t *testing.T) {
 			t.Errorf("%s is sent: %q", name, values)
 		}
 	}
-	for _, member := range []string{"tools", "parallel_tool_calls", "max_tokens", "temperature"} {
+	for _, member := range []string{"tools", "parallel_tool_calls", "max_tokens", "temperature", "reasoning_effort"} {
 		if value, ok := body[member]; ok {
 			t.Errorf("%s is sent: %s", member, value)
 		}

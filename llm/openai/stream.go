@@ -3,11 +3,8 @@ package openai
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"mime"
 	"net/http"
-	"net/url"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
@@ -16,10 +13,30 @@ import (
 	"github.com/perdure/perdure/llm/internal/wire"
 )
 
+// request is one call of an API.
+type request struct {
+	path   string
+	params any
+	meant  *llm.Request
+}
+
+// reply turns the events of one call into chunks.
+type reply interface {
+	// read takes one event.
+	read(event ssestream.Event) error
+	// over reports whether the last event has come.
+	over() bool
+	// end closes the completion when the stream is at its end; err is why it
+	// ended, if that was not regular.
+	end(err error) error
+	// take returns the chunks made since the last take, valid until the next read.
+	take() []llm.Chunk
+}
+
 // stream makes one call. It returns nil when the consumer stopped the range,
 // after which yield must not be called again.
-func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chunk, error) bool) error {
-	res, err := m.open(ctx, req)
+func (e *endpoint) stream(ctx context.Context, req request, answer reply, yield func(llm.Chunk, error) bool) error {
+	res, err := e.open(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -28,8 +45,7 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 	// Only the SDK's splitting of events is used, not its typed stream: that
 	// fails on `"error": null`, and its strings have lost half characters.
 	events := ssestream.NewDecoder(res)
-	answer := newAnswer(m, req)
-	for !answer.done && events.Next() {
+	for !answer.over() && events.Next() {
 		// What is buffered must not outlive a cancel.
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -37,7 +53,7 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 		if err := answer.read(events.Event()); err != nil {
 			return err
 		}
-		if !deliver(answer.take(), yield) {
+		if !wire.Deliver(answer.take(), yield) {
 			return nil
 		}
 	}
@@ -47,78 +63,47 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, yield func(llm.Chu
 	if err := answer.end(events.Err()); err != nil {
 		return err
 	}
-	deliver(answer.take(), yield)
+	wire.Deliver(answer.take(), yield)
 	return nil
 }
 
-func deliver(chunks []llm.Chunk, yield func(llm.Chunk, error) bool) bool {
-	for _, chunk := range chunks {
-		if !yield(chunk, nil) {
-			return false
-		}
-	}
-	return true
-}
-
 // open sends the request and returns the response if it is an event stream.
-func (m *Model) open(ctx context.Context, req *llm.Request) (*http.Response, error) {
-	if m.refusal != nil {
-		return nil, m.refusal
-	}
-	params, err := m.params(req)
-	if err != nil {
-		return nil, err
+func (e *endpoint) open(ctx context.Context, req request) (*http.Response, error) {
+	if e.refusal != nil {
+		return nil, e.refusal
 	}
 	options := []option.RequestOption{option.WithJSONSet("stream", true)}
-	if req.IdempotencyKey != "" {
-		options = append(options, option.WithHeader("Idempotency-Key", req.IdempotencyKey))
+	if key := req.meant.IdempotencyKey; key != "" {
+		options = append(options, option.WithHeader("Idempotency-Key", key))
 	}
 	var res *http.Response
-	err = m.client.Post(ctx, "chat/completions", params, &res, options...)
+	err := e.client.Post(ctx, req.path, req.params, &res, options...)
 	if res == nil {
-		return nil, unanswered(err)
+		return nil, wire.Unanswered(err)
 	}
 	// The SDK's own error is passed over: it is lost when the body is not
 	// JSON, and it holds the request with the key.
 	if res.StatusCode >= 400 {
-		return nil, m.refused(req, res)
+		return nil, e.refused(req.meant, res)
 	}
 	if err != nil {
 		return nil, wire.FromTransport(err)
 	}
-	if !streams(res) {
-		return nil, m.misplaced(req, res)
+	if !wire.Streams(res) {
+		return nil, e.misplaced(req.meant, res)
 	}
 	return res, nil
 }
 
-// unanswered is the error of a request without a response. The HTTP client
-// marks its own; any other comes from encoding the request, and would come
-// again.
-func unanswered(err error) *llm.Error {
-	var attempted *url.Error
-	if !errors.As(err, &attempted) {
-		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the request cannot be encoded", Err: err}
-	}
-	return wire.FromTransport(err)
-}
-
-// streams reports whether the body may hold events. Servers differ in what
-// they call those; pages and documents are what a wrong URL gives.
-func streams(res *http.Response) bool {
-	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return mediaType != "text/html" && mediaType != "application/json"
-}
-
 // misplaced is the error of a successful response that is no event stream.
-func (m *Model) misplaced(req *llm.Request, res *http.Response) error {
+func (e *endpoint) misplaced(req *llm.Request, res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	_ = res.Body.Close()
 	if err != nil {
 		return wire.FromTransport(err)
 	}
 	if fault, ok := parseFault(bytes.TrimSpace(body)); ok {
-		return m.fault(req, fault)
+		return e.fault(req, fault)
 	}
 	return &llm.Error{Code: llm.CodeMalformedResponse, Status: res.StatusCode, Message: "the response is not an event stream; check the base URL"}
 }

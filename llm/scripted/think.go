@@ -12,7 +12,8 @@ import (
 
 // Think is the script "think". Like [Demo] it calls the tools that are offered and that the user's text
 // asks for, but thinks before each answer: a block that can be read and one that cannot, both of which it
-// wants back. It says how many of this turn's came back as they were.
+// wants back. It says how many of this turn's came back as they were. Like a provider that searches by
+// itself it shows an activity meanwhile: how far it has read what the user says.
 func Think(pace time.Duration) Script {
 	return Script{Name: "think", Pace: pace, Play: think}
 }
@@ -38,12 +39,13 @@ func think(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 const hidden = `"hidden"`
 
 func thoughts(said string) []Step {
-	var steps []Step
 	text := thoughtOn(said)
+	steps := []Step{{Chunk: llm.Activity{Name: "read", Kind: "reading", Content: json.RawMessage(`{"done":false}`)}}}
 	for _, word := range strings.SplitAfter(text, " ") {
 		steps = append(steps, Step{Chunk: llm.ReasoningDelta{Text: word}})
 	}
 	return append(steps,
+		Step{Chunk: llm.ActivityPatch{Name: "read", Patch: json.RawMessage(`[{"op":"replace","path":"/done","value":true}]`)}},
 		Step{Chunk: llm.ReasoningEnd{Provider: provider, Data: signature(text)}},
 		Step{Chunk: llm.ReasoningEnd{Provider: provider, Data: json.RawMessage(hidden)}})
 }

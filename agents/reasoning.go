@@ -1,0 +1,48 @@
+package agents
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Reasoning says how the model thinks before it answers.
+type Reasoning struct {
+	// Effort is how much it thinks: minimal, low, medium or high. Empty leaves it to the provider.
+	// A model that cannot think, or not so much, may refuse the request.
+	Effort string `json:"effort,omitempty" yaml:"effort,omitempty"`
+}
+
+var efforts = []string{"minimal", "low", "medium", "high"}
+
+func (r *reader) reasoning(into *Reasoning) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		r.mapping("reasoning.", node, []field{{"effort", effort(&into.Effort)}})
+		return ""
+	}
+}
+
+// effort refuses an empty text, which only a definition made in Go may have.
+func effort(into *string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if reason := text(into)(node); reason != "" {
+			return reason
+		}
+		if *into == "" {
+			return wantEffort
+		}
+		return ""
+	}
+}
+
+const wantEffort = "must be minimal, low, medium or high"
+
+func (r Reasoning) complaints() []complaint {
+	if r.Effort != "" && !slices.Contains(efforts, r.Effort) {
+		return []complaint{about("reasoning.effort", "%.80q "+wantEffort, r.Effort)}
+	}
+	return nil
+}

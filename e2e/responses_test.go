@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// relay stands before the model server and keeps what it is asked: the server's own journal
+// knows neither reasoning nor options.
+type relay struct {
+	url    string
+	mu     sync.Mutex
+	bodies [][]byte
+}
+
+func startRelay(t *testing.T, m *model) *relay {
+	t.Helper()
+	target, err := url.Parse(m.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(req *httputil.ProxyRequest) { req.SetURL(target) }}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		r.bodies = append(r.bodies, body)
+		r.mu.Unlock()
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, req)
+	}))
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	return r
+}
+
+// modelRequest is a request of the Responses API.
+type modelRequest struct {
+	Store     *bool           `json:"store"`
+	Include   []string        `json:"include"`
+	Reasoning json.RawMessage `json:"reasoning"`
+	Input     []struct {
+		Type      string `json:"type"`
+		Role      string `json:"role"`
+		ID        string `json:"id"`
+		Encrypted string `json:"encrypted_content"`
+		Summary   []struct {
+			Text string `json:"text"`
+		} `json:"summary"`
+	} `json:"input"`
+}
+
+// asked returns the requests that contain a text, in order.
+func (r *relay) asked(t *testing.T, containing string) []modelRequest {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []modelRequest
+	for _, body := range r.bodies {
+		if !bytes.Contains(body, []byte(containing)) {
+			continue
+		}
+		var a modelRequest
+		if err := json.Unmarshal(body, &a); err != nil {
+			t.Fatalf("the model was asked %s: %v", body, err)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// items is what the conversation consists of: types, and roles of messages.
+func (a modelRequest) items() string {
+	var kinds []string
+	for _, item := range a.Input {
+		kind := item.Type
+		if item.Role != "" {
+			kind = item.Role
+		}
+		kinds = append(kinds, kind)
+	}
+	return strings.Join(kinds, " ")
+}
+
+// What a model thinks over the Responses API is shown as it thinks it, and goes back to it with the
+// results of its tools, encrypted as it came, by way of the log.
+func TestResponses(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sharedModel)
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.env = []string{"OPENAI_BASE_URL=" + relay.url + "/v1"}
+	p.keep(t)
+	p.start(t)
+	each(t, func(t *testing.T, g generation) {
+		yes, no := true, false
+		question, thought, answer := user(say("How much?")), say("I had better calculate, 計算."), say("It is 84.")
+		next, last := user(say("Sure?")), say("Sure.")
+		call := modelCall{ID: "call_a", Name: "calculate", Arguments: `{"expression":"12*7"}`}
+		sharedModel.answer(t,
+			fixture{Match: match{UserMessage: question.Content, HasToolResult: &no}, Response: response{Reasoning: thought, ToolCalls: []modelCall{call}}, ChunkSize: 3},
+			fixture{Match: match{UserMessage: question.Content, HasToolResult: &yes}, Response: response{Content: answer}, ChunkSize: 3},
+			fixture{Match: match{UserMessage: next.Content}, Response: response{Content: last}})
+		d := g.drive(t, p, script{URL: p.url("/v1/agents/thinker/runs"), Runs: []scriptedRun{
+			{RunID: "run-1", Messages: []message{question}}, {RunID: "run-2", Add: []message{next}},
+		}})
+		ends := d.finish(t)
+
+		var thoughts strings.Builder
+		for _, raw := range d.events(0, "REASONING_MESSAGE_CONTENT") {
+			var event struct{ Delta string }
+			if err := json.Unmarshal(raw, &event); err != nil {
+				t.Fatal(err)
+			}
+			thoughts.WriteString(event.Delta)
+		}
+		if got := thoughts.String(); got != thought {
+			t.Errorf("what is shown of its thoughts is %q, want %q", got, thought)
+		}
+		if n := len(ends[0].Messages); n == 0 || ends[0].Messages[n-1].Content != answer {
+			t.Errorf("the run ends with %+v, want %q", ends[0].Messages, answer)
+		}
+		if got := ends[1].Messages; len(got) == 0 || got[len(got)-1].Content != last {
+			t.Errorf("the next run ends with %+v, want %q", ends[1], last)
+		}
+		requests := relay.asked(t, question.Content)
+		if len(requests) != 3 {
+			t.Fatalf("%d model calls, want 3", len(requests))
+		}
+		wantStateless(t, requests)
+		wantThoughtReturned(t, requests, thought)
+	})
+}
+
+func wantStateless(t *testing.T, requests []modelRequest) {
+	t.Helper()
+	for _, a := range requests {
+		if a.Store == nil || *a.Store || !cmp.Equal(a.Include, []string{"reasoning.encrypted_content"}) {
+			t.Errorf("store is %v and include %v, want that nothing is kept at the provider", a.Store, a.Include)
+		}
+		if got, want := string(a.Reasoning), `{"effort":"low","summary":"auto"}`; got != want {
+			t.Errorf("reasoning is %s, want %s", got, want)
+		}
+	}
+}
+
+func wantThoughtReturned(t *testing.T, requests []modelRequest, thought string) {
+	t.Helper()
+	for i, want := range []string{
+		"system user",
+		"system user reasoning function_call function_call_output",
+		"system user function_call function_call_output assistant user",
+	} {
+		if got := requests[i].items(); got != want {
+			t.Errorf("model call %d has %s, want %s", i, got, want)
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	item := requests[1].Input[2]
+	// The model server encrypts nothing, but binds what it gives to the item's id as OpenAI does.
+	if want := base64.StdEncoding.EncodeToString([]byte("aimock-encrypted-reasoning:" + item.ID)); item.Encrypted != want {
+		t.Errorf("encrypted content is %q, want %q", item.Encrypted, want)
+	}
+	if len(item.Summary) != 1 || item.Summary[0].Text != thought {
+		t.Errorf("the summary is %+v, want %q", item.Summary, thought)
+	}
+}

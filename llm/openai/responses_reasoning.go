@@ -1,0 +1,169 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
+)
+
+// The types of items that an answer may consist of here.
+const (
+	typeReasoning = "reasoning"
+	typeMessage   = "message"
+	typeCall      = "function_call"
+)
+
+// sealed is what a block of reasoning keeps in [llm.Reasoning]: the provider's
+// own item, and where it belongs. The API refuses reasoning without the very
+// item that came after it.
+type sealed struct {
+	// Model is the one that was asked. Another may not be able to read the item.
+	Model string `json:"model"`
+
+	// Item is the reasoning item but for what only goes out.
+	Item map[string]json.RawMessage `json:"item"`
+
+	// Next is the item after it.
+	Next successor `json:"next"`
+}
+
+// successor names the item that came after a reasoning item.
+type successor struct {
+	Type string `json:"type"`
+
+	// ID is the provider's id of the item; a message or call has none elsewhere.
+	ID string `json:"id,omitempty"`
+
+	// Phase is what kind of message it is, if the model said so.
+	Phase string `json:"phase,omitempty"`
+
+	// Call is the id of the tool call.
+	Call string `json:"call,omitempty"`
+}
+
+// place is the part of an answer that is meant. There is one text in an answer.
+func (s successor) place() string {
+	if s.Type == typeCall {
+		return typeCall + ":" + s.Call
+	}
+	return s.Type
+}
+
+// keep returns the reasoning item as it can be sent back: nil if it cannot be,
+// because the provider keeps nothing and neither the thoughts nor their
+// encryption are in it. OpenAI refuses items with a status, which others add.
+func keep(raw json.RawMessage) map[string]json.RawMessage {
+	var item map[string]json.RawMessage
+	if json.Unmarshal([]byte(strings.ToValidUTF8(string(raw), "\uFFFD")), &item) != nil {
+		return nil
+	}
+	if text(item["status"]) == "incomplete" {
+		return nil
+	}
+	var content []json.RawMessage
+	_ = json.Unmarshal(item["content"], &content)
+	if text(item["encrypted_content"]) == "" && len(content) == 0 {
+		return nil
+	}
+	delete(item, "status")
+	return item
+}
+
+// train is reasoning and the item that it led to.
+type train struct {
+	thoughts []map[string]json.RawMessage
+	next     successor
+}
+
+// trainsOf finds the reasoning of an answer by the place of what it led to.
+// What it led to may be gone, such as a call that was never answered: then it
+// is not asked for here, and not sent.
+func (r *Responses) trainsOf(message llm.Message, model string) map[string]train {
+	trains := map[string]train{}
+	var thoughts []map[string]json.RawMessage
+	for _, block := range message.Reasoning {
+		var s sealed
+		if block.Provider != r.config.Provider || json.Unmarshal(block.Data, &s) != nil || s.Model != model || s.Item == nil {
+			continue
+		}
+		thoughts = append(thoughts, s.Item)
+		if s.Next.Type == typeReasoning {
+			continue
+		}
+		if _, taken := trains[s.Next.place()]; !taken {
+			trains[s.Next.place()] = train{thoughts, s.Next}
+		}
+		thoughts = nil
+	}
+	return trains
+}
+
+// items are the thoughts for a request. Blocks come back by way of clients:
+// whatever is in one, it is sent as reasoning and as nothing else.
+func (t train) items() []responses.ResponseInputItemUnionParam {
+	items := make([]responses.ResponseInputItemUnionParam, 0, len(t.thoughts))
+	for _, thought := range t.thoughts {
+		thought["type"] = json.RawMessage(`"` + typeReasoning + `"`)
+		item := param.Override[responses.ResponseReasoningItemParam](thought)
+		items = append(items, responses.ResponseInputItemUnionParam{OfReasoning: &item})
+	}
+	return items
+}
+
+// thought is the block of reasoning that an answer is at.
+type thought struct {
+	text    wire.Mender
+	visible bool
+	passage passage
+	item    map[string]json.RawMessage // when it is done, if it can be sent back
+}
+
+// passage is a part of a block: what it is a part of, and its place there.
+type passage struct {
+	of    string
+	index int64
+}
+
+// think continues the block. Of a server that tells the thoughts as well as
+// their summary, what comes first is taken.
+func (a *response) think(at *item, p passage, literal json.RawMessage) {
+	piece, _ := wire.Unquote(string(literal))
+	a.content += len(piece)
+	at.heard = at.heard || piece != ""
+	t := &a.thought
+	if t.passage.of != "" && t.passage.of != p.of {
+		return
+	}
+	text := t.text.Mend(piece)
+	if text == "" {
+		return
+	}
+	if t.visible && t.passage != p {
+		text = "\n\n" + text
+	}
+	t.visible, t.passage = true, p
+	a.out = append(a.out, llm.ReasoningDelta{Text: text})
+}
+
+// endReasoning closes the block when it is known what it led to; nil is nothing
+// that could be sent back.
+func (a *response) endReasoning(next *successor) {
+	t := &a.thought
+	if rest := t.text.Flush(); rest != "" {
+		t.visible = true
+		a.out = append(a.out, llm.ReasoningDelta{Text: rest})
+	}
+	var data json.RawMessage
+	if t.item != nil && next != nil {
+		data, _ = json.Marshal(sealed{a.req.Model, t.item, *next}) // it was JSON before
+	}
+	if t.visible || data != nil {
+		a.out = append(a.out, llm.ReasoningEnd{Provider: a.model.config.Provider, Data: data})
+	}
+	a.thought = thought{}
+}

@@ -1,0 +1,30 @@
+package workflows
+
+import "go.temporal.io/sdk/workflow"
+
+// ThreadParked is thread.parked.v1: what a run becomes that waits for a person, for days if need be. It
+// is small and rarely changes, so a worker of any version can hold it, and a run that waited goes on in
+// agent.run.v1 on the version of then. It answers whoever addresses the thread like the run itself.
+func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
+	ctx, cancel := workflow.WithCancel(ctx)
+	r := begin(ctx, in.Run)
+	r.cancel = cancel
+	// What updates are judged by comes first: those that wait run as soon as there is a handler.
+	r.ended, r.waits = in.Waits != nil, in.Waits
+	if err := r.listen(ctx); err != nil {
+		return RunResult{}, err
+	}
+	if r.waits != nil {
+		return RunResult{}, r.suspend(ctx, 0)
+	}
+	since := workflow.Now(ctx)
+	full := func() bool { return workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
+	cancelled := workflow.Await(ctx, func() bool { return !r.paused || full() }) != nil
+	r.waited(ctx, since)
+	next := r.carry()
+	if r.paused && !cancelled {
+		return RunResult{}, continueWith(ctx, TypeParked, Parked{Run: next})
+	}
+	next.Progress.Cancelled = cancelled
+	return RunResult{}, continueWith(ctx, TypeRun, next)
+}
