@@ -8,8 +8,8 @@
 // Writing (lane.go, attempt.go): a lane has one writer and one message in flight; its expected last
 // sequence is order, batching and fence in one. What comes from outside is a proposal (proposal.go).
 //
-// Reading (follow.go, view.go): live records come from one consumer per process, past ones by direct
-// gets, spliced by sequence. A View shows one run to one reader; a Projection (project.go) decides
+// Reading (follow.go, consumer.go, view.go): live records come from one consumer per process, past ones
+// by direct gets, spliced by sequence. A View shows one run to one reader; a Projection (project.go) decides
 // what that reader sees, in the protocol generation that it speaks (profile.go). A reader that has
 // nothing joins (join.go); one of a thread is shown run after run (thread.go).
 //

@@ -45,6 +45,10 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		// A timer, and with it a retry, is otherwise up to a second late.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
 
+		// A worker that stops is given no more tasks, and does what it has been given. Otherwise a task
+		// may go to a poll that it gave up, and waits there for its timeout.
+		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
+
 		// History drops a wake-up of a waiting reader when several events come at
 		// once; the reader then waits out its poll, by default 20 s.
 		dynamicconfig.HistoryLongPollExpirationInterval.Key(): 5 * time.Second,
