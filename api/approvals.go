@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -47,7 +49,7 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 	if err != nil {
 		return decided{}, err
 	}
-	question := questionOf(now, id)
+	question := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
 	if question == nil {
 		return decided{}, errNoApproval()
 	}
@@ -56,10 +58,37 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 		return decided{}, err
 	}
 	var taken workflows.Decided
-	if err := s.update(ctx, thread, workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, &taken); err != nil {
+	err = s.update(ctx, thread, workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, &taken)
+	var p *Problem
+	if errors.As(err, &p) && p.Code == errNotActive().Code || err == nil && taken.Results[0].Error == workflows.ErrorUnknownCall {
+		return s.decidedBefore(ctx, thread, id, d)
+	}
+	if err != nil {
 		return decided{}, err
 	}
 	return outcomeOf(id, d, taken.Results[0])
+}
+
+// decidedBefore answers from the log, where the thread has gone on from what was decided.
+func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id string, d workflows.Decision) (decided, error) {
+	now, err := s.Log.Reduce(ctx, thread, 0)
+	if err != nil {
+		return decided{}, err
+	}
+	for _, before := range now.Decided {
+		if before.CallID != d.CallID {
+			continue
+		}
+		r := workflows.DecisionResult{Recorded: &workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(before.Verdict), Digest: before.Digest}}
+		switch {
+		case before.Verdict == string(workflows.VerdictExpire):
+			r.Error = workflows.ErrorExpired
+		case before.Digest != d.Digest || before.Verdict != string(d.Verdict):
+			r.Error = workflows.ErrorDecided
+		}
+		return outcomeOf(id, d, r)
+	}
+	return decided{}, errNoApproval()
 }
 
 // outcomeOf tells what the workflow made of a decision.

@@ -63,7 +63,7 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	var decisions []workflows.Decision
 	for i, entry := range o.input.Resume {
 		at := fmt.Sprintf("/resume/%d", i)
-		question := questionOf(thread, entry.InterruptID)
+		question := questionOf(thread.Interrupts, entry.InterruptID)
 		if question == nil {
 			s.logger.WarnContext(ctx, "an input answers what was not asked; it goes on without", "thread", o.run.Thread.ID, "run", o.run.ID, "at", at)
 			continue
@@ -87,12 +87,12 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	return decisions, nil
 }
 
-func questionOf(thread *stream.Reduction, id string) *agui.Interrupt {
-	i := slices.IndexFunc(thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == id })
+func questionOf(asked []agui.Interrupt, id string) *agui.Interrupt {
+	i := slices.IndexFunc(asked, func(q agui.Interrupt) bool { return q.ID == id })
 	if i < 0 {
 		return nil
 	}
-	return &thread.Interrupts[i]
+	return &asked[i]
 }
 
 func knows(thread *stream.Reduction, id string) bool {

@@ -219,6 +219,14 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	if !slices.Equal(results, []string{"14", "21"}) {
 		t.Errorf("the model heard %q", results)
 	}
+	// The thread has gone on: what was decided is still told.
+	if status, answer = decide(t, p.endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
+		t.Errorf("approve at the end: %d %v", status, answer)
+	}
+	status, answer = decide(t, p.endpoint, in.ThreadID, questions[1].ID, `{"decision":"approve"}`)
+	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "edit" {
+		t.Errorf("approve what was edited: %d %v", status, answer)
+	}
 }
 
 // Nobody answers in time: the model is told so, and the thread goes on by itself.
@@ -236,6 +244,9 @@ func TestApprovalExpires(t *testing.T) {
 	f.untilSuccess(t)
 	if got := resultsOf(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
 		t.Errorf("the model heard %q", got)
+	}
+	if status, answer := decide(t, shared.endpoint, in.ThreadID, interruptsOf(t, asked.events)[0].ID, `{"decision":"approve"}`); status != http.StatusGone {
+		t.Errorf("approve what has expired: %d %v", status, answer)
 	}
 	// Its client answers at last, and is shown what became of it.
 	late := in
@@ -283,7 +294,7 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 					taken[questions[at].ID] = fmt.Sprint(1000*(person+1) + at)
 				case status == http.StatusOK:
 					t.Errorf("%s was decided twice", questions[at].ID)
-				case status != http.StatusConflict && status != http.StatusNotFound:
+				case status != http.StatusConflict:
 					t.Errorf("%d %v", status, answer)
 				}
 				mu.Unlock()

@@ -22,6 +22,8 @@ type Result struct {
 	Messages []agui.Message `json:"messages,omitempty"`
 	// Edited are the arguments, by tool call, with which a call was made instead of the model's.
 	Edited map[string]string `json:"edited,omitempty"`
+	// Decided is what people decided about the call that the step made, or did not make.
+	Decided *Decided `json:"decided,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// Answer is what the step's activity tells the workflow: references and small decisions only.

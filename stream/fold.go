@@ -128,7 +128,7 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	}
 	f.abandon(func(Lane) bool { return true })
 	if len(f.r.Interrupts) > 0 {
-		f.r.Answered = f.r.Interrupts
+		f.r.Answered, f.r.Decided = f.r.Interrupts, nil
 	}
 	f.r.Waits, f.r.Interrupts = nil, nil
 	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened, f.r.Cut = rec.run, o.RunID, o.Execution, false, rec.Seq, nil
@@ -208,6 +208,9 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		return err
 	}
 	f.settle(rec.Lane)
+	if res.Decided != nil {
+		f.r.Decided = append(slices.Clip(f.r.Decided), *res.Decided)
+	}
 	for id, arguments := range res.Edited {
 		f.edit(id, arguments)
 	}

@@ -50,6 +50,15 @@ type Decision struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
+// Decided tells which decision about a call was carried out.
+type Decided struct {
+	CallID  string `json:"call"`
+	Verdict string `json:"verdict"`
+	// Digest and Proposal are those of what was said, if somebody said something.
+	Digest   string `json:"digest,omitempty"`
+	Proposal uint64 `json:"proposal,omitempty"`
+}
+
 // ProposeDecision writes what somebody decided about a call of a run, once.
 func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
 	return l.propose(ctx, run, digest, d)

@@ -34,7 +34,9 @@ type Reduction struct {
 	Waits      []string         `json:"waits,omitempty"`
 	Interrupts []agui.Interrupt `json:"interrupts,omitempty"`
 	Answered   []agui.Interrupt `json:"answered,omitempty"`
-	Entries    []Entry          `json:"entries,omitempty"`
+	// Decided are the decisions about these that were carried out.
+	Decided []Decided `json:"decided,omitempty"`
+	Entries []Entry   `json:"entries,omitempty"`
 	// Moved tells that inputs have changed the order of the conversation, Unmoved how many messages at its
 	// beginning never stood anywhere else.
 	Moved   bool `json:"moved,omitempty"`

@@ -92,15 +92,15 @@ func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
 	return Submitted{Queued: true}
 }
 
-// decide takes decisions one by one.
+// decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.
 func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
+	w := r.waits
+	if w == nil {
+		w = r.in.Resume
+	}
 	var out Decided
 	for _, d := range in.Decisions {
-		if r.waits == nil {
-			out.Results = append(out.Results, DecisionResult{Error: ErrorUnknownCall})
-			continue
-		}
-		out.Results = append(out.Results, r.waits.decide(d, workflow.Now(ctx)))
+		out.Results = append(out.Results, w.decide(d, workflow.Now(ctx)))
 	}
 	return out, nil
 }

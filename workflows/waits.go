@@ -152,6 +152,9 @@ func (w *Waits) outcome() Outcome {
 }
 
 func (w *Waits) find(callID string) *Waiting {
+	if w == nil {
+		return nil
+	}
 	for i := range w.Calls {
 		if w.Calls[i].ID == callID {
 			return &w.Calls[i]
