@@ -170,7 +170,7 @@ func TestIDs(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
 		"a/b", "/", "a/../b", ".", "..", "a.b.*.>", "*", ">", "~abc", "with space", " ", "100%", "%2F", "a/b%2Fc", "a+b", "a/b+c",
-		"日本語 ñ", "e\u0301", "🌍", "\"quoted\" \\ <&>", "tab\tand\nline", "?q=1#x", "null", strings.Repeat("x", 1000), strings.Repeat("é", 500),
+		"日本語 ñ", "e\u0301", "🌍", "\"quoted\" \\ <&>", "?q=1#x", "null", strings.Repeat("x", 1000), strings.Repeat("é", 500),
 	} {
 		t.Run(fmt.Sprintf("%.20q", id), func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,7 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if p.terminal { // where the run's last event stands behind its closings is not known without the run
 		at.Index = maxIndex
 	}
-	p.joining, p.resume, p.seen, p.lastShown, p.group = false, at, at, at, nil
+	p.joining, p.resume, p.seen, p.lastShown, p.group, p.gone = false, at, at, at, nil, taken{}
 	for _, v := range p.lanes {
 		v.said = nil
 	}
@@ -167,17 +167,21 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 // A reader with an old list may have the beginning of a reasoning that is still open. A snapshot
 // without any reasoning leaves that on its screen, where it would be doubled; so it stands there
 // empty. Clients that keep and replay events need one more snapshot at the run's end then. An activity
-// would keep its old place.
+// would keep its old place. The same holds for what a dead attempt said: the next one begins under the
+// same ids.
 func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
 	r, err := p.log.ReduceTo(ctx, p.run.Thread, p.record)
 	if err != nil {
 		return nil, err
 	}
 	r = r.withoutPending(LaneMain)
-	back := taken{}
-	if lacks(r.messagesFor(p.dead), open.kept) {
+	back := p.gone
+	there := r.messagesFor(p.dead)
+	if lacks(there, open.kept) {
 		back.kept = open.kept
-		p.heal = p.heal || hasRole(open.kept, agui.RoleReasoning)
+	}
+	if !hasRole(there, agui.RoleReasoning) && (len(back.reasoned) > 0 || hasRole(back.kept, agui.RoleReasoning)) {
+		p.heal = true
 	}
 	back.add(cutOff(r))
 	whole, err := p.conversation(r, back)

@@ -37,10 +37,11 @@ type Projection struct {
 	seen    Position          // how far the reader was shown attempts that died since
 	dead    map[string]uint64 // writers that died, with the record that superseded them
 
-	followed bool // the reader did not send the run's input
-	history  bool // the run is shown as something past, if it has ended when the reader joins
-	joining  bool // nothing is shown before the prelude
-	heal     bool // a full snapshot stands before the run's end, whatever happened
+	followed bool  // the reader did not send the run's input
+	history  bool  // the run is shown as something past, if it has ended when the reader joins
+	joining  bool  // nothing is shown before the prelude
+	heal     bool  // a full snapshot stands before the run's end, whatever happened
+	gone     taken // what dead attempts said, while the reader joins: it may have some of that
 
 	lanes     map[Lane]*laneView
 	scopes    scopes
@@ -217,6 +218,11 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 	for i, e := range events {
 		if died && (diedAt <= p.seen.Seq || p.seen.before(Position{rec.Seq, i})) {
 			p.index++
+			if p.joining {
+				if err := p.gone.note(e); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		v.shown = true
@@ -250,6 +256,9 @@ func (p *Projection) supersede(ctx context.Context, rec *Record) error {
 // withdraw takes back what a dead attempt had shown to this reader.
 func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
 	p.anyDead = p.anyDead || v.wrote
+	if p.joining {
+		p.gone.add(v.taken)
+	}
 	if !v.shown {
 		return nil
 	}

@@ -19,9 +19,39 @@ type taken struct {
 }
 
 func (t *taken) add(more taken) {
-	t.reasoned = append(t.reasoned, more.reasoned...)
-	t.activities = append(t.activities, more.activities...)
+	for _, id := range more.reasoned {
+		t.reasoning(id)
+	}
+	for _, m := range more.activities {
+		t.activity(m.ID, m.ActivityType)
+	}
 	t.state = t.state || more.state
+}
+
+// note takes in an event of a dead attempt that nobody is shown.
+func (t *taken) note(raw []byte) error {
+	switch agui.TypeOf(raw) {
+	case agui.EventReasoningMessageStart, agui.EventActivitySnapshot:
+	default:
+		return nil
+	}
+	e, err := agui.Decode(raw)
+	if err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case *agui.ReasoningMessageStart:
+		t.reasoning(e.MessageID)
+	case *agui.ActivitySnapshot:
+		t.activity(e.MessageID, e.ActivityType)
+	}
+	return nil
+}
+
+func (t *taken) reasoning(id string) {
+	if !slices.Contains(t.reasoned, id) {
+		t.reasoned = append(t.reasoned, id)
+	}
 }
 
 func (t *taken) activity(id, activityType string) {
