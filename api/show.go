@@ -93,7 +93,7 @@ func (s *Server) pump(ctx context.Context, view *stream.View, frames []stream.Fr
 			}
 		}
 	}
-	if ctx.Err() != nil && !errors.Is(err, io.EOF) {
+	if ctx.Err() != nil && !errors.Is(err, io.EOF) && !errors.Is(err, live.ErrSlow) {
 		err = context.Cause(ctx)
 	}
 	end(s.ending(ctx, err))
@@ -109,6 +109,8 @@ func (s *Server) ending(ctx context.Context, err error) string {
 	case errors.As(err, &forbidden):
 		s.logger.ErrorContext(ctx, "stream ended before an event that AG-UI forbids", "error", err)
 		return "forbidden"
+	case errors.Is(err, live.ErrSlow):
+		return "slow"
 	case errors.Is(err, errDrain):
 		return "drained"
 	case ctx.Err() != nil:

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// ErrSlow: the client took no bytes for as long as patience, and its connection is over.
+var ErrSlow = errors.New("live: the client does not read")
+
 // Writer writes one response. It is used by one goroutine.
 type Writer struct {
 	// Buf is what Flush will send; append to it.
@@ -35,9 +38,18 @@ func NewWriter(w http.ResponseWriter, contentType string, patience time.Duration
 	return lw, lw.Flush()
 }
 
-// Flush sends what was added, in one write.
+// Flush sends what was added, in one write. It fails with ErrSlow when the client doesn't take it.
 func (w *Writer) Flush() error {
-	if err := w.rc.SetWriteDeadline(time.Now().Add(w.patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	begun := time.Now()
+	err := w.flush(begun.Add(w.patience))
+	if time.Since(begun) >= w.patience {
+		return ErrSlow // by the clock: gin flushes without telling how that went
+	}
+	return err
+}
+
+func (w *Writer) flush(deadline time.Time) error {
+	if err := w.rc.SetWriteDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("live: %w", err)
 	}
 	if len(w.Buf) > 0 {
