@@ -45,8 +45,8 @@ func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
 	return &watched{t: n.t, body: lines}, runs.next(n)
 }
 
-// dialled is a viewer's bare connection: nothing of a client library reads ahead, or costs anything.
-func dialled(t *testing.T, base, path string) net.Conn {
+// bareViewer is a connection of a viewer: nothing of a client library reads ahead, or costs anything.
+func bareViewer(t *testing.T, base, path string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {
@@ -81,7 +81,7 @@ func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
 	given := make(chan struct{}, 1)
 	narrow := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} })
 	steady, s := n.started(n.spoken(), "r1")
-	slow := dialled(t, narrow, eventsOfR1)
+	slow := bareViewer(t, narrow, eventsOfR1)
 
 	var all strings.Builder
 	text := strings.Repeat("x", 32<<10)
@@ -160,7 +160,7 @@ func TestWhatAViewerCosts(t *testing.T) {
 	goroutines, memory := runtime.NumGoroutine(), held()
 	var conns []net.Conn
 	for range viewers {
-		conn := dialled(t, n.http.URL, eventsOfR1)
+		conn := bareViewer(t, n.http.URL, eventsOfR1)
 		if err := readUntil(conn, `"first"`); err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ type Writer struct {
 	w        http.ResponseWriter
 	rc       *http.ResponseController
 	patience time.Duration
+	deadline time.Time // of the connection, for whatever is being written
 }
 
 // maxKept is how much of a buffer is kept for later: a stream is open for hours, and one large event
@@ -41,17 +42,30 @@ func NewWriter(w http.ResponseWriter, contentType string, patience time.Duration
 // Flush sends what was added, in one write. It fails with ErrSlow when the client doesn't take it.
 func (w *Writer) Flush() error {
 	begun := time.Now()
-	err := w.flush(begun.Add(w.patience))
+	err := w.renew(begun)
+	if err == nil {
+		err = w.flush()
+	}
 	if time.Since(begun) >= w.patience {
 		return ErrSlow // by the clock: gin flushes without telling how that went
 	}
 	return err
 }
 
-func (w *Writer) flush(deadline time.Time) error {
-	if err := w.rc.SetWriteDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
+// renew gives the client at least its patience. The deadline is not moved for every event: that would
+// be a seventh of what an event costs.
+func (w *Writer) renew(now time.Time) error {
+	if w.deadline.Sub(now) >= w.patience {
+		return nil
+	}
+	w.deadline = now.Add(w.patience + w.patience/8)
+	if err := w.rc.SetWriteDeadline(w.deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("live: %w", err)
 	}
+	return nil
+}
+
+func (w *Writer) flush() error {
 	if len(w.Buf) > 0 {
 		if _, err := w.w.Write(w.Buf); err != nil {
 			return fmt.Errorf("live: %w", err)
