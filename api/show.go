@@ -54,6 +54,11 @@ type events struct{ w *sse.Writer }
 func (e events) Send(frames []stream.Frame) error {
 	for _, f := range frames {
 		e.w.Event(f.Cursor.String(), f.Event)
+		if e.w.Full() {
+			if err := e.w.Flush(); err != nil {
+				return err
+			}
+		}
 	}
 	return e.w.Flush()
 }

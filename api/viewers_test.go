@@ -149,12 +149,15 @@ func counted(t *testing.T, reader metric.Reader, name string, attr attribute.Key
 	return 0
 }
 
-// A viewer costs two goroutines, which are net/http's for its connection, and little memory. When
-// it leaves, nothing of it stays.
+// A viewer costs two goroutines, which are net/http's for its connection, and little memory, however
+// much it was shown. When it leaves, nothing of it stays.
 func TestWhatAViewerCosts(t *testing.T) {
-	const viewers, slack, most = 300, 10, 64 << 10
+	const viewers, slack, most = 300, 10, 50 << 10
 	n := newNode(t)
 	steady, s := n.started(n.spoken(), "r1")
+	for i := range 20 {
+		s.say(fmt.Sprint(i, strings.Repeat("x", 3<<10)))
+	}
 	s.say("first")
 	steady.until("first")
 	goroutines, memory := runtime.NumGoroutine(), held()

@@ -186,6 +186,29 @@ func TestSlowReaderIsCutAndContinuesExactly(t *testing.T) {
 	sameFrames(t, append(got, more...), readAll(t, ctx, follower, stream.ViewOptions{}))
 }
 
+// Who comes to a run that others here have watched from its beginning is shown the same as from the
+// log, without the log being read again.
+func TestReadersShareWhatTheNodeHas(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, l)
+	first := follower.View(run, stream.ViewOptions{})
+	defer first.Close()
+	steps(t, ctx, l, 20, func(int) {})
+	all, err := readOn(ctx, first)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	for _, o := range []stream.ViewOptions{{}, {Join: true}, {After: &all[10].Cursor}} {
+		asked := l.Conn().Stats().OutMsgs
+		shared := readAll(t, ctx, follower, o)
+		if asked = l.Conn().Stats().OutMsgs - asked; !o.Join && asked > 2 {
+			t.Errorf("%+v: %d requests, want those for the last record and the first", o, asked)
+		}
+		sameFrames(t, shared, readAll(t, ctx, elsewhere, o))
+	}
+}
+
 // What a node keeps for those who are slow is bounded in bytes as well, however few records that is.
 func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
 	t.Parallel()

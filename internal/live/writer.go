@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -14,18 +15,19 @@ var ErrSlow = errors.New("live: the client does not read")
 
 // Writer writes one response. It is used by one goroutine.
 type Writer struct {
-	// Buf is what Flush will send; append to it.
-	Buf []byte
-
+	buf      *[]byte // nil while nothing is to be sent
 	w        http.ResponseWriter
 	rc       *http.ResponseController
 	patience time.Duration
 	deadline time.Time // of the connection, for whatever is being written
 }
 
-// maxKept is how much of a buffer is kept for later: a stream is open for hours, and one large event
-// must not weigh on it for as long.
-const maxKept = 64 << 10
+// pieceBytes is how much is sent at a time: a client that has much to catch up with does not get it
+// copied as a whole. Nor is a buffer kept that has become larger.
+const pieceBytes = 64 << 10
+
+// buffers are those of all writers: a stream is open for hours, and needs one for moments.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // NewWriter sends the response's headers. A client that takes no bytes for as long as patience is cut.
 func NewWriter(w http.ResponseWriter, contentType string, patience time.Duration) (*Writer, error) {
@@ -38,6 +40,17 @@ func NewWriter(w http.ResponseWriter, contentType string, patience time.Duration
 	lw := &Writer{w: w, rc: http.NewResponseController(w), patience: patience}
 	return lw, lw.Flush()
 }
+
+// Buffer is what the next Flush will send; append to it. It is the writer's until then.
+func (w *Writer) Buffer() *[]byte {
+	if w.buf == nil {
+		w.buf = buffers.Get().(*[]byte)
+	}
+	return w.buf
+}
+
+// Full tells that enough was added to be sent.
+func (w *Writer) Full() bool { return w.buf != nil && len(*w.buf) >= pieceBytes }
 
 // Flush sends what was added, in one write. It fails with ErrSlow when the client doesn't take it.
 func (w *Writer) Flush() error {
@@ -66,14 +79,14 @@ func (w *Writer) renew(now time.Time) error {
 }
 
 func (w *Writer) flush() error {
-	if len(w.Buf) > 0 {
-		if _, err := w.w.Write(w.Buf); err != nil {
+	if w.buf != nil {
+		if _, err := w.w.Write(*w.buf); err != nil {
 			return fmt.Errorf("live: %w", err)
 		}
-		w.Buf = w.Buf[:0]
-		if cap(w.Buf) > maxKept {
-			w.Buf = nil
+		if *w.buf = (*w.buf)[:0]; cap(*w.buf) <= pieceBytes {
+			buffers.Put(w.buf)
 		}
+		w.buf = nil
 	}
 	if err := w.rc.Flush(); err != nil {
 		return fmt.Errorf("live: %w", err)
