@@ -19,8 +19,8 @@ import (
 const (
 	// parkedWarmup are the runs whose parking brings api and worker to the size that starting runs
 	// needs; only what is parked behind them is counted.
-	parkedWarmup = 200
-	parkedAtOnce = 50
+	parkedWarmup = 400
+	parkedAtOnce = 100
 	resumed      = 100 // runs that go on at the end
 	// parkedBound is the most that a parked run may add to a process, in bytes.
 	parkedBound = 10 << 10

@@ -29,7 +29,8 @@ const pieceBytes = 64 << 10
 // buffers are those of all writers: a stream is open for hours, and needs one for moments.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// NewWriter sends the response's headers. A client that takes no bytes for as long as patience is cut.
+// NewWriter sends the response's headers. A client that takes no bytes for as long as patience, or up to
+// an eighth longer, is cut.
 func NewWriter(w http.ResponseWriter, contentType string, patience time.Duration) (*Writer, error) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
