@@ -75,7 +75,7 @@ clients: cold $(NODE_READY) # the tests of the clients, each with its own runner
 
 .PHONY: e2e
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
-	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 20m ./e2e/...; fi
+	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 40m ./e2e/...; fi
 
 # How long the random part of "make chaos" goes on, and the seed that chooses what happens; empty = any.
 CHAOS_TIME ?= 3m
@@ -85,9 +85,13 @@ CHAOS_SEED ?=
 chaos: cold $(NODE_READY) ## Break what can break in every phase of a run, then at random for CHAOS_TIME; ARGS=-update writes it to the docs
 	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestReliabilityPage)$$' ./e2e -chaos $(ARGS)
 
+# How many nodes "make cluster" kills.
+KILLS ?= 20
+
 .PHONY: cluster
-cluster: cold $(NODE_READY) ## Test three NATS nodes and Temporal on PostgreSQL, with nodes killed
-	E2E_LARGE=1 go test $(RACE) -count=1 -timeout 20m -run '^TestLargeCluster$$' ./e2e
+cluster: cold $(NODE_READY) ## Kill KILLS NATS nodes under readers (20), and test production's shape by itself
+	go test $(RACE) -count=1 -timeout 2h -v -run '^TestReadersSurviveNodes$$' ./stream -kills $(KILLS)
+	go test $(RACE) -count=1 -timeout 20m -run '^TestLargeCluster$$' ./e2e
 
 .PHONY: bench
 bench: cold ## Measure what durability costs; ARGS="-quick" for a look

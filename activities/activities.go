@@ -32,6 +32,8 @@ type Activities struct {
 	Models  map[string]llm.Model // by provider
 	Tools   *tools.Registry
 	Cancels *stream.Cancels
+	// ToolGrace is how long a step waits for a worker that has its agent's tools. 0 = DefaultToolGrace.
+	ToolGrace time.Duration
 	// Presence tells others what this worker does, so that they take over if it dies. nil = nobody
 	// else could.
 	Presence Presence

@@ -55,11 +55,10 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 }
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
-	if in.Input == 0 {
+	if in.Beginning == (workflows.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
-	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest}
-	return a.openRun(ctx, p, b, &agui.StepStarted{StepName: in.Name})
+	return a.Log.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate runs the completion. It is cancelled before it begins if somebody asked for that before
@@ -91,6 +90,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	req.Tools = append(req.Tools, n.clients...)
+	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
+		return err
+	}
 	n.predict.predictions = definition.State.Predict
 	req.IdempotencyKey = run.Identify("model", in.ID)
 	provider, _ := definition.ModelProvider()
@@ -124,10 +126,9 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if model == nil {
 		return nil, nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
 	}
-	patterns, _ := agents.SplitTools(d.Tools)
-	offered, err := a.Tools.Select(patterns)
+	offered, err := a.offer(ctx, d)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errToolUnavailable, err)
+		return nil, nil, err
 	}
 	told, err := a.briefing(ctx, d, conversation)
 	if err != nil {

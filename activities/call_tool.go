@@ -10,7 +10,6 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
@@ -32,7 +31,7 @@ func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answe
 }
 
 func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
-	opened, err := a.openStep(ctx, mainPlace(in.Step, in.Open), in.Step, nil)
+	opened, err := a.openToolStep(ctx, in)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
@@ -56,11 +55,22 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	result, outcome, err := a.runTool(ctx, in, call, thread.State, attempt)
+	result, outcome, err := a.decided(ctx, in, &call)
+	if err == nil && outcome == "" {
+		result, outcome, err = a.runTool(ctx, in, call, thread.State, attempt)
+	}
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	return finishTool(ctx, runOf(in.Run), call.ID, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened})
+	return finishTool(ctx, in, call, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened})
+}
+
+func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
+	place := mainPlace(in.Step, in.Open)
+	if in.Opens == nil {
+		return a.openStep(ctx, place, in.Step, nil)
+	}
+	return a.Log.OpenRun(ctx, place, opening(in.Agent, in.Revision, *in.Opens), false, &agui.StepStarted{StepName: in.Name})
 }
 
 // What the model is told when a call came to no end of its own.
@@ -69,6 +79,7 @@ const (
 	callCancelled  = "The call was cancelled."
 	callAbandoned  = "The call was cancelled but did not stop. Whether it took effect is unknown."
 	callOverdue    = "The call did not end in its time. Whether it took effect is unknown."
+	callBroken     = "The call broke off. Whether it took effect is unknown."
 )
 
 // runTool makes the call. A tool that may have had its effect and doesn't promise that a second call
@@ -78,10 +89,9 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	if err != nil {
 		return tools.Result{}, "", err
 	}
-	patterns, _ := agents.SplitTools(definition.Tools)
-	offered, err := a.Tools.Select(patterns)
+	offered, err := a.offer(ctx, definition)
 	if err != nil {
-		return tools.Result{}, "", fmt.Errorf("%w: %w", errToolUnavailable, err)
+		return tools.Result{}, "", err
 	}
 	i := slices.IndexFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == call.Name })
 	if i < 0 {
@@ -109,6 +119,8 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 		return tools.Failed(callAbandoned), workflows.OutcomeCancelled, nil
 	case err != nil && cancelled(ctx, err):
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
+	case err != nil && lastAttempt(ctx, tool.Spec(), err):
+		return lastWords(err), workflows.OutcomeError, nil
 	case err != nil:
 		return tools.Result{}, "", err
 	case result.IsError:
@@ -136,11 +148,11 @@ func findCall(thread *stream.Reduction, in workflows.ToolCall) (agui.ToolCall, e
 }
 
 // finishTool writes the result, also that of a cancelled call, whose context has ended.
-func finishTool(ctx context.Context, run stream.Run, callID string, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer) (workflows.ToolAnswer, error) {
+func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer) (workflows.ToolAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	message := agui.Message{
-		ID: run.Identify("res", callID), Role: agui.RoleTool, ToolCallID: callID, Content: contentOf(result),
+		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: contentOf(result),
 	}
 	if result.IsError {
 		message.Error = result.Content
@@ -149,8 +161,12 @@ func finishTool(ctx context.Context, run stream.Run, callID string, attempt *str
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Messages: []agui.Message{message}, Answer: recorded},
-		&agui.ToolCallResult{MessageID: message.ID, ToolCallID: callID, Content: message.Content, Role: agui.RoleTool})
+	told := &stream.Result{Messages: []agui.Message{message}, Answer: recorded}
+	if in.Decision != nil && in.Decision.Verdict == workflows.VerdictEdit {
+		told.Edited = map[string]string{call.ID: call.Arguments}
+	}
+	answer.Seq, err = attempt.Finish(ctx, told,
+		&agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
 	return answer, err
 }
 

@@ -14,15 +14,13 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
 
 // failAttempts bounds how often a step may fail by itself: model providers recover in minutes or not at
 // all. That the log or Temporal is away, or a worker goes, is not the step's fault and does not count.
 const failAttempts = 8
-
-// errToolUnavailable: this worker lacks a tool of the agent. One that has it may be on its way.
-var errToolUnavailable = errors.New("activities: a tool of the agent is not available on this worker")
 
 // fail maps an error to what Temporal does with it: the one place where that is decided. The message
 // goes into the history, so it is in our own words: a code and a status, never what a model, a tool
@@ -35,7 +33,11 @@ func fail(ctx context.Context, err error) error {
 	if ownFault(ctx, err) {
 		last = countFailure(ctx)
 	}
-	var model *llm.Error
+	var (
+		model       *llm.Error
+		lacking     *lackingError
+		unavailable *tools.UnavailableError
+	)
 	switch {
 	case errors.Is(err, stream.ErrOver):
 		return temporal.NewNonRetryableApplicationError("the step is in other hands", workflows.ErrorFenced, nil)
@@ -43,12 +45,18 @@ func fail(ctx context.Context, err error) error {
 		return failure("another attempt has taken the step over", workflows.ErrorFenced, false)
 	case errors.Is(err, stream.ErrLogLost):
 		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", workflows.ErrorLogLost, nil)
+	case errors.Is(err, stream.ErrConversationChanged):
+		return temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
 		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", "agent_unavailable", nil)
 	case errors.As(err, &model):
 		return failModel(model, last)
-	case errors.Is(err, errToolUnavailable):
-		return failure("a tool of the agent is not available on this worker", "tool_unavailable", last)
+	case errors.As(err, &lacking):
+		return temporal.NewApplicationErrorWithOptions("a tool of the agent is not available", "tool_unavailable", temporal.ApplicationErrorOptions{
+			NonRetryable: lacking.retry == 0, NextRetryDelay: lacking.retry,
+		})
+	case errors.As(err, &unavailable) && !errors.Is(err, stream.ErrUnavailable):
+		return failTool(unavailable, last)
 	case ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled)):
 		return temporal.NewApplicationErrorWithOptions("the worker stopped", "worker_stopped", temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Millisecond})
 	case errors.Is(err, stream.ErrUnavailable):
@@ -76,7 +84,8 @@ func contain(ctx context.Context, err *error) {
 // ownFault tells whether an attempt failed by the step itself, and not by what happened around it.
 func ownFault(ctx context.Context, err error) bool {
 	stopped := ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled))
-	return !stopped && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
+	_, lacking := errors.AsType[*lackingError](err)
+	return !stopped && !lacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
 }
 
 // failuresBefore is how often the step has failed by itself. The attempts hand it on in their
@@ -125,6 +134,12 @@ func failModel(e *llm.Error, last bool) error {
 	return temporal.NewApplicationErrorWithOptions(words, string(e.Code), temporal.ApplicationErrorOptions{
 		NonRetryable:   last || !e.Retryable(),
 		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
+	})
+}
+
+func failTool(e *tools.UnavailableError, last bool) error {
+	return temporal.NewApplicationErrorWithOptions("what a tool reaches for is not available", "tool_unavailable", temporal.ApplicationErrorOptions{
+		NonRetryable: last, NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
 	})
 }
 

@@ -225,7 +225,7 @@ func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 	}
 	done, err := e.finish(workflows.Finish{
 		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: workflows.OutcomeSuccess,
-		Input: p.Seq, Digest: p.Digest, Agent: "a", First: "1/model",
+		Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
 	})
 	if err != nil || done.Code != workflows.ErrorLogLost {
 		t.Fatalf("finished %+v, %v", done, err)

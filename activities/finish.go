@@ -49,7 +49,11 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 			return workflows.Finished{}, err
 		}
 	}
-	seq, earlier, err := a.Log.Seal(ctx, place, terminalEvent(in))
+	end, err := terminalEvent(in)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	seq, earlier, err := a.Log.Seal(ctx, place, end)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
@@ -74,8 +78,7 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 		return nil
 	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
-	b := beginning{agent: in.Agent, revision: in.Revision, input: in.Input, digest: in.Digest, regardless: true}
-	_, err = a.openRun(ctx, p, b)
+	_, err = a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true)
 	return err
 }
 
@@ -93,16 +96,35 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 	}
 }
 
-func terminalEvent(in workflows.Finish) agui.Event {
+func terminalEvent(in workflows.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
-	if in.Outcome == workflows.OutcomeError {
-		return &agui.RunError{Code: in.Code, Message: in.Message, Usage: usage}
+	end := &agui.RunFinished{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
+	switch in.Outcome {
+	case workflows.OutcomeError:
+		return &agui.RunError{Code: in.Code, Message: in.Message, Usage: usage}, nil
+	case workflows.OutcomeCancelled:
+		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
+	case workflows.OutcomeInterrupt:
+		asked, err := interrupts(runOf(in.Run), in.Waits)
+		if err != nil {
+			return nil, err
+		}
+		end.Outcome = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}
+	default:
+		end.Outcome = &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: pendingCalls(in.Waits)}
 	}
-	outcome := agui.OutcomeSuccess
-	if in.Outcome == workflows.OutcomeCancelled {
-		outcome = agui.OutcomeCancelled
+	return end, nil
+}
+
+func pendingCalls(w *workflows.Waits) []string {
+	if w == nil {
+		return nil
 	}
-	return &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Outcome: &agui.Outcome{Type: outcome, PendingToolCallIDs: in.Pending}, Usage: usage}
+	var ids []string
+	for _, c := range w.Calls {
+		ids = append(ids, c.ID)
+	}
+	return ids
 }
 
 // finishedBefore reads how a run ended that was ended before.
@@ -123,8 +145,8 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished
 	case *agui.RunError:
 		done.Outcome, done.Code = workflows.OutcomeError, e.Code
 	case *agui.RunFinished:
-		if e.Outcome != nil && e.Outcome.Type == agui.OutcomeCancelled {
-			done.Outcome = workflows.OutcomeCancelled
+		if e.Outcome != nil {
+			done.Outcome = workflows.Outcome(e.Outcome.Type)
 		}
 	}
 	return done, nil

@@ -27,6 +27,7 @@ type narrator struct {
 	attempt *stream.Attempt
 	offered []string
 	clients []llm.Tool // which the client runs
+	asks    gate       // tells which calls people decide about; nil = none
 	predict predictor
 	shows   *reporter // of what the provider does by itself; made when it says so
 
@@ -197,12 +198,12 @@ func (n *narrator) result() (*stream.Result, error) {
 			result.ProviderIDs = map[string]string{}
 		}
 		result.ProviderIDs[call.id] = call.providerID
-		client := slices.ContainsFunc(n.clients, func(t llm.Tool) bool { return t.Name == call.name })
-		if client {
-			n.answer.ClientCount++
+		waits := n.waits(call)
+		if waits.Client || waits.Approval != nil {
+			n.answer.WaitCount++
 		}
 		if len(n.answer.Calls) < workflows.MaxCalls {
-			n.answer.Calls = append(n.answer.Calls, workflows.Call{ID: call.id, Tool: n.known(call.name), Client: client})
+			n.answer.Calls = append(n.answer.Calls, waits)
 		} else {
 			n.answer.CallCount = len(n.calls)
 		}
@@ -218,6 +219,18 @@ func (n *narrator) result() (*stream.Result, error) {
 		return nil, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	return result, nil
+}
+
+// waits is a call as the workflow is told of it: who runs it, and whether people decide about it first.
+func (n *narrator) waits(c *narratedCall) workflows.Call {
+	call := workflows.Call{ID: c.id, Tool: n.known(c.name)}
+	switch {
+	case call.Tool != "" && n.asks != nil:
+		call.Approval = n.asks(c.name, c.arguments.String())
+	case call.Tool == "":
+		call.Client = slices.ContainsFunc(n.clients, func(t llm.Tool) bool { return t.Name == c.name })
+	}
+	return call
 }
 
 // told is the message that began under an id: the answer, a block of thinking, or else an activity, of
@@ -254,10 +267,21 @@ func modelName(s string) string {
 	}, s[:min(len(s), maxModelName)])
 }
 
+// maxTokenCount is more than any call can cost. What a provider reports beyond, or below zero, says
+// nothing; added up, it could not be written any more.
+const maxTokenCount = 1 << 40
+
+func tokenCount(n *int64) *int64 {
+	if n == nil || *n < 0 || *n > maxTokenCount {
+		return nil
+	}
+	return n
+}
+
 func usageOf(f llm.Finish) workflows.Usage {
 	u := f.Usage
 	return workflows.Usage{
-		Provider: f.Provider, Model: modelName(f.Model), Input: u.Input, Output: u.Output, Total: u.Total,
-		Reasoning: u.Reasoning, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite,
+		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
+		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
 	}
 }

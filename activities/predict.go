@@ -86,7 +86,7 @@ func (c *narratedCall) tellPredicted(due func(*predicted, json.RawMessage) bool)
 			continue
 		}
 		delta, err := compact([]map[string]any{{"op": "add", "path": p.path, "value": value}})
-		if err != nil {
+		if err != nil || agui.TooDeep(delta) { // the call itself is told as it is
 			continue
 		}
 		p.last, p.length = value, len(value)

@@ -70,6 +70,7 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 		out.Role = llm.RoleUser
 	case agui.RoleTool: // answers its call even if it says nothing
 		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.names[m.ToolCallID], m.ToolCallID)
+		out.IsError = m.Error != ""
 		return out, true
 	case agui.RoleAssistant:
 		out.Role, out.Reasoning = llm.RoleAssistant, p.thoughts[m.ID]

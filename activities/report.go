@@ -177,6 +177,9 @@ func encodeReport(v any) (json.RawMessage, error) {
 	if len(raw) > tools.MaxReport {
 		return nil, refuse("it has %d bytes, more than %d", len(raw), tools.MaxReport)
 	}
+	if agui.TooDeep(raw) {
+		return nil, refuse("it is nested deeper than %d levels", agui.MaxDepth)
+	}
 	return raw, nil
 }
 

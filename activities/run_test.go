@@ -250,8 +250,8 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 			return call([3]string{"call_x", "add", `{"a":1,"b":2}`}, [3]string{"call_y", "add", `{"a":3,"b":4}`})
 		case 2:
 			for _, m := range req.Messages[len(req.Messages)-2:] {
-				if want := map[string]string{"call_x": "3", "call_y": "7"}[m.ToolCallID]; m.Role != llm.RoleTool || m.Text() != want {
-					t.Errorf("the model hears %q as %s for its %q, want %q", m.Text(), m.Role, m.ToolCallID, want)
+				if want := map[string]string{"call_x": "3", "call_y": "7"}[m.ToolCallID]; m.Role != llm.RoleTool || m.Text() != want || m.IsError {
+					t.Errorf("the model hears %+v, want %q", m, want)
 				}
 			}
 			return call([3]string{"call_x", "fails", `{"a":1,"b":2}`}, [3]string{"z", "add", `{"a":"one"}`}, [3]string{"w", "nonsense", ``})
@@ -259,6 +259,9 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		var heard []string
 		for _, m := range req.Messages[len(req.Messages)-3:] {
 			heard = append(heard, m.ToolCallID+": "+m.Text())
+			if !m.IsError || req.ReasoningEffort != "low" {
+				t.Errorf("the model hears %+v as no failure, or is to spend the effort %q", m, req.ReasoningEffort)
+			}
 		}
 		all := strings.Join(heard, "\n")
 		for _, want := range []string{"no such thing", "/a", "There is no tool \"nonsense\""} {
@@ -268,6 +271,7 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 		}
 		return say("done")
 	}, add, fails)
+	e.agent.Reasoning.Effort = "low"
 	events, result := e.run("add")
 	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 3 {
 		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())

@@ -136,7 +136,7 @@ func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, json, want string }{
 		{"garbage", `{"name"`, "unexpected EOF"},
-		{"a field of the future", `{"name":"a","model":"p/m","approvals":[]}`, `unknown field "approvals"`},
+		{"a field of the future", `{"name":"a","model":"p/m","steps":[]}`, `unknown field "steps"`},
 		{"a limit of the future", `{"name":"a","model":"p/m","limits":{"cost":1}}`, `unknown field "cost"`},
 		{"more", `{"name":"a","model":"p/m"}{}`, "more after"},
 		{"invalid", `{"name":"a"}`, "model"},

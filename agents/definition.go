@@ -28,6 +28,9 @@ type Definition struct {
 	// in the order in which the model is offered them. Each only once, at most 256.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
 
+	// Approvals are the calls that a person decides about. At most 32 rules.
+	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
+
 	// State is how the agent uses the state that it shares with its clients.
 	State State `json:"state,omitzero" yaml:"state,omitempty"`
 

@@ -23,9 +23,11 @@
 //   - The revision is an address of the content. Comments, the order of keys
 //     and defaults spelled out do not change it; anything that a run could
 //     notice does.
+//   - A file may have several documents. What else stands in them besides agents, by their kind, are
+//     tools that are HTTP requests, and MCP servers: [Folder]. Only their form is checked here.
 //   - Whether the model and the tools exist is not asked here: the workers that
 //     have them come and go.
 //
-// agent.schema.json describes the format to editors. assistant.yaml,
+// agent.schema.json, tool.schema.json and mcp.schema.json describe the formats to editors. assistant.yaml,
 // demo.yaml and think.yaml, beside it, are the agents that come with the program.
 package agents

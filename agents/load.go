@@ -11,37 +11,40 @@ import (
 	"strings"
 )
 
-// LoadDir reads the definitions in a folder: its *.yaml and *.yml files, but
-// not hidden ones or what is in folders below. They come sorted by name. All
-// errors of all files are reported at once, joined; two files with one name are one.
-func LoadDir(dir string) ([]*Definition, error) {
+// LoadDir reads the documents in a folder: its *.yaml and *.yml files, but not hidden ones or what
+// is in folders below. All errors of all files are reported at once, joined; two documents of one
+// kind and name are one.
+func LoadDir(dir string) (*Folder, error) {
 	files, err := definitionFiles(dir)
 	if err != nil {
 		return nil, err
 	}
-	var definitions []*Definition
+	all := &Folder{}
 	var wrong []error
-	first := map[string]string{}
+	taken := map[string]Place{}
 	for _, file := range files {
-		d, err := load(file)
+		data, err := read(file)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
 		}
-		if other, ok := first[d.Name]; ok {
-			wrong = append(wrong, &DefinitionError{
-				File: file, Key: "name", Reason: fmt.Sprintf("name %q is taken by %s", d.Name, other),
-			})
+		r := newReader(file)
+		found, places := r.folder(data)
+		if err := r.err(); err != nil {
+			wrong = append(wrong, err)
 			continue
 		}
-		first[d.Name] = file
-		definitions = append(definitions, d)
+		if err := all.merge(found, places, taken); err != nil {
+			wrong = append(wrong, err)
+		}
 	}
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
-	slices.SortFunc(definitions, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
-	return definitions, nil
+	slices.SortFunc(all.Agents, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all.Tools, func(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all.Servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
 func definitionFiles(dir string) ([]string, error) {
@@ -67,8 +70,8 @@ func definitionFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// load follows symbolic links, which is what a mounted ConfigMap consists of.
-func load(file string) (*Definition, error) {
+// read follows symbolic links, which is what a mounted ConfigMap consists of.
+func read(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)
@@ -81,9 +84,9 @@ func load(file string) (*Definition, error) {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}
-	return Parse(file, data)
+	return data, nil
 }

@@ -15,12 +15,12 @@ import (
 
 func TestShippedAgents(t *testing.T) {
 	t.Parallel()
-	definitions, err := agents.LoadDir(".")
+	shipped, err := agents.LoadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, d := range definitions {
+	for _, d := range shipped.Agents {
 		got[d.Name] = d.Model
 		if diff := cmp.Diff([]string{"calculate", "current_time"}, d.Tools); diff != "" {
 			t.Errorf("tools of %s (-want +got):\n%s", d.Name, diff)
@@ -39,7 +39,8 @@ func TestLoadDir(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
 		"1.yaml":            "name: zebra\nmodel: p/m\n",
-		"2.yml":             "name: ant\nmodel: p/m\n",
+		"2.yml":             "name: ant\nmodel: p/m\n---\nkind: tool\nname: cow\nhttp: {method: GET, url: x}\n---\nkind: mcp\nname: ant\nurl: x\n",
+		"4.yaml":            "kind: tool\nname: yak\nhttp: {method: GET, url: x}\n",
 		".hidden.yaml":      "not read: true\n",
 		"notes.md":          "not read",
 		"below/3.yaml":      "not read: true\n",
@@ -48,15 +49,22 @@ func TestLoadDir(t *testing.T) {
 	if err := os.Symlink(filepath.Join(folder(t, map[string]string{"x": "name: bee\nmodel: p/m\n"}), "x"), filepath.Join(dir, "3.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	definitions, err := agents.LoadDir(dir)
+	found, err := agents.LoadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, d := range definitions {
+	for _, d := range found.Agents {
 		got = append(got, d.Name)
 	}
-	if diff := cmp.Diff([]string{"ant", "bee", "zebra"}, got); diff != "" {
+	for _, tool := range found.Tools {
+		got = append(got, tool.Name+" at "+filepath.Base(tool.Place.String()))
+	}
+	for _, s := range found.Servers {
+		got = append(got, s.Name+" at "+filepath.Base(s.Place.String()))
+	}
+	want := []string{"ant", "bee", "zebra", "cow at 2.yml:4", "yak at 4.yaml:1", "ant at 2.yml:8"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
@@ -69,7 +77,8 @@ func TestLoadDirErrors(t *testing.T) {
 			"a.yaml": "name: a\nmodel: p/m\nmodell: x\n",
 			"b.yaml": "name: b\n",
 			"c.yaml": "name: c\nmodel: p/m\n",
-			"d.yml":  "name: c\nmodel: p/m\n",
+			"d.yml":  "name: c\nmodel: p/m\n---\nkind: tool\nname: d\nhttp: {method: GET, url: x}\n---\nname: d\nkind: tool\nhttp: {method: GET, url: y}\n",
+			"e.yml":  "name: e\nmodel: p/m\n---\nkind: mcp\nname: e\n---\nkind: tol\nname: e\nmodel: p/m\n",
 		})
 		_, err := agents.LoadDir(dir)
 		if err == nil {
@@ -77,7 +86,10 @@ func TestLoadDirErrors(t *testing.T) {
 		}
 		want := `DIR/a.yaml:3: unknown key "modell" (did you mean "model"?)
 DIR/b.yaml:1: model is missing
-DIR/d.yml: name "c" is taken by DIR/c.yaml`
+DIR/d.yml:1: name "c" is taken by DIR/c.yaml:1
+DIR/d.yml:8: name "d" is taken by DIR/d.yml:4
+DIR/e.yml:4: url or command is missing
+DIR/e.yml:7: kind must be agent, tool, mcp, not "tol"`
 		if diff := cmp.Diff(want, strings.ReplaceAll(err.Error(), dir, "DIR")); diff != "" {
 			t.Errorf("errors (-want +got):\n%s", diff)
 		}
@@ -108,9 +120,9 @@ DIR/d.yml: name "c" is taken by DIR/c.yaml`
 	})
 	t.Run("empty", func(t *testing.T) {
 		t.Parallel()
-		definitions, err := agents.LoadDir(t.TempDir())
-		if err != nil || len(definitions) != 0 {
-			t.Errorf("got %v, %v, want nothing", definitions, err)
+		found, err := agents.LoadDir(t.TempDir())
+		if err != nil || len(found.Agents)+len(found.Tools)+len(found.Servers) != 0 {
+			t.Errorf("got %v, %v, want nothing", found, err)
 		}
 	})
 }

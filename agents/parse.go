@@ -13,38 +13,52 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const (
-	maxFile   = 1 << 20
-	maxErrors = 20
-)
+// MaxFile bounds a definition's file in bytes.
+const MaxFile = 1 << 20
+
+// maxErrors bounds the mistakes that are told of at once.
+const maxErrors = 20
 
 // Parse reads a definition from one YAML document of at most 1 MiB. The file's
 // name is only for the errors: a *DefinitionError, or several joined in the
 // order of their lines, at most twenty. Defaults are filled in.
 func Parse(filename string, data []byte) (*Definition, error) {
-	r := &reader{file: filename, places: map[string]*yaml.Node{}}
-	root := r.document(data)
-	if root == nil {
-		return nil, r.err()
+	r := newReader(filename)
+	roots := r.documents(data)
+	if len(roots) > 1 {
+		r.complain("", roots[1], "a second document begins here; there must be one definition in a file")
 	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	d := r.agent(roots[0])
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func newReader(file string) *reader {
+	return &reader{file: file, places: map[string]*yaml.Node{}}
+}
+
+func (r *reader) agent(root *yaml.Node) *Definition {
 	d := &Definition{}
 	r.mapping("", root, []field{
-		{"kind", r.kind},
+		{"kind", r.kind(kindAgent)},
 		{"name", text(&d.Name)},
 		{"description", text(&d.Description)},
 		{"model", text(&d.Model)},
 		{"reasoning", r.reasoning(&d.Reasoning)},
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts(&d.Tools)},
+		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state(&d.State)},
 		{"limits", r.limits(&d.Limits)},
 	})
 	r.validate(d, root)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
 	d.Limits = d.Limits.orDefault()
-	return d, nil
+	return d
 }
 
 // reader walks the nodes of a document and gathers what is wrong with them. The
@@ -85,35 +99,34 @@ func (r *reader) err() error {
 	return errors.Join(wrong...)
 }
 
-// document returns the one mapping that the file consists of, or nil after a complaint.
-func (r *reader) document(data []byte) *yaml.Node {
-	if len(data) > maxFile {
-		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", maxFile))
+// documents returns the mappings that the file consists of, or complains.
+func (r *reader) documents(data []byte) []*yaml.Node {
+	if len(data) > MaxFile {
+		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document yaml.Node
-	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		r.complain("", nil, "is empty")
-		return nil
-	} else if err != nil {
-		r.syntax(err)
-		return nil
+	var roots []*yaml.Node
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		switch {
+		case errors.Is(err, io.EOF) && len(roots) == 0:
+			r.complain("", nil, "is empty")
+			return nil
+		case errors.Is(err, io.EOF):
+			return roots
+		case err != nil:
+			r.syntax(err)
+			return nil
+		}
+		root := document.Content[0]
+		if root.Kind != yaml.MappingNode {
+			r.complain("", root, "expected keys and values, got "+describe(root))
+			return nil
+		}
+		roots = append(roots, root)
 	}
-	var next yaml.Node
-	if err := decoder.Decode(&next); err == nil {
-		r.complain("", &next, "a second document begins here; there must be one definition in a file")
-		return nil
-	} else if !errors.Is(err, io.EOF) {
-		r.syntax(err)
-		return nil
-	}
-	root := document.Content[0]
-	if root.Kind != yaml.MappingNode {
-		r.complain("", root, "expected keys and values, got "+describe(root))
-		return nil
-	}
-	return root
 }
 
 // syntaxText is the only form in which the library tells where an error is.

@@ -84,9 +84,9 @@ func TestParseErrors(t *testing.T) {
 		{"syntax", "name: a\nmodel: [p/m\n", "a.yaml:1: not valid YAML: did not find expected ',' or ']'"},
 		{"tab", "name: a\n\tmodel: p/m\n", "a.yaml:2: not valid YAML: found a tab character that violates indentation"},
 		{"unknown anchor", "name: *x\n", "a.yaml: not valid YAML: unknown anchor 'x' referenced"},
-		{"two documents", least + "---\nname: b\n", "a.yaml:3: a second document begins here; there must be one definition in a file"},
+		{"two documents", least + "---\nname: b\n", "a.yaml:4: a second document begins here; there must be one definition in a file"},
 		{"large", "name: " + strings.Repeat("a", 1<<20), "a.yaml: is larger than 1048576 bytes"},
-		{"other kind", "kind: tool\n" + least, `a.yaml:1: kind must be agent, not "tool"`},
+		{"other kind", "kind: tool\n" + least, `a.yaml:1: kind must be agent here, not tool`},
 
 		{"unknown key", least + "temprature: 1\n", `a.yaml:3: unknown key "temprature"`},
 		{"mistyped key", least + "\ninstructoins: x\n", `a.yaml:4: unknown key "instructoins" (did you mean "instructions"?)`},

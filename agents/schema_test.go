@@ -18,9 +18,9 @@ import (
 
 const schemaFile = "agent.schema.json"
 
-func compileSchema(t *testing.T) *jsonschema.Schema {
+func compileSchema(t *testing.T, file string) *jsonschema.Schema {
 	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile(schemaFile)
+	schema, err := jsonschema.NewCompiler().Compile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{"negative duration", least + "limits: {duration: -1h}\n", false},
 		{"duration in days", least + "limits: {duration: 2d}\n", false},
 	}
-	schema := compileSchema(t)
+	schema := compileSchema(t, schemaFile)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 
 func TestShippedAgentsFitTheSchema(t *testing.T) {
 	t.Parallel()
-	schema := compileSchema(t)
+	schema := compileSchema(t, schemaFile)
 	for _, file := range []string{"assistant.yaml", "demo.yaml", "think.yaml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -110,39 +110,18 @@ func TestShippedAgentsFitTheSchema(t *testing.T) {
 
 func TestSchemaHasTheFields(t *testing.T) {
 	t.Parallel()
-	type node struct {
-		Properties map[string]node
-		Default    any
-	}
-	var root node
-	text, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
-	names := func(n node) []string {
-		var all []string
-		for name := range n.Properties {
-			if name != "kind" { // says which type it is, and is in none
-				all = append(all, name)
-			}
-		}
-		slices.Sort(all)
-		return all
-	}
-	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Definition]()), names(root)); diff != "" {
+	root := readSchema(t, schemaFile)
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Definition]()), root.names()); diff != "" {
 		t.Errorf("keys of a definition (-struct +schema):\n%s", diff)
 	}
-	if diff := cmp.Diff(fields(reflect.TypeFor[agents.State]()), names(root.Properties["state"])); diff != "" {
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.State]()), root.Properties["state"].names()); diff != "" {
 		t.Errorf("keys of state (-struct +schema):\n%s", diff)
 	}
-	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Reasoning]()), names(root.Properties["reasoning"])); diff != "" {
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Reasoning]()), root.Properties["reasoning"].names()); diff != "" {
 		t.Errorf("keys of reasoning (-struct +schema):\n%s", diff)
 	}
 	limits := root.Properties["limits"]
-	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Limits]()), names(limits)); diff != "" {
+	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Limits]()), limits.names()); diff != "" {
 		t.Errorf("keys of limits (-struct +schema):\n%s", diff)
 	}
 
@@ -160,6 +139,36 @@ func TestSchemaHasTheFields(t *testing.T) {
 	}
 }
 
+type schemaNode struct {
+	Properties map[string]schemaNode
+	Default    any
+}
+
+func readSchema(t *testing.T, file string) schemaNode {
+	t.Helper()
+	var root schemaNode
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// names returns the keys but for kind, which says which type it is, and is in none.
+func (n schemaNode) names() []string {
+	var all []string
+	for name := range n.Properties {
+		if name != "kind" {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // fields returns the keys of a struct, which must be the same in YAML and JSON.
 func fields(t reflect.Type) []string {
 	var names []string
@@ -170,6 +179,18 @@ func fields(t reflect.Type) []string {
 			inYAML += " or " + inJSON
 		}
 		names = append(names, inYAML)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// yamlFields returns the keys of a struct that only comes from files.
+func yamlFields(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		if name := t.Field(i).Tag.Get("yaml"); name != "-" {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return names

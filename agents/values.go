@@ -42,18 +42,6 @@ func (r *reader) texts(into *[]string) func(*yaml.Node) string {
 	}
 }
 
-// kind tells agents from what else may come to stand in a folder of definitions.
-func (r *reader) kind(node *yaml.Node) string {
-	var kind string
-	if reason := text(&kind)(node); reason != "" {
-		return reason
-	}
-	if kind != "agent" {
-		return fmt.Sprintf("must be agent, not %.80q", kind)
-	}
-	return ""
-}
-
 func (r *reader) limits(into *Limits) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {

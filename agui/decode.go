@@ -60,6 +60,9 @@ func (d *decoder) unknownEvent(t EventType, raw []byte) (Event, error) {
 	}
 	e := &UnknownEvent{Type: t, JSON: raw}
 	e.visit(d)
+	if TooDeep(raw) {
+		d.fail("", tooDeep)
+	}
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -140,7 +143,11 @@ type decoder struct {
 // open checks the document and enters its outermost object.
 func (d *decoder) open(raw []byte) bool {
 	if err := validJSON(raw); err != nil {
-		d.fail("", err.Error())
+		if name, deep := deepMember(raw); deep {
+			d.fail(name, tooDeep)
+		} else {
+			d.fail("", err.Error())
+		}
 		return false
 	}
 	raw = trimmed(raw)
@@ -283,7 +290,16 @@ func (d *decoder) raw(name string, r *json.RawMessage, k rawKind) {
 		}
 	case rawOptional, rawRequired:
 	}
-	*r = capture(value)
+	*r = d.capture(name, value)
+}
+
+// capture keeps an open value, unless it is nested too deep.
+func (d *decoder) capture(name string, value []byte) json.RawMessage {
+	if TooDeep(value) {
+		d.fail(name, tooDeep)
+		return nil
+	}
+	return capture(value)
 }
 
 // capture copies a value without insignificant space, so that it does not
@@ -299,6 +315,10 @@ func (d *decoder) metadata(name string, m *Metadata) {
 	}
 	if value[0] != '{' {
 		d.fail(name, "must be an object, is "+describe(value))
+		return
+	}
+	if TooDeep(value) {
+		d.fail(name, tooDeep)
 		return
 	}
 	*m = Metadata{}
@@ -344,7 +364,7 @@ func (d *decoder) content(name string, c *Content, allowed contentKind, n need) 
 	case kind == contentText:
 		*c = TextContent(string(stringBytes(value)))
 	case kind == contentObject:
-		*c = ObjectContent(capture(value))
+		*c = ObjectContent(d.capture(name, value))
 	default:
 		*c = PartsContent(nil)
 		d.elements(name, value, listOf(&c.parts))
@@ -419,6 +439,6 @@ func (d *decoder) unknown(m *map[string]json.RawMessage) {
 		if *m == nil {
 			*m = make(map[string]json.RawMessage)
 		}
-		(*m)[string(left.name)] = capture(left.value)
+		(*m)[string(left.name)] = d.capture(string(left.name), left.value)
 	}
 }

@@ -215,6 +215,8 @@ func (w *encoder) checkRaw(name string, raw []byte, k rawKind) bool {
 	switch {
 	case err != nil:
 		w.fail(name, err.Error())
+	case TooDeep(raw):
+		w.fail(name, tooDeep)
 	case (k == rawObject || k == rawOptionalObject) && raw[0] != '{':
 		w.fail(name, "must be an object, is "+describe(raw))
 	case k == rawPatch:

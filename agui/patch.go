@@ -125,6 +125,9 @@ func applyPatch(doc, patch json.RawMessage) (json.RawMessage, error) {
 	if len(members) == 0 { // the document itself was removed
 		return json.RawMessage("null"), nil
 	}
+	if TooDeep(members[0].value) {
+		return nil, errors.New("what it makes " + tooDeep)
+	}
 	return capture(members[0].value), nil
 }
 

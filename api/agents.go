@@ -17,12 +17,20 @@ type Agent struct {
 	Tools        []string               `json:"tools,omitempty"`
 	Revision     string                 `json:"revision"`
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
+	// UnavailableTools are those that no worker has just now: runs that begin wait for one.
+	UnavailableTools []string `json:"unavailableTools,omitempty"`
+}
+
+// Tools knows which tools there are workers for.
+type Tools interface {
+	// Missing returns those of an agent's tools that no worker has.
+	Missing(tools []string) []string
 }
 
 func (s *Server) listAgents(c *gin.Context) {
 	list := []Agent{}
 	for _, p := range s.Catalog.List() {
-		list = append(list, describe(p))
+		list = append(list, s.describe(p))
 	}
 	c.JSON(http.StatusOK, gin.H{"agents": list})
 }
@@ -33,12 +41,17 @@ func (s *Server) showAgent(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, describe(p))
+	c.Header("ETag", etag(p.Revision))
+	c.JSON(http.StatusOK, s.describe(p))
 }
 
-func describe(p catalog.Published) Agent {
-	return Agent{
+func (s *Server) describe(p catalog.Published) Agent {
+	a := Agent{
 		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
 		Capabilities: capabilities(p),
 	}
+	if s.Tools != nil {
+		a.UnavailableTools = s.Tools.Missing(p.Tools)
+	}
+	return a
 }

@@ -170,6 +170,7 @@ func TestSteer(t *testing.T) {
 	n.speaks()
 	n.startRun("r1")
 	n.temporal.start = func(workflows.RunInput) error { return running("e-r1") }
+	n.temporal.submit = busyWith("r1")
 	var told []workflows.Steer
 	n.temporal.steer = func(in workflows.Steer) (workflows.Steered, error) {
 		told = append(told, in)
@@ -193,7 +194,7 @@ func TestSteer(t *testing.T) {
 		t.Errorf("%+v, %v", in, err)
 	}
 	for message, pointer := range map[string]string{
-		``: "", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
+		``: "/message", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
 		`{"message":{"id":"","role":"user","content":"x"}}`: "/message/id", `{"message":{"id":"s1","role":"user"}}`: "/message/content",
 	} {
 		if a := n.do(http.MethodPost, path, message); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
@@ -208,7 +209,44 @@ func TestSteer(t *testing.T) {
 			t.Errorf("%s: %d %s", refusal, a.status, a.body)
 		}
 	}
+	n.temporal.submit = func(string, workflows.Submit) (workflows.Submitted, error) {
+		return workflows.Submitted{}, serviceerror.NewNotFound("no workflow")
+	}
 	if a := n.do(http.MethodPost, "/v1/threads/nobody/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
 		t.Errorf("with no run: %d %s", a.status, a.body)
+	}
+}
+
+// busyWith is a workflow that refuses whatever it is offered.
+func busyWith(active string) func(string, workflows.Submit) (workflows.Submitted, error) {
+	return func(string, workflows.Submit) (workflows.Submitted, error) {
+		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: active})
+	}
+}
+
+// A run that has begun in Temporal and not yet in the log is steered like any other: its workflow knows.
+func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	n.post(inputOf("r0", "hello")) // the last that the log knows
+	n.temporal.start = func(workflows.RunInput) error { return running("e9") }
+	n.temporal.submit = busyWith("r1")
+	n.temporal.steer = func(in workflows.Steer) (workflows.Steered, error) {
+		if in.RunID != "r1" || in.Input == 0 {
+			t.Errorf("%+v is told", in)
+		}
+		return workflows.Steered{}, nil
+	}
+	for what, a := range map[string]answer{
+		"a run":     n.post(asking(inputOf("r2", "Stop."), `{"onBusy":"steer"}`)),
+		"a message": n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`),
+	} {
+		if a.status != http.StatusAccepted || !strings.Contains(a.body, `"runId":"r1"`) {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+	}
+	if a := n.post(inputOf("r3", "me too")); a.status != http.StatusConflict || a.problem.ActiveRun != "r1" {
+		t.Errorf("a run that does not steer: %d %s", a.status, a.body)
 	}
 }

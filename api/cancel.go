@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -41,13 +39,8 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	err := json.NewDecoder(http.MaxBytesReader(c.Writer, c.Request.Body, s.MaxBody)).Decode(&body)
-	var tooLong *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLong):
+	if err := s.readJSON(c, &body); err != nil { // no body is fine
 		return "", err
-	case err != nil && !errors.Is(err, io.EOF): // no body is fine
-		return "", badRequest("invalid_input", "", "must be a JSON object like {\"reason\": \"…\"}, or nothing")
 	}
 	return body.Reason, checkReason(body.Reason)
 }
@@ -64,6 +57,10 @@ func checkReason(reason string) error {
 func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
+	run, err := s.latest(ctx, run)
+	if err != nil {
+		return err
+	}
 	known, err := s.Log.Known(ctx, run)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ var yes, no = true, false
 func capabilities(p catalog.Published) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
-	clients := len(fromClients) > 0
+	clients, asks := len(fromClients) > 0, len(p.Approvals) > 0
 	parallel := hasTools && p.Limits.ParallelTools > 1
 	return agui.AgentCapabilities{
 		Identity: &agui.IdentityCapabilities{
@@ -29,7 +29,7 @@ func capabilities(p catalog.Published) agui.AgentCapabilities {
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
 		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &no, Delegation: &no, Handoffs: &no},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
-		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &no, Feedback: &no, Interrupts: &no, ApproveWithEdits: &no},
+		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &asks, Feedback: &no, Interrupts: &asks, ApproveWithEdits: &asks},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -34,12 +35,17 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.refuse(c, badRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
 		return
 	}
-	view := s.Follower.View(run, o)
-	defer view.Close()
 	if err := s.knows(c.Request.Context(), run); err != nil {
 		s.refuse(c, err)
 		return
 	}
+	run, o, err = s.segmentAt(c.Request.Context(), run, o)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	view := s.Follower.View(run, o)
+	defer view.Close()
 	s.showEvents(c, view, o.After)
 }
 
@@ -95,6 +101,11 @@ func (s *Server) showEvents(c *gin.Context, view *stream.View, after *stream.Cur
 		s.showPage(c, view, after)
 		return
 	}
+	if !s.streams.take() {
+		s.refuse(c, errFull())
+		return
+	}
+	defer s.streams.leave()
 	frames, err := view.NextPast(c.Request.Context())
 	switch {
 	case errors.Is(err, io.EOF):
@@ -214,6 +225,14 @@ func (s *Server) attachment(after string, version *string) (*stream.Cursor, stre
 	}
 	cursor, err := s.Log.ParseCursor(after)
 	return &cursor, profile, err
+}
+
+// checkQuery refuses a query that cannot be read as a whole: what is asked for would be lost in silence,
+// and a cursor with it.
+func (s *Server) checkQuery(c *gin.Context) {
+	if _, err := url.ParseQuery(c.Request.URL.RawQuery); err != nil {
+		s.refuse(c, badRequest("invalid_input", "", "the query of the URL cannot be read"))
+	}
 }
 
 // flag reads a parameter that is true or false.

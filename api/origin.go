@@ -32,8 +32,8 @@ func (s *Server) allowed(r *http.Request) bool {
 func (s *Server) cors() cors.Config {
 	cfg := cors.Config{
 		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
-		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "Last-Event-ID", "Traceparent"},
-		ExposeHeaders: []string{"Retry-After"},
+		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID", "Traceparent"},
+		ExposeHeaders: []string{"ETag", "Retry-After"},
 		MaxAge:        time.Hour,
 	}
 	if len(s.Origins) == 1 && s.Origins[0] == "*" {

@@ -22,10 +22,22 @@ type Problem struct {
 	Code    string `json:"code"`
 	Detail  string `json:"detail,omitempty"`
 	Pointer string `json:"pointer,omitempty"`
+	// Errors are all mistakes in an agent's definition; the problem itself tells of the first.
+	Errors []Mistake `json:"errors,omitempty"`
 	// ActiveRun is the run that keeps a thread busy.
 	ActiveRun string `json:"activeRun,omitempty"`
+	// Recorded is the decision that stands, if somebody decided before.
+	Recorded *decided `json:"recorded,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
+}
+
+// Mistake is one of several things that are wrong with a body, and where; Line and Column count from 1.
+type Mistake struct {
+	Pointer string `json:"pointer,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Detail  string `json:"detail"`
 }
 
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
@@ -61,6 +73,13 @@ func problemOf(err error) *Problem {
 		return problem(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
 	case errors.Is(err, catalog.ErrUnknownAgent):
 		return problem(http.StatusNotFound, "unknown_agent", "there is no such agent")
+	case errors.Is(err, catalog.ErrUnknownRevision):
+		return problem(http.StatusNotFound, "unknown_revision", "the agent has no such revision")
+	case errors.Is(err, catalog.ErrMismatch):
+		return problem(http.StatusPreconditionFailed, "revision_mismatch", "another revision is current than the request expects")
+	}
+	if p := invalidAgent(err); p != nil {
+		return p
 	}
 	unavailable := problem(http.StatusServiceUnavailable, "unavailable", "it is unknown whether this took effect; sending the same again is safe")
 	unavailable.RetryAfter = 1
@@ -70,7 +89,7 @@ func problemOf(err error) *Problem {
 // refuse answers with a problem. Causes behind a 503 are for the log, once.
 func (s *Server) refuse(c *gin.Context, err error) {
 	p := problemOf(err)
-	if p.Status >= http.StatusInternalServerError && c.Request.Context().Err() == nil {
+	if p.Status >= http.StatusInternalServerError && p.Code != codeFull && c.Request.Context().Err() == nil {
 		s.logger.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
 	}
 	body, err := json.Marshal(p)

@@ -2,15 +2,12 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/stream"
 )
 
 // startRun is the AG-UI endpoint: POST RunAgentInput, answered with the run's events. The same input
@@ -26,6 +23,11 @@ func (s *Server) startRun(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
+	if !s.streams.take() {
+		s.refuse(c, errFull())
+		return
+	}
+	defer s.streams.leave()
 	o, err := s.offer(agent, input)
 	if err != nil {
 		s.refuse(c, err)
@@ -48,13 +50,9 @@ func (s *Server) startRun(c *gin.Context) {
 
 // readInput reads and checks the body.
 func (s *Server) readInput(c *gin.Context) (*agui.RunAgentInput, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.MaxBody))
+	body, err := s.readBody(c)
 	if err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return nil, err
-		}
-		return nil, badRequest("invalid_input", "", "the body could not be read")
+		return nil, err
 	}
 	return decodeInput(body)
 }
@@ -65,7 +63,7 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkIDs(stream.Run{Thread: stream.Thread{ID: input.ThreadID}, ID: input.RunID}); err != nil {
+	if err := checkInputIDs(input); err != nil {
 		return nil, err
 	}
 	if major, _, ok := agui.ParseVersion(input.ProtocolVersion); ok && major != 1 {

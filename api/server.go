@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
@@ -25,9 +27,13 @@ type Config struct {
 	Catalog  *catalog.Catalog // watched
 	Temporal client.Client
 	Logger   *slog.Logger
+	// Tools knows which tools there are workers for. nil = nobody does.
+	Tools Tools
 
-	// MaxBody bounds a request's body in bytes. Defaults to 10 MiB.
+	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
+	// BodyTime bounds how long either may take to arrive. Defaults to 1 min.
+	BodyTime time.Duration
 	// Heartbeat is the longest silence on a stream; a comment is sent then. Defaults to 15 s, which
 	// is also the most: proxies and clients cut what is silent for longer.
 	Heartbeat time.Duration
@@ -39,6 +45,9 @@ type Config struct {
 	Origins []string
 	// SocketStreams bounds what a client may have open on one WebSocket. Defaults to 64.
 	SocketStreams int
+	// Sockets bounds the open WebSockets, Streams the event streams that are sent over them and over
+	// HTTP. Defaults to 10,000 and 20,000.
+	Sockets, Streams int
 	// ParkAfter is how long a run waits for a person in the workflow that runs it.
 	// 0 = workflows.DefaultParkAfter.
 	ParkAfter time.Duration
@@ -55,6 +64,7 @@ type Server struct {
 	logger   *slog.Logger
 	silences *silences
 	sockets  sockets
+	streams  places
 	closed   context.Context // ends when streams have to go
 	close    context.CancelFunc
 }
@@ -63,6 +73,9 @@ type Server struct {
 func New(cfg Config) *Server {
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = 10 << 20
+	}
+	if cfg.BodyTime == 0 {
+		cfg.BodyTime = time.Minute
 	}
 	if cfg.Heartbeat == 0 || cfg.Heartbeat > 15*time.Second {
 		cfg.Heartbeat = 15 * time.Second
@@ -76,7 +89,14 @@ func New(cfg Config) *Server {
 	if cfg.SocketStreams == 0 {
 		cfg.SocketStreams = 64
 	}
+	if cfg.Sockets == 0 {
+		cfg.Sockets = 10_000
+	}
+	if cfg.Streams == 0 {
+		cfg.Streams = 20_000
+	}
 	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
+	s.sockets.places.most, s.streams.most = int64(cfg.Sockets), int64(cfg.Streams)
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -105,6 +125,7 @@ func (s *Server) Handler() http.Handler {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
 	}))
+	r.Use(s.timeBody)
 	r.GET(socketPath, s.openSocket) // before CORS, whose refusals say nothing
 	if len(s.Origins) > 0 {
 		r.Use(cors.New(s.cors()))
@@ -117,14 +138,19 @@ func (s *Server) Handler() http.Handler {
 	if s.Metrics != nil {
 		r.GET("/metrics", gin.WrapH(s.Metrics))
 	}
-	v1 := r.Group("/v1")
+	v1 := r.Group("/v1", s.checkQuery)
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
+	v1.PUT("/agents/:agent", s.putAgent)
+	v1.GET("/agents/:agent/revisions", s.listRevisions)
+	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
+	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
 	v1.POST("/agents/:agent/runs", s.startRun)
 	v1.GET("/threads/:thread/events", s.threadEvents)
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
 	v1.POST("/threads/:thread/messages", s.steerThread)
+	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r
@@ -183,6 +209,9 @@ func checkIDs(run stream.Run) error {
 	if err := checkID("/threadId", run.Thread.ID); err != nil {
 		return err
 	}
+	if strings.Contains(run.ID, stream.SegmentMark) {
+		return badRequest("invalid_input", "/runId", "must not have the mark of a segment")
+	}
 	return checkID("/runId", run.ID)
 }
 
@@ -192,9 +221,15 @@ func checkID(pointer, id string) error {
 		return badRequest("invalid_input", pointer, "must not be empty")
 	case len(id) > stream.MaxIDBytes:
 		return badRequest("invalid_input", pointer, "may have at most 1000 bytes")
+	case strings.ContainsFunc(id, foreign): // also where it is not UTF-8
+		return badRequest("invalid_input", pointer, "must be Unicode text without control characters")
 	}
 	return nil
 }
+
+// foreign are the runes that no id may have. U+FFFD is what is left of text that was none: half a
+// surrogate pair, bytes that are no UTF-8. Ids that differ only there would be one.
+func foreign(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
 
 // patience bounds how long a request may wait for its answer to begin. The log and Temporal are waited
 // for through an outage; a client is told that they are out of reach.

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -52,8 +55,10 @@ type temporalStub struct {
 	pause  func(update string) error
 	steer  func(in workflows.Steer) (workflows.Steered, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
-	mu     sync.Mutex
-	starts []workflows.RunInput
+	// history is that of the latest execution, whose id is "latest".
+	history []*historypb.HistoryEvent
+	mu      sync.Mutex
+	starts  []workflows.RunInput
 }
 
 func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
@@ -86,7 +91,26 @@ func (s *temporalStub) SignalWorkflow(_ context.Context, _, _, _ string, arg any
 
 func (s *temporalStub) DescribeWorkflowExecution(_ context.Context, _, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	status, err := s.status(execution)
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, err
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: status, Execution: &commonpb.WorkflowExecution{RunId: cmp.Or(execution, "latest")},
+	}}, err
+}
+
+func (s *temporalStub) GetWorkflowHistory(_ context.Context, _, execution string, _ bool, _ enums.HistoryEventFilterType) client.HistoryEventIterator {
+	if execution != "latest" {
+		panic("the history of " + execution + " is read")
+	}
+	return &historyStub{s.history}
+}
+
+type historyStub struct{ events []*historypb.HistoryEvent }
+
+func (h *historyStub) HasNext() bool { return len(h.events) > 0 }
+
+func (h *historyStub) Next() (*historypb.HistoryEvent, error) {
+	e := h.events[0]
+	h.events = h.events[1:]
+	return e, nil
 }
 
 type updateStub struct {
@@ -128,7 +152,7 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 		t.Fatal(err)
 	}
 	d := &agents.Definition{Name: "a", Model: "test/m", Limits: agents.DefaultLimits()}
-	if _, err := agentsOf.Publish(n.ctx(), d); err != nil {
+	if _, err := agentsOf.Publish(n.ctx(), d, false); err != nil {
 		t.Fatal(err)
 	}
 	watch, stop := context.WithCancel(t.Context())
@@ -484,9 +508,9 @@ func TestOddIDs(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.works()
-	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", "\x00", `"`, strings.Repeat("<", 1000)} {
+	for _, id := range []string{"a/b", "a b", "a+b", "a%2Fb", "ä✓", "..", ".", "a?b#c", "*", ">", "a.b", "~x", `"`, strings.Repeat("<", 1000), "\u202eabc", "e\u0301", "é", "😀", "A", "a"} {
 		in := inputOf(id, "hello")
-		in.ThreadID = id
+		in.ThreadID, in.Messages[0].ID = id, id
 		posted := n.post(in)
 		if posted.status != http.StatusOK || !strings.Contains(posted.body, `"RUN_FINISHED"`) {
 			t.Errorf("%q: %d %s", id, posted.status, posted.body)

@@ -17,7 +17,8 @@ import (
 // A run whose workflow was terminated, or timed out, or could not be replayed any more, has nobody
 // left to write its end. Its silence gives it away: a node that shows a run which says nothing for
 // some time asks Temporal, and if the workflow has closed and the log still has no end, writes one,
-// under the fence. Besides proposals and wishes to cancel this is all that the api writes.
+// under the fence. Besides proposals and wishes to cancel this, and the
+// beginning of such a run if it has none (unbegun.go), is all that the api writes.
 
 // longestSilence bounds how long a silent run is left alone: each look at it doubles the pause until
 // the next one. silentRuns bounds how many are remembered; forgetting costs a look too many.
@@ -35,25 +36,30 @@ type silences struct {
 }
 
 type look struct {
+	first time.Time
 	next  time.Time
 	pause time.Duration
 }
 
-// due tells whether to look at a run now.
-func (s *silences) due(run stream.Run, now time.Time) bool {
+// due tells whether to look at a run now, and for how long readers here have heard nothing of one that
+// has not begun.
+func (s *silences) due(run stream.Run, now time.Time) (unbegun time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.runs[run]
 	if now.Before(l.next) {
-		return false
+		return 0, false
 	}
 	if len(s.runs) >= silentRuns {
 		clear(s.runs)
 	}
+	if l.first.IsZero() {
+		l.first = now.Add(-s.first)
+	}
 	l.pause = min(max(2*l.pause, s.first), longestSilence)
 	l.next = now.Add(l.pause)
 	s.runs[run] = l
-	return true
+	return now.Sub(l.first), true
 }
 
 // lookAfterSilent is lookAfter for a reader, to whom it makes no difference if that fails.
@@ -65,26 +71,40 @@ func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) {
 
 // lookAfter writes the end of a run whose workflow has closed without one.
 func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
-	if !s.silences.due(run, time.Now()) {
+	unbegun, due := s.silences.due(run, time.Now())
+	if !due {
 		return nil
 	}
 	begun, err := s.Log.Begun(ctx, run)
-	if err != nil || begun == nil {
+	switch {
+	case err != nil:
 		return err
+	case begun == nil && unbegun < unbegunSilences*s.Silence:
+		return nil
+	case begun == nil:
+		return s.lookAfterUnbegun(ctx, run)
 	}
 	status, err := s.closedAs(ctx, run, begun.Execution)
 	if err != nil || status == "" {
 		return err
 	}
-	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "silence", Execution: begun.Execution}
-	err = s.Log.Supersede(ctx, place, false) // half an answer is no part of the conversation
+	return s.endFromOutside(ctx, silencePlace(run, begun.Execution), status)
+}
+
+func silencePlace(run stream.Run, execution string) stream.Place {
+	return stream.Place{Run: run, Lane: stream.LaneMain, Step: "silence", Execution: execution}
+}
+
+// endFromOutside writes the end of a run that has begun.
+func (s *Server) endFromOutside(ctx context.Context, place stream.Place, status string) error {
+	err := s.Log.Supersede(ctx, place, false) // half an answer is no part of the conversation
 	if err == nil {
 		_, _, err = s.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the run's workflow ended from outside"})
 	}
 	if err != nil {
-		return fmt.Errorf("api: end run %q: %w", run.ID, err)
+		return fmt.Errorf("api: end run %q: %w", place.Run.ID, err)
 	}
-	s.logger.WarnContext(ctx, "a run was ended whose workflow had closed without ending it", "thread", run.Thread.ID, "run", run.ID, "status", status)
+	s.logger.WarnContext(ctx, "a run was ended whose workflow had closed without ending it", "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
 	return nil
 }
 

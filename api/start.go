@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -89,35 +88,38 @@ func (s *Server) place(ctx context.Context, o *offer) error {
 	return fmt.Errorf("api: thread %q did not come to rest", o.run.Thread.ID)
 }
 
-// attach takes an offer whose run has begun: the same input is the same run, for ever.
-func (s *Server) attach(ctx context.Context, o *offer) (bool, error) {
-	begun, err := s.Log.Begun(ctx, o.run)
-	if err != nil || begun == nil {
-		return false, err
-	}
-	if begun.Digest != hex.EncodeToString(o.digest[:]) {
-		return false, problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
-	}
-	return true, nil
-}
-
 // start writes the input down and starts the workflow. It reports false if the thread has to be
 // looked at again.
 func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) (bool, error) {
-	input := *o.input
+	decisions, err := s.resumed(ctx, o, thread)
+	if err != nil {
+		return false, err
+	}
+	input, history := *o.input, o.props.History
 	input.Messages = nil
-	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: thread.Accept(o.input.Messages, o.props.History)})
+	if len(decisions) > 0 && history == stream.HistoryMerge {
+		history = stream.HistoryAppend // who answers does not ask for another answer
+	}
+	late := answersLate(o.input, thread)
+	if late {
+		history, o.props.OnBusy = stream.HistoryAppend, workflows.OnBusyEnqueue // it waits for what goes on
+	}
+	said := withoutAnswers(o.input.Messages, thread)
+	accepted := thread.Accept(said, history)
+	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted})
 	if err != nil {
 		return false, err
 	}
 	in := s.runInput(o, proposal)
+	in.Late = late && len(accepted.Tail) == 0
 	_, err = s.Temporal.ExecuteWorkflow(ctx, s.workflowOptions(o), workflows.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case err == nil:
 		return true, nil
 	case errors.As(err, &running):
-		return s.submit(ctx, o, in, thread, running.RunId)
+		return s.submit(ctx, o, in, decisions, thread, running.RunId)
 	default:
 		return false, fmt.Errorf("api: start workflow: %w", err)
 	}
@@ -171,18 +173,18 @@ const (
 // submit offers the run to the workflow that occupies the thread. If the log says that its run has
 // ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
 // run that has begun in Temporal and not yet in the log; that one answers.)
-func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, thread *stream.Reduction, execution string) (bool, error) {
-	if thread.Sealed && thread.Execution == execution {
+func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, decisions []workflows.Decision, thread *stream.Reduction, execution string) (bool, error) {
+	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts) == 0 {
 		ctx, cancel := context.WithTimeout(ctx, closeCheck)
 		defer cancel()
 		_ = s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil) // how it ended is its own matter
 		return false, nil
 	}
-	if o.props.OnBusy == workflows.OnBusySteer && thread.RunID != "" && !thread.Sealed && thread.RunID != o.run.ID {
-		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: thread.RunID})
-	}
 	in.Token = stream.Token(o.run.ID)
-	taken, err := s.offerTo(ctx, o, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Offer: &in}, execution)
+	taken, err := s.offerTo(ctx, o.run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Decisions: decisions, Offer: &in}, execution)
+	if active, busy := busyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
+		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
+	}
 	if err != nil {
 		return false, refusedBy(err)
 	}
@@ -204,11 +206,12 @@ func (s *Server) steerInstead(ctx context.Context, o *offer, input uint64, activ
 	return true, err
 }
 
-func (s *Server) offerTo(ctx context.Context, o *offer, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
+// offerTo offers a run to an execution of a thread's workflow; "" is the latest.
+func (s *Server) offerTo(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID(o.run.Thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
+		WorkflowID: workflowID(thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
 		Args:         []any{submit},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
@@ -218,19 +221,40 @@ func (s *Server) offerTo(ctx context.Context, o *offer, submit workflows.Submit,
 	return taken, err
 }
 
+// interruptedBy refuses an input that leaves questions open: nobody gives them up by not answering.
+func interruptedBy(app *temporal.ApplicationError) error {
+	var active workflows.Active
+	if err := app.Details(&active); err != nil {
+		return fmt.Errorf("api: submit: %w", err)
+	}
+	p := problem(http.StatusConflict, "interrupted", "the thread waits for decisions: answer all of its interrupts in resume, with status cancelled those that you give up")
+	p.ActiveRun = active.RunID
+	return p
+}
+
+// busyWith tells whether a workflow refuses an offer because another run is active, and which.
+func busyWith(err error) (active string, busy bool) {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.Type() != workflows.ErrorBusy {
+		return "", false
+	}
+	var detail workflows.Active
+	err = app.Details(&detail)
+	return detail.RunID, err == nil
+}
+
 // refusedBy tells what a workflow's refusal means; nil = look at the thread again.
 func refusedBy(err error) error {
+	if active, busy := busyWith(err); busy {
+		p := problem(http.StatusConflict, "busy", "another run of this thread is active")
+		p.ActiveRun = active
+		return p
+	}
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound
 	switch {
-	case errors.As(err, &app) && app.Type() == workflows.ErrorBusy:
-		var active workflows.Active
-		if err := app.Details(&active); err != nil {
-			return fmt.Errorf("api: submit: %w", err)
-		}
-		busy := problem(http.StatusConflict, "busy", "another run of this thread is active")
-		busy.ActiveRun = active.RunID
-		return busy
+	case errors.As(err, &app) && app.Type() == workflows.ErrorInterrupted:
+		return interruptedBy(app)
 	case errors.As(err, &app) && app.Type() == workflows.ErrorRunIDReused:
 		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
 	case errors.As(err, &app) && app.Type() == workflows.ErrorQueueFull:

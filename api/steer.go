@@ -49,16 +49,6 @@ func (s *Server) steerThread(c *gin.Context) {
 	c.JSON(http.StatusAccepted, answer)
 }
 
-// readJSON reads a body that is one JSON object.
-func (s *Server) readJSON(c *gin.Context, into any) error {
-	err := json.NewDecoder(http.MaxBytesReader(c.Writer, c.Request.Body, s.MaxBody)).Decode(into)
-	var tooLong *http.MaxBytesError
-	if err != nil && !errors.As(err, &tooLong) {
-		return badRequest("invalid_input", "", "must be a JSON object with the documented members")
-	}
-	return err
-}
-
 func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMessage) (steered, error) {
 	message, err := decodeSteer(raw)
 	if err != nil {
@@ -78,16 +68,25 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	return s.tellRun(ctx, run, p)
 }
 
-// activeRun is the run of a thread that has begun and not ended.
+// activeRun is the run of a thread that has begun and not ended. One that has begun in Temporal may not
+// be in the log yet: then its workflow says which it is, by refusing to make way.
 func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Run, error) {
 	now, err := s.Log.Reduce(ctx, thread, 0)
 	if err != nil {
 		return stream.Run{}, err
 	}
-	if now.RunID == "" || now.Sealed {
+	if now.RunID != "" && !now.Sealed {
+		return stream.Run{Thread: thread, ID: now.RunID}, nil
+	}
+	_, err = s.offerTo(ctx, thread, workflows.Submit{}, "")
+	if active, busy := busyWith(err); busy {
+		return stream.Run{Thread: thread, ID: active}, nil
+	}
+	var gone *serviceerror.NotFound
+	if err == nil || errors.As(err, &gone) {
 		return stream.Run{}, errNotActive()
 	}
-	return stream.Run{Thread: thread, ID: now.RunID}, nil
+	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)
 }
 
 // tellRun has the run's workflow take a proposal.
@@ -142,8 +141,6 @@ func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
 	switch {
 	case len(in.Messages) != 1 || in.Messages[0].Role != agui.RoleUser:
 		return nil, badRequest("invalid_input", "/message/role", `must be "user"`)
-	case in.Messages[0].ID == "" || len(in.Messages[0].ID) > stream.MaxIDBytes:
-		return nil, badRequest("invalid_input", "/message/id", "must have 1 to 1000 bytes")
 	}
-	return &in.Messages[0], nil
+	return &in.Messages[0], checkMessageIDs("/message", in.Messages[0])
 }

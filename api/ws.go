@@ -25,13 +25,13 @@ func (s *Server) openSocket(c *gin.Context) {
 		s.refuse(c, problem(http.StatusForbidden, "origin_not_allowed", "pages of this origin may not call"))
 		return
 	}
-	if !s.sockets.enter() {
-		s.refuse(c, errDrain)
+	if err := s.sockets.enter(); err != nil {
+		s.refuse(c, err)
 		return
 	}
 	defer s.sockets.leave()
 	conn, err := socket.Upgrade(c.Writer, c.Request, socket.Options{
-		Subprotocol: subprotocol, MaxMessage: s.MaxBody, Heartbeat: s.Heartbeat, Patience: s.Patience,
+		Subprotocol: subprotocol, MaxMessage: s.MaxBody, MessageTime: s.BodyTime, Heartbeat: s.Heartbeat, Patience: s.Patience,
 	})
 	var refused *socket.HandshakeError
 	switch {
@@ -48,24 +48,30 @@ func (s *Server) openSocket(c *gin.Context) {
 
 // sockets counts the open sockets of a server, so that it can wait for them.
 type sockets struct {
+	places places
+
 	mu       sync.Mutex
 	open     int
 	draining bool
 	ended    chan struct{} // closed when none is open and none can come; nil = nobody has asked
 }
 
-// enter reports false if no socket may be opened any more.
-func (s *sockets) enter() bool {
+// enter fails if no socket may be opened, now or any more.
+func (s *sockets) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return false
+		return errDrain
+	}
+	if !s.places.take() {
+		return errFull()
 	}
 	s.open++
-	return true
+	return nil
 }
 
 func (s *sockets) leave() {
+	s.places.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--

@@ -40,7 +40,8 @@ func decodeRequest(frame []byte) (*request, error) {
 	case errors.As(err, &mistyped) && mistyped.Field == "":
 		return r, invalidFrame("", "must be a JSON object")
 	case errors.As(err, &mistyped):
-		return r, invalidFrame("/"+strings.ReplaceAll(mistyped.Field, ".", "/"), "has the wrong type: "+mistyped.Value)
+		kind, _, _ := strings.Cut(mistyped.Value, " ") // of a number it has all the digits
+		return r, invalidFrame("/"+strings.ReplaceAll(mistyped.Field, ".", "/"), "has the wrong type: "+kind)
 	case err != nil:
 		return r, invalidFrame("", "must be JSON: "+err.Error())
 	case len(r.ID) > stream.MaxIDBytes:
@@ -79,7 +80,7 @@ type acknowledgement struct {
 }
 
 func ack(r *request, run stream.Run) acknowledgement {
-	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.ID}
+	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown()}
 }
 
 // ending says that the stream of a request is complete.
@@ -122,7 +123,7 @@ func newEnvelope(request string, run stream.Run) (envelope, error) {
 	if err != nil {
 		return envelope{}, err
 	}
-	runID, err := json.Marshal(run.ID)
+	runID, err := json.Marshal(run.Shown())
 	if err != nil {
 		return envelope{}, err
 	}

@@ -127,9 +127,9 @@ func (s *session) take(ctx context.Context, r *request) error {
 			s.send(ack(r, stream.Run{})) // it has ended by itself
 		}
 	case "run":
-		return s.start(ctx, r, s.run)
+		return s.start(ctx, r, s.streaming(s.run))
 	case "subscribe":
-		return s.start(ctx, r, s.subscribe)
+		return s.start(ctx, r, s.streaming(s.subscribe))
 	case "cancel":
 		return s.start(ctx, r, s.cancel)
 	case "steer":
@@ -158,6 +158,17 @@ func (s *session) start(ctx context.Context, r *request, serve func(context.Cont
 	return nil
 }
 
+// streaming is serve for a request that is answered with a stream, if the node has room for it.
+func (s *session) streaming(serve func(context.Context, *request) error) func(context.Context, *request) error {
+	return func(ctx context.Context, r *request) error {
+		if !s.server.streams.take() {
+			return errFull()
+		}
+		defer s.server.streams.leave()
+		return serve(ctx, r)
+	}
+}
+
 // guard keeps a panic from ending the process, as the routes' recovery does.
 func (s *session) guard(ctx context.Context, r *request, serve func(context.Context, *request) error) (err error) {
 	defer func() {
@@ -183,7 +194,7 @@ func (s *session) conclude(ctx context.Context, r *request, err error) (status i
 	case gone: // nobody waits for an answer
 	default:
 		p := problemOf(err)
-		if p.Status >= http.StatusInternalServerError && p.Code != codeInterrupted {
+		if p.Status >= http.StatusInternalServerError && p.Code != codeInterrupted && p.Code != codeFull {
 			s.server.logger.ErrorContext(ctx, "frame failed", "type", r.Type, "error", err)
 		}
 		s.send(refuse(r, p))

@@ -213,7 +213,7 @@ func (t *subscription) turnTo(f stream.Frame) error {
 		return err
 	}
 	started, ok := e.(*agui.RunStarted)
-	if !ok || started.RunID == t.run.ID {
+	if !ok || started.RunID == t.run.Shown() {
 		return nil
 	}
 	t.run.ID = started.RunID

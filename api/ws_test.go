@@ -199,8 +199,9 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 		}
 		return running("e-other")
 	}
-	n.temporal.submit = func(string, workflows.Submit) (workflows.Submitted, error) {
-		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: "other"})
+	n.temporal.submit = busyWith("other")
+	n.temporal.steer = func(workflows.Steer) (workflows.Steered, error) {
+		return workflows.Steered{}, temporal.NewApplicationError("over", workflows.ErrorNotActive)
 	}
 	here := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/done/events", "").body)[0]
 	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()

@@ -24,7 +24,11 @@ func launchModel() (*model, error) {
 
 // environ tells a process to use the model server.
 func (m *model) environ() []string {
-	return []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.url + "/v1"}
+	return []string{
+		"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + m.url + "/v1",
+		"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL=" + m.url,
+		"GEMINI_API_KEY=none", "GEMINI_BASE_URL=" + m.url,
+	}
 }
 
 // fixture is one answer of the model server. The members are aimock's.
@@ -98,7 +102,7 @@ func (m *model) attempts(t *testing.T, prompt string, fixtures ...fixture) {
 	m.answer(t, fixtures...)
 }
 
-// call is a request that the model server had.
+// call is a request that the model server had. Those of other APIs it tells as OpenAI's.
 type call struct {
 	Body struct {
 		Model    string        `json:"model"`
@@ -142,7 +146,13 @@ func (m chatMessage) text() string {
 // calls returns the requests in which somebody says what contains a text, in order.
 func (m *model) calls(t *testing.T, containing string) []call {
 	t.Helper()
-	calls, err := m.journal(t.Context())
+	return m.callsOf(t, "completions", containing)
+}
+
+// callsOf is calls for the API that has a word in its path.
+func (m *model) callsOf(t *testing.T, api, containing string) []call {
+	t.Helper()
+	calls, err := m.journal(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +161,8 @@ func (m *model) calls(t *testing.T, containing string) []call {
 	})
 }
 
-func (m *model) journal(ctx context.Context) ([]call, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/__aimock/journal?path=completions", nil)
+func (m *model) journal(ctx context.Context, api string) ([]call, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/__aimock/journal?path="+api, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ type input struct {
 	ProtocolVersion string    `json:"protocolVersion,omitempty"`
 	State           any       `json:"state,omitempty"`
 	Tools           []any     `json:"tools,omitempty"`
+	Resume          []any     `json:"resume,omitempty"`
 	ForwardedProps  any       `json:"forwardedProps,omitempty"`
 }
 

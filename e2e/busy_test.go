@@ -121,7 +121,7 @@ func TestRunContinuesAsNew(t *testing.T) {
 	if n := len(messages); n != 2*turns || messages[n-1].Content != done {
 		t.Errorf("%d messages, the last is %+v", n, messages[n-1])
 	}
-	if n := executionsOf(t, in); n < 2 {
+	if n := shared.executionsOf(t, in); n < 2 {
 		t.Errorf("it took %d executions", n)
 	}
 	again := shared.behind(t, in, f.events[:len(f.events)/2])
@@ -130,9 +130,9 @@ func TestRunContinuesAsNew(t *testing.T) {
 }
 
 // executionsOf counts the executions that a thread has had.
-func executionsOf(t *testing.T, in input) int {
+func (p *endpoint) executionsOf(t *testing.T, in input) int {
 	t.Helper()
-	c, err := shared.temporal(t.Context())
+	c, err := p.temporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

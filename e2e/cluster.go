@@ -86,9 +86,9 @@ func (c *cluster) prepare(t *testing.T) {
 }
 
 // open starts the servers of a cluster that is prepared.
-func (c *cluster) open(t *testing.T) {
+func (c *cluster) open(t *testing.T, args ...string) {
 	t.Helper()
-	c.serve(t, "servers", c.data)
+	c.serve(t, "servers", append(args, c.data)...)
 	c.search = func() error { return searchDatabase(c.data) }
 }
 

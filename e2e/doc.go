@@ -9,7 +9,8 @@
 // The TestCluster tests put the production processes in the place of "perdure dev": any number of
 // apis and workers on servers of their own, each started, killed and stopped by itself. TestLargeCluster
 // has three NATS nodes and Temporal on PostgreSQL, and is skipped where PostgreSQL is not installed.
-// E2E_OUTAGE=30s lets the servers stay away longer than the usual 10 s.
+// E2E_OUTAGE=30s lets the servers stay away longer than the usual 10 s. In the TestDeploy tests workers have
+// versions. E2E_HISTORIES=DIR keeps the histories of all workflows.
 //
 // TestMatrix and TestSchedule ("make chaos") break things in every phase of a run. Their model is a
 // stage, which can stand still at any token and knows what it said; their tools report to it:

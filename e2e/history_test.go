@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	historypb "go.temporal.io/api/history/v1"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -42,7 +43,13 @@ func useCalculator(t *testing.T, prompt, answer string) {
 
 func historySize(t *testing.T, in input) int {
 	t.Helper()
-	c, err := shared.temporal(t.Context())
+	return proto.Size(shared.history(t, in))
+}
+
+// history waits until a thread's workflow has ended and fetches its history.
+func (p *endpoint) history(t *testing.T, in input) *historypb.History {
+	t.Helper()
+	c, err := p.temporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +62,7 @@ func historySize(t *testing.T, in input) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return proto.Size(history)
+	return history
 }
 
 // What is too large for a history never gets there: neither prompt, nor answer, nor arguments.

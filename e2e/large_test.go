@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,9 +15,6 @@ import (
 // the log may die.
 func TestLargeCluster(t *testing.T) {
 	// Not in parallel: it measures.
-	if os.Getenv("E2E_LARGE") == "" {
-		t.Skip("known to fail at times when the log's leader is killed (docs/reliability.md), so it is run by hand: make cluster")
-	}
 	c := newCluster(t)
 	c.startTemporalOnPostgres(t)
 	log := c.startLog(t, 3)

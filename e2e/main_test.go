@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,8 @@ func run(m *testing.M) (code int, err error) {
 	}
 	program, programs, histories = filepath.Join(dir, "perdure"), filepath.Join(dir, "programs"), filepath.Join(dir, "histories")
 	observedPrograms = filepath.Join(dir, "observed")
-	if err := errors.Join(os.Mkdir(programs, 0o700), os.Mkdir(observedPrograms, 0o700), os.Mkdir(histories, 0o700), prepare()); err != nil {
+	histories = cmp.Or(os.Getenv("E2E_HISTORIES"), histories)
+	if err := errors.Join(os.Mkdir(programs, 0o700), os.Mkdir(observedPrograms, 0o700), os.MkdirAll(histories, 0o700), prepare()); err != nil {
 		return 1, err
 	}
 	if sharedModel, err = launchModel(); err != nil {
@@ -88,7 +90,7 @@ func prepare() error {
 	var g errgroup.Group
 	g.Go(func() error { return execute("..", "go", "build", "-o", program, "./cmd/perdure") })
 	g.Go(func() error {
-		for _, name := range []string{"v0", "v1", "ws", "model", "copilotkit"} {
+		for _, name := range []string{"v0", "v1", "ws", "model", "copilotkit", "mcp"} {
 			if err := install(filepath.Join("node", name)); err != nil {
 				return err
 			}

@@ -52,6 +52,8 @@ type scriptedRun struct {
 	Add      []message `json:"add,omitempty"`
 	// Answer has, by the name of a tool, the result for each call of it that has none.
 	Answer map[string]string `json:"answer,omitempty"`
+	// Resume is the payload that answers each pending interrupt.
+	Resume map[string]any `json:"resume,omitempty"`
 	// Parameters are more of what runAgent takes, such as tools.
 	Parameters map[string]any `json:"parameters,omitempty"`
 }

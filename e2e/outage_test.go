@@ -93,9 +93,13 @@ func TestLogOutage(t *testing.T) {
 	c.startTemporal(t)
 	log := c.startLog(t, 1)[0]
 	o := startOutage(t, c)
+	leaving := c.startAPI(t)
 	goOn(t, o.runs, 3)
 	log.kill()
 	o.noReading(t)
+	if err := leaving.stop(); err != nil { // not held up by what it asks of the log
+		t.Error(err)
+	}
 	o.lasts(t, outageLength)
 	log.start(t)
 	o.ends(t)

@@ -4,7 +4,7 @@
 //	Request ──► Model.Stream ──► TextDelta, ReasoningDelta, ToolCallStart, ToolCallDelta, …, Finish
 //	                        └──► *Error (retryable or not, with the provider's own delay)
 //
-// Providers live one folder below (openai, scripted, …), know one wire
+// Providers live one folder below (anthropic, gemini, openai, scripted), know one wire
 // protocol each, and pass the same conformance suite (llmtest). A use:
 //
 //	var answer llm.Collector

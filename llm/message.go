@@ -33,6 +33,10 @@ type Message struct {
 	// ToolCallID is the id of the call that a tool message answers.
 	ToolCallID string
 
+	// IsError says that a tool message tells of a failure. Providers without
+	// such a field leave it out: the text says it too.
+	IsError bool
+
 	// Reasoning is the thinking of an assistant message, in order.
 	Reasoning []Reasoning
 }

@@ -20,6 +20,8 @@ type Result struct {
 	// the state are not here: the step's events are what counts. Nor is what activities say; on the main
 	// lane one that is named here, by its id, stands in this place among the messages.
 	Messages []agui.Message `json:"messages,omitempty"`
+	// Edited are the arguments, by tool call, with which a call was made instead of the model's.
+	Edited map[string]string `json:"edited,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// Answer is what the step's activity tells the workflow: references and small decisions only.

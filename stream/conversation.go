@@ -2,6 +2,7 @@ package stream
 
 import (
 	"encoding/hex"
+	"slices"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -200,11 +201,15 @@ func (r *Reduction) Renew(a Acceptance) (_ Acceptance, ok bool) {
 	return a, true
 }
 
-// apply returns the conversation that an acceptance describes.
+// apply returns the conversation that an acceptance describes. What is behind r.Entries must be free to be
+// written to, or clipped: where all of them are kept they are not copied.
 func (r *Reduction) apply(a Acceptance) []Entry {
-	keep := min(a.Keep, len(r.Entries))
-	entries := append(make([]Entry, 0, keep+len(a.Tail)), r.Entries[:keep]...)
-	at := r.positions()
+	entries := r.Entries
+	keep := min(a.Keep, len(entries))
+	if keep < len(entries) {
+		entries = slices.Clip(entries[:keep])
+	}
+	at := r.positionsOf(a.Tail)
 	for _, s := range a.Tail {
 		pos, known := at[s.ID]
 		switch {
@@ -216,6 +221,22 @@ func (r *Reduction) apply(a Acceptance) []Entry {
 		}
 	}
 	return entries
+}
+
+// positionsOf returns where in the conversation messages stand that are said; it is asked for each run of
+// a long thread, in which few are said at a time.
+func (r *Reduction) positionsOf(said []Said) map[string]int {
+	ids := make(map[string]bool, len(said))
+	for _, s := range said {
+		ids[s.ID] = true
+	}
+	at := make(map[string]int, len(said))
+	for i, e := range r.Entries {
+		if ids[e.Message.ID] {
+			at[e.Message.ID] = i
+		}
+	}
+	return at
 }
 
 // sameMessages compares a conversation with a client's list. Activities don't count: clients never

@@ -32,6 +32,9 @@ type Position struct {
 	Index int
 }
 
+// maxIndex is behind every event of a record.
+const maxIndex = 1<<20 - 1
+
 func (p Position) before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }

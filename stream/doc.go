@@ -8,13 +8,14 @@
 // Writing (lane.go, attempt.go): a lane has one writer and one message in flight; its expected last
 // sequence is order, batching and fence in one. What comes from outside is a proposal (proposal.go).
 //
-// Reading (follow.go, view.go): live records come from one consumer per process, past ones by direct
-// gets, spliced by sequence. A View shows one run to one reader; a Projection (project.go) decides
+// Reading (follow.go, consumer.go, view.go): live records come from one consumer per process, past ones
+// by direct gets, spliced by sequence. A View shows one run to one reader; a Projection (project.go) decides
 // what that reader sees, in the protocol generation that it speaks (profile.go). A reader that has
 // nothing joins (join.go); one of a thread is shown run after run (thread.go).
 //
 // Reducing (reduce.go, fold.go, conversation.go): messages and state at a record are one function for
-// models, snapshots and the api. What lanes change together is reduced in the order of the log
+// models, snapshots and the api. It starts from the reductions that this node keeps (reductions.go), or
+// from a checkpoint beside the log (checkpoint.go), so a long thread costs what came since. What lanes change together is reduced in the order of the log
 // (journal.go), so that readers, who are shown it in that order, end with the same.
 //
 // Rules:

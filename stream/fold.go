@@ -29,6 +29,7 @@ func newFold(l *Log, base *Reduction) *fold {
 // reduction is the result. The fold must not be used afterwards.
 func (f *fold) reduction(seq uint64) *Reduction {
 	f.r.Seq = seq
+	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on, and so is what lies behind it
 	j := &f.r.Journal
 	f.r.State = applyChanges(j.Settled, j.Changes, change.finished)
 	if len(j.Changes) == 0 {
@@ -125,22 +126,42 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	if err := rec.Result(ctx, &o); err != nil {
 		return err
 	}
+	f.abandon(func(Lane) bool { return true })
+	if len(f.r.Interrupts) > 0 {
+		f.r.Answered = f.r.Interrupts
+	}
+	f.r.Waits, f.r.Interrupts = nil, nil
+	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened, f.r.Cut = rec.run, o.RunID, o.Execution, false, rec.Seq, nil
+	if o.Input == 0 { // nobody asked for this run: it goes on with what is there
+		return nil
+	}
 	in, err := f.input(ctx, o.Input)
 	if err != nil {
 		return err
 	}
 	a := o.Accepted
 	a.Tail = in.Accepted.Tail
-	f.abandon(func(Lane) bool { return true })
+	if a.Cut {
+		f.r.Cut = cutMessages(f.r.Entries[min(a.Keep, len(f.r.Entries)):])
+	}
 	f.r.Entries = f.r.apply(a)
 	f.move(&o)
-	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed = rec.run, o.RunID, o.Execution, false
 	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
-	f.r.Waits = nil
 	if !in.saysNoState() {
 		f.r.Journal.Settled = in.Input.State
 	}
 	return nil
+}
+
+// cutMessages lists what is cut of what clients keep when a snapshot lacks it.
+func cutMessages(cut []Entry) []CutMessage {
+	var messages []CutMessage
+	for _, e := range cut {
+		if m := e.Message; m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity {
+			messages = append(messages, CutMessage{ID: m.ID, Role: m.Role, ActivityType: m.ActivityType})
+		}
+	}
+	return messages
 }
 
 // end notes what a run has ended with that its client is to answer.
@@ -158,7 +179,7 @@ func (f *fold) end(ctx context.Context, rec *Record) error {
 		return err
 	}
 	if finished, ok := e.(*agui.RunFinished); ok && finished.Outcome != nil {
-		f.r.Waits = finished.Outcome.PendingToolCallIDs
+		f.r.Waits, f.r.Interrupts = finished.Outcome.PendingToolCallIDs, finished.Outcome.Interrupts
 	}
 	return nil
 }
@@ -187,6 +208,9 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		return err
 	}
 	f.settle(rec.Lane)
+	for id, arguments := range res.Edited {
+		f.edit(id, arguments)
+	}
 	for _, m := range res.Messages {
 		if at := f.find(m.ID); m.Role == agui.RoleActivity && at >= 0 { // settled, where it began
 			if rec.Lane == LaneMain {
@@ -206,6 +230,22 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	return nil
 }
 
+// edit puts the arguments with which a call was really made in the place of the model's.
+func (f *fold) edit(callID, arguments string) {
+	for i := len(f.r.Entries) - 1; i >= 0; i-- {
+		e := f.r.Entries[i]
+		at := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == callID })
+		if at < 0 {
+			continue
+		}
+		e.Message.ToolCalls = slices.Clone(e.Message.ToolCalls)
+		e.Message.ToolCalls[at].Arguments = arguments
+		f.r.Entries = slices.Clone(f.r.Entries) // others hold the list as it was
+		f.r.Entries[i] = e
+		return
+	}
+}
+
 func (f *fold) find(id string) int {
 	return slices.IndexFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
 }
@@ -213,8 +253,8 @@ func (f *fold) find(id string) int {
 // moveBehind puts an activity of the main lane behind what its step has said before it: it is settled
 // in front of all that the step says.
 func (f *fold) moveBehind(i int) {
-	e := f.r.Entries[i]
-	f.r.Entries = append(slices.Delete(f.r.Entries, i, i+1), e)
+	e := f.r.Entries[i] // what the fold began with stays as it is: it may be somebody else's
+	f.r.Entries = slices.Concat(f.r.Entries[:i], f.r.Entries[i+1:], []Entry{e})
 }
 
 // insert adds a message where clients put it: a tool's behind the message with its call and the

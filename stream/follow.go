@@ -21,19 +21,16 @@ const (
 	feedBytes   = 4 << 20
 )
 
-// followHeartbeat is how often the server that serves the consumer shows that it lives; two that stay
-// out and the consumer is made anew elsewhere. Meanwhile readers see nothing.
-const followHeartbeat = time.Second
-
-// Follower reads the log once for all readers of a process: one ordered consumer, whatever the
-// number of runs, whose records go to the feeds of the threads that have readers here. Records of
-// other threads are dropped unparsed.
+// Follower reads the log once for all readers of a process: one consumer, whatever the number of
+// runs, whose records go to the feeds of the threads that have readers here. Records of other threads
+// are dropped unparsed. A consumer that breaks is replaced by one that begins where it ended.
 //
 //	JetStream ──one consumer──► Follower ──► feed of a thread ──► reader, reader, …
 //	JetStream ──direct get of what lies behind────────────────────────┘ spliced by sequence
 type Follower struct {
-	log     *Log
-	consume jetstream.ConsumeContext
+	log  *Log
+	stop context.CancelFunc
+	done chan struct{} // closed when it has stopped
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by thread subject
@@ -47,26 +44,46 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream: follow: %w", err)
 	}
-	f := &Follower{log: l, feeds: map[string]*feed{}, at: s.CachedInfo().State.LastSeq}
-	consumer, err := l.js.OrderedConsumer(ctx, l.name, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.at + 1,
-	})
+	f := &Follower{log: l, done: make(chan struct{}), feeds: map[string]*feed{}, at: s.CachedInfo().State.LastSeq}
+	first, err := l.consume(ctx, f.at, f.deliver)
 	if err != nil {
 		return nil, fmt.Errorf("stream: follow: %w", err)
 	}
-	f.consume, err = consumer.Consume(f.deliver, jetstream.PullHeartbeat(followHeartbeat), jetstream.ConsumeErrHandler(f.failed))
-	if err != nil {
-		return nil, fmt.Errorf("stream: follow: %w", err)
-	}
+	var live context.Context
+	live, f.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go f.run(live, first)
 	return f, nil
 }
 
-// Stop ends the follower and waits for it. Its readers end with ErrBehind, which tells clients to
-// come back with their cursor.
+// Stop ends the follower and waits for it, which takes no time, even if the log is away. Its readers
+// end with ErrBehind, which tells clients to come back with their cursor.
 func (f *Follower) Stop() {
-	f.consume.Stop()
-	<-f.consume.Closed()
-	f.end()
+	f.stop()
+	<-f.done
+}
+
+// run replaces the consumer whenever it breaks, until the follower is stopped or the connection ends.
+func (f *Follower) run(ctx context.Context, c *consumer) {
+	defer close(f.done)
+	defer f.end()
+	for {
+		select {
+		case <-c.broken:
+		case <-c.lost:
+		case <-ctx.Done():
+		}
+		c.stop()
+		var err error
+		if c, err = f.log.consumeAgain(ctx, f.position(), f.deliver); err != nil {
+			return
+		}
+	}
+}
+
+func (f *Follower) position() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at
 }
 
 func (f *Follower) end() {
@@ -78,20 +95,8 @@ func (f *Follower) end() {
 	}
 }
 
-// failed hears what goes wrong with the consumer. It recovers by itself, except from the end of the
-// connection.
-func (f *Follower) failed(_ jetstream.ConsumeContext, err error) {
-	if errors.Is(err, jetstream.ErrConnectionClosed) {
-		f.end()
-	}
-}
-
 // deliver hands one record on. It runs in the consumer's goroutine, record after record.
-func (f *Follower) deliver(msg jetstream.Msg) {
-	meta, err := msg.Metadata()
-	if err != nil {
-		return // not a JetStream message: nothing of ours
-	}
+func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	seq := meta.Sequence.Stream
 	thread, _, lane, ok := splitSubject(msg.Subject())
 	f.mu.Lock()

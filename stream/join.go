@@ -22,7 +22,8 @@ import (
 // afterwards, or is left open by it, ends wrong in some of them. So a message whose attempt goes on is
 // not in the snapshot, and comes whole behind it, in as few events as possible.
 //
-// A run that has ended is RUN_STARTED, the two snapshots and its last event.
+// A run that has ended is RUN_STARTED, the two snapshots and its last event: of its records only the
+// first and the last are read.
 //
 // Only the last event of a prelude has a cursor. Whoever goes on behind it counts as having been shown
 // all that the unfinished attempts had said, so that a withdrawal is right for them too.
@@ -65,6 +66,9 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 		return nil, err
 	}
 	at := Position{p.record, max(p.index, 0)}
+	if p.terminal { // where the run's last event stands behind its closings is not known without the run
+		at.Index = maxIndex
+	}
 	p.joining, p.resume, p.seen, p.lastShown, p.group = false, at, at, at, nil
 	for _, v := range p.lanes {
 		v.said = nil
@@ -175,13 +179,7 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 		back.kept = open.kept
 		p.heal = p.heal || hasRole(open.kept, agui.RoleReasoning)
 	}
-	if p.opening.Accepted.Cut {
-		cut, err := p.cutOff(ctx)
-		if err != nil {
-			return nil, err
-		}
-		back.add(cut)
-	}
+	back.add(cutOff(r))
 	whole, err := p.conversation(r, back)
 	if err != nil {
 		return nil, err
@@ -238,7 +236,7 @@ func (p *Projection) past(raw []byte) ([]byte, error) {
 	}
 	return agui.Encode(&agui.RunFinished{
 		BaseEvent: agui.BaseEvent{Timestamp: failed.Timestamp, Metadata: agui.Metadata{"perdure.error": how}},
-		ThreadID:  p.run.Thread.ID, RunID: p.run.ID, Usage: failed.Usage,
+		ThreadID:  p.run.Thread.ID, RunID: p.run.Shown(), Usage: failed.Usage,
 	})
 }
 

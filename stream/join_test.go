@@ -574,3 +574,28 @@ func TestCursorOfAnotherRun(t *testing.T) {
 		view.Close()
 	}
 }
+
+// Who says something to a run gets the place of that as a cursor, though nobody is shown it: behind it
+// comes what the log has from there on.
+func TestCursorOfAProposal(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
+	s.tell()
+	said := must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: thread, ID: "r2"}, [32]byte{2}, &stream.Input{}))
+	first := l.CursorAt(1)
+	want := readAll(t, ctx, follower, stream.ViewOptions{})
+	sameFrames(t, readAll(t, ctx, follower, stream.ViewOptions{After: &first}), want)
+	view := follower.ViewThread(thread, stream.ThreadOptions{After: &first})
+	defer view.Close()
+	if frames, err := readToEnd(ctx, view); err != nil || len(frames) != len(want) {
+		t.Errorf("the thread: %d events, %v", len(frames), err)
+	}
+	foreign := l.CursorAt(said.Seq)
+	elsewhere := follower.View(run, stream.ViewOptions{After: &foreign})
+	defer elsewhere.Close()
+	if _, err := elsewhere.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
+		t.Errorf("a proposal of another run: %v", err)
+	}
+}

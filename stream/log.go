@@ -22,7 +22,7 @@ type Options struct {
 	Replicas int
 	// MaxBytes bounds the stream; when it is full, writes are refused and runs wait. 0 = no bound.
 	MaxBytes int64
-	// Reductions bounds how many reductions of threads are kept in memory. Defaults to 256.
+	// Reductions bounds of how many threads reductions are kept in memory. Defaults to 256.
 	Reductions int
 }
 
@@ -50,7 +50,7 @@ type Log struct {
 	replicas   int
 	blobs      jetstream.ObjectStore
 	probe      jetstream.KeyValue
-	reductions *reductionCache
+	reductions *reductions
 }
 
 // epochKey is where the stream's metadata holds the epoch: random, made with the stream, and kept
@@ -75,7 +75,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	if l.probe, err = l.KeyValue(ctx, probe); err != nil {
 		return nil, err
 	}
-	if l.reductions, err = newReductionCache(o.Reductions); err != nil {
+	if l.reductions, err = newReductions(o.Reductions, reductionBytes); err != nil {
 		return nil, err
 	}
 	return l, nil

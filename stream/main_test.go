@@ -1,9 +1,17 @@
 package stream_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test's program is also the nodes of its clusters, which are processes so that they can be killed.
+func TestMain(m *testing.M) {
+	if options := os.Getenv(nodeOptions); options != "" {
+		serveNode(options)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -75,7 +75,7 @@ func isPlain(id string) bool {
 
 // Identify derives an id from a run and a place in it. Attempts of the same step derive the same
 // id, so a retry or a replay never mints a second identity for the same thing; the run id is part
-// of it because ids must be unique in their thread.
+// of it because ids must be unique in their thread. No id has a NUL, which separates them here.
 func (r Run) Identify(kind, place string) string {
 	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.Thread.ID + "\x00" + r.ID + "\x00" + kind + "\x00" + place))
 	return kind + "_" + tokenEncoding.EncodeToString(sum[:15])

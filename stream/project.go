@@ -45,8 +45,6 @@ type Projection struct {
 	lanes     map[Lane]*laneView
 	scopes    scopes
 	started   []byte   // RUN_STARTED
-	opening   *Opening // what stands beside it, in the record openedAt
-	openedAt  uint64
 	ended     [][]byte // the terminal record's events
 	anyDead   bool     // an attempt of this run that had written events died
 	terminal  bool
@@ -173,6 +171,7 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		if p.profile == "" {
 			p.profile = ProfileOf(opening.ProtocolVersion)
 		}
+		p.heal = p.heal || opening.Edits
 	}
 	for i, e := range events {
 		if err := p.scopes.track(e, Position{rec.Seq, i}); err != nil {
@@ -184,7 +183,7 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		if opening == nil || agui.TypeOf(e) != agui.EventRunStarted {
 			continue
 		}
-		p.started, p.opening, p.openedAt = e, opening, rec.Seq
+		p.started = e
 		if p.followed {
 			err = p.introduce(ctx, rec.Seq, opening)
 		} else {
@@ -299,7 +298,12 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	if err := p.emit(closings...); err != nil {
 		return err
 	}
-	if p.anyDead || p.heal {
+	asked, err := asksForAnswers(events)
+	if err != nil {
+		return err
+	}
+	back.state = back.state || asked // who answers, answers to all that there is
+	if p.anyDead || p.heal || asked {
 		if err := p.restate(ctx, p.record, back); err != nil {
 			return err
 		}
@@ -314,6 +318,19 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	}
 	p.terminal, p.ended = true, events
 	return nil
+}
+
+// asksForAnswers tells whether a run ends with questions.
+func asksForAnswers(events [][]byte) (bool, error) {
+	if len(events) == 0 || agui.TypeOf(events[len(events)-1]) != agui.EventRunFinished {
+		return false, nil
+	}
+	e, err := agui.Decode(events[len(events)-1])
+	if err != nil {
+		return false, err
+	}
+	finished, ok := e.(*agui.RunFinished)
+	return ok && finished.Outcome != nil && finished.Outcome.Type == agui.OutcomeInterrupt, nil
 }
 
 // emit shows events that are projected, not logged.

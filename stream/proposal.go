@@ -35,9 +35,47 @@ type Proposal struct {
 // ProposeInput writes a run's input once: the same input again is the same record. It decides
 // nothing and no reader sees it; the workflow that begins the run accepts it.
 func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
-	body, err := json.Marshal(in)
+	return l.propose(ctx, run, digest, in)
+}
+
+// Decision is what somebody said about a tool call that waits: beside the verdict, which the workflow
+// has too, the content.
+type Decision struct {
+	CallID  string `json:"call"`
+	Verdict string `json:"verdict"`
+	// Args are the arguments that the call is to be made with, if others than the model's.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Result stands for the call's, as a tool message.
+	Result *agui.Message `json:"result,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+// ProposeDecision writes what somebody decided about a call of a run, once.
+func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
+	return l.propose(ctx, run, digest, d)
+}
+
+// Decision returns a proposed decision.
+func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
+	rec, err := l.at(ctx, seq)
 	if err != nil {
-		return Proposal{}, fmt.Errorf("stream: encode input: %w", err)
+		return nil, err
+	}
+	if rec == nil {
+		return nil, fmt.Errorf("%w: decision %d", ErrLogLost, seq)
+	}
+	var d Decision
+	if err := rec.Result(ctx, &d); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// propose writes something from outside once: the same again is the same record.
+func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed any) (Proposal, error) {
+	body, err := json.Marshal(proposed)
+	if err != nil {
+		return Proposal{}, fmt.Errorf("stream: encode proposal: %w", err)
 	}
 	p := Proposal{Digest: hex.EncodeToString(digest[:])}
 	subject := l.laneSubject(run, Lane(proposalPrefix+p.Digest[:32]))

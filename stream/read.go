@@ -20,6 +20,7 @@ import (
 const (
 	readPatience = 2 * time.Second
 	batchBytes   = 1 << 20
+	firstBatch   = 256 // records; each batch asks for twice as many as the one before it
 	batchRecords = 2048
 )
 
@@ -112,10 +113,10 @@ var errStale = fmt.Errorf("%w: the replicas are behind", ErrUnavailable)
 // ErrLogLost: whoever reads comes back.
 func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		pause := firstPause
+		pause, size := firstPause, firstBatch
 		for from <= to {
 			before := from
-			for r, err := range l.batch(ctx, subject, from) {
+			for r, err := range l.batch(ctx, subject, from, size) {
 				if err != nil {
 					yield(nil, err)
 					return
@@ -129,7 +130,7 @@ func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter
 				}
 			}
 			if from != before {
-				pause = firstPause
+				pause, size = firstPause, min(2*size, batchRecords)
 				continue
 			}
 			if pause > longestPause {
@@ -147,14 +148,14 @@ func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter
 
 // batch yields what one direct get delivers. A batch that breaks off ends like one that is full, and
 // so does one in which a message was lost on the way: each names the one before it.
-func (l *Log) batch(ctx context.Context, subject string, from uint64) iter.Seq2[*Record, error] {
+func (l *Log) batch(ctx context.Context, subject string, from uint64, size int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: batchRecords, MaxBytes: batchBytes})
+		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: size, MaxBytes: batchBytes})
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		inbox := l.nc.NewRespInbox()
+		inbox := l.nc.NewInbox() // not one of those for answers: the connection would be sent all of it twice
 		sub, err := l.nc.SubscribeSync(inbox)
 		if err != nil {
 			yield(nil, unreached(err))

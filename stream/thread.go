@@ -106,31 +106,26 @@ func (p *Projection) introduce(ctx context.Context, seq uint64, o *Opening) erro
 			return err
 		}
 		if p.due() {
-			var err error
-			if back, err = p.cutOff(ctx); err != nil {
+			r, err := p.log.ReduceTo(ctx, p.run.Thread, seq)
+			if err != nil {
 				return err
 			}
+			back = cutOff(r)
 		}
 	}
 	back.state = true
 	return p.restate(ctx, seq, back)
 }
 
-// cutOff lists what the run's input cut from the conversation that clients keep unless they are told.
-func (p *Projection) cutOff(ctx context.Context) (taken, error) {
+// cutOff lists what the last run's input cut from the conversation and clients keep unless they are told.
+func cutOff(r *Reduction) taken {
 	var cut taken
-	before, err := p.log.reduceBefore(ctx, p.run.Thread, p.openedAt)
-	if err != nil {
-		return cut, err
-	}
-	messages := before.Messages()
-	for _, m := range messages[min(p.opening.Accepted.Keep, len(messages)):] {
-		switch m.Role {
-		case agui.RoleReasoning:
+	for _, m := range r.Cut {
+		if m.Role == agui.RoleReasoning {
 			cut.reasoned = append(cut.reasoned, m.ID)
-		case agui.RoleActivity:
+		} else {
 			cut.activity(m.ID, m.ActivityType)
 		}
 	}
-	return cut, nil
+	return cut
 }

@@ -3,26 +3,22 @@ package stream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"time"
 )
-
-// scanBytes bounds how much of a run's past a view keeps between its two passes over it; what is
-// larger is read twice.
-const scanBytes = 4 << 20
 
 // View shows one run, or the runs of a thread, to one reader: the past from where the reader starts,
 // then live. It is used by one goroutine.
 type View struct {
 	tail   *Tail
 	reader reader
-	// show makes the projection once it is known which attempts died; begun is what it made.
+	// show makes the projection, which looks up in dead which attempts died: that is known of a run before
+	// its first record is shown. begun is what it made.
 	show  func(dead map[string]uint64) shown
 	begun shown
 	// first is where the past begins.
-	first func(ctx context.Context) (uint64, error)
+	first func(ctx context.Context) (start, error)
 	past  func() (*Record, error, bool) // nil when the past is over
 	stop  func()
 	fresh bool
@@ -56,7 +52,12 @@ type ViewOptions struct {
 func (f *Follower) View(run Run, o ViewOptions) *View {
 	v := &View{tail: f.Tail(run), reader: readerOf(o.Profile, o.After)}
 	v.reader.joining = o.Join && o.After == nil
-	v.first = func(context.Context) (uint64, error) { return 1, nil }
+	v.first = func(ctx context.Context) (start, error) {
+		if !v.reader.joining {
+			return start{from: 1}, nil
+		}
+		return f.log.joinAt(ctx, f.log.laneSubject(run, LaneMain))
+	}
 	v.show = func(dead map[string]uint64) shown { return newProjection(f.log, run, v.reader, dead) }
 	return v
 }
@@ -82,45 +83,11 @@ func (f *Follower) ViewThread(thread Thread, o ThreadOptions) *View {
 	if o.After == nil {
 		v.reader.joining, v.reader.followed = true, true
 	}
-	v.first = func(ctx context.Context) (uint64, error) { return f.log.firstOf(ctx, thread, o.After) }
+	v.first = func(ctx context.Context) (start, error) { return f.log.startOf(ctx, thread, o.After) }
 	v.show = func(dead map[string]uint64) shown {
 		return &threadProjection{log: f.log, thread: thread, reader: v.reader, dead: dead, follow: o.Follow}
 	}
 	return v
-}
-
-// firstOf returns where the run begins in which a reader of a thread is: that of its cursor, else the
-// last one.
-func (l *Log) firstOf(ctx context.Context, thread Thread, after *Cursor) (uint64, error) {
-	var run string
-	if after == nil {
-		r, err := l.Reduce(ctx, thread, 0)
-		if err != nil || r.Run == "" {
-			return 1, err
-		}
-		run = r.Run
-	} else {
-		at := after.Position
-		if after.Seen != nil {
-			at = *after.Seen
-		}
-		if at.Seq == 0 {
-			return 1, nil
-		}
-		rec, err := l.at(ctx, at.Seq)
-		if err != nil {
-			return 0, err
-		}
-		if rec == nil || rec.thread != l.threadSubject(thread) {
-			return 0, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
-		}
-		run = rec.run
-	}
-	begun, err := l.first(ctx, l.threadSubject(thread)+"."+run+"."+string(LaneMain), 1)
-	if err != nil || begun == nil {
-		return 1, err
-	}
-	return begun.Seq, nil
 }
 
 // SkipPast spares the look for a past: the caller has seen, since the view was made, that the log
@@ -221,8 +188,7 @@ func (v *View) add(ctx context.Context, records ...*Record) ([]Frame, error) {
 	return append(frames, more...), err
 }
 
-// begin looks over the past: attempts that died in it are not to be shown, so which ones did must be
-// known before the first frame.
+// begin makes the projection and has the past read as it is asked for.
 func (v *View) begin(ctx context.Context) error {
 	if v.fresh {
 		v.begun = v.show(nil)
@@ -232,94 +198,10 @@ func (v *View) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var (
-		deaths = newDeaths()
-		missed = placesOf(v.reader.from)
-		kept   []*Record
-		bytes  int
-		last   uint64
-	)
-	for rec, err := range v.tail.Past(ctx, first) {
-		if err != nil {
-			return err
-		}
-		deaths.add(rec)
-		delete(missed, rec.Seq)
-		last = rec.Seq
-		if bytes += rec.size; bytes <= scanBytes {
-			kept = append(kept, rec)
-		} else {
-			kept = nil
-		}
-	}
-	if len(missed) > 0 {
-		return fmt.Errorf("%w: its place is not in what is to be shown", ErrInvalidCursor)
-	}
-	v.begun = v.show(deaths.dead)
-	v.past, v.stop = iter.Pull2(v.again(ctx, kept, first, last))
+	d := newDeaths()
+	v.begun = v.show(d.dead)
+	v.past, v.stop = iter.Pull2(v.runByRun(ctx, first, d))
 	return nil
-}
-
-// placesOf are the records that a cursor refers to.
-func placesOf(c *Cursor) map[uint64]bool {
-	places := map[uint64]bool{}
-	if c != nil {
-		places[c.Seq] = true
-		if c.Seen != nil {
-			places[c.Seen.Seq] = true
-		}
-	}
-	delete(places, 0) // before everything
-	return places
-}
-
-// again is the second pass over the past.
-func (v *View) again(ctx context.Context, kept []*Record, first, last uint64) iter.Seq2[*Record, error] {
-	if kept == nil && last > 0 {
-		return v.tail.between(ctx, first, last)
-	}
-	return func(yield func(*Record, error) bool) {
-		for _, rec := range kept {
-			if !yield(rec, nil) {
-				return
-			}
-		}
-	}
-}
-
-// deaths finds the attempts that were superseded.
-type deaths struct {
-	dead    map[string]uint64
-	writers map[laneOf]string
-}
-
-// laneOf is a lane of one of several runs.
-type laneOf struct {
-	run  string
-	lane Lane
-}
-
-func newDeaths() *deaths {
-	return &deaths{dead: map[string]uint64{}, writers: map[laneOf]string{}}
-}
-
-func (d *deaths) add(rec *Record) {
-	lane := laneOf{rec.run, rec.Lane}
-	holder := d.writers[lane]
-	switch rec.Kind {
-	case KindAttempt:
-		if holder != "" && holder != rec.Writer {
-			d.dead[holder] = rec.Seq
-		}
-		d.writers[lane] = rec.Writer
-	case KindSupersede:
-		if holder != "" && !rec.HasResult() {
-			d.dead[holder] = rec.Seq
-		}
-		delete(d.writers, lane)
-	case KindDone:
-		delete(d.writers, lane)
-	}
 }
 
 // Begun tells whether the log has a run, and returns what its first record says about it.

@@ -21,7 +21,7 @@
 //     about it: bad arguments, a failure, a timeout and a panic are all a
 //     [Result] with IsError. A Go error from Call means that the call itself did
 //     not come to an end: its context was canceled, or what carries the call is
-//     down. Only that is worth a retry from outside.
+//     down ([*UnavailableError]). Only that is worth a retry from outside, as often as its [Spec] allows.
 //   - A tool never sees arguments that its schema refuses.
 //   - A tool that has run is never reported as failed because its answer was
 //     too long: the answer is cut, and says so. A model that believed in a failure would run it

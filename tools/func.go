@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,6 +29,9 @@ func MaxResult(bytes int) Option { return func(o *options) { o.spec.MaxResult = 
 // Idempotent says that calling twice does no more than calling once.
 func Idempotent() Option { return func(o *options) { o.spec.Idempotent = true } }
 
+// Attempts is how often one call may be made if it comes to no end; see [Spec].
+func Attempts(n int) Option { return func(o *options) { o.spec.Attempts = n } }
+
 // Refine changes the schema made from the type of the arguments, to say what a
 // Go type cannot: enumerations, ranges, patterns.
 //
@@ -47,7 +51,7 @@ func Refine(change func(schema *jsonschema.Schema)) Option {
 // An Out that is a string is the result as it is, and so is a [Result], which may
 // have media; anything else is written as JSON. The text of an error is shown to the model, up to 4 KiB of it: it should
 // say what to do differently, and no secret. An error after ctx has ended counts
-// as its end. fn can read the call's [IdempotencyKey] from ctx, and [Report] while
+// as its end, and an [*UnavailableError] as a call that came to none. fn can read the call's [IdempotencyKey] from ctx, and [Report] while
 // it runs.
 //
 // A mistake in the making, such as a bad name or a type that has no schema, is
@@ -97,7 +101,7 @@ func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error)
 	}
 	out, err := f.fn(ctx, in)
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && (ctx.Err() != nil || errors.As(err, new(*UnavailableError))):
 		return Result{}, err
 	case err != nil:
 		return failure(err), nil

@@ -43,6 +43,7 @@ func TestFuncSchema(t *testing.T) {
 		Timeout:    10 * time.Second,
 		MaxResult:  tools.DefaultMaxResult,
 		Idempotent: true,
+		Attempts:   tools.DefaultAttempts,
 	}
 	if diff := cmp.Diff(want, got, cmp.Transformer("JSON", func(raw json.RawMessage) (v any) {
 		if err := json.Unmarshal(raw, &v); err != nil {

@@ -1,8 +1,11 @@
 package tools
 
 import (
+	"encoding/base64"
 	"fmt"
+	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/llm"
 )
@@ -47,11 +50,17 @@ func boundedParts(parts []llm.Part, maxText int) (kept []llm.Part, note string) 
 	return kept, note
 }
 
-// usable tells whether there is something to show, and it is said what it is.
+// usable tells whether there is something to show, and it is said what it is. What a provider would
+// refuse must not get into the conversation: each later call would be refused for it.
 func usable(m llm.Media) bool {
 	switch m.Kind {
 	case llm.MediaImage, llm.MediaAudio, llm.MediaVideo, llm.MediaDocument:
-		return m.Data != "" && m.MIME != "" || m.Data == "" && m.URL != ""
+		return m.Data != "" && m.MIME != "" && isBase64(m.Data) || m.Data == "" && m.URL != "" && utf8.ValidString(m.URL)
 	}
 	return false
+}
+
+func isBase64(s string) bool {
+	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding.Strict(), strings.NewReader(s)))
+	return err == nil && !strings.ContainsAny(s, "\r\n") // which the decoder passes over
 }

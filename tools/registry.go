@@ -4,18 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 )
 
-// Registry is a fixed set of tools by name. It is safe for concurrent use.
+// Registry is a fixed set of tools by name, and of sources of more. It is safe for concurrent use.
 type Registry struct {
-	tools map[string]Tool
+	tools   map[string]Tool
+	sources []Source // by name
 }
 
 // NewRegistry guards the tools and collects them. Everything that is wrong with
-// them is reported at once, as joined *SpecError: a bad description, or two tools of one name.
+// them is reported at once, as joined *SpecError: a bad description, or two tools of one name. A tool
+// that has a method Origin() string is called by what it returns.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{tools: make(map[string]Tool, len(tools))}
 	var wrong []error
@@ -25,8 +26,8 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 			wrong = append(wrong, err)
 			continue
 		}
-		if _, ok := r.tools[g.spec.Name]; ok {
-			wrong = append(wrong, &SpecError{Tool: g.spec.Name, Reason: "there are two of this name"})
+		if other, ok := r.tools[g.spec.Name]; ok {
+			wrong = append(wrong, &SpecError{Tool: g.spec.Name, Reason: fmt.Sprintf("there are two of this name: %s and %s", originOf(other), originOf(g))})
 		}
 		r.tools[g.spec.Name] = g
 	}
@@ -36,7 +37,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup returns the tool of that exact name.
+// Lookup returns the tool of that exact name. Tools of sources are not looked for.
 func (r *Registry) Lookup(name string) (Tool, bool) {
 	tool, ok := r.tools[name]
 	return tool, ok
@@ -50,19 +51,22 @@ func (r *Registry) Lookup(name string) (Tool, bool) {
 // fine; a name that is not there is an *UnknownToolError, and all of them are
 // joined. Names of tools that live elsewhere, such as client:open_map, are
 // unknown here; the caller takes them out first.
+//
+// mcp:server/pattern names tools of a source by the source's own names; other patterns name none.
+// That there is no such source is an *UnknownToolError too.
 func (r *Registry) Select(patterns []string) ([]Tool, error) {
 	var selected []Tool
 	var wrong []error
 	seen := map[string]bool{}
 	for _, pattern := range patterns {
-		names, err := r.match(pattern)
+		matched, err := r.match(pattern)
 		if err != nil {
 			wrong = append(wrong, err)
 		}
-		for _, name := range names {
-			if !seen[name] {
+		for _, tool := range matched {
+			if name := tool.Spec().Name; !seen[name] {
 				seen[name] = true
-				selected = append(selected, r.tools[name])
+				selected = append(selected, tool)
 			}
 		}
 	}
@@ -72,23 +76,27 @@ func (r *Registry) Select(patterns []string) ([]Tool, error) {
 	return selected, nil
 }
 
-func (r *Registry) match(pattern string) ([]string, error) {
-	if !strings.Contains(pattern, "*") {
-		if _, ok := r.tools[pattern]; !ok {
-			return nil, &UnknownToolError{Name: pattern}
-		}
-		return []string{pattern}, nil
-	}
+func (r *Registry) match(pattern string) ([]Tool, error) {
 	if strings.ContainsAny(pattern, `?[]\`) {
 		return nil, fmt.Errorf("tool pattern %q: only * is special", pattern)
 	}
-	var names []string
+	if own, ok := strings.CutPrefix(pattern, sourcePrefix); ok {
+		return r.selectOffers(own)
+	}
+	if !strings.Contains(pattern, "*") {
+		tool, ok := r.tools[pattern]
+		if !ok {
+			return nil, &UnknownToolError{Name: pattern}
+		}
+		return []Tool{tool}, nil
+	}
+	var matched []Tool
 	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
-		if ok, _ := path.Match(pattern, name); ok { // the one error it knows is ruled out above
-			names = append(names, name)
+		if glob(pattern, name) {
+			matched = append(matched, r.tools[name])
 		}
 	}
-	return names, nil
+	return matched, nil
 }
 
 // UnknownToolError says that no tool has this name.

@@ -51,7 +51,7 @@ func TestSelect(t *testing.T) {
 		{"glob by name", []string{"github_*"}, []string{"github_fork", "github_star"}},
 		{"each once", []string{"calculate", "*c*", "calculate"}, []string{"calculate", "current_time"}},
 		{"all", []string{"*"}, []string{"calculate", "current_time", "github_fork", "github_star"}},
-		{"glob without a match", []string{"mcp:github/*"}, nil},
+		{"glob without a match", []string{"mail_*"}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,6 +109,8 @@ func TestNewRegistryRefuses(t *testing.T) {
 		{"long name", named(strings.Repeat("a", 65)), "the name must be"},
 		{"bad name of a function", []tools.Tool{tools.Func("a b", "", noop)}, "the name must be"},
 		{"negative timeout", []tools.Tool{tools.Func("a", "", noop, tools.Timeout(-1))}, "timeout"},
+		{"many attempts", []tools.Tool{tools.Func("a", "", noop, tools.Idempotent(), tools.Attempts(9))}, "1 to 8"},
+		{"attempts of what must not be repeated", []tools.Tool{tools.Func("a", "", noop, tools.Attempts(2))}, "idempotent"},
 		{"tiny result", []tools.Tool{tools.Func("a", "", noop, tools.MaxResult(10))}, "1024 bytes"},
 		{"arguments that are no object", []tools.Tool{tools.Func("a", "", func(context.Context, string) (string, error) { return "", nil })}, "must be a struct or a map"},
 		{"recursive arguments", []tools.Tool{tools.Func("a", "", func(context.Context, loop) (string, error) { return "", nil })}, "cycle"},

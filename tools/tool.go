@@ -17,6 +17,11 @@ const (
 	// DefaultMaxResult is how many bytes a result may have when its [Spec] does not say.
 	DefaultMaxResult = 1 << 20
 
+	// MaxAttempts is how many attempts a [Spec] may allow, DefaultAttempts how many an idempotent
+	// tool has when it does not say.
+	MaxAttempts     = 8
+	DefaultAttempts = 3
+
 	minMaxResult   = 1 << 10
 	maxDescription = 16 << 10
 )
@@ -61,6 +66,11 @@ type Spec struct {
 	// Idempotent says that calling twice does no more than calling once, so
 	// that a call of unknown outcome may simply be made again.
 	Idempotent bool `json:"idempotent,omitempty"`
+
+	// Attempts is how often one call may be made if it comes to no end, 1 to MaxAttempts; 0 means
+	// DefaultAttempts for a tool that is idempotent, and 1 for one that is not, which may not have
+	// more. Attempts that end with their worker do not count.
+	Attempts int `json:"attempts,omitempty"`
 }
 
 // Call is one request to run a tool.
@@ -101,6 +111,24 @@ type Result struct {
 func Failed(text string) Result {
 	return Result{Content: bounded(text, maxFailure), IsError: true}
 }
+
+// UnavailableError says that a call came to no end because what carries it is down: a server that
+// cannot be reached, or is too busy. Another attempt may help; Text is what the model is told if
+// there is none, at most 4 KiB of it.
+type UnavailableError struct {
+	Text       string
+	RetryAfter time.Duration // how long to wait before another attempt; 0 = as the caller likes
+	Err        error         // for operators; may be nil
+}
+
+func (e *UnavailableError) Error() string {
+	if e.Err != nil {
+		return "unavailable: " + e.Err.Error()
+	}
+	return "unavailable"
+}
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // PanicError is the Cause of a result whose tool panicked.
 type PanicError struct {
@@ -147,12 +175,22 @@ func (s Spec) complete() (Spec, error) {
 		return s, &SpecError{Tool: s.Name, Reason: "the timeout must not be negative"}
 	case s.MaxResult != 0 && s.MaxResult < minMaxResult:
 		return s, &SpecError{Tool: s.Name, Reason: fmt.Sprintf("the result must be allowed at least %d bytes", minMaxResult)}
+	case s.Attempts < 0 || s.Attempts > MaxAttempts:
+		return s, &SpecError{Tool: s.Name, Reason: fmt.Sprintf("the attempts must be 1 to %d", MaxAttempts)}
+	case s.Attempts > 1 && !s.Idempotent:
+		return s, &SpecError{Tool: s.Name, Reason: "only an idempotent tool may be attempted more than once"}
 	}
 	if s.Timeout == 0 {
 		s.Timeout = DefaultTimeout
 	}
 	if s.MaxResult == 0 {
 		s.MaxResult = DefaultMaxResult
+	}
+	if s.Attempts == 0 {
+		s.Attempts = 1
+		if s.Idempotent {
+			s.Attempts = DefaultAttempts
+		}
 	}
 	if len(s.Parameters) == 0 {
 		s.Parameters = json.RawMessage(`{"type":"object"}`)

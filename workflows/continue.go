@@ -38,14 +38,29 @@ func (in RunInput) parkAfter() time.Duration {
 }
 
 // carry is what another execution needs in order to go on with the run.
-func (r *run) carry() RunInput {
+func (r *run) carry() RunInput { return r.carryWith(r.queue, r.steered) }
+
+// carryWith is carry with these runs that wait and this that was said.
+func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next := r.in
-	next.Queue = r.queue
+	next.Queue = queue
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
-		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: r.steered, Folded: r.folded,
+		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
 	}
 	return next
+}
+
+// maxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 3 KiB.
+const maxCarried = MaxPayload - 4<<10
+
+// fits tells whether so much could be handed on: what continues as new is one payload, and an execution
+// that cannot continue would try for ever.
+func (r *run) fits(queue []RunInput, steered []uint64) bool {
+	next := r.carryWith(queue, steered)
+	next.Progress.Usage = nil
+	body, err := encode(next)
+	return err == nil && len(body) <= maxCarried
 }
 
 // mayContinue tells whether to continue as new: there is a reason, and nothing that is more urgent.

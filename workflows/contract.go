@@ -17,6 +17,7 @@ const (
 	UpdateSteer       = "steer"
 	UpdatePause       = "pause"
 	UpdateResume      = "resume"
+	UpdateDecide      = "decide"
 	SignalCancel      = "cancel"
 )
 
@@ -51,6 +52,12 @@ type RunInput struct {
 	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
 
+	// Resume is set in a run that goes on with calls of the one before it: all are decided.
+	Resume *Waits `json:"resume,omitempty"`
+	// Continues is the run before, in a run that nobody asked for: it has no input.
+	Continues string `json:"continues,omitempty"`
+	// Late is set in a run that only answers what was decided without it: there is nothing to do.
+	Late bool `json:"late,omitempty"`
 	// Progress is set where an execution goes on with the run of the one before it.
 	Progress *Progress `json:"progress,omitempty"`
 	// Queue are the runs that wait for their turn on the thread, each without a queue of its own.
@@ -63,7 +70,9 @@ const DefaultParkAfter = 10 * time.Minute
 
 // Parked starts TypeParked: a thread whose run waits for a person.
 type Parked struct {
-	Run RunInput `json:"run"` // with its progress
+	Run RunInput `json:"run"` // with its progress, unless it has ended
+	// Waits is what the thread waits for behind the end of the run.
+	Waits *Waits `json:"waits,omitempty"`
 }
 
 // Progress is how far a run has come when it continues as new.
@@ -97,6 +106,7 @@ const (
 	OutcomeSuccess   Outcome = "success"
 	OutcomeError     Outcome = "error"
 	OutcomeCancelled Outcome = "cancelled"
+	OutcomeInterrupt Outcome = "interrupt"
 	// OutcomeFenced is that of an execution whose run belongs to another one: it has no effect.
 	OutcomeFenced Outcome = "fenced"
 )
@@ -120,9 +130,8 @@ type Step struct {
 // ModelCall asks for one call of the agent's model.
 type ModelCall struct {
 	Step
-	// Input and Digest are set in a run's first step, which accepts the input.
-	Input  uint64 `json:"input,omitempty"`
-	Digest string `json:"digest,omitempty"`
+	// Beginning is set in a run's first step.
+	Beginning
 	// Steered are the proposals, by sequence, of what people have said since the last call.
 	Steered []uint64 `json:"steered,omitempty"`
 }
@@ -137,9 +146,9 @@ type ModelAnswer struct {
 	// there are if they are more. Their arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
-	// ClientCount is how many calls are the client's. All of those have to be named.
-	ClientCount int   `json:"clientCount,omitempty"`
-	Usage       Usage `json:"usage"`
+	// WaitCount is how many calls wait, for the client or a person. All of those have to be named.
+	WaitCount int   `json:"waitCount,omitempty"`
+	Usage     Usage `json:"usage"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
@@ -148,23 +157,14 @@ const MaxCalls = 64
 // count is how many calls the answer makes.
 func (a ModelAnswer) count() int { return max(a.CallCount, len(a.Calls)) }
 
-// pending are the calls that the client is to make.
-func (a ModelAnswer) pending() []string {
-	var ids []string
-	for _, c := range a.Calls {
-		if c.Client {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
-}
-
 // Call is one tool call. Tool is empty if the name is not one of ours: the client's, or made up.
 type Call struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool,omitempty"`
 	// Client: the client runs the tool, when the AG-UI run has ended.
 	Client bool `json:"client,omitempty"`
+	// Approval: a person decides before the call is made.
+	Approval *Approval `json:"approval,omitempty"`
 }
 
 // Usage is what calls of one model cost. A nil count is unknown, not zero.
@@ -192,6 +192,22 @@ type ToolCall struct {
 	CallID    string `json:"callId,omitempty"`
 	Index     int    `json:"index,omitempty"`
 	MessageID string `json:"messageId"`
+	// Decision is what came of it that the call had to wait.
+	Decision *Decision `json:"decision,omitempty"`
+	OnExpiry OnExpiry  `json:"onExpiry,omitempty"`
+	// Opens is set in the calls that a run begins with.
+	Opens *Beginning `json:"opens,omitempty"`
+}
+
+// Beginning is what a run's first record is made of.
+type Beginning struct {
+	// Input and Digest are those of the accepted input; none in a run that nobody asked for, which goes on
+	// behind the run Continues.
+	Input     uint64 `json:"input,omitempty"`
+	Digest    string `json:"digest,omitempty"`
+	Continues string `json:"continues,omitempty"`
+	// Edits tells that calls are made with other arguments than clients have seen.
+	Edits bool `json:"edits,omitempty"`
 }
 
 // ToolAnswer tells how a tool call ended; the result is in the log.
@@ -211,13 +227,12 @@ type Finish struct {
 	Code      string  `json:"code,omitempty"`
 	Message   string  `json:"message,omitempty"` // our own words, never content
 	Usage     []Usage `json:"usage,omitempty"`
-	// Pending are the tool calls that the client is to make, in the order in which the model asked.
-	Pending []string `json:"pending,omitempty"`
+	// Waits is what the run ends with: calls that the client is to make, and questions.
+	Waits *Waits `json:"waits,omitempty"`
 	// Steered is what people said that no model call was told, since the run ends before.
 	Steered []uint64 `json:"steered,omitempty"`
-	// Input and Agent serve a run that ends before its first step began.
-	Input    uint64 `json:"input"`
-	Digest   string `json:"digest"`
+	// The beginning and Agent serve a run that ends before its first step began.
+	Beginning
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	// First is the id of the run's first step.
@@ -250,7 +265,7 @@ const (
 	OnBusyReject    OnBusy = "reject"
 	OnBusyEnqueue   OnBusy = "enqueue"
 	OnBusyInterrupt OnBusy = "interrupt"
-	// OnBusySteer is none of the workflow's: the run is not offered, what it says is steered.
+	// OnBusySteer is refused like OnBusyReject: what the run says is steered to the one that is active.
 	OnBusySteer OnBusy = "steer"
 )
 
@@ -259,7 +274,9 @@ type Submit struct {
 	RunID  string `json:"run"`
 	Digest string `json:"digest"`
 	OnBusy OnBusy `json:"onBusy,omitempty"` // none is OnBusyReject
-	// Offer is the run, for whoever does not only want to attach.
+	// Decisions answer what the thread waits for.
+	Decisions []Decision `json:"decisions,omitempty"`
+	// Offer is the run, for whoever does not only want to attach, or to hear which run is active.
 	Offer *RunInput `json:"offer,omitempty"`
 }
 
@@ -310,15 +327,20 @@ const (
 	ErrorQueueFull = "queue_full"
 	// ErrorNotActive refuses a Pause and a Steer: the run waits, or is over.
 	ErrorNotActive = "not_active"
+	// ErrorInterrupted refuses a Submit: the thread waits for decisions that it does not bring. Its detail
+	// is an Active.
+	ErrorInterrupted = "interrupted"
 	// ErrorTooMuchSteering refuses a Steer: the run has taken as many as it can.
 	ErrorTooMuchSteering = "too_much_steering"
 	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
 	ErrorRunIDReused = "run_id_reused"
 )
 
-// Active is the detail of an ErrorBusy.
+// Active is the detail of an ErrorBusy and an ErrorInterrupted.
 type Active struct {
 	RunID string `json:"run"`
+	// Waiting are the calls that the run waits for.
+	Waiting []string `json:"waiting,omitempty"`
 }
 
 // Codes of RUN_ERROR that name a limit.
@@ -328,6 +350,9 @@ const (
 	CodeLimitDuration      = "limit_duration"
 	CodeLimitParallelTools = "limit_parallel_tools"
 )
+
+// CodeApprovalExpired ends a run whose agent fails when nobody decides in time.
+const CodeApprovalExpired = "approval_expired"
 
 // CodeInternal is for what should not happen.
 const CodeInternal = "internal"

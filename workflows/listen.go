@@ -1,15 +1,13 @@
 package workflows
 
 import (
-	"encoding/json"
 	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
-// maxQueue bounds the runs that wait, in bytes of the message that carries them on: what continues as
-// new is one payload.
+// maxQueue bounds the runs that wait, in bytes of the message that carries them on.
 const maxQueue = 8 << 10
 
 // listen answers who addresses the thread. Handlers decide at once and never wait; a refusal is a
@@ -22,6 +20,11 @@ func (r *run) listen(ctx workflow.Context) error {
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateSteer, r.steer,
 		workflow.UpdateHandlerOptions{Description: "say something to the active run", Validator: r.judgeSteer})
+	if err != nil {
+		return err
+	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateDecide, r.decide,
+		workflow.UpdateHandlerOptions{Description: "decide about calls that the thread waits for"})
 	if err != nil {
 		return err
 	}
@@ -52,7 +55,7 @@ func (r *run) judgeSteer(in Steer) error {
 		return temporal.NewApplicationError("the run is not active", ErrorNotActive)
 	case slices.Contains(r.steered, in.Input):
 		return nil
-	case len(r.steered) >= maxSteered:
+	case len(r.steered) >= maxSteered, !r.fits(r.queue, append(slices.Clip(r.steered), in.Input)):
 		return temporal.NewApplicationError("too much has been said to this run", ErrorTooMuchSteering)
 	}
 	return nil
@@ -99,10 +102,14 @@ func (r *run) judge(in Submit) error {
 		}
 		return nil
 	}
+	if r.waits != nil {
+		return r.judgeAnswer(in)
+	}
 	if in.Offer == nil || !r.ended && in.OnBusy != OnBusyEnqueue && in.OnBusy != OnBusyInterrupt {
 		return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
 	}
-	if queue, err := json.Marshal(append(r.queue, *in.Offer)); err != nil || len(queue) > maxQueue {
+	queue := append(slices.Clip(r.queue), *in.Offer)
+	if body, err := encode(queue); err != nil || len(body) > maxQueue || !r.fits(queue, r.steered) {
 		return temporal.NewApplicationError("too many runs wait for this thread", ErrorQueueFull)
 	}
 	return nil
@@ -110,7 +117,11 @@ func (r *run) judge(in Submit) error {
 
 // known finds an offer among the run that is active and those that wait.
 func (r *run) known(in Submit) (same, known bool) {
-	for _, k := range append([]RunInput{r.in}, r.queue...) {
+	all := append([]RunInput{r.in}, r.queue...)
+	if r.resumed != nil {
+		all = append(all, *r.resumed)
+	}
+	for _, k := range all {
 		if k.Run.ID == in.RunID {
 			return k.Digest == in.Digest, true
 		}
@@ -120,10 +131,13 @@ func (r *run) known(in Submit) (same, known bool) {
 
 // submit takes an offer that judge has let pass. When the run has ended, and only its execution has
 // not closed yet, nobody has to make way any more.
-func (r *run) submit(_ workflow.Context, in Submit) (Submitted, error) {
+func (r *run) submit(ctx workflow.Context, in Submit) (Submitted, error) {
 	if _, known := r.known(in); known {
 		active := in.RunID == r.in.Run.ID
 		return Submitted{Attached: active, Queued: !active}, nil
+	}
+	if r.waits != nil {
+		return r.answer(ctx, in), nil
 	}
 	if in.OnBusy != OnBusyInterrupt {
 		r.queue = append(r.queue, *in.Offer)

@@ -133,6 +133,40 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
+// Whatever clients do, the run can continue as new: who would make that too large is refused.
+func TestWhatIsCarriedOnIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env.SetContinueAsNewSuggested(true)
+	in := input
+	in.Run.ID, in.Run.Thread = strings.Repeat(`"`, 1000), strings.Repeat("<", 1000)
+	const offers, words = 20, 600
+	answers := make(chan any, offers+words)
+	asked := make(chan struct{})
+	w.env.RegisterDelayedCallback(func() {
+		for i := range offers {
+			next := waiting(fmt.Sprint(i, strings.Repeat("<", 900)))
+			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: next.Run.ID, Digest: next.Digest, OnBusy: workflows.OnBusyEnqueue, Offer: &next}, answers)
+		}
+		for i := range uint64(words) {
+			w.update(workflows.UpdateSteer, workflows.Steer{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
+		}
+		close(asked)
+	}, time.Millisecond)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { <-asked; return says(10), nil }
+	next := w.continued(in)
+	if next.Progress == nil || len(next.Queue) == 0 || len(next.Progress.Steered) < 100 || next.Run != in.Run {
+		t.Errorf("it goes on with %d runs that wait and %+v", len(next.Queue), next.Progress)
+	}
+	refusals := map[any]int{}
+	for range offers + words {
+		refusals[<-answers]++
+	}
+	if refusals[workflows.ErrorQueueFull] != offers-len(next.Queue) || refusals[workflows.ErrorTooMuchSteering] != words-len(next.Progress.Steered) {
+		t.Errorf("%v, of which %d wait and %d are said", refusals, len(next.Queue), len(next.Progress.Steered))
+	}
+}
+
 // A cancel names its run: one that comes too late does not hit the next.
 func TestCancelNamesItsRun(t *testing.T) {
 	t.Parallel()

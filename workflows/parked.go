@@ -9,8 +9,13 @@ func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	r := begin(ctx, in.Run)
 	r.cancel = cancel
+	// What updates are judged by comes first: those that wait run as soon as there is a handler.
+	r.ended, r.waits = in.Waits != nil, in.Waits
 	if err := r.listen(ctx); err != nil {
 		return RunResult{}, err
+	}
+	if r.waits != nil {
+		return RunResult{}, r.suspend(ctx, 0)
 	}
 	since := workflow.Now(ctx)
 	full := func() bool { return workflow.GetInfo(ctx).GetContinueAsNewSuggested() }

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -29,6 +31,9 @@ type bounded struct{ converter.DataConverter }
 
 func (b bounded) ToPayload(value any) (*commonpb.Payload, error) {
 	p, err := b.DataConverter.ToPayload(value)
+	if err == nil && string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingJSON {
+		p.Data, err = encode(value)
+	}
 	if err == nil && len(p.GetData()) > MaxPayload {
 		return nil, &PayloadError{Value: fmt.Sprintf("%T", value), Size: len(p.GetData())}
 	}
@@ -45,4 +50,16 @@ func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 		all.Payloads = append(all.Payloads, p)
 	}
 	return &all, nil
+}
+
+// encode writes JSON without the escapes that only HTML needs: ids may be full of <, and would take six
+// times their length.
+func encode(value any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, fmt.Errorf("workflows: encode %T: %w", value, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

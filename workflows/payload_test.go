@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/workflows"
 )
@@ -35,13 +36,19 @@ func TestPayloadsAreBounded(t *testing.T) {
 // of the workflow too large for a history, where it would fail again and again.
 func TestTheOddestIDsFit(t *testing.T) {
 	t.Parallel()
-	odd := strings.Repeat("\x01", 1000) // six bytes each as JSON
+	for _, odd := range []string{strings.Repeat(`"`, 1000), strings.Repeat("\u2028", 333), strings.Repeat("<", 1000)} {
+		oddestIDsFit(t, odd)
+	}
+}
+
+func oddestIDsFit(t *testing.T, odd string) {
+	t.Helper()
 	run := workflows.Run{Tenant: "default", Thread: odd, ID: odd}
 	name, hash := strings.Repeat("n", 64), strings.Repeat("f", 64)
 	n := int64(1 << 53)
 	usage := workflows.Usage{Provider: name, Model: strings.Repeat("m", 128), Input: &n, Output: &n, Total: &n, Reasoning: &n, CachedInput: &n, CacheWrite: &n}
 	step := workflows.Step{Run: run, Execution: hash, Agent: name, Revision: hash, ID: "1000/tools/7", Turn: 1000, Name: "tools", Closes: "model", After: 1 << 60}
-	finish := workflows.Finish{Run: run, Execution: hash, After: 1 << 60, Outcome: workflows.OutcomeError, Code: name, Message: strings.Repeat("m", 200), Input: 1 << 60, Digest: hash, Agent: name, Revision: hash, First: "1/model"}
+	finish := workflows.Finish{Run: run, Execution: hash, After: 1 << 60, Outcome: workflows.OutcomeError, Code: name, Message: strings.Repeat("m", 200), Beginning: workflows.Beginning{Input: 1 << 60, Digest: hash}, Agent: name, Revision: hash, First: "1/model"}
 	answer := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: 1 << 60, MessageID: name, Finish: "content_filter", Usage: usage}
 	for i := range 9 {
 		finish.Lanes = append(finish.Lanes, workflows.Lane{Index: i, After: 1 << 60})
@@ -50,9 +57,19 @@ func TestTheOddestIDsFit(t *testing.T) {
 	for range workflows.MaxUsages {
 		finish.Usage = append(finish.Usage, usage)
 	}
+	id := strings.Repeat("c", 32) // as our ids are
+	waits := &workflows.Waits{MessageID: id}
+	for i := range workflows.MaxWaits {
+		decision := &workflows.Decision{CallID: id, Verdict: workflows.VerdictApprove, Digest: hash, Input: 1 << 60, Args: hash[:32]}
+		call := workflows.Call{ID: id, Tool: name, Approval: &workflows.Approval{Rule: 31, Args: hash[:32], Expires: 1 << 60, OnExpiry: workflows.OnExpiryReject}}
+		waits.Calls = append(waits.Calls, workflows.Waiting{Call: call, Index: i, Expires: time.Now(), Decision: decision})
+	}
+	ordinary := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: name, ID: name}, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Resume: waits}
+	in := workflows.RunInput{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Token: name}
 	for _, value := range []any{
-		workflows.RunInput{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash},
-		workflows.ModelCall{Step: step, Input: 1 << 60, Digest: hash},
+		ordinary, workflows.Parked{Run: ordinary},
+		in, workflows.Submit{RunID: odd, Digest: hash, OnBusy: workflows.OnBusyInterrupt, Offer: &in},
+		workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1 << 60, Digest: hash}},
 		workflows.ToolCall{Step: step, Open: step.ID, Lane: 7, LaneAfter: 1 << 60, CallID: name, MessageID: name},
 		finish, answer, workflows.Submit{RunID: odd, Digest: hash}, workflows.Active{RunID: odd},
 	} {

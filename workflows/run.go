@@ -34,7 +34,13 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	if err != nil {
 		return RunResult{}, err
 	}
+	if end.outcome == OutcomeInterrupt {
+		r.waits = end.waits // who has seen the end may answer before it is reported here
+	}
 	result, err := r.finish(ctx, end)
+	if r.waits != nil && err == nil && result.Outcome == OutcomeInterrupt {
+		return result, r.suspend(ctx, r.in.parkAfter())
+	}
 	if next := r.next(); next != nil {
 		return result, continueWith(ctx, TypeRun, *next)
 	}
@@ -58,6 +64,9 @@ type run struct {
 	queue     []RunInput
 	steered   []uint64 // proposals of what people said to the run
 	folded    int      // how many of them a model call has been told
+
+	waits   *Waits    // what the thread waits for behind the end of the run
+	resumed *RunInput // the run that goes on
 }
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
@@ -75,13 +84,19 @@ func begin(ctx workflow.Context, in RunInput) *run {
 // ending is how a run is to end.
 type ending struct {
 	outcome Outcome
-	pending []string // calls that the client is to make
+	waits   *Waits // what it ends with
 	code    string
 	message string
 }
 
 // turns goes on until the run is over. It fails only to continue as new.
 func (r *run) turns(ctx workflow.Context) (ending, error) {
+	if r.in.Late {
+		return ending{outcome: OutcomeSuccess}, nil
+	}
+	if end, over := r.resume(ctx); over {
+		return end, nil
+	}
 	for ; ; r.turn++ {
 		if r.turn > r.in.Limits.Turns {
 			return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), nil
@@ -103,6 +118,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	}
 	r.main, r.open = answer.Seq, stepModel
 	r.usage = addUsage(r.usage, answer.Usage)
+	waits := answer.waits(workflow.Now(ctx))
 	switch {
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
@@ -110,20 +126,21 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeSuccess}, true
 	case tokens(r.usage) > r.in.Limits.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case answer.count() > r.in.Limits.ParallelTools, answer.ClientCount > len(answer.pending()):
+	case answer.count() > r.in.Limits.ParallelTools, answer.WaitCount > len(waits.Calls), answer.WaitCount > 0 && !waits.fits(r.in):
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools), true
 	}
 	if answer.count() == 0 {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
-	cancelled, err := r.callTools(ctx, answer)
+	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
+	cancelled, err := r.callTools(ctx, calls)
 	switch {
 	case err != nil:
 		return r.failure(ctx, err), true
 	case cancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
-	case answer.ClientCount > 0:
-		return ending{outcome: OutcomeSuccess, pending: answer.pending()}, true
+	case answer.WaitCount > 0:
+		return ending{outcome: waits.outcome(), waits: waits}, true
 	}
 	return ending{}, false
 }
@@ -141,10 +158,14 @@ func (r *run) step(turn int, id, name string) Step {
 	}
 }
 
+func (r *run) beginning() *Beginning {
+	return &Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.edits()}
+}
+
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
 	if r.main == 0 {
-		call.Input, call.Digest = r.in.Input, r.in.Digest
+		call.Beginning = *r.beginning()
 	} else {
 		call.Steered, r.folded = r.steered[r.folded:], len(r.steered)
 	}
@@ -201,8 +222,8 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	defer cancel()
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
-		Usage: r.usage, Input: r.in.Input, Digest: r.in.Digest, Agent: r.in.Agent, Revision: r.in.Revision,
-		First: r.step(1, stepModel, stepModel).ID, Pending: end.pending, Steered: r.steered[r.folded:],
+		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision,
+		First: r.step(1, stepModel, stepModel).ID, Waits: end.waits, Steered: r.steered[r.folded:],
 	}
 	for _, i := range r.cut {
 		in.Lanes = append(in.Lanes, Lane{Index: i, After: r.lanes[i]})

@@ -116,7 +116,7 @@ func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 	step := workflows.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
-	first := workflows.ModelCall{Step: step, Input: 1, Digest: "d"}
+	first := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1, Digest: "d"}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
 	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step}}, w.models); diff != "" {
 		t.Errorf("the model's steps (-want +got):\n%s", diff)
@@ -393,7 +393,7 @@ func TestCallsOfTheClient(t *testing.T) {
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
 		<-asked
 		a := says(10, "c0", "c1", "c2")
-		a.Calls[0].Client, a.Calls[2].Client, a.ClientCount = true, true, 2
+		a.Calls[0].Client, a.Calls[2].Client, a.WaitCount = true, true, 2
 		return a, nil
 	}
 	var called []string
@@ -402,7 +402,11 @@ func TestCallsOfTheClient(t *testing.T) {
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	result, finish := w.run(input)
-	if result.Outcome != workflows.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(finish.Pending, []string{"c0", "c2"}) {
+	var left []string
+	for _, c := range finish.Waits.Calls {
+		left = append(left, c.ID)
+	}
+	if result.Outcome != workflows.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
 		t.Errorf("%+v after the calls %v, finished with %+v", result, called, finish)
 	}
 	if !cmp.Equal(finish.Steered, []uint64{7}) || len(w.models) != 1 {
@@ -416,7 +420,7 @@ func TestTooManyCallsOfTheClient(t *testing.T) {
 	w := newWorld(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
 		a := says(10, "c0")
-		a.CallCount, a.ClientCount = 2, 1
+		a.CallCount, a.WaitCount = 2, 1
 		return a, nil
 	}
 	if result, _ := w.run(input); result.Code != workflows.CodeLimitParallelTools {

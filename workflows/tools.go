@@ -7,29 +7,46 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// toolTurn runs the tool calls of one turn that are ours, each on the lowest lane that is free: as many at a time as
-// there are lanes, the others in their order as lanes become free. All that have begun end before the
-// turn does; none begins behind a failure or a cancel.
+// toolTurn runs the tool calls of one turn that can be made, each on the lowest lane that is free: as
+// many at a time as there are lanes, the others in their order as lanes become free. All that have begun
+// end before the turn does; none begins behind a failure or a cancel.
 type toolTurn struct {
-	run    *run
-	ctx    workflow.Context
-	answer ModelAnswer
-	step   Step
-	ended  workflow.Selector
+	run       *run
+	ctx       workflow.Context
+	messageID string
+	step      Step
+	calls     []call // those that have not begun
+	ended     workflow.Selector
 
-	calls     []int // those that have not begun, as places in the message
 	underWay  int
 	cancelled bool
 	err       error
 }
 
-func (r *run) callTools(ctx workflow.Context, answer ModelAnswer) (cancelled bool, err error) {
-	t := &toolTurn{run: r, ctx: ctx, answer: answer, step: r.step(r.turn, stepTools, stepTools), ended: workflow.NewSelector(ctx)}
-	for i := range answer.count() {
-		if i >= len(answer.Calls) || !answer.Calls[i].Client {
-			t.calls = append(t.calls, i)
+// call is one to be made.
+type call struct {
+	index    int // its place in the message
+	id, tool string
+	decision *Decision
+	onExpiry OnExpiry
+}
+
+// calls are those of an answer that wait for nothing.
+func (a ModelAnswer) calls() []call {
+	var calls []call
+	for i := range a.count() {
+		switch {
+		case i >= len(a.Calls):
+			calls = append(calls, call{index: i})
+		case !a.Calls[i].waits():
+			calls = append(calls, call{index: i, id: a.Calls[i].ID, tool: a.Calls[i].Tool})
 		}
 	}
+	return calls
+}
+
+func (r *run) callTools(ctx workflow.Context, t toolTurn) (cancelled bool, err error) {
+	t.run, t.ctx, t.ended = r, ctx, workflow.NewSelector(ctx)
 	atOnce := min(len(t.calls), MaxLanes)
 	for len(r.lanes) < atOnce {
 		r.lanes = append(r.lanes, 0)
@@ -45,13 +62,17 @@ func (r *run) callTools(ctx workflow.Context, answer ModelAnswer) (cancelled boo
 
 // begin starts the next call on a lane.
 func (t *toolTurn) begin(lane int) {
-	i := t.calls[0]
-	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], Index: i, MessageID: t.answer.MessageID}
-	in.ID = fmt.Sprintf("%s/%d", t.step.ID, i)
+	c := t.calls[0]
+	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	summary := "tool"
-	if i < len(t.answer.Calls) {
-		call := t.answer.Calls[i]
-		in.CallID, in.Index, summary = call.ID, 0, "tool: "+call.Tool
+	if c.id == "" {
+		in.Index = c.index
+	} else {
+		summary = "tool: " + c.tool
+	}
+	if t.step.After == 0 {
+		in.Opens = t.run.beginning()
 	}
 	t.calls, t.underWay = t.calls[1:], t.underWay+1
 	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))

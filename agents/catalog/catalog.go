@@ -1,15 +1,17 @@
 // Package catalog keeps agent definitions where every process finds them: in a key-value bucket
 // beside the log, addressed by their content.
 //
-//	<agent>/<revision>   a definition; never changes
-//	<agent>              which revision is current
+//	<agent>/<revision>       a definition; never changes
+//	published.<agent>.<n>    the agent's n-th publication: which revision it made current, and who did
+//
+// The last publication is the current one. Each is written once, under the number behind the last, so
+// that of several publishers one wins and the others look again: what is listed is what happened.
 //
 // The api publishes, and resolves a name to a revision when it accepts an input; the run keeps that
 // revision. Workers only read revisions. All methods may be used concurrently.
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,8 +38,10 @@ type Catalog struct {
 
 	revisions sync.Map // "agent/revision" → *agents.Definition; they never change
 
-	mu      sync.RWMutex
-	current map[string]Published
+	mu           sync.RWMutex
+	current      map[string]Published
+	publications map[string][]Publication // in their order
+	changed      chan struct{}            // closed and replaced when one comes; nil = not watched
 }
 
 // Published is an agent's current definition.
@@ -52,45 +56,7 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{kv: kv, current: map[string]Published{}}, nil
-}
-
-// Publish makes a definition its agent's current one. Nodes that start together publish the same at
-// the same time; where they differ, the last one stands.
-func (c *Catalog) Publish(ctx context.Context, d *agents.Definition) (revision string, err error) {
-	revision = d.Revision()
-	body, err := agents.Encode(d)
-	if err != nil {
-		return "", err
-	}
-	if _, err := c.kv.Create(ctx, d.Name+"/"+revision, body); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
-		return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
-	}
-	for {
-		err := c.point(ctx, d.Name, revision)
-		if err == nil {
-			return revision, nil
-		}
-		if !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
-		}
-		if err := sleep(ctx, look); err != nil { // somebody was faster, or a replica is behind
-			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
-		}
-	}
-}
-
-// point makes a revision the current one, unless somebody else changes that meanwhile: then it fails
-// with ErrKeyExists or ErrKeyRevisionMismatch.
-func (c *Catalog) point(ctx context.Context, name, revision string) error {
-	entry, err := c.kv.Get(ctx, name)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		_, err = c.kv.Create(ctx, name, []byte(revision))
-	case err == nil && !bytes.Equal(entry.Value(), []byte(revision)):
-		_, err = c.kv.Update(ctx, name, []byte(revision), entry.Revision())
-	}
-	return err
+	return &Catalog{kv: kv, current: map[string]Published{}, publications: map[string][]Publication{}}, nil
 }
 
 // A definition is there before anything names it, but the replica that is asked may not have it yet.
@@ -137,65 +103,6 @@ func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents
 	return d, nil
 }
 
-// Watch keeps the current definitions at hand until ctx ends. It returns when all that are
-// published by now are loaded; done is closed when it has stopped.
-func (c *Catalog) Watch(ctx context.Context) (done <-chan struct{}, err error) {
-	w, err := c.kv.WatchAll(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("catalog: watch: %w", err)
-	}
-	loaded, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer func() { _ = w.Stop() }()
-		c.follow(ctx, w.Updates(), loaded)
-	}()
-	select {
-	case <-loaded:
-		return ended, nil
-	case <-ended:
-		return nil, fmt.Errorf("catalog: watch: %w", context.Cause(ctx))
-	}
-}
-
-func (c *Catalog) follow(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded chan<- struct{}) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case entry, ok := <-updates:
-			switch {
-			case !ok:
-				return
-			case entry == nil:
-				close(loaded)
-			case !strings.Contains(entry.Key(), "/"):
-				c.take(ctx, entry)
-			}
-		}
-	}
-}
-
-func (c *Catalog) take(ctx context.Context, entry jetstream.KeyValueEntry) {
-	name, revision := entry.Key(), string(entry.Value())
-	if entry.Operation() != jetstream.KeyValuePut {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.current, name)
-		return
-	}
-	d, err := c.Revision(ctx, name, revision)
-	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, look) == nil { // nobody will tell of it again
-		d, err = c.Revision(ctx, name, revision)
-	}
-	if err != nil {
-		return // the definition before stays
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.current[name] = Published{Definition: d, Revision: revision}
-}
-
 // Current returns an agent's current definition, or ErrUnknownAgent. It needs Watch.
 func (c *Catalog) Current(name string) (Published, error) {
 	c.mu.RLock()
@@ -217,4 +124,16 @@ func (c *Catalog) List() []Published {
 	}
 	slices.SortFunc(list, func(a, b Published) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// Publications returns those of an agent in their order; the last one is current. It is
+// ErrUnknownAgent if there are none. It needs Watch.
+func (c *Catalog) Publications(name string) ([]Publication, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	list := c.publications[name]
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%w: %.64q", ErrUnknownAgent, name)
+	}
+	return slices.Clone(list), nil
 }

@@ -46,11 +46,11 @@ func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	c := node()
-	first, err := c.Publish(ctx, definition("a", "one"))
+	first, err := c.Publish(ctx, definition("a", "one"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.Publish(ctx, definition("a", "two"))
+	second, err := c.Publish(ctx, definition("a", "two"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestNodesPublishAtTheSameTime(t *testing.T) {
 		c := node()
 		wait.Go(func() {
 			for n := range 5 {
-				if _, err := c.Publish(ctx, definition("a", fmt.Sprint(n))); err != nil {
+				if _, err := c.Publish(ctx, definition("a", fmt.Sprint(n)), false); err != nil {
 					t.Errorf("node %d: %v", i, err)
 				}
 			}

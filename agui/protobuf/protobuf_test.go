@@ -173,7 +173,7 @@ func TestMalformedMessages(t *testing.T) {
 // A value may be nested as deep as JSON may; what it costs is in proportion to its size.
 func TestDeepValues(t *testing.T) {
 	t.Parallel()
-	deep := strings.Repeat("[", 9_000) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("]", 9_000)
+	deep := strings.Repeat("[", agui.MaxDepth) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("]", agui.MaxDepth)
 	first := message(t, &agui.StateSnapshot{Snapshot: json.RawMessage(deep)})
 	back, err := protobuf.Decode(first)
 	if err != nil {
@@ -182,12 +182,12 @@ func TestDeepValues(t *testing.T) {
 	if got := back.(*agui.StateSnapshot).Snapshot; string(got) != deep {
 		t.Errorf("%d bytes became %d", len(deep), len(got))
 	}
-	tooDeep := strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001)
+	tooDeep := strings.Repeat("[", agui.MaxDepth+2) + strings.Repeat("]", agui.MaxDepth+2)
 	if _, err := protobuf.Append(nil, &agui.StateSnapshot{Snapshot: json.RawMessage(tooDeep)}); err == nil {
 		t.Error("a value too deep was written")
 	}
 	value := []byte{0x32, 0x00}
-	for range 10_001 {
+	for range agui.MaxDepth + 1 {
 		value = protowire.AppendBytes([]byte{0x0a}, value) // an element
 		value = protowire.AppendBytes([]byte{0x32}, value) // of a list
 	}

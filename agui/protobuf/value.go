@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/perdure/perdure/agui"
 )
 
 // Open JSON travels as google/protobuf/struct.proto has it. The reference implementation writes
@@ -28,8 +30,8 @@ const (
 	listValues   protowire.Number = 1
 )
 
-// maxDepth is how deep open JSON may be nested: as deep as encoding/json reads it.
-const maxDepth = 10_000
+// maxDepth is how deep open JSON may be nested: as deep as on the other wire. A scalar is a level here.
+const maxDepth = agui.MaxDepth + 1
 
 var errTooDeep = errors.New("a value is nested too deep")
 

@@ -1,7 +1,7 @@
 // Command servers is Temporal and NATS for a bench of api and worker as processes of their own. It
 // is a program of its own because the bench, which is also the proxy, must not carry their weight.
 //
-//	servers [-temporal-port P] DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
+//	servers [-temporal-port P] [-history-events N] DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
 package main
 
 import (
@@ -31,13 +31,14 @@ func main() {
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("servers", flag.ContinueOnError)
 	port := flags.Int("temporal-port", 0, "port of Temporal; 0 = any free one")
+	events := flags.Int("history-events", 0, "events of a history after which a workflow is to continue as new; 0 = Temporal's default")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return errors.New("usage: servers [-temporal-port P] DIR")
+		return errors.New("usage: servers [-temporal-port P] [-history-events N] DIR")
 	}
-	s, err := devserver.Start(ctx, devserver.Options{Data: flags.Arg(0), TemporalPort: *port})
+	s, err := devserver.Start(ctx, devserver.Options{Data: flags.Arg(0), TemporalPort: *port, HistoryEvents: *events})
 	if err != nil {
 		return err
 	}

@@ -54,9 +54,9 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
 	}
-	var definitions []*agents.Definition
+	folder := &agents.Folder{}
 	if cfg.Agents != "" {
-		if definitions, err = agents.LoadDir(cfg.Agents); err != nil {
+		if folder, err = agents.LoadDir(cfg.Agents); err != nil {
 			return err
 		}
 	}
@@ -88,20 +88,23 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		return err
 	}
 	node, err := apinode.Start(ctx, apinode.Config{
-		Listener:  listener,
-		Log:       log,
-		Temporal:  connections.Temporal,
-		Agents:    definitions,
-		Origins:   cfg.Origins,
-		ParkAfter: cfg.ParkAfter,
-		Strict:    cfg.Strict,
-		Metrics:   tel.Metrics(),
-		Logger:    logger,
+		Listener:    listener,
+		Log:         log,
+		Temporal:    connections.Temporal,
+		Agents:      folder.Agents,
+		ForceAgents: cfg.ForceAgents,
+		Origins:     cfg.Origins,
+		ParkAfter:   cfg.ParkAfter,
+		Strict:      cfg.Strict,
+		Sockets:     cfg.MaxSockets,
+		Streams:     cfg.MaxStreams,
+		Metrics:     tel.Metrics(),
+		Logger:      logger,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(definitions))
+	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents))
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	return node.Stop(context.WithoutCancel(ctx))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,18 +27,21 @@ import (
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/workflows"
 )
 
 // devOptions are the flags of "perdure dev".
 type devOptions struct {
 	addr, data, agents     string
+	agentsForce            bool
 	pprof                  string
 	temporalPort, natsPort int
+	allowPrivateHosts      bool
+	privateGiven           bool // by its flag, which wins over the variable
 	logLevel               slog.Level
 }
 
@@ -55,15 +59,18 @@ you like: started again on the same directory, every run goes on.`,
 			if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("--log-level: %w", err)
 			}
+			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
 			return runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
-	f.StringVar(&o.agents, "agents", "agents", "directory of agent definitions")
+	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools and MCP servers")
+	f.BoolVar(&o.agentsForce, "agents-force", false, "publish that directory's definitions also in place of newer ones that came over HTTP")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
+	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
 	_ = f.MarkHidden("pprof")
 	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
@@ -84,6 +91,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	if err != nil {
 		return err
 	}
+	cfg.ForceAgents = cfg.ForceAgents || o.agentsForce
 	if cfg.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // the embedded Temporal server makes much garbage and keeps little
 	}
@@ -93,10 +101,20 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	definitions, err := agents.LoadDir(o.agents)
+	folder, err := agents.LoadDir(o.agents)
 	if err != nil {
 		return err
 	}
+	if value := cfg.Getenv("PERDURE_ALLOW_PRIVATE_HOSTS"); value != "" && !o.privateGiven {
+		if o.allowPrivateHosts, err = strconv.ParseBool(value); err != nil {
+			return fmt.Errorf("PERDURE_ALLOW_PRIVATE_HOSTS: %w", err)
+		}
+	}
+	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: o.allowPrivateHosts, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer set.Close() // behind the nodes, whose calls are made with it
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
@@ -123,7 +141,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, definitions, cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, folder.Agents, set.Registry(), cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -134,7 +152,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer func() { _ = os.Remove(file) }()
-	announce(out, o, where, definitions, cfg.Getenv)
+	announce(out, o, where, folder.Agents, cfg.Getenv)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping …")
 	return nil
@@ -176,11 +194,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
-	registry, err := tools.NewRegistry(builtin.Tools()...)
-	if err != nil {
-		return nil, err
-	}
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, registry *tools.Registry, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -192,14 +206,15 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	)
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv), Tools: registry, WorkflowCache: cfg.WorkflowCache, Logger: logger,
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence), Tools: registry,
+			WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err
 	})
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
-			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, Origins: devOrigins,
-			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: c.telemetry.Metrics(), Logger: logger,
+			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
+			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
 		})
 		return err
 	})
@@ -251,14 +266,6 @@ func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.De
 	if first == "" && len(names) > 0 {
 		first = names[0]
 	}
-	key := "not set (agents with openai models need it; the demo does not)"
-	if getenv("OPENAI_API_KEY") != "" {
-		key = "set"
-	}
-	base := getenv("OPENAI_BASE_URL")
-	if base == "" {
-		base = "OpenAI's own"
-	}
 	fmt.Fprintf(out, `
 Perdure is ready.
 
@@ -267,7 +274,7 @@ Perdure is ready.
   data       %s
   Temporal   %s, namespace %s
   NATS       %s
-  models     OPENAI_API_KEY %s, base URL %s
+  models     %s
 
 Try it:
 
@@ -275,5 +282,20 @@ Try it:
     {"threadId": "thread-%d", "runId": "run-1", "messages":
       [{"id": "m1", "role": "user", "content": "What is 12*7, and what time is it?"}]}'
 
-`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, key, base, a.API, first, time.Now().Unix())
+`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv), a.API, first, time.Now().Unix())
+}
+
+// providers says which models can be used: the demo's without a key, others with theirs.
+func providers(getenv func(string) string) string {
+	list := []string{"scripted"}
+	for _, name := range []string{"openai", "anthropic", "gemini"} {
+		prefix := strings.ToUpper(name)
+		if base := getenv(prefix + "_BASE_URL"); base != "" {
+			name += " at " + base
+		} else if getenv(prefix+"_API_KEY") == "" && (name != "gemini" || getenv("GOOGLE_API_KEY") == "") {
+			name += " (" + prefix + "_API_KEY not set)"
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
 }

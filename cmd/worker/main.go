@@ -9,19 +9,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"regexp"
 	"syscall"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/connect"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -48,10 +49,11 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
 	}
-	registry, err := tools.NewRegistry(builtin.Tools()...)
+	set, err := openTools(cfg, logger)
 	if err != nil {
 		return err
 	}
+	defer set.Close() // behind the node, whose calls are made with it
 
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
@@ -82,11 +84,14 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
-		Models:        models.FromEnv(cfg.Getenv),
-		Tools:         registry,
+		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence),
+		Tools:         set.Registry(),
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,
 		BuildID:       cfg.BuildID,
+		Promote:       cfg.Promote,
+		StopTimeout:   cfg.StopTimeout,
+		ToolGrace:     cfg.ToolGrace,
 		Logger:        logger,
 	})
 	if err != nil {
@@ -96,6 +101,17 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	return node.Stop(context.WithoutCancel(ctx))
+}
+
+func openTools(cfg *config.Config, logger *slog.Logger) (*toolset.Set, error) {
+	var folder *agents.Folder
+	if cfg.Agents != "" {
+		var err error
+		if folder, err = agents.LoadDir(cfg.Agents); err != nil {
+			return nil, err
+		}
+	}
+	return toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger})
 }
 
 // identity is this process's, and never another's: other workers act on what is known by it, so that

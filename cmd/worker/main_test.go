@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,6 +36,24 @@ func TestUnreachableServersEndTheProcess(t *testing.T) {
 	err := run(t.Context(), nil, environ, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestMistakesInToolsEndTheProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := "kind: tool\nname: a\nhttp:\n  method: GET\n  url: https://shop.example\n  headers: {Authorization: \"${secret:SHOP}\"}\n"
+	if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "TEMPORAL_CONFIG_FILE=none", "PERDURE_AGENTS=" + dir}
+	err := run(t.Context(), nil, environ, io.Discard)
+	if err == nil || !strings.HasSuffix(err.Error(), "shop.yaml:6: http.headers cannot be sent: secret SHOP is missing: the worker has no PERDURE_SECRET_SHOP") {
+		t.Errorf("got %v", err)
+	}
+	err = run(t.Context(), nil, append(environ, "PERDURE_SECRET_SHOP=token"), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
+		t.Errorf("with the secret: got %v", err)
 	}
 }
 

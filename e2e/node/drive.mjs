@@ -2,9 +2,10 @@
 // sees as JSON lines. It judges nothing: that is done by who reads the lines.
 //
 //   in (stdin, one JSON document):
-//     {url, threadId, messages?, accept?, runs: [{runId, messages?, add?, answer?, parameters?}],
+//     {url, threadId, messages?, accept?, runs: [{runId, messages?, add?, answer?, resume?, parameters?}],
 //      reconnect?: {addresses, cuts?}}
 //   answer has, by the name of a tool, the result for each call of it that has none.
+//   resume is the payload that answers each pending interrupt.
 //   out: {type: "event", run, event} … {type: "end", run, outcome, error?, contentType?, messages, state, newMessages, pending}
 //        {type: "console", level, text}   {type: "unhandled", text}
 import { createRequire } from "node:module";
@@ -54,9 +55,12 @@ const results = (answer) => {
     .map((call) => ({ id: `result-${call.id}`, role: "tool", toolCallId: call.id, content: answer[call.function.name] }));
 };
 
-for (const [run, { runId, messages, add = [], answer = {}, parameters = {} }] of command.runs.entries()) {
+for (const [run, { runId, messages, add = [], answer = {}, resume, parameters = {} }] of command.runs.entries()) {
   if (messages) agent.setMessages(messages);
   agent.addMessages([...results(answer), ...add]);
+  if (resume) {
+    parameters.resume = agent.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: resume }));
+  }
   const end = { type: "end", run, outcome: "resolved" };
   try {
     const subscriber = { onEvent: ({ event }) => void emit({ type: "event", run, event }) };

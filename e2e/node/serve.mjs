@@ -6,10 +6,21 @@ import { join } from "node:path";
 const { LLMock } = createRequire(join(process.cwd(), "package.json"))("@copilotkit/aimock");
 const server = new LLMock({ port: 0, logLevel: "silent", journalMaxEntries: 0 });
 
-const textOf = ({ content }) => (typeof content === "string" ? content : content.map((part) => part.text ?? "").join(""));
+const textOf = ({ content }) => (typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join(""));
 server.on({ userMessage: /^echo / }, ({ messages }) => ({
   content: "You said: " + textOf(messages.findLast((m) => m.role === "user")).slice("echo ".length),
 }));
+server.on({ userMessage: /^weigh / }, ({ messages }) => ({
+  content: `${messages.length} messages with ${messages.reduce((sum, m) => sum + textOf(m).length, 0)} characters`,
+}));
+// Counts by a tool, one call a turn, from what it was told so far: asked again it says the same.
+const count = ({ messages }) => {
+  const to = Number(/^count to (\d+)/.exec(textOf(messages.findLast((m) => m.role === "user")))[1]);
+  const n = messages.filter((m) => m.role === "tool").length;
+  if (n === to) return { content: "Counted." };
+  return { toolCalls: [{ name: "calculate", arguments: JSON.stringify({ expression: `2*${n}` }) }] };
+};
+server.on({ userMessage: /^count to / }, count, { latency: 30, chunkSize: 4 });
 
 await server.start();
 process.stdout.write(JSON.stringify({ url: server.url }) + "\n");

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/announce"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -24,15 +25,18 @@ type Config struct {
 	Listener net.Listener
 	Log      *stream.Log
 	Temporal client.Client
-	// Agents are published at start.
-	Agents  []*agents.Definition
-	Origins []string
+	// Agents are published at start. What a client has put stays, except with ForceAgents.
+	Agents      []*agents.Definition
+	ForceAgents bool
+	Origins     []string
 	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict has every event checked that is sent.
-	Strict  bool
-	Metrics http.Handler
-	Logger  *slog.Logger
+	Strict bool
+	// Sockets and Streams bound what is open at a time. 0 = the api's defaults.
+	Sockets, Streams int
+	Metrics          http.Handler
+	Logger           *slog.Logger
 }
 
 // Node is a running api.
@@ -41,6 +45,7 @@ type Node struct {
 	http     *http.Server
 	unasked  *unasked
 	follower *stream.Follower
+	board    *announce.Board
 	unwatch  context.CancelFunc
 	watching <-chan struct{}
 	serving  chan error
@@ -52,10 +57,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range cfg.Agents {
-		if _, err := c.Publish(ctx, d); err != nil {
-			return nil, err
-		}
+	if err := publish(ctx, c, cfg); err != nil {
+		return nil, err
 	}
 	n := &Node{serving: make(chan error, 1), unasked: newUnasked()}
 	var watch context.Context
@@ -64,17 +67,21 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.unwatch()
 		return nil, err
 	}
-	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
+	if n.board, err = announce.Watch(ctx, cfg.Log); err != nil {
 		n.unwatch()
 		<-n.watching
 		return nil, err
 	}
+	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
+		n.unread()
+		return nil, err
+	}
 	n.server = api.New(api.Config{
-		Log: cfg.Log, Follower: n.follower, Catalog: c, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
-		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics,
+		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
+		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
 	})
 	n.http = &http.Server{
-		Handler: n.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track, ConnContext: accepted,
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
@@ -92,6 +99,29 @@ func accepted(ctx context.Context, c net.Conn) context.Context {
 		_ = tcp.SetWriteBuffer(sendBytes) // where it can't be set, the kernel's own bound stands
 	}
 	return ctx
+}
+
+// Bounds of what comes before a body, whose own are the server's: how long a client may take for a
+// request's headers, and how many bytes they may have. net/http adds 4 KiB to those.
+const (
+	headerPatience = 10 * time.Second
+	maxHeader      = 60 << 10
+)
+
+// publish makes the definitions of the directory current. That one is kept which a client has put since is
+// no reason not to serve.
+func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
+	for _, d := range cfg.Agents {
+		_, err := c.Publish(ctx, d, cfg.ForceAgents)
+		if errors.Is(err, catalog.ErrKept) {
+			cfg.Logger.WarnContext(ctx, "an agent's file is not published: another definition was put meanwhile; --agents-force publishes the file", "agent", d.Name, "revision", d.Revision())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drainPatience bounds how long open requests may take to end.
@@ -112,7 +142,13 @@ func (n *Node) Stop(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("api: serve: %w", serve))
 	}
 	n.follower.Stop()
+	n.unread()
+	return err
+}
+
+// unread ends the reading of what processes tell each other.
+func (n *Node) unread() {
+	n.board.Stop()
 	n.unwatch()
 	<-n.watching
-	return err
 }

@@ -4,17 +4,27 @@ import "github.com/spf13/pflag"
 
 // Where each variable goes, and how it is read.
 
-func addr(c *Config) pflag.Value           { return bind(&c.Addr, hostPort) }
-func agentsDir(c *Config) pflag.Value      { return bind(&c.Agents, text) }
-func origins(c *Config) pflag.Value        { return bind(&c.Origins, originList) }
-func parkAfter(c *Config) pflag.Value      { return bind(&c.ParkAfter, positiveDuration) }
-func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
-func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
-func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, between(1, 1_000_000)) }
+func addr(c *Config) pflag.Value          { return bind(&c.Addr, hostPort) }
+func agentsDir(c *Config) pflag.Value     { return bind(&c.Agents, text) }
+func origins(c *Config) pflag.Value       { return bind(&c.Origins, originList) }
+func parkAfter(c *Config) pflag.Value     { return bind(&c.ParkAfter, positiveDuration) }
+func strict(c *Config) pflag.Value        { return bind(&c.Strict, truth) }
+func maxSockets(c *Config) pflag.Value    { return bind(&c.MaxSockets, upTo(1_000_000)) }
+func maxStreams(c *Config) pflag.Value    { return bind(&c.MaxStreams, upTo(1_000_000)) }
+func metricsAddr(c *Config) pflag.Value   { return bind(&c.MetricsAddr, hostPort) }
+func workflowCache(c *Config) pflag.Value { return bind(&c.WorkflowCache, upTo(1_000_000)) }
+func modelSilence(c *Config) pflag.Value  { return bind(&c.ModelSilence, positiveDuration) }
+func allowPrivateHosts(c *Config) pflag.Value {
+	return bind(&c.AllowPrivateHosts, truth)
+}
+func agentsForce(c *Config) pflag.Value    { return bind(&c.ForceAgents, truth) }
 func deployment(c *Config) pflag.Value     { return bind(&c.Deployment, text) }
 func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
+func promote(c *Config) pflag.Value        { return bind(&c.Promote, truth) }
+func stopTimeout(c *Config) pflag.Value    { return bind(&c.StopTimeout, positiveDuration) }
+func toolGrace(c *Config) pflag.Value      { return bind(&c.ToolGrace, positiveDuration) }
 func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
-func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, between(1, 5)) }
+func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, upTo(5)) }
 func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }
 func connectTimeout(c *Config) pflag.Value { return bind(&c.ConnectTimeout, positiveDuration) }
 func logLevel(c *Config) pflag.Value       { return bind(&c.LogLevel, level) }

@@ -33,20 +33,34 @@ var ErrHelp = pflag.ErrHelp
 type Config struct {
 	// Addr is where the api listens, host:port; port 0 = any free one.
 	Addr string
-	// Agents is the folder of definitions that the api publishes at start. Empty = none.
+	// Agents is the folder of definitions: agents for the api, tools and MCP servers for the worker.
+	// Empty = none.
 	Agents string
+	// AllowPrivateHosts lets the worker's tools reach loopback and private networks.
+	AllowPrivateHosts bool
+	// ForceAgents publishes them in place of newer ones that clients have put.
+	ForceAgents bool
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
 	// ParkAfter is how long a run waits for a person before it is parked.
 	ParkAfter time.Duration
 	// Strict has the api check every event that it sends.
 	Strict bool
+	// MaxSockets and MaxStreams bound what is open on the api at a time.
+	MaxSockets, MaxStreams int
 	// MetricsAddr is where the worker serves /metrics, host:port. Empty = nowhere.
 	MetricsAddr string
 	// WorkflowCache bounds how many workflows the worker keeps in memory.
 	WorkflowCache int
+	// ModelSilence is how long a model may say nothing.
+	ModelSilence time.Duration
 	// Deployment and BuildID version the worker: both set or both empty.
 	Deployment, BuildID string
+	// Promote makes that version the current one if it never was.
+	Promote bool
+	// StopTimeout is how long calls may take to end when the worker stops, ToolGrace how long a run waits
+	// for a worker that has its tools.
+	StopTimeout, ToolGrace time.Duration
 
 	// Stream says which log to use, and how to create it if it is not there.
 	Stream stream.Options
@@ -145,6 +159,8 @@ func (c *Config) versioning() error {
 		return &VariableError{Name: "PERDURE_DEPLOYMENT", Err: errors.New("must be set when PERDURE_BUILD_ID is")}
 	case c.Deployment != "" && c.BuildID == "":
 		return &VariableError{Name: "PERDURE_BUILD_ID", Err: errors.New("must be set when PERDURE_DEPLOYMENT is")}
+	case c.Deployment == "" && c.Promote:
+		return &VariableError{Name: "PERDURE_DEPLOYMENT", Err: errors.New("must be set when PERDURE_PROMOTE is")}
 	}
 	return nil
 }

@@ -112,6 +112,7 @@ func TestBadValueNamesItsVariable(t *testing.T) {
 		{config.API, "PERDURE_CONNECT_TIMEOUT", "0s"},
 		{config.API, "TEMPORAL_TLS", "yes"},
 		{config.Worker, "PERDURE_WORKFLOW_CACHE", "0"},
+		{config.Worker, "PERDURE_ALLOW_PRIVATE_HOSTS", "yes"},
 		{config.Worker, "PERDURE_METRICS_ADDR", ":99999"},
 	}
 	for _, tt := range tests {
@@ -158,7 +159,7 @@ func TestBadFlags(t *testing.T) {
 
 func TestUnknownVariablesAreListed(t *testing.T) {
 	t.Parallel()
-	cfg := load(t, config.API, nil, "PERDURE_REPLICA=3", "PERDURE_AGENT=x", "PERDURE_WORKFLOW_CACHE=7", "HOME=/root")
+	cfg := load(t, config.API, nil, "PERDURE_REPLICA=3", "PERDURE_AGENT=x", "PERDURE_WORKFLOW_CACHE=7", "PERDURE_SECRET_SHOP=x", "HOME=/root")
 	if diff := cmp.Diff([]string{"PERDURE_AGENT", "PERDURE_REPLICA"}, cfg.Unknown); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -7,8 +7,8 @@
 //	if errors.Is(err, config.ErrHelp) { return nil }
 //
 // Rules:
-//   - Names that the field has come first (TEMPORAL_*, NATS_*, OPENAI_*, OTEL_*); our own begin
-//     with PERDURE_.
+//   - Names that the field has come first (TEMPORAL_*, NATS_*, OPENAI_*, ANTHROPIC_*, GEMINI_*,
+//     OTEL_*); our own begin with PERDURE_.
 //   - A bad value is an error that names the variable. An empty value counts as not set.
 //   - A secret has no flag: command lines are for everyone on the machine to read.
 //   - Nothing here opens a connection; package connect does.

@@ -58,11 +58,12 @@ func truth(s string) (bool, error) {
 	return false, fmt.Errorf("%q is not true or false", s)
 }
 
-func between(least, most int) parser[int] {
+// upTo reads a whole number from 1.
+func upTo(most int) parser[int] {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < least || n > most {
-			return 0, fmt.Errorf("%q is not a whole number from %d to %d", s, least, most)
+		if err != nil || n < 1 || n > most {
+			return 0, fmt.Errorf("%q is not a whole number from 1 to %d", s, most)
 		}
 		return n, nil
 	}

@@ -39,7 +39,7 @@ func startTemporal(ctx context.Context, o Options) (*temporalServer, error) {
 		return nil, &DirectoryError{Dir: o.Data, Err: err}
 	}
 	s := &temporalServer{log: newTemporalLog(o), db: db, address: hostPort(ports.frontend), orphans: orphans}
-	if err := s.start(ports); err != nil {
+	if err := s.start(ports, o.HistoryEvents); err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)
 	}
 	if err := s.awaitReady(ctx, o.Namespace); err != nil {
@@ -48,9 +48,9 @@ func startTemporal(ctx context.Context, o Options) (*temporalServer, error) {
 	return s, nil
 }
 
-func (s *temporalServer) start(ports servicePorts) (err error) {
+func (s *temporalServer) start(ports servicePorts, historyEvents int) (err error) {
 	defer recoverFatal(&err)
-	s.server, err = temporal.NewServer(serverOptions(s.log, s.db, ports)...)
+	s.server, err = temporal.NewServer(serverOptions(s.log, s.db, ports, historyEvents)...)
 	if err != nil {
 		return err
 	}

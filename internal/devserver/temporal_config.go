@@ -59,7 +59,7 @@ func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
 	return hosts
 }
 
-func serverOptions(log log.Logger, db *database, ports servicePorts) []temporal.ServerOption {
+func serverOptions(log log.Logger, db *database, ports servicePorts, historyEvents int) []temporal.ServerOption {
 	return []temporal.ServerOption{
 		temporal.WithConfig(serverConfig(db, ports)),
 		temporal.ForServices(temporal.DefaultServices),
@@ -69,7 +69,7 @@ func serverOptions(log log.Logger, db *database, ports servicePorts) []temporal.
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
 			return authorization.NewNoopClaimMapper()
 		}),
-		temporal.WithDynamicConfigClient(dynamicConfig()),
+		temporal.WithDynamicConfigClient(dynamicConfig(historyEvents)),
 	}
 }
 

@@ -28,10 +28,11 @@ var pragmas = map[string]string{
 	"wal_autocheckpoint": "4000",
 }
 
-// dynamicConfig sets Temporal, whose defaults are for clusters, for one process.
+// dynamicConfig sets Temporal, whose defaults are for clusters, for one process. historyEvents is as in
+// Options.
 // `go test -bench . -benchtime 500x` shows what a setting is worth.
-func dynamicConfig() dynamicconfig.StaticClient {
-	return wrap(map[dynamicconfig.Key]any{
+func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
+	values := map[dynamicconfig.Key]any{
 		dynamicconfig.EnableEagerWorkflowStart.Key():            true,
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
@@ -43,6 +44,10 @@ func dynamicConfig() dynamicconfig.StaticClient {
 
 		// A timer, and with it a retry, is otherwise up to a second late.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
+
+		// A worker that stops is given no more tasks, and does what it has been given. Otherwise a task
+		// may go to a poll that it gave up, and waits there for its timeout.
+		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
 
 		// History drops a wake-up of a waiting reader when several events come at
 		// once; the reader then waits out its poll, by default 20 s.
@@ -76,7 +81,11 @@ func dynamicConfig() dynamicconfig.StaticClient {
 			MaxConcurrentActivityTaskPollers: 1,
 			MaxConcurrentWorkflowTaskPollers: 2, // the least that can serve a sticky queue
 		},
-	})
+	}
+	if historyEvents > 0 {
+		values[dynamicconfig.HistoryCountSuggestContinueAsNew.Key()] = historyEvents
+	}
+	return wrap(values)
 }
 
 // wrap wraps every value once: a bare value in a StaticClient is wrapped, and

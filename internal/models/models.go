@@ -4,21 +4,36 @@ package models
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/anthropic"
+	"github.com/perdure/perdure/llm/gemini"
 	"github.com/perdure/perdure/llm/openai"
 	"github.com/perdure/perdure/llm/scripted"
 )
 
-// FromEnv returns the providers by the name that stands before the slash in an agent's model.
-func FromEnv(getenv func(string) string) map[string]llm.Model {
-	config := openai.FromEnv(getenv)
-	config.HTTPClient = &http.Client{Transport: transport()}
-	return map[string]llm.Model{
-		"openai":           openai.New(config),
-		"openai-responses": openai.NewResponses(config),
+// DefaultSilence is how long a model may say nothing, in the middle of an answer or before it. Some think
+// for minutes.
+const DefaultSilence = 5 * time.Minute
+
+// FromEnv returns the providers by the name that stands before the slash in an agent's model. A call to
+// any of them ends when nothing comes for as long as silence.
+func FromEnv(getenv func(string) string, silence time.Duration) map[string]llm.Model {
+	client := &http.Client{Transport: transport()}
+	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(getenv), gemini.FromEnv(getenv), openai.FromEnv(getenv)
+	ofAnthropic.HTTPClient, ofGemini.HTTPClient, ofOpenAI.HTTPClient = client, client, client
+	providers := map[string]llm.Model{
+		"anthropic":        anthropic.New(ofAnthropic),
+		"gemini":           gemini.New(ofGemini),
+		"openai":           openai.New(ofOpenAI),
+		"openai-responses": openai.NewResponses(ofOpenAI),
 		"scripted":         scripted.New(),
 	}
+	for name, model := range providers {
+		providers[name] = llm.LimitSilence(model, silence)
+	}
+	return providers
 }
 
 // idleConnections to one provider are kept: by default two are, and each further call at the same

@@ -39,6 +39,9 @@ const (
 // putPatience is how long to wait until what a worker does is stored, before it is stored again.
 const putPatience = 2 * time.Second
 
+// stopPatience bounds how long Temporal and the log are waited for when a worker stops.
+const stopPatience = 3 * time.Second
+
 // Keys of the bucket: a worker's beats, and the attempts that it is working on.
 const (
 	beatPrefix = "beat."
@@ -105,8 +108,11 @@ func (p *Presence) Leave() {
 
 // Stop withdraws the worker and waits for what Start began. The worker takes no more work by then. It
 // fails the attempts that are still noted, because nobody else will know of them; one that did end is
-// not touched by that.
+// not touched by that. What cannot be done because Temporal or the log is away is left to other workers,
+// who will take this one for dead.
 func (p *Presence) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
 	p.stop()
 	p.wait.Wait()
 	p.mu.Lock()

@@ -7,8 +7,8 @@
 //	the connection: closed by Close (with a code), or cut (without: nobody takes one any more)
 //
 // Rules:
-//   - Every wait has a bound: a writer's is Patience, a reader's is Heartbeat and Patience, that of the
-//     closing handshake is a second.
+//   - Every wait has a bound: a writer's is Patience, a reader's is Heartbeat and Patience between messages
+//     and MessageTime within one, that of the closing handshake is a second.
 //   - Only the reader learns how a socket ended; writers fail, and may forget about it.
 package socket
 
@@ -41,6 +41,8 @@ type Options struct {
 	Subprotocol string
 	// MaxMessage bounds what a client may send at once, in bytes.
 	MaxMessage int64
+	// MessageTime is how long a message may take from its first byte to its last.
+	MessageTime time.Duration
 	// Heartbeat is the pause between pings; Ping is for the caller to call.
 	Heartbeat time.Duration
 	// Patience is how long a client may take no bytes, and how long it may take to answer a ping.
@@ -51,6 +53,7 @@ type Options struct {
 type Conn struct {
 	ws      *websocket.Conn
 	options Options
+	within  bool // a message is being read; the reader's, and so are the handlers of pings and pongs
 	writing sync.Mutex
 	closing sync.Once
 	cutter  *time.Timer
@@ -105,7 +108,7 @@ func (c *Conn) Read() ([]byte, error) {
 	if kind != websocket.TextMessage {
 		return nil, errBinary
 	}
-	message, err := io.ReadAll(r)
+	message, err := c.readAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("socket: read: %w", err)
 	}
@@ -113,6 +116,17 @@ func (c *Conn) Read() ([]byte, error) {
 		return nil, errNotText
 	}
 	return message, nil
+}
+
+// readAll reads the rest of a message. Pings in between show that the client lives and give it no more
+// time: half a message takes as much memory as a whole one.
+func (c *Conn) readAll(r io.Reader) ([]byte, error) {
+	c.within = true
+	defer func() { c.within = false }()
+	if err := c.ws.SetReadDeadline(time.Now().Add(c.options.MessageTime)); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 var (
@@ -148,6 +162,9 @@ func CodeOf(err error) int {
 
 // alive moves the reader's deadline: a client that answers pings may say nothing for as long as it likes.
 func (c *Conn) alive() error {
+	if c.within {
+		return nil
+	}
 	return c.ws.SetReadDeadline(time.Now().Add(c.options.Heartbeat + c.options.Patience))
 }
 

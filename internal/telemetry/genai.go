@@ -65,10 +65,18 @@ type ChatResponse struct {
 
 // StartChat begins a model call. Its context carries the span.
 func StartChat(ctx context.Context, r ChatRequest) (context.Context, *Chat) {
-	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(r.Provider), attrRequestModel.String(r.Model)}
+	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(conventional(r.Provider)), attrRequestModel.String(r.Model)}
 	ctx, span := otel.Tracer(scope).Start(ctx, spanChat+" "+r.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...),
 		trace.WithAttributes(attrConversation.String(r.Conversation), attrAgentName.String(r.Agent), attrAgentVersion.String(r.Revision)))
 	return ctx, &Chat{ctx: ctx, span: span, began: time.Now(), attrs: attrs, metered: otel.Meter(scope)}
+}
+
+// conventional is the name that the conventions have for a provider, where it is not ours.
+func conventional(provider string) string {
+	if provider == "gemini" {
+		return "gcp.gemini"
+	}
+	return provider
 }
 
 // Chunk tells that the model has said something.

@@ -3,17 +3,20 @@
 package workernode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	deploymentpb "go.temporal.io/api/deployment/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/announce"
 	"github.com/perdure/perdure/internal/presence"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -33,9 +36,17 @@ type Config struct {
 	Alone bool
 	// WorkflowCache bounds how many workflows are kept in memory. 0 = DefaultWorkflowCache.
 	WorkflowCache int
-	// Deployment and BuildID version the worker; empty = not versioned.
+	// Deployment and BuildID version the worker; empty = not versioned. Promote makes the version current
+	// if it never was: Start returns when it is.
 	Deployment, BuildID string
-	Logger              *slog.Logger
+	Promote             bool
+	// StopTimeout is how long activities may take to end when the worker stops; what is cut then is taken
+	// up by another worker. 0 = DefaultStopTimeout. A worker that is alone does not wait: who stops it
+	// wants it stopped, and starts it again.
+	StopTimeout time.Duration
+	// ToolGrace is how long a step waits for a worker that has its tools. 0 = activities.DefaultToolGrace.
+	ToolGrace time.Duration
+	Logger    *slog.Logger
 }
 
 // DefaultWorkflowCache is the bound of the workflow cache; beyond it a waiting run costs a replay
@@ -45,18 +56,17 @@ const DefaultWorkflowCache = 1000
 // maxPollers bounds the polls that are open at the same time on each of a worker's queues.
 const maxPollers = 20
 
-// stopPatience is how long activities may take to end when the worker stops; what is cut then is
-// taken up by another worker. A worker that is alone has nobody to wait for: who stops it wants it
-// stopped, and starts it again.
-const (
-	stopPatience      = 5 * time.Second
-	stopPatienceAlone = 200 * time.Millisecond
-)
+// DefaultStopTimeout is how long activities may take to end when the worker stops.
+const DefaultStopTimeout = 5 * time.Second
+
+// stopTimeoutAlone is that of a worker that has nobody to wait for.
+const stopTimeoutAlone = 200 * time.Millisecond
 
 // Node is a running worker.
 type Node struct {
 	worker   worker.Worker
 	cancels  *stream.Cancels
+	tools    *announce.Announcement
 	presence *presence.Presence
 }
 
@@ -76,7 +86,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
 	n := &Node{worker: worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg)), cancels: cancels}
-	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels}
+	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace}
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, cfg.Logger); err != nil {
@@ -86,10 +96,33 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	workflows.Register(n.worker)
 	a.Register(n.worker)
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), names(cfg.Tools)); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
 	if err := n.worker.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("worker: %w", err), n.leave(ctx))
 	}
+	if cfg.Promote && cfg.Deployment != "" {
+		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
+		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: version, logger: cfg.Logger}
+		if err := p.promote(ctx); err != nil {
+			return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
+		}
+	}
 	return n, nil
+}
+
+// alone is the name of a worker that has no identity, since there is no other.
+const alone = "alone"
+
+// names lists all tools.
+func names(r *tools.Registry) []string {
+	all, _ := r.Select([]string{"*"}) // a pattern, which may match nothing, does not fail
+	list := make([]string, len(all))
+	for i, t := range all {
+		list[i] = t.Spec().Name
+	}
+	return list
 }
 
 func options(cfg Config) worker.Options {
@@ -99,11 +132,11 @@ func options(cfg Config) worker.Options {
 		// normal queue waits until the load is over.
 		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{MaximumNumberOfPollers: maxPollers}),
 		StickyScheduleToStartTimeout: 2 * time.Second,
-		WorkerStopTimeout:            stopPatience,
+		WorkerStopTimeout:            cmp.Or(cfg.StopTimeout, DefaultStopTimeout),
 		DisableRegistrationAliasing:  true,
 	}
 	if cfg.Alone {
-		o.WorkerStopTimeout = stopPatienceAlone
+		o.WorkerStopTimeout = stopTimeoutAlone
 	}
 	if cfg.Deployment != "" {
 		o.DeploymentOptions = worker.DeploymentOptions{
@@ -125,6 +158,9 @@ func (n *Node) Stop(ctx context.Context) error {
 
 func (n *Node) leave(ctx context.Context) error {
 	err := n.cancels.Stop()
+	if n.tools != nil {
+		err = errors.Join(err, n.tools.Stop(ctx))
+	}
 	if n.presence != nil {
 		err = errors.Join(err, n.presence.Stop(ctx))
 	}

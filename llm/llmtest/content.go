@@ -53,6 +53,9 @@ func testEncoding(t *testing.T, p Provider) {
 			if text != test.want {
 				t.Errorf("text is %q, want %q", text, test.want)
 			}
+			if p.WholeCalls {
+				return
+			}
 			calls := play(t, p, func(e Encoder) []string {
 				events := []string{e.Begin(), e.ToolCall(0, "a", "lookup")}
 				for _, literal := range test.literals {
@@ -101,6 +104,17 @@ func testFinish(t *testing.T, p Provider) {
 			}
 		})
 	}
+	t.Run("parts of the usage", func(t *testing.T) {
+		t.Parallel()
+		want := llm.Usage{Input: number(110), Output: number(20), CachedInput: number(100), Reasoning: number(15)}
+		got := play(t, p, func(e Encoder) []string {
+			return []string{e.Begin(), e.Text(`"Hi"`), e.Finish(llm.FinishStop, want)}
+		}).finished(t).Finish.Usage
+		got.Total = nil // not every provider reports it
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("usage (-want +got):\n%s", diff)
+		}
+	})
 	t.Run("no usage", func(t *testing.T) {
 		t.Parallel()
 		finish := play(t, p, func(e Encoder) []string {

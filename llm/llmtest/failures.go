@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +60,18 @@ func testBrokenStreams(t *testing.T, p Provider) {
 			}
 		})
 	}
+	t.Run("a redirect to another host", func(t *testing.T) {
+		t.Parallel()
+		var asked atomic.Int32
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+		t.Cleanup(elsewhere.Close)
+		serve(t, p, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}).failed(t, llm.CodeInvalidRequest)
+		if asked.Load() > 0 {
+			t.Error("the conversation was sent to a host that nobody has configured")
+		}
+	})
 	t.Run("a broken connection", func(t *testing.T) {
 		t.Parallel()
 		failure := serve(t, p, func(w http.ResponseWriter, _ *http.Request) {

@@ -24,6 +24,11 @@ type Provider struct {
 
 	// NoReasoning says that the protocol has no visible thinking. Optional.
 	NoReasoning bool
+
+	// WholeCalls says that the protocol has tool calls whole only: arguments are
+	// a JSON object and come at once. The encoder then collects what ToolCall
+	// and Arguments say until Finish. Optional.
+	WholeCalls bool
 }
 
 // Endpoint is what a provider is to talk to.

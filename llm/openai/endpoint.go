@@ -2,7 +2,6 @@ package openai
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
@@ -86,9 +85,8 @@ func newEndpoint(config Config, limits wire.Limits) endpoint {
 }
 
 func check(config Config) *llm.Error {
-	base, err := url.Parse(config.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return &llm.Error{Code: llm.CodeInvalidRequest, Message: envBaseURL + " is not an http or https URL"}
+	if err := wire.CheckBaseURL(config.BaseURL, envBaseURL); err != nil {
+		return err
 	}
 	if config.APIKey == "" && config.BaseURL == DefaultBaseURL {
 		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: set " + envAPIKey + ", or " + envBaseURL + " for a server that needs none"}

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/base64"
-	"io"
 	"mime"
 	"net/url"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // contentParts is the content of a user message, without the parts that the
@@ -35,7 +35,7 @@ func contentParts(parts []llm.Part) []openai.ChatCompletionContentPartUnionParam
 }
 
 func mediaPart(media llm.Media) (openai.ChatCompletionContentPartUnionParam, bool) {
-	if media.Data != "" && !isBase64(media.Data) {
+	if media.Data != "" && !wire.IsBase64(media.Data) {
 		return openai.ChatCompletionContentPartUnionParam{}, false
 	}
 	switch media.Kind {
@@ -140,9 +140,4 @@ func documentText(media llm.Media) (string, bool) {
 
 func dataURL(media llm.Media) string {
 	return "data:" + media.MIME + ";base64," + media.Data
-}
-
-func isBase64(data string) bool {
-	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
-	return err == nil
 }

@@ -51,7 +51,11 @@ func (encoder) Arguments(index int, literal string) string {
 func (encoder) Finish(reason llm.FinishReason, usage llm.Usage) string {
 	events := event(fmt.Sprintf(`{"model":"test-model-2026","choices":[{"index":0,"delta":{},"finish_reason":%q}],"usage":null}`, reason))
 	if usage != (llm.Usage{}) {
-		counts, _ := json.Marshal(map[string]*int64{"prompt_tokens": usage.Input, "completion_tokens": usage.Output, "total_tokens": usage.Total})
+		counts, _ := json.Marshal(map[string]any{
+			"prompt_tokens": usage.Input, "completion_tokens": usage.Output, "total_tokens": usage.Total,
+			"prompt_tokens_details":     map[string]*int64{"cached_tokens": usage.CachedInput},
+			"completion_tokens_details": map[string]*int64{"reasoning_tokens": usage.Reasoning},
+		})
 		events += event(fmt.Sprintf(`{"model":"test-model-2026","choices":[],"usage":%s}`, counts))
 	}
 	return events + event("[DONE]")

@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
 )
 
 // inputContent is content without the parts that the API has no place for or
@@ -33,7 +34,7 @@ func inputContent(parts []llm.Part) responses.ResponseInputMessageContentListPar
 
 func inputMedia(media llm.Media) (responses.ResponseInputContentUnionParam, bool) {
 	var union responses.ResponseInputContentUnionParam
-	if media.Data != "" && !isBase64(media.Data) {
+	if media.Data != "" && !wire.IsBase64(media.Data) {
 		return union, false
 	}
 	switch media.Kind {

@@ -89,7 +89,11 @@ func (e *responsesEncoder) Finish(reason llm.FinishReason, usage llm.Usage) stri
 	}
 	counts := "null"
 	if usage != (llm.Usage{}) {
-		encoded, _ := json.Marshal(map[string]*int64{"input_tokens": usage.Input, "output_tokens": usage.Output, "total_tokens": usage.Total})
+		encoded, _ := json.Marshal(map[string]any{
+			"input_tokens": usage.Input, "output_tokens": usage.Output, "total_tokens": usage.Total,
+			"input_tokens_details":  map[string]*int64{"cached_tokens": usage.CachedInput},
+			"output_tokens_details": map[string]*int64{"reasoning_tokens": usage.Reasoning},
+		})
 		counts = string(encoded)
 	}
 	return responsesEvent(event, fmt.Sprintf(`"response":{"id":"resp_1","model":"test-model-2026","status":%q,"error":null,"incomplete_details":%s,"output":[],"usage":%s}`, status, why, counts))

@@ -3,11 +3,8 @@ package openai
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"mime"
 	"net/http"
-	"net/url"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
@@ -56,7 +53,7 @@ func (e *endpoint) stream(ctx context.Context, req request, answer reply, yield 
 		if err := answer.read(events.Event()); err != nil {
 			return err
 		}
-		if !deliver(answer.take(), yield) {
+		if !wire.Deliver(answer.take(), yield) {
 			return nil
 		}
 	}
@@ -66,17 +63,8 @@ func (e *endpoint) stream(ctx context.Context, req request, answer reply, yield 
 	if err := answer.end(events.Err()); err != nil {
 		return err
 	}
-	deliver(answer.take(), yield)
+	wire.Deliver(answer.take(), yield)
 	return nil
-}
-
-func deliver(chunks []llm.Chunk, yield func(llm.Chunk, error) bool) bool {
-	for _, chunk := range chunks {
-		if !yield(chunk, nil) {
-			return false
-		}
-	}
-	return true
 }
 
 // open sends the request and returns the response if it is an event stream.
@@ -91,7 +79,7 @@ func (e *endpoint) open(ctx context.Context, req request) (*http.Response, error
 	var res *http.Response
 	err := e.client.Post(ctx, req.path, req.params, &res, options...)
 	if res == nil {
-		return nil, unanswered(err)
+		return nil, wire.Unanswered(err)
 	}
 	// The SDK's own error is passed over: it is lost when the body is not
 	// JSON, and it holds the request with the key.
@@ -101,28 +89,10 @@ func (e *endpoint) open(ctx context.Context, req request) (*http.Response, error
 	if err != nil {
 		return nil, wire.FromTransport(err)
 	}
-	if !streams(res) {
+	if !wire.Streams(res) {
 		return nil, e.misplaced(req.meant, res)
 	}
 	return res, nil
-}
-
-// unanswered is the error of a request without a response. The HTTP client
-// marks its own; any other comes from encoding the request, and would come
-// again.
-func unanswered(err error) *llm.Error {
-	var attempted *url.Error
-	if !errors.As(err, &attempted) {
-		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the request cannot be encoded", Err: err}
-	}
-	return wire.FromTransport(err)
-}
-
-// streams reports whether the body may hold events. Servers differ in what
-// they call those; pages and documents are what a wrong URL gives.
-func streams(res *http.Response) bool {
-	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return mediaType != "text/html" && mediaType != "application/json"
 }
 
 // misplaced is the error of a successful response that is no event stream.

@@ -48,7 +48,8 @@ func (l Limits) WithDefaults() Limits {
 
 // Client returns a copy of client (nil: http.DefaultClient) whose response
 // bodies end with an [*llm.Error] at the limits. The bound has to sit here
-// because SDKs read bodies of failed requests and long lines whole.
+// because SDKs read bodies of failed requests and long lines whole. It follows
+// no redirect to another host.
 func (l Limits) Client(client *http.Client) *http.Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -59,7 +60,21 @@ func (l Limits) Client(client *http.Client) *http.Client {
 		next = http.DefaultTransport
 	}
 	bounded.Transport = transport{next: next, limits: l}
+	bounded.CheckRedirect = stay
 	return &bounded
+}
+
+// maxRedirects is how often a provider may send us on.
+const maxRedirects = 3
+
+// stay refuses redirects that would hand the conversation to a host which
+// nobody has configured, or to the same one in the clear.
+func stay(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(via) > maxRedirects {
+		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the provider redirects to another place; check the base URL"}
+	}
+	return nil
 }
 
 type transport struct {

@@ -1,0 +1,78 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A tool that is down is called as often as it may be; then the model hears of it and goes on.
+func TestAttemptsOfATool(t *testing.T) {
+	t.Parallel()
+	away := &tools.UnavailableError{Text: "The shop is closed.", Err: errors.New("SECRET PROMPT")}
+	for name, test := range map[string]struct {
+		options []tools.Option
+		open    int // the attempt that works; 0 = none
+		calls   int
+		want    string
+	}{
+		"idempotent":             {[]tools.Option{tools.Idempotent()}, 3, 3, "open"},
+		"idempotent, still down": {[]tools.Option{tools.Idempotent()}, 0, 3, "The shop is closed."},
+		"as often as it says":    {[]tools.Option{tools.Idempotent(), tools.Attempts(5)}, 0, 5, "The shop is closed."},
+		"once":                   {[]tools.Option{tools.Idempotent(), tools.Attempts(1)}, 2, 1, "The shop is closed."},
+		"not idempotent":         {nil, 2, 1, "The shop is closed."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls := 0
+			shop := tools.Func("shop", "sells", func(context.Context, pair) (string, error) {
+				if calls++; calls == test.open {
+					return "open", nil
+				}
+				return "", away
+			}, test.options...)
+			var heard string
+			e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+				if n == 1 {
+					return call([3]string{"x", "shop", `{"a":1,"b":2}`})
+				}
+				heard = req.Messages[len(req.Messages)-1].Text()
+				return say("done")
+			}, shop)
+			if _, result := e.run("buy"); result.Outcome != workflows.OutcomeSuccess || calls != test.calls || heard != test.want {
+				t.Errorf("outcome %+v after %d calls, the model hears %q; want %d calls and %q", result, calls, heard, test.calls, test.want)
+			}
+		})
+	}
+}
+
+// broken is a tool whose calls come to no end, for reasons that it does not tell.
+type broken struct{ calls *int }
+
+func (broken) Spec() tools.Spec { return tools.Spec{Name: "broken"} }
+
+func (b broken) Call(context.Context, tools.Call) (tools.Result, error) {
+	*b.calls++
+	return tools.Result{}, errors.New("SECRET PROMPT")
+}
+
+func TestACallThatBreaksOffIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	var calls int
+	var heard string
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return call([3]string{"x", "broken", `{}`})
+		}
+		heard = req.Messages[len(req.Messages)-1].Text()
+		return say("done")
+	}, broken{&calls})
+	_, result := e.run("go")
+	if want := "The call broke off. Whether it took effect is unknown."; result.Outcome != workflows.OutcomeSuccess || calls != 1 || heard != want {
+		t.Errorf("outcome %+v after %d calls, the model hears %q", result, calls, heard)
+	}
+}

@@ -1,0 +1,90 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// What the model is told of a call that was not made.
+const (
+	callRejected = "A person did not approve this call. It was not made."
+	callExpired  = "Nobody approved this call in time. It was not made."
+	callSkipped  = "This call was left out, since nobody decided about it in time."
+	callGivenUp  = "Whoever was asked to approve this call gave no answer. It was not made."
+)
+
+// decided does what was decided about a call, if it had to wait for that. No outcome means that the call
+// is to be made: with exactly the arguments that were decided about, or with those that take their place.
+func (a *Activities) decided(ctx context.Context, in workflows.ToolCall, call *agui.ToolCall) (tools.Result, workflows.Outcome, error) {
+	d := in.Decision
+	if d == nil {
+		return tools.Result{}, "", nil
+	}
+	said := &stream.Decision{}
+	if d.Input > 0 {
+		var err error
+		if said, err = a.Log.Decision(ctx, d.Input); err != nil {
+			return tools.Result{}, "", err
+		}
+	}
+	switch d.Verdict {
+	case workflows.VerdictApprove, workflows.VerdictEdit:
+		if d.Verdict == workflows.VerdictEdit {
+			call.Arguments = string(said.Args)
+		}
+		if workflows.DigestArgs(call.Arguments) != d.Args {
+			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the call's arguments are not those that were approved", workflows.CodeInternal, nil)
+		}
+		return tools.Result{}, "", nil
+	case workflows.VerdictAnswer, workflows.VerdictResult:
+		if said.Result == nil {
+			return tools.Failed(callGivenUp), workflows.OutcomeError, nil
+		}
+		return resultOf(*said.Result), workflows.OutcomeSuccess, nil
+	case workflows.VerdictReject:
+		return tools.Failed(because(callRejected, said.Reason)), workflows.OutcomeError, nil
+	case workflows.VerdictExpire:
+		return tools.Failed(expired(in.OnExpiry)), workflows.OutcomeError, nil
+	default:
+		return tools.Failed(callGivenUp), workflows.OutcomeError, nil
+	}
+}
+
+// expired is what the agent wants the model to be told.
+func expired(then workflows.OnExpiry) string {
+	if then == workflows.OnExpirySkip {
+		return callSkipped
+	}
+	return callExpired
+}
+
+// resultOf is a tool message as a tool's result.
+func resultOf(m agui.Message) tools.Result {
+	result := tools.Result{IsError: m.Error != ""}
+	if m.Content.IsText() {
+		result.Content = m.Content.Text()
+	} else {
+		result.Parts = parts(m.Content)
+	}
+	return result
+}
+
+func because(what, reason string) string {
+	if reason = strings.TrimSpace(reason); reason == "" {
+		return what
+	}
+	quoted, err := json.Marshal(reason)
+	if err != nil { // cannot be: it is a string
+		return what
+	}
+	return fmt.Sprintf("%s They said: %s", what, quoted)
+}

@@ -1,0 +1,142 @@
+package activities_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// asking is an engine whose run has ended with the question whether 1 and 2 may be added.
+func asking(t *testing.T) (*engine, *workflows.Waits) {
+	t.Helper()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return call([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "add", `{"a":9,"b":9}`})
+	}, add())
+	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: "args.a == 1"}}
+	e.ask("go")
+	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Interrupts) != 1 || !r.Sealed || len(r.Entries) != 3 {
+		t.Fatalf("the run has asked %+v and left %s", r.Interrupts, asText(t, r.Messages()))
+	}
+	q, asked := r.Interrupts[0], r.Entries[1].Message
+	if q.ToolCallID != asked.ToolCalls[0].ID || q.Reason != "tool_call" || !json.Valid(q.ResponseSchema) || r.Entries[2].Message.ToolCallID != asked.ToolCalls[1].ID {
+		t.Errorf("it asks %+v", q)
+	}
+	return e, &workflows.Waits{MessageID: asked.ID, Calls: []workflows.Waiting{{Call: workflows.Call{
+		ID: q.ToolCallID, Tool: "add", Approval: &workflows.Approval{Args: workflows.DigestArgs(`{"a":1,"b":2}`)},
+	}}}}
+}
+
+// ask runs the workflow to where it waits for answers.
+func (e *engine) ask(message string) {
+	e.t.Helper()
+	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &user}}}}
+	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
+	p, err := e.log.ProposeInput(e.t.Context(), run, [32]byte{1}, in)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
+		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+	})
+}
+
+// resume makes the call that was decided about, in a run that nobody asked for.
+func (e *engine) resume(w *workflows.Waits, d workflows.Decision, then workflows.OnExpiry) (workflows.ToolAnswer, error) {
+	e.t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(e.acts.CallTool)
+	in := workflows.ToolCall{
+		Step: workflows.Step{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
+		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &workflows.Beginning{Continues: run.ID},
+	}
+	value, err := env.ExecuteActivity(e.acts.CallTool, in)
+	var answer workflows.ToolAnswer
+	if err == nil {
+		err = value.Get(&answer)
+	}
+	return answer, err
+}
+
+func (e *engine) propose(d *stream.Decision) uint64 {
+	e.t.Helper()
+	p, err := e.log.ProposeDecision(e.t.Context(), run, sha256.Sum256([]byte(d.Verdict+d.Reason)), d)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return p.Seq
+}
+
+func TestWhatWasDecidedIsDone(t *testing.T) {
+	t.Parallel()
+	approved := workflows.DigestArgs(`{"a":1,"b":2}`)
+	for name, tt := range map[string]struct {
+		verdict workflows.Verdict
+		said    *stream.Decision
+		args    string
+		then    workflows.OnExpiry
+		want    string
+	}{
+		"approve":     {verdict: workflows.VerdictApprove, args: approved, want: "3"},
+		"edit":        {verdict: workflows.VerdictEdit, said: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, args: workflows.DigestArgs(`{"a":2,"b":2}`), want: "4"},
+		"reject":      {verdict: workflows.VerdictReject, want: "A person did not approve this call. It was not made."},
+		"with reason": {verdict: workflows.VerdictReject, said: &stream.Decision{Reason: `say "no"`}, want: `A person did not approve this call. It was not made. They said: "say \"no\""`},
+		"answer":      {verdict: workflows.VerdictAnswer, said: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
+		"cancel":      {verdict: workflows.VerdictCancel, want: "Whoever was asked to approve this call gave no answer. It was not made."},
+		"expire":      {verdict: workflows.VerdictExpire, want: "Nobody approved this call in time. It was not made."},
+		"skip":        {verdict: workflows.VerdictExpire, then: workflows.OnExpirySkip, want: "This call was left out, since nobody decided about it in time."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, w := asking(t)
+			d := workflows.Decision{CallID: w.Calls[0].ID, Verdict: tt.verdict, Args: tt.args}
+			if tt.said != nil {
+				tt.said.Verdict = string(tt.verdict)
+				d.Input = e.propose(tt.said)
+			}
+			if _, err := e.resume(w, d, tt.then); err != nil {
+				t.Fatal(err)
+			}
+			r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := r.Entries[slices.IndexFunc(r.Entries, func(e stream.Entry) bool { return e.Message.ToolCallID == w.Calls[0].ID })].Message
+			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
+				t.Errorf("the result is %q, want %q; the run is %s", got, tt.want, r.RunID)
+			}
+			if edited := r.Entries[1].Message.ToolCalls[0].Arguments; (tt.verdict == workflows.VerdictEdit) != (edited == `{"a":2,"b":2}`) {
+				t.Errorf("the conversation has the arguments %s", edited)
+			}
+		})
+	}
+}
+
+// A call is not made with other arguments than those that were decided about.
+func TestOtherArgumentsAreNotExecuted(t *testing.T) {
+	t.Parallel()
+	e, w := asking(t)
+	for _, d := range []workflows.Decision{
+		{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: workflows.DigestArgs(`{"a":1,"b":3}`)},
+		{CallID: w.Calls[0].ID, Verdict: workflows.VerdictEdit, Args: workflows.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":5}`)})},
+	} {
+		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "not those that were approved") {
+			t.Errorf("%s: %v", d.Verdict, err)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/stream"
+)
+
+// Source is where a publication came from.
+type Source string
+
+// The sources.
+const (
+	SourceDirectory Source = "directory" // the folder that an api was started with
+	SourcePut       Source = "put"       // a client of the api
+)
+
+// Publication is one revision's becoming current.
+type Publication struct {
+	Number   uint64 // from 1
+	Revision string
+	Source   Source
+	At       time.Time
+}
+
+// publication is how it is stored.
+type publication struct {
+	Revision string `json:"revision"`
+	Source   Source `json:"source"`
+}
+
+// Errors of publishing.
+var (
+	// ErrKept: what a client has put stays, although the directory has another definition.
+	ErrKept = errors.New("catalog: a definition that was put is not replaced by the directory's")
+	// ErrMismatch: the agent's current revision is not one that the publisher expects.
+	ErrMismatch = errors.New("catalog: another revision is current")
+)
+
+// Publish makes a definition from a directory its agent's current one and returns its revision, unless
+// another one was put since: that stays, and the error is ErrKept, except with force. A directory that
+// has what was put takes it over: from then on it may change it.
+//
+// Nodes that start together publish the same at the same time; where they differ, the last one stands.
+func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
+	return c.publish(ctx, d, SourceDirectory, func(last Publication) error {
+		if last.Source == SourcePut && last.Revision != d.Revision() && !force {
+			return fmt.Errorf("%w: %s", ErrKept, d.Name)
+		}
+		return nil
+	})
+}
+
+// Put makes a definition its agent's current one and returns its revision. It fails with ErrMismatch if
+// expected refuses the revision that is current at that very moment; "" = there is none. To put again what
+// is current by Put changes nothing and does not fail.
+func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(current string) bool) (revision string, err error) {
+	return c.publish(ctx, d, SourcePut, func(last Publication) error {
+		if !expected(last.Revision) {
+			return fmt.Errorf("%w: %s", ErrMismatch, d.Name)
+		}
+		return nil
+	})
+}
+
+// publish writes a publication behind the last one, if may lets it. What is current from the same source
+// already is not published again, and may is not asked: somebody repeats what they have not heard of.
+func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, may func(last Publication) error) (string, error) {
+	body, err := agents.Encode(d)
+	if err != nil {
+		return "", err
+	}
+	revision, stored := d.Revision(), false
+	for {
+		last, err := c.last(ctx, d.Name)
+		if err != nil {
+			return "", err
+		}
+		if last.Revision == revision && last.Source == source {
+			return revision, c.await(ctx, d.Name, last.Number)
+		}
+		if err := may(last); err != nil {
+			return "", err
+		}
+		if !stored {
+			if err := c.store(ctx, d.Name, revision, body); err != nil {
+				return "", err
+			}
+			stored = true
+		}
+		err = c.append(ctx, d.Name, Publication{Number: last.Number + 1, Revision: revision, Source: source})
+		if err == nil {
+			return revision, c.await(ctx, d.Name, last.Number+1)
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return "", fmt.Errorf("catalog: publish %s: %w: %w", d.Name, stream.ErrUnavailable, err)
+		}
+		if err := sleep(ctx, look); err != nil { // somebody was faster, and a replica may be behind
+			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
+		}
+	}
+}
+
+func (c *Catalog) store(ctx context.Context, name, revision string, body []byte) error {
+	_, err := c.kv.Create(ctx, name+"/"+revision, body)
+	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		return fmt.Errorf("catalog: publish %s: %w: %w", name, stream.ErrUnavailable, err)
+	}
+	return nil
+}
+
+func (c *Catalog) append(ctx context.Context, name string, p Publication) error {
+	body, err := json.Marshal(publication{Revision: p.Revision, Source: p.Source})
+	if err != nil {
+		return err
+	}
+	_, err = c.kv.Create(ctx, keyOf(name, p.Number), body)
+	return err
+}
+
+// last reads an agent's last publication; its number is 0 if there is none.
+func (c *Catalog) last(ctx context.Context, name string) (last Publication, err error) {
+	w, err := c.kv.Watch(ctx, publishedPrefix+name+".*")
+	if err != nil {
+		return last, fmt.Errorf("catalog: %s: %w: %w", name, stream.ErrUnavailable, err)
+	}
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return last, fmt.Errorf("catalog: %s: %w", name, context.Cause(ctx))
+		case entry, ok := <-w.Updates():
+			if !ok {
+				return last, fmt.Errorf("catalog: %s: %w: the watch ended", name, stream.ErrUnavailable)
+			}
+			if entry == nil {
+				return last, nil
+			}
+			if _, p, ok := decode(entry); ok && p.Number > last.Number {
+				last = p
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agents/catalog"
+)
+
+func whatever(string) bool { return true }
+
+// A watched catalog has what it has published itself at once, and tells what happened in its order.
+func TestPublicationsAreListedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	c := node()
+	watch(t, ctx, c)
+	began := time.Now().Add(-time.Minute)
+	for _, text := range []string{"one", "two", "one"} {
+		revision, err := c.Put(ctx, definition("a", text), whatever)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := c.Current("a"); err != nil || p.Revision != revision {
+			t.Fatalf("behind %s, current is %s (%v)", revision, p.Revision, err)
+		}
+		if again, err := c.Put(ctx, definition("a", text), whatever); err != nil || again != revision {
+			t.Fatalf("the same again is %s (%v)", again, err)
+		}
+	}
+	one, two := definition("a", "one").Revision(), definition("a", "two").Revision()
+	other := node()
+	watch(t, ctx, other)
+	for _, c := range []*catalog.Catalog{c, other} {
+		list, err := c.Publications("a")
+		if err != nil || len(list) != 3 {
+			t.Fatalf("%+v (%v)", list, err)
+		}
+		for i, p := range list {
+			if p.Number != uint64(i+1) || p.Revision != []string{one, two, one}[i] || p.Source != catalog.SourcePut || p.At.Before(began) {
+				t.Errorf("publication %d is %+v", i+1, p)
+			}
+		}
+		if p, err := c.Current("a"); err != nil || p.Instructions != "one" {
+			t.Errorf("current is %+v (%v)", p, err)
+		}
+		if _, err := c.Publications("nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
+			t.Errorf("unknown agent: %v", err)
+		}
+	}
+}
+
+// Beyond nine, numbers sort otherwise than their texts.
+func TestManyPublications(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	c := node()
+	for i := range 12 {
+		if _, err := c.Put(ctx, definition("a", strconv.Itoa(i)), whatever); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch(t, ctx, c)
+	list, err := c.Publications("a")
+	if err != nil || len(list) != 12 || list[11].Number != 12 {
+		t.Errorf("%d publications, %v: %+v", len(list), err, list)
+	}
+	if p, _ := c.Current("a"); p.Definition == nil || p.Instructions != "11" {
+		t.Errorf("current is %+v", p)
+	}
+}
+
+// What a client has put, a directory replaces only when it is forced to, or when it has taken it over.
+func TestADirectoryKeepsWhatWasPut(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	c := node()
+	watch(t, ctx, c)
+	publish := func(text string, force bool, want error) {
+		t.Helper()
+		if _, err := c.Publish(ctx, definition("a", text), force); !errors.Is(err, want) {
+			t.Errorf("the directory's %q: %v, want %v", text, err, want)
+		}
+	}
+	put := func(text string) {
+		t.Helper()
+		if _, err := c.Put(ctx, definition("a", text), whatever); err != nil {
+			t.Fatal(err)
+		}
+	}
+	current := func(text string, source catalog.Source) {
+		t.Helper()
+		p, err := c.Current("a")
+		list, listed := c.Publications("a")
+		if err := errors.Join(err, listed); err != nil {
+			t.Fatal(err)
+		}
+		if last := list[len(list)-1]; p.Instructions != text || last.Source != source || last.Revision != p.Revision {
+			t.Errorf("current is %q, published by %+v, want %q by %s", p.Instructions, last, text, source)
+		}
+	}
+	publish("one", false, nil)
+	publish("two", false, nil)
+	current("two", catalog.SourceDirectory)
+	put("three")
+	publish("two", false, catalog.ErrKept)
+	publish("four", false, catalog.ErrKept)
+	current("three", catalog.SourcePut)
+	publish("four", true, nil)
+	current("four", catalog.SourceDirectory)
+	put("five")
+	publish("five", false, nil)
+	current("five", catalog.SourceDirectory)
+	publish("six", false, nil)
+	put("six") // what is current by the directory stays so from now on
+	publish("seven", false, catalog.ErrKept)
+	current("six", catalog.SourcePut)
+}
+
+// Of many that expect the same revision, one gets its way.
+func TestPutComparesAndSets(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	var nodes []*catalog.Catalog
+	for range 4 {
+		nodes = append(nodes, node())
+	}
+	was := ""
+	for round := range 3 {
+		var (
+			mu   sync.Mutex
+			wait sync.WaitGroup
+			won  []string
+		)
+		for i, c := range nodes {
+			wait.Go(func() {
+				revision, err := c.Put(ctx, definition("a", strconv.Itoa(round*10+i)), func(current string) bool { return current == was })
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					won = append(won, revision)
+				} else if !errors.Is(err, catalog.ErrMismatch) {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		if len(won) != 1 {
+			t.Fatalf("round %d: %d were published: %v", round, len(won), won)
+		}
+		was = won[0]
+	}
+	c := node()
+	watch(t, ctx, c)
+	if list, err := c.Publications("a"); err != nil || len(list) != 3 || list[2].Revision != was {
+		t.Errorf("%+v (%v)", list, err)
+	}
+}
+
+// Whatever several nodes publish, each publication has a number of its own and nobody's is lost.
+func TestConcurrentPublicationsAreAllThere(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	var wait sync.WaitGroup
+	for i := range 4 {
+		c := node()
+		wait.Go(func() {
+			for n := range 5 {
+				if _, err := c.Put(ctx, definition("a", strconv.Itoa(i*10+n)), whatever); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	c := node()
+	watch(t, ctx, c)
+	list, err := c.Publications("a")
+	if err != nil || len(list) != 20 {
+		t.Fatalf("%d publications (%v)", len(list), err)
+	}
+	if !slices.IsSortedFunc(list, func(a, b catalog.Publication) int { return int(a.Number) - int(b.Number) }) || list[19].Number != 20 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// A publication waits for the watch only as long as its publisher does.
+func TestPublishingEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	c := node()
+	watching, stop := context.WithCancel(ctx)
+	done, err := c.Watch(watching)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	<-done
+	brief, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if _, err := c.Put(brief, definition("a", "one"), whatever); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}

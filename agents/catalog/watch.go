@@ -1,0 +1,146 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/stream"
+)
+
+const publishedPrefix = "published."
+
+func keyOf(name string, number uint64) string {
+	return publishedPrefix + name + "." + strconv.FormatUint(number, 10)
+}
+
+// decode reads a publication. It reports false for what is none.
+func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool) {
+	name, number, ok := strings.Cut(strings.TrimPrefix(entry.Key(), publishedPrefix), ".")
+	if !ok || entry.Operation() != jetstream.KeyValuePut {
+		return name, p, false
+	}
+	n, err := strconv.ParseUint(number, 10, 64)
+	var stored publication
+	if err != nil || json.Unmarshal(entry.Value(), &stored) != nil {
+		return name, p, false
+	}
+	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, At: entry.Created()}, true
+}
+
+// Watch keeps the current definitions at hand until ctx ends. It returns when all that are
+// published by now are loaded; done is closed when it has stopped.
+func (c *Catalog) Watch(ctx context.Context) (done <-chan struct{}, err error) {
+	w, err := c.kv.Watch(ctx, publishedPrefix+">")
+	if err != nil {
+		return nil, fmt.Errorf("catalog: watch: %w", err)
+	}
+	loaded, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() { _ = w.Stop() }()
+		c.follow(ctx, w.Updates(), loaded)
+	}()
+	select {
+	case <-loaded:
+		return ended, nil
+	case <-ended:
+		return nil, fmt.Errorf("catalog: watch: %w", context.Cause(ctx))
+	}
+}
+
+// follow takes publications in. Of those that there are when it begins, only the last of each agent is
+// worth its definition.
+func (c *Catalog) follow(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded chan<- struct{}) {
+	first := map[string]Publication{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case entry, ok := <-updates:
+			if !ok {
+				return
+			}
+			if entry == nil {
+				for name, p := range first {
+					c.take(name, p, c.load(ctx, name, p.Revision))
+				}
+				first = nil
+				c.tell()
+				close(loaded)
+				continue
+			}
+			name, p, ok := decode(entry)
+			switch {
+			case !ok: // somebody has cleaned up by hand
+			case first == nil:
+				c.take(name, p, c.load(ctx, name, p.Revision))
+				c.tell()
+			default:
+				c.take(name, p, nil)
+				first[name] = p
+			}
+		}
+	}
+}
+
+// load reads a definition. If it can't be read, because a newer version wrote it, it is nil.
+func (c *Catalog) load(ctx context.Context, name, revision string) *agents.Definition {
+	d, err := c.Revision(ctx, name, revision)
+	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, look) == nil { // nobody will tell of it again
+		d, err = c.Revision(ctx, name, revision)
+	}
+	return d
+}
+
+// take notes a publication, which may have come before: a watch that was cut begins anew. Without its
+// definition the one before stays.
+func (c *Catalog) take(name string, p Publication, d *agents.Definition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := c.publications[name]
+	at, found := slices.BinarySearchFunc(list, p.Number, func(p Publication, n uint64) int { return cmp.Compare(p.Number, n) })
+	if !found {
+		list = slices.Insert(list, at, p)
+		c.publications[name] = list
+	}
+	if d != nil && at == len(list)-1 {
+		c.current[name] = Published{Definition: d, Revision: p.Revision}
+	}
+}
+
+// tell wakes those who wait for a publication.
+func (c *Catalog) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed != nil {
+		close(c.changed)
+	}
+	c.changed = make(chan struct{})
+}
+
+// await waits until this catalog, if it is watched, has what was published: who has published something
+// finds it.
+func (c *Catalog) await(ctx context.Context, name string, number uint64) error {
+	for {
+		c.mu.RLock()
+		list, changed := c.publications[name], c.changed
+		c.mu.RUnlock()
+		if changed == nil || len(list) > 0 && list[len(list)-1].Number >= number {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("catalog: %s: %w", name, context.Cause(ctx))
+		}
+	}
+}

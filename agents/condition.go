@@ -1,0 +1,76 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+)
+
+// ProposedCall is a tool call that a model wants to make, as a condition sees it.
+type ProposedCall struct {
+	Agent, Tool string
+	// Args, State and Input are JSON; what is none is null for the condition.
+	Args, State, Input json.RawMessage
+}
+
+// condition is an expression that is true or false.
+type condition struct{ program cel.Program }
+
+// maxCost bounds what evaluating a condition may cost, in CEL's own unit: about an operation.
+const maxCost = 100_000
+
+// conditionVariables is made once: it has the standard functions.
+var conditionVariables = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType),
+		cel.Variable("tool", cel.StringType), cel.Variable("agent", cel.StringType),
+	)
+})
+
+func compileCondition(source string) (condition, error) {
+	env, err := conditionVariables()
+	if err != nil {
+		return condition{}, fmt.Errorf("agents: condition: %w", err)
+	}
+	checked, issues := env.Compile(source)
+	if issues.Err() != nil {
+		// The rest of the text draws the expression with a mark below it.
+		first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
+		return condition{}, errors.New(first)
+	}
+	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return condition{}, fmt.Errorf("it is a %s, not true or false", t)
+	}
+	program, err := env.Program(checked, cel.CostLimit(maxCost))
+	if err != nil {
+		return condition{}, fmt.Errorf("agents: condition: %w", err)
+	}
+	return condition{program}, nil
+}
+
+// holds evaluates the condition. It fails, for example, if a member that it looks at is not there.
+func (c condition) holds(call ProposedCall) (bool, error) {
+	value, _, err := c.program.Eval(map[string]any{
+		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "tool": call.Tool, "agent": call.Agent,
+	})
+	if err != nil {
+		return false, fmt.Errorf("agents: condition: %w", err)
+	}
+	holds, ok := value.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("agents: the condition is a %s, not true or false", value.Type())
+	}
+	return holds, nil
+}
+
+func decoded(raw json.RawMessage) any {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return nil
+	}
+	return v
+}

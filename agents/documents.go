@@ -1,0 +1,127 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Folder is what the documents of a folder define, each kind sorted by name.
+type Folder struct {
+	Agents  []*Definition
+	Tools   []*Tool
+	Servers []*Server
+}
+
+// Place is where a document stands, and where its keys do.
+type Place struct {
+	File string
+	Line int // from 1
+	keys map[string]*yaml.Node
+}
+
+func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
+
+// Wrong is an error about the value of a key, such as http.url, or about the whole document if it
+// has no such key.
+func (p Place) Wrong(key, reason string) *DefinitionError {
+	e := &DefinitionError{File: p.File, Line: p.Line, Key: key, Reason: reason}
+	if node := p.keys[key]; node != nil {
+		e.Line, e.Column = node.Line, node.Column
+	}
+	return e
+}
+
+// ParseFile reads the documents of a YAML file of at most 1 MiB, of whatever kinds. Errors are as those of [Parse].
+func ParseFile(filename string, data []byte) (*Folder, error) {
+	file := newReader(filename)
+	found, _ := file.folder(data)
+	if err := file.err(); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// folder reads all documents; places tells where each one's name stands, by kind and name.
+func (r *reader) folder(data []byte) (found *Folder, places []named) {
+	found = &Folder{}
+	for _, root := range r.documents(data) {
+		d := newReader(r.file)
+		kind := kindOf(root)
+		var name string
+		switch kind {
+		case kindTool:
+			t := d.tool(root)
+			found.Tools, name = append(found.Tools, t), t.Name
+		case kindServer:
+			s := d.server(root)
+			found.Servers, name = append(found.Servers, s), s.Name
+		default:
+			a := d.agent(root)
+			found.Agents, name = append(found.Agents, a), a.Name
+		}
+		r.wrong = append(r.wrong, d.wrong...)
+		places = append(places, named{kind: kind, name: name, place: Place{File: r.file, Line: root.Line, keys: d.places}})
+	}
+	return found, places
+}
+
+// named is a document's name and where it stands.
+type named struct {
+	kind, name string
+	place      Place
+}
+
+// The kinds of documents, as kind says them.
+const (
+	kindAgent  = "agent"
+	kindTool   = "tool"
+	kindServer = "mcp"
+)
+
+// kindOf finds out what a document defines. What is no kind is an agent with a mistake.
+func kindOf(root *yaml.Node) string {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		value := resolve(root.Content[i+1])
+		if root.Content[i].Value == "kind" && isText(value) && (value.Value == kindTool || value.Value == kindServer) {
+			return value.Value
+		}
+	}
+	return kindAgent
+}
+
+// kind checks the kind of a document against what it is read as.
+func (r *reader) kind(want string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		var kind string
+		if reason := text(&kind)(node); reason != "" {
+			return reason
+		}
+		switch kind {
+		case want:
+			return ""
+		case kindAgent, kindTool, kindServer:
+			return fmt.Sprintf("must be %s here, not %s", want, kind)
+		}
+		return fmt.Sprintf("must be %s, not %.80q", strings.Join([]string{kindAgent, kindTool, kindServer}, ", "), kind)
+	}
+}
+
+// merge adds what a file defines, and complains of names that are taken.
+func (f *Folder) merge(more *Folder, places []named, taken map[string]Place) error {
+	var wrong []error
+	for _, n := range places {
+		key := n.kind + " " + n.name
+		if first, ok := taken[key]; ok {
+			wrong = append(wrong, n.place.Wrong("name", fmt.Sprintf("name %q is taken by %s", n.name, first)))
+			continue
+		}
+		taken[key] = n.place
+	}
+	f.Agents = append(f.Agents, more.Agents...)
+	f.Tools = append(f.Tools, more.Tools...)
+	f.Servers = append(f.Servers, more.Servers...)
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,202 @@
+package agents_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perdure/perdure/agents"
+)
+
+const (
+	leastTool   = "kind: tool\nname: a\nhttp: {method: GET, url: x}\n"
+	leastServer = "kind: mcp\nname: a\nurl: x\n"
+)
+
+const completeFile = `
+kind: tool
+name: issue_refund
+description: Refunds an order.
+parameters:
+  type: object
+  required: [orderId]
+  properties:
+    orderId: {type: string, const: 2020-01-01, minLength: 1}
+    1: {enum: [true, ~, 0x10, 1.5, "1"]}
+http:
+  method: POST
+  url: "https://shop.example/orders/{orderId}"
+  headers: {Authorization: "Bearer ${secret:SHOP}"}
+  body: form
+  timeout: 10s
+  allowedHosts: [cdn.example]
+idempotent: true
+attempts: 2
+---
+kind: mcp
+name: git-hub
+url: https://mcp.example/mcp
+headers: {Authorization: token}
+timeout: 1m
+idempotent: false
+attempts: 4
+---
+kind: mcp
+name: local
+command: [serve, --fast]
+env: {HOME: /tmp}
+`
+
+func TestParseFile(t *testing.T) {
+	t.Parallel()
+	found, err := agents.ParseFile("all.yaml", []byte(completeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	want := &agents.Folder{
+		Tools: []*agents.Tool{{
+			Name: "issue_refund", Description: "Refunds an order.",
+			Parameters: []byte(`{"properties":{"1":{"enum":[true,null,16,1.5,"1"]},"orderId":{"const":"2020-01-01","minLength":1,"type":"string"}},"required":["orderId"],"type":"object"}`),
+			HTTP: agents.HTTP{
+				Method: "POST", URL: "https://shop.example/orders/{orderId}", Headers: map[string]string{"Authorization": "Bearer ${secret:SHOP}"},
+				Body: "form", Timeout: 10 * time.Second, AllowedHosts: []string{"cdn.example"},
+			},
+			Idempotent: true, Attempts: 2,
+		}},
+		Servers: []*agents.Server{
+			{Name: "git-hub", URL: "https://mcp.example/mcp", Headers: map[string]string{"Authorization": "token"}, Timeout: time.Minute, Idempotent: &no, Attempts: 4},
+			{Name: "local", Command: []string{"serve", "--fast"}, Env: map[string]string{"HOME": "/tmp"}},
+		},
+	}
+	if diff := cmp.Diff(want, found, cmpopts.IgnoreTypes(agents.Place{}), cmp.Transformer("", func(b []byte) string { return string(b) })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPlacesOfKeys(t *testing.T) {
+	t.Parallel()
+	found, err := agents.ParseFile("all.yaml", []byte(completeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := found.Tools[0].Place
+	for key, want := range map[string]string{
+		"http.url":                   "all.yaml:13: bad",
+		"http.headers.Authorization": "all.yaml:14: bad",
+		"no.such":                    "all.yaml:2: bad",
+	} {
+		if got := tool.Wrong(key, "bad"); got.Error() != want || got.Key != key {
+			t.Errorf("%s: got %v, want %s", key, got, want)
+		}
+	}
+}
+
+func TestSchemasOfKindsAgreeWithParse(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, yaml string
+		want       string // of the error; "" = valid
+	}{
+		{"least tool", leastTool, ""},
+		{"least server", leastServer, ""},
+		{"no name", "kind: tool\nhttp: {method: GET, url: x}\n", "a.yaml:1: name is missing"},
+		{"bad name", "kind: tool\nname: a b\nhttp: {method: GET, url: x}\n", `a.yaml:2: name must be 1 to 64 letters, digits, _ and -, not "a b"`},
+		{"no request", "kind: tool\nname: a\n", "a.yaml:1: http is missing"},
+		{"empty request", "kind: tool\nname: a\nhttp: {}\n", "a.yaml:3: http.method is missing\na.yaml:3: http.url is missing"},
+		{"request as text", "kind: tool\nname: a\nhttp: x\n", "a.yaml:3: http must have keys, not be text"},
+		{"unknown method", "kind: tool\nname: a\nhttp: {method: get, url: x}\n", `a.yaml:3: http.method must be one of GET, HEAD, POST, PUT, PATCH, DELETE, not "get"`},
+		{"unknown key", leastTool + "idempotnt: true\n", `a.yaml:4: unknown key "idempotnt" (did you mean "idempotent"?)`},
+		{"unknown key of the request", "kind: tool\nname: a\nhttp: {method: GET, url: x, header: {}}\n", `a.yaml:3: unknown key "http.header"`},
+		{"unknown body", "kind: tool\nname: a\nhttp: {method: GET, url: x, body: xml}\n", `a.yaml:3: http.body must be one of json, form, not "xml"`},
+		{"number as a header", "kind: tool\nname: a\nhttp: {method: GET, url: x, headers: {A: 1}}\n", "a.yaml:3: http.headers.A must be text, not a number"},
+		{"host as text", "kind: tool\nname: a\nhttp: {method: GET, url: x, allowedHosts: b}\n", "a.yaml:3: http.allowedHosts must be a list, not text"},
+		{"number as a host", "kind: tool\nname: a\nhttp: {method: GET, url: x, allowedHosts: [1]}\n", "a.yaml:3: an entry of http.allowedHosts must be text, not a number"},
+		{"timeout without a unit", "kind: tool\nname: a\nhttp: {method: GET, url: x, timeout: 10}\n", "a.yaml:3: http.timeout must be a duration"},
+		{"parameters as a list", leastTool + "parameters: []\n", "a.yaml:4: parameters must have keys, not be a list"},
+		{"many attempts", leastTool + "idempotent: true\nattempts: 9\n", "a.yaml:5: attempts must be 1 to 8, not 9"},
+		{"attempts", leastTool + "idempotent: true\nattempts: 8\n", ""},
+		{"one attempt", leastTool + "attempts: 1\n", ""},
+		{"attempts of what must not be repeated", leastTool + "attempts: 2\n", "a.yaml:4: attempts must be 1 unless the tool is idempotent"},
+		{"no attempt", leastTool + "attempts: 0\n", "a.yaml:4: attempts must be greater than zero"},
+
+		{"program", "kind: mcp\nname: a\ncommand: [x]\nenv: {A: b}\n", ""},
+		{"bad name of a server", "kind: mcp\nname: a_b\nurl: x\n", "a.yaml:2: name must be 1 to 32 of a-z, 0-9 and -"},
+		{"no way to a server", "kind: mcp\nname: a\n", "a.yaml:1: url or command is missing"},
+		{"two ways to a server", leastServer + "command: [x]\n", "a.yaml:4: command and url exclude each other"},
+		{"no program", "kind: mcp\nname: a\ncommand: []\n", "a.yaml:3: command must have a program"},
+		{"program as text", "kind: mcp\nname: a\ncommand: x\n", "a.yaml:3: command must be a list, not text"},
+		{"headers for a program", "kind: mcp\nname: a\ncommand: [x]\nheaders: {A: b}\n", "a.yaml:4: headers belong to a url"},
+		{"environment for a URL", leastServer + "env: {A: b}\n", "a.yaml:4: env belongs to a command"},
+		{"unknown key of a server", leastServer + "tools: []\n", `a.yaml:4: unknown key "tools"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			schema := compileSchema(t, map[bool]string{true: "tool.schema.json", false: "mcp.schema.json"}[strings.HasPrefix(tt.yaml, "kind: tool")])
+			if err := schema.Validate(value(t, tt.yaml)); (err == nil) != (tt.want == "") {
+				t.Errorf("schema: %v, want valid: %t", err, tt.want == "")
+			}
+			_, err := agents.ParseFile("a.yaml", []byte(tt.yaml))
+			if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("ParseFile: %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestSchemasOfKindsHaveTheFields(t *testing.T) {
+	t.Parallel()
+	tool, server := readSchema(t, "tool.schema.json"), readSchema(t, "mcp.schema.json")
+	for name, pair := range map[string]struct {
+		of   reflect.Type
+		node schemaNode
+	}{
+		"tool": {reflect.TypeFor[agents.Tool](), tool},
+		"http": {reflect.TypeFor[agents.HTTP](), tool.Properties["http"]},
+		"mcp":  {reflect.TypeFor[agents.Server](), server},
+	} {
+		if diff := cmp.Diff(yamlFields(pair.of), pair.node.names()); diff != "" {
+			t.Errorf("keys of %s (-struct +schema):\n%s", name, diff)
+		}
+	}
+}
+
+// What a parameter's schema may be is bounded: aliases multiply.
+func TestParametersThatExplode(t *testing.T) {
+	t.Parallel()
+	text := leastTool + "parameters:\n  a0: &a0 {x: y}\n"
+	for i := range 30 {
+		text += strings.NewReplacer("N", string(rune('a'+i%26))+"x"+strings.Repeat("1", i), "P", prior(i)).Replace("  N: &N [*P, *P]\n")
+	}
+	_, err := agents.ParseFile("a.yaml", []byte(text))
+	var wrong *agents.DefinitionError
+	if !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "too large") {
+		t.Errorf("got %v", err)
+	}
+	for text, want := range map[string]string{
+		"  <<: {a: b}\n":         "has a key in line 5 that JSON cannot have",
+		"  ? [a]\n  : b\n":       "has a key in line 5 that JSON cannot have",
+		"  a: 1\n  a: 2\n":       `has the key "a" twice, again in line 6`,
+		"  a: .nan\n":            "has no JSON form",
+		"  a: !!int nonsense\n":  "has a value in line 5 that cannot be read",
+		"  a: &b\n    c: [*b]\n": "",
+	} {
+		_, err := agents.ParseFile("a.yaml", []byte(leastTool+"parameters:\n"+text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func prior(i int) string {
+	if i == 0 {
+		return "a0"
+	}
+	return string(rune('a'+(i-1)%26)) + "x" + strings.Repeat("1", i-1)
+}

@@ -1,0 +1,98 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	maxNodes = 50_000
+	maxDepth = 100
+)
+
+// schema reads a JSON Schema that is written in YAML. Whether it is one is for its compiler to say.
+func schema(into *json.RawMessage) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		c := &converter{}
+		value := c.value(node, 0)
+		if c.reason != "" {
+			return c.reason
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return "has no JSON form: " + err.Error()
+		}
+		*into = raw
+		return ""
+	}
+}
+
+// converter turns YAML into what JSON knows. Dates stay the texts that they are written as, and keys
+// too. Aliases multiply what they stand for, so nodes are counted.
+type converter struct {
+	nodes  int
+	reason string
+}
+
+func (c *converter) refuse(format string, args ...any) any {
+	if c.reason == "" {
+		c.reason = fmt.Sprintf(format, args...)
+	}
+	return nil
+}
+
+func (c *converter) value(node *yaml.Node, depth int) any {
+	if c.nodes++; c.nodes > maxNodes || depth > maxDepth {
+		return c.refuse("is too large")
+	}
+	node = resolve(node)
+	switch node.Kind {
+	case yaml.MappingNode:
+		return c.object(node, depth)
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(node.Content))
+		for _, entry := range node.Content {
+			if list = append(list, c.value(entry, depth+1)); c.reason != "" {
+				return nil
+			}
+		}
+		return list
+	}
+	return c.scalar(node)
+}
+
+func (c *converter) object(node *yaml.Node, depth int) any {
+	object := make(map[string]any, len(node.Content)/2)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+			return c.refuse("has a key in line %d that JSON cannot have", key.Line)
+		}
+		if _, twice := object[key.Value]; twice {
+			return c.refuse("has the key %.80q twice, again in line %d", key.Value, key.Line)
+		}
+		if object[key.Value] = c.value(node.Content[i+1], depth+1); c.reason != "" {
+			return nil
+		}
+	}
+	return object
+}
+
+func (c *converter) scalar(node *yaml.Node) any {
+	switch node.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!bool", "!!int", "!!float":
+		var v any
+		if err := node.Decode(&v); err != nil {
+			return c.refuse("has a value in line %d that cannot be read", node.Line)
+		}
+		return v
+	}
+	return node.Value
+}

@@ -1,0 +1,194 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	maxHeaders  = 32
+	maxHosts    = 32
+	maxAttempts = 8
+)
+
+// Tool is a document of kind tool: a tool that is an HTTP request. What the parts of the request may
+// be is checked by who makes it.
+type Tool struct {
+	// Name is what models call it by: [a-zA-Z0-9_-]{1,64}.
+	Name string `yaml:"name"`
+
+	// Description tells models what the tool does and when to use it.
+	Description string `yaml:"description"`
+
+	// Parameters is the JSON Schema of the arguments; empty means that there are none to speak of.
+	Parameters json.RawMessage `yaml:"parameters"`
+
+	HTTP HTTP `yaml:"http"`
+
+	// Idempotent says that calling twice does no more than calling once.
+	Idempotent bool `yaml:"idempotent"`
+
+	// Attempts is how often one call may be made if it comes to no end, 1 to 8; 0 means 3 if the
+	// tool is idempotent, else 1.
+	Attempts int `yaml:"attempts"`
+
+	Place Place `yaml:"-"`
+}
+
+// HTTP is the request that a call of a tool makes.
+type HTTP struct {
+	// Method is GET, HEAD, POST, PUT, PATCH or DELETE.
+	Method string `yaml:"method"`
+
+	// URL is where it goes. {argument} in its path and its query is replaced.
+	URL string `yaml:"url"`
+
+	// Headers are sent as they are; ${secret:NAME} in a value is replaced.
+	Headers map[string]string `yaml:"headers"`
+
+	// Body says how the arguments that the URL does not use are sent: json or form; empty means json.
+	Body string `yaml:"body"`
+
+	// Timeout bounds one attempt; 0 = 30 s.
+	Timeout time.Duration `yaml:"timeout"`
+
+	// AllowedHosts are those that redirects may lead to, besides the URL's own.
+	AllowedHosts []string `yaml:"allowedHosts"`
+}
+
+// methods are those that a tool's request may have.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+
+func (r *reader) tool(root *yaml.Node) *Tool {
+	t := &Tool{Place: Place{File: r.file, Line: root.Line, keys: r.places}}
+	r.mapping("", root, []field{
+		{"kind", r.kind(kindTool)},
+		{"name", match(&t.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},
+		{"description", text(&t.Description)},
+		{"parameters", schema(&t.Parameters)},
+		{"http", r.http(&t.HTTP)},
+		{"idempotent", flag(&t.Idempotent)},
+		{"attempts", attempts(&t.Attempts)},
+	})
+	r.require(root, "name", "http")
+	if _, ok := r.places["http"]; ok && !r.failed["http"] {
+		r.require(r.places["http"], "http.method", "http.url")
+	}
+	if t.Attempts > 1 && !t.Idempotent {
+		r.complain("attempts", r.places["attempts"], "attempts must be 1 unless the tool is idempotent")
+	}
+	return t
+}
+
+func (r *reader) http(into *HTTP) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		r.mapping("http.", node, []field{
+			{"method", oneOf(&into.Method, methods...)},
+			{"url", text(&into.URL)},
+			{"headers", r.table("http.headers", &into.Headers, maxHeaders)},
+			{"body", oneOf(&into.Body, "json", "form")},
+			{"timeout", duration(&into.Timeout)},
+			{"allowedHosts", r.list("http.allowedHosts", &into.AllowedHosts, maxHosts)},
+		})
+		return ""
+	}
+}
+
+// require complains of keys that are missing in a mapping.
+func (r *reader) require(at *yaml.Node, keys ...string) {
+	for _, key := range keys {
+		if r.places[key] == nil && !r.failed[key] {
+			r.complain(key, at, key+" is missing")
+		}
+	}
+}
+
+func match(into *string, rule *regexp.Regexp, reason string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if wrong := text(into)(node); wrong != "" {
+			return wrong
+		}
+		if !rule.MatchString(*into) {
+			return fmt.Sprintf("%s, not %.80q", reason, *into)
+		}
+		return ""
+	}
+}
+
+func oneOf(into *string, choices ...string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if wrong := text(into)(node); wrong != "" {
+			return wrong
+		}
+		if !slices.Contains(choices, *into) {
+			return fmt.Sprintf("must be one of %s, not %.80q", strings.Join(choices, ", "), *into)
+		}
+		return ""
+	}
+}
+
+func attempts(into *int) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if wrong := count(into)(node); wrong != "" {
+			return wrong
+		}
+		if *into > maxAttempts {
+			return fmt.Sprintf("must be 1 to %d, not %d", maxAttempts, *into)
+		}
+		return ""
+	}
+}
+
+// table reads texts by their names.
+func (r *reader) table(key string, into *map[string]string, most int) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		if n := len(node.Content) / 2; n > most {
+			return fmt.Sprintf("must be at most %d, not %d", most, n)
+		}
+		*into = map[string]string{}
+		var fields []field
+		for i := 0; i < len(node.Content); i += 2 {
+			name := node.Content[i].Value
+			fields = append(fields, field{name, func(value *yaml.Node) string {
+				var s string
+				reason := text(&s)(value)
+				(*into)[name] = s
+				return reason
+			}})
+		}
+		r.mapping(key+".", node, fields)
+		return ""
+	}
+}
+
+// list reads texts in their order.
+func (r *reader) list(key string, into *[]string, most int) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.SequenceNode {
+			return "must be a list, not " + describe(node)
+		}
+		if len(node.Content) > most {
+			return fmt.Sprintf("must be at most %d, not %d", most, len(node.Content))
+		}
+		for _, entry := range node.Content {
+			var s string
+			if reason := text(&s)(resolve(entry)); reason != "" {
+				r.complain(key, entry, "an entry of "+key+" "+reason)
+			}
+			*into = append(*into, s)
+		}
+		return ""
+	}
+}

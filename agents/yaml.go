@@ -1,0 +1,65 @@
+package agents
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// YAML writes a valid definition as a file would have it, in one form for one meaning and with every
+// default spelled out: two revisions are best compared so. Parse reads it back to the same revision.
+func (d *Definition) YAML() ([]byte, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(yamlOf(canonical(d)), &root); err != nil {
+		return nil, fmt.Errorf("agent definition: %w", err)
+	}
+	restyle(&root)
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&root); err != nil {
+		return nil, fmt.Errorf("agent definition: %w", err)
+	}
+	return b.Bytes(), encoder.Close()
+}
+
+// restyle has the library write as people do: a line for each entry, and texts line by line. Texts that
+// begin with white space stay between quotes, since it does not tell where the lines of those begin.
+func restyle(node *yaml.Node) {
+	if node.Kind != yaml.ScalarNode || strings.TrimLeft(node.Value, " \t\n") == node.Value {
+		node.Style = 0
+	}
+	for _, child := range node.Content {
+		restyle(child)
+	}
+}
+
+// ParseJSON is Parse for a definition in JSON.
+func ParseJSON(filename string, data []byte) (*Definition, error) {
+	return Parse(filename, yamlOf(data))
+}
+
+// yamlOf makes JSON valid YAML, line by line. It is that already but for the escapes of slashes, and of
+// characters as two halves of UTF-16, and for characters that YAML takes for ends of lines or refuses.
+func yamlOf(data []byte) []byte { return foreign.ReplaceAllFunc(data, naturalize) }
+
+// foreign matches every escape, so that none begins with the second of two backslashes.
+var foreign = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)|[\x7f-\x{9f}\x{2028}\x{2029}\x{feff}\x{fffe}\x{ffff}]`)
+
+func naturalize(found []byte) []byte {
+	char := string(found)
+	if found[0] != '\\' {
+		return fmt.Appendf(nil, `\u%04x`, []rune(char)[0])
+	}
+	if char != `\/` && len(char) < len(`\ud83d\ude00`) || json.Unmarshal([]byte(`"`+char+`"`), &char) != nil {
+		return found
+	}
+	return []byte(char)
+}

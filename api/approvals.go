@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// decided tells which decision about a call stands.
+type decided struct {
+	ID       string `json:"id"`
+	Decision string `json:"decision"`
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
+// decideApproval decides about a tool call that waits for it. The answer comes when the run has taken
+// the decision; the same one again is taken once, and another one is told which stands.
+func (s *Server) decideApproval(c *gin.Context) {
+	thread, err := threadOf(c)
+	var v verdict
+	if err == nil {
+		err = s.readJSON(c, &v)
+	}
+	if err == nil {
+		err = v.check("")
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	answer, err := s.decide(ctx, thread, segment(c, "approval"), v)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v verdict) (decided, error) {
+	now, err := s.Log.Reduce(ctx, thread, 0)
+	if err != nil {
+		return decided{}, err
+	}
+	question := questionOf(now, id)
+	if question == nil {
+		return decided{}, errNoApproval()
+	}
+	d, err := s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, v)
+	if err != nil {
+		return decided{}, err
+	}
+	var taken workflows.Decided
+	if err := s.update(ctx, thread, workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, &taken); err != nil {
+		return decided{}, err
+	}
+	return outcomeOf(id, d, taken.Results[0])
+}
+
+// outcomeOf tells what the workflow made of a decision.
+func outcomeOf(id string, d workflows.Decision, r workflows.DecisionResult) (decided, error) {
+	var stands *decided
+	if r.Recorded != nil {
+		stands = &decided{ID: id, Decision: string(r.Recorded.Verdict)}
+	}
+	switch r.Error {
+	case "":
+		return decided{ID: id, Decision: string(d.Verdict), Repeated: r.Recorded != nil}, nil
+	case workflows.ErrorDecided:
+		p := problem(http.StatusConflict, "decided", "somebody has decided otherwise")
+		p.Recorded = stands
+		return decided{}, p
+	case workflows.ErrorExpired:
+		p := problem(http.StatusGone, "expired", "the time to decide is over")
+		p.Recorded = stands
+		return decided{}, p
+	}
+	return decided{}, errNoApproval()
+}
+
+func errNoApproval() *Problem {
+	return problem(http.StatusNotFound, "unknown_approval", "the thread waits for no such decision")
+}

@@ -1,0 +1,416 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/stream"
+)
+
+// neighbor is a run of somebody else, in the middle of a word. Whatever a test does to the node, its
+// viewer sees all of it, and nothing else.
+type neighbor struct {
+	viewer *watched
+	goOn   func()
+}
+
+func (n *node) neighbor() *neighbor {
+	n.t.Helper()
+	goOn := n.speaks()
+	body, err := json.Marshal(inputOf("neighbor", "hello"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+runsPath, bytes.NewReader(body))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = resp.Body.Close() })
+	b := &neighbor{viewer: &watched{t: n.t, body: bufio.NewScanner(resp.Body)}, goOn: func() { goOn("neighbor") }}
+	b.viewer.until("Hel")
+	return b
+}
+
+func (b *neighbor) isUntouched() {
+	b.viewer.t.Helper()
+	b.goOn()
+	const want = "TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"
+	if got := types(b.viewer.until("RUN_FINISHED")); got != want {
+		b.viewer.t.Errorf("the neighbor's viewer saw %s, want %s", got, want)
+	}
+}
+
+const runsPath = "/v1/agents/a/runs"
+
+// Each id of an input may be anything that is text; what is none is refused with its pointer, since ids
+// that differ only there could not be told apart.
+func TestIDsThatAreNoText(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	b := n.neighbor()
+	long := strings.Repeat("x", stream.MaxIDBytes+1)
+	for _, bad := range []string{`\u0000`, `a\u0000b`, `\n`, `\u001b[2J`, `\u007f`, `\u0085`, `\ud800`, `\udc00x`, `\ufffd`, long, strings.Repeat("😀", 251)} {
+		for pointer, format := range map[string]string{
+			"/threadId":                  `{"threadId":"%s","runId":"r","messages":[]}`,
+			"/runId":                     `{"threadId":"x","runId":"%s","messages":[]}`,
+			"/parentRunId":               `{"threadId":"x","runId":"r","parentRunId":"%s","messages":[]}`,
+			"/messages/0/id":             `{"threadId":"x","runId":"r","messages":[{"id":"%s","role":"user","content":"x"}]}`,
+			"/messages/0/toolCallId":     `{"threadId":"x","runId":"r","messages":[{"id":"m","role":"tool","toolCallId":"%s","content":"x"}]}`,
+			"/messages/0/toolCalls/0/id": `{"threadId":"x","runId":"r","messages":[{"id":"m","role":"assistant","toolCalls":[{"id":"%s","type":"function","function":{"name":"f","arguments":"{}"}}]}]}`,
+		} {
+			a := n.do(http.MethodPost, runsPath, fmt.Sprintf(format, bad))
+			if a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || a.problem.Pointer != pointer || len(a.body) > 500 {
+				t.Errorf("%.20s as %s: %d %.500s", bad, pointer, a.status, a.body)
+			}
+		}
+		steer := n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"`+bad+`","role":"user","content":"x"}}`)
+		if steer.status != http.StatusBadRequest || steer.problem.Pointer != "/message/id" {
+			t.Errorf("%.20s in steering: %d %.500s", bad, steer.status, steer.body)
+		}
+	}
+	for _, bad := range []string{"%00", "%FF", "%ED%A0%80", "a%0Ab", "%EF%BF%BD", "%C0%AF", long} {
+		for _, path := range []string{"/v1/threads/%s/runs/r/events", "/v1/threads/t/runs/%s/events", "/v1/threads/%s/events"} {
+			if a := n.do(http.MethodGet, fmt.Sprintf(path, bad), ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" {
+				t.Errorf("%.20s in %s: %d %.500s", bad, path, a.status, a.body)
+			}
+		}
+		for _, path := range []string{"/v1/threads/%s/runs/r/cancel", "/v1/threads/t/runs/%s/cancel", "/v1/threads/%s/messages", "/v1/threads/%s/pause"} {
+			if a := n.do(http.MethodPost, fmt.Sprintf(path, bad), `{"message":{"id":"m","role":"user","content":"x"}}`); a.status != http.StatusBadRequest {
+				t.Errorf("%.20s in %s: %d %.500s", bad, path, a.status, a.body)
+			}
+		}
+	}
+	if a := n.do(http.MethodPost, "/v1/agents/"+url.PathEscape(strings.Repeat("../*>\x00", 500))+"/runs", "{}"); a.status != http.StatusNotFound || len(a.body) > 500 {
+		t.Errorf("an odd agent: %d %.500s", a.status, a.body)
+	}
+	b.isUntouched()
+}
+
+// Ids that people, file systems or NATS may take for one another are ids of their own.
+func TestIDsThatLookAlike(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	for _, twins := range [][]string{
+		{"é", "e\u0301"}, {"A", "a"}, {"ﬁ", "fi"}, {"a", "a ", " a"}, {"*", ">", "**", "*.>", "t.*"}, {"a.b", "a/b", "a%2Fb", "a%252Fb"}, {".", "..", "...", "./"},
+		{"\u202eabc", "abc"}, {"a\u200db", "ab"}, {"ß", "ss", "ẞ"}, {"İ", "i", "I", "ı"},
+	} {
+		bodies := map[string]string{}
+		for _, id := range twins {
+			in := inputOf(id, "I am "+id)
+			in.ThreadID, in.Messages[0].ID = id, id
+			a := n.post(in)
+			if a.status != http.StatusOK {
+				t.Fatalf("%q: %d %s", id, a.status, a.body)
+			}
+			bodies[id] = a.body
+		}
+		for id, body := range bodies {
+			segment := strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
+			if read := n.do(http.MethodGet, "/v1/threads/"+segment+"/runs/"+segment+"/events", ""); read.body != body {
+				t.Errorf("%q is read as %d %s", id, read.status, read.body)
+			}
+			page := n.page("/v1/threads/" + segment + "/events?follow=false")
+			started, _ := json.Marshal(id)
+			if len(page.Items) == 0 || !strings.Contains(string(page.Items[0].Event), `"threadId":`+string(started)) {
+				t.Errorf("the thread %q is %+v", id, page)
+			}
+			for other, foreign := range bodies {
+				if other != id && foreign == body {
+					t.Errorf("%q and %q are one", id, other)
+				}
+			}
+		}
+	}
+}
+
+func TestHostileBodies(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	b := n.neighbor()
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	for range 100 {
+		if _, err := z.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	message := func(i int) string { return fmt.Sprintf(`{"id":"m%d","role":"user","content":""}`, i) }
+	list := func(count int, entry func(int) string) string {
+		entries := make([]string, count)
+		for i := range entries {
+			entries[i] = entry(i)
+		}
+		return strings.Join(entries, ",")
+	}
+	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
+	begin, rest := `{"threadId":"x","runId":"r",`, `"messages":[`+message(0)+`]`
+	for name, tt := range map[string]struct {
+		body    string
+		header  []string
+		status  int
+		code    string
+		pointer string
+	}{
+		"a form":                 {begin + rest + "}", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "unsupported_media_type", ""},
+		"text, as any page may":  {begin + rest + "}", []string{"Content-Type", "text/plain"}, 415, "unsupported_media_type", ""},
+		"a kind that is none":    {begin + rest + "}", []string{"Content-Type", ";;;"}, 415, "unsupported_media_type", ""},
+		"a gzip bomb":            {bomb.String(), []string{"Content-Encoding", "gzip"}, 415, "unsupported_media_type", ""},
+		"a bomb that is silent":  {bomb.String(), nil, 400, "invalid_input", ""},
+		"a byte order mark":      {"\ufeff" + begin + rest + "}", nil, 400, "invalid_input", ""},
+		"UTF-16":                 {"\xff\xfe{\x00}\x00", nil, 400, "invalid_input", ""},
+		"no UTF-8":               {begin + `"messages":[{"id":"m","role":"user","content":"` + "\xff" + `"}]}`, nil, 400, "invalid_input", ""},
+		"cut in a string":        {begin + `"messages":[{"id":"m`, nil, 400, "invalid_input", ""},
+		"NULs":                   {strings.Repeat("\x00", 1000), nil, 400, "invalid_input", ""},
+		"a member twice":         {begin + `"threadId":"neighbor",` + rest + "}", nil, 400, "invalid_input", "/threadId"},
+		"the messages twice":     {begin + rest + "," + rest + "}", nil, 400, "invalid_input", "/messages"},
+		"an id twice":            {begin + `"messages":[` + message(1) + "," + message(1) + "]}", nil, 400, "invalid_input", "/messages/1/id"},
+		"many messages":          {begin + `"messages":[` + list(10_001, message) + "]}", nil, 400, "invalid_input", "/messages"},
+		"many tools":             {begin + `"tools":[` + list(1001, func(int) string { return `{"name":"n","description":""}` }) + "]," + rest + "}", nil, 400, "invalid_input", "/tools"},
+		"a deep state":           {begin + `"state":` + deep + "," + rest + "}", nil, 400, "invalid_input", "/state"},
+		"a deep state, less so":  {begin + `"state":` + deep[95_000:105_000] + "," + rest + "}", nil, 400, "invalid_input", "/state"},
+		"deep forwarded props":   {begin + `"forwardedProps":` + deep + "," + rest + "}", nil, 400, "invalid_input", "/forwardedProps"},
+		"deep and nothing else":  {deep, nil, 400, "invalid_input", ""},
+		"deep and never ending":  {strings.Repeat(`{"a":`, 200_000), nil, 400, "invalid_input", "/a"},
+		"a number too large":     {begin + `"messages":[{"id":"m","role":"user","content":1e999}]}`, nil, 400, "invalid_input", "/messages/0/content"},
+		"a long word":            {begin + `"resume":[{"interruptId":"i","status":"` + strings.Repeat("x", 500_000) + `"}],` + rest + "}", nil, 400, "invalid_input", "/resume/0/status"},
+		"too much":               {begin + `"state":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413, "too_large", ""},
+		"props of another shape": {begin + `"forwardedProps":{"perdure":[]},` + rest + "}", nil, 400, "invalid_input", "/forwardedProps/perdure"},
+	} {
+		a := n.do(http.MethodPost, runsPath, tt.body, tt.header...)
+		if a.status != tt.status || a.problem.Code != tt.code || a.problem.Pointer != tt.pointer || len(a.body) > 500 {
+			t.Errorf("%s: %d %.500s, want %d %s at %q", name, a.status, a.body, tt.status, tt.code, tt.pointer)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/x/runs/r/events", ""); a.status != http.StatusNotFound {
+		t.Errorf("something was begun: %d %.500s", a.status, a.body)
+	}
+	b.isUntouched()
+}
+
+// Numbers are the client's: they come back digit for digit.
+func TestNumbersSurvive(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	const state = `{"big":12345678901234567890123,"safe":9007199254740993,"zero":-0,"small":1e-400,"huge":1e999,"exact":0.10}`
+	a := n.do(http.MethodPost, runsPath, `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[],"state":`+state+`}`)
+	if a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
+	if err != nil || string(in.Input.State) != state {
+		t.Errorf("the state is %s, %v", in.Input.State, err)
+	}
+}
+
+// trickle is a connection that sends what it is told to, and then nothing.
+func (n *node) trickle(request string) (*bufio.Reader, net.Conn) {
+	n.t.Helper()
+	var d net.Dialer
+	conn, err := d.DialContext(n.ctx(), "tcp", strings.TrimPrefix(n.http.URL, "http://"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = conn.Close() })
+	deadline, _ := n.ctx().Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		n.t.Fatal(err)
+	}
+	return bufio.NewReader(conn), conn
+}
+
+// A body has its time: one that stands still is answered, and its connection goes. A body that is never
+// asked for has no more.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.BodyTime = 300 * time.Millisecond })
+	b := n.neighbor() // is silent for longer than that
+	for path, want := range map[string]struct {
+		status int
+		code   string
+	}{
+		runsPath:                             {http.StatusRequestTimeout, "body_timeout"},
+		"/v1/threads/t/runs/neighbor/cancel": {http.StatusRequestTimeout, "body_timeout"},
+		"/v1/threads/t/messages":             {http.StatusRequestTimeout, "body_timeout"},
+		"/v1/agents/nobody/runs":             {http.StatusNotFound, "unknown_agent"},
+		"/nowhere":                           {http.StatusNotFound, "not_found"},
+	} {
+		for _, length := range []string{"Content-Length: 100000", "Transfer-Encoding: chunked"} {
+			r, _ := n.trickle("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + length + "\r\n\r\n")
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatalf("%s, %s: %v", path, length, err)
+			}
+			var p api.Problem
+			if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || p.Status != want.status || p.Code != want.code {
+				t.Errorf("%s, %s: %+v, %v", path, length, p, err)
+			}
+			_ = resp.Body.Close()
+			if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
+				t.Errorf("%s, %s: the connection goes on: %v", path, length, err)
+			}
+		}
+	}
+	b.isUntouched()
+}
+
+// A body without an end is cut at its bound.
+func TestEndlessBody(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	endless := io.MultiReader(strings.NewReader(`{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":"`), forever('x'))
+	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+runsPath, endless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("%s", resp.Status)
+	}
+}
+
+// forever is a reader of one byte that never ends.
+type forever byte
+
+func (f forever) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(f)
+	}
+	return len(p), nil
+}
+
+// What a client may write beside a body does no harm either.
+func TestHostileRequests(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	b := n.neighbor()
+	const events = "/v1/threads/t/runs/neighbor/events"
+	for _, tt := range []struct {
+		method, path string
+		header       []string
+		status       int
+		code         string
+	}{
+		{"GET", events, []string{"Last-Event-ID", strings.Repeat("0", 50_000)}, 400, "invalid_cursor"},
+		{"GET", events, []string{"Last-Event-ID", "-1-x"}, 400, "invalid_cursor"},
+		{"GET", events + "?after=" + strings.Repeat("%F0%9F%98%80", 1000), nil, 400, "invalid_cursor"},
+		{"GET", events + "?join=maybe", nil, 400, "invalid_input"},
+		{"GET", events + "?limit=-1", []string{"Accept", "application/json"}, 400, "invalid_input"},
+		{"GET", events + "?limit=99999999999999999999", []string{"Accept", "application/json"}, 400, "invalid_input"},
+		{"GET", events + "?" + strings.Repeat("a=b&", 10_000) + "after=x", nil, 400, "invalid_input"},
+		{"GET", events + "?after=%zz", nil, 400, "invalid_input"},
+		{"GET", "/v1/threads/t/events?follow=false;after=x", nil, 400, "invalid_input"},
+		{"BREW", events, nil, 405, "method_not_allowed"},
+		{"TRACE", "/v1/agents", nil, 405, "method_not_allowed"},
+		{"GET", "/v1/threads/t/../../agents/a/runs/x", nil, 404, "not_found"},
+		{"GET", "//v1///agents", nil, 404, "not_found"},
+	} {
+		if a := n.do(tt.method, tt.path, "", tt.header...); a.status != tt.status || a.problem.Code != tt.code || len(a.body) > 500 {
+			t.Errorf("%s %.80s %.80s: %d %.500s", tt.method, tt.path, tt.header, a.status, a.body)
+		}
+	}
+	for _, accept := range []string{strings.Repeat("text/html;q=0.1,", 2000), "*/*;q=NaN", "application/json;q=0, text/event-stream", ";;;,,,"} {
+		w := n.watch(events, "Accept", accept)
+		w.until("Hel")
+		w.close()
+	}
+	r, _ := n.trickle("GET /healthz HTTP/1.0\r\n\r\n")
+	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("HTTP/1.0: %v %v", resp, err)
+	}
+	b.isUntouched()
+}
+
+// A node sends as many streams as it may, over whatever transport. Whoever comes then begins nothing.
+func TestANodeHasRoomForSoManyStreams(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Streams = 2 })
+	b := n.neighbor() // one
+	c := n.dial()
+	c.send(subscribeFrame("1", "neighbor", ""))
+	c.want("ack", "1")
+	full := func(what string, status int, code string, retryAfter bool) {
+		t.Helper()
+		if status != http.StatusServiceUnavailable || code != "node_full" || !retryAfter {
+			t.Errorf("%s: %d %s", what, status, code)
+		}
+	}
+	for what, a := range map[string]answer{
+		"a run":    n.post(inputOf("r2", "hello")),
+		"a viewer": n.do(http.MethodGet, "/v1/threads/t/runs/neighbor/events", ""),
+		"a thread": n.do(http.MethodGet, "/v1/threads/t/events", ""),
+	} {
+		full(what, a.status, a.problem.Code, a.header.Get("Retry-After") != "")
+	}
+	other := n.dial()
+	for _, frame := range []map[string]any{subscribeFrame("1", "neighbor", ""), runFrame("1", inputOf("r3", "hello"))} {
+		other.send(frame)
+		f := other.want("error", "1")
+		full("a frame", f.Status, f.Code, f.RetryAfter > 0)
+	}
+	if len(n.temporal.starts) != 1 {
+		t.Errorf("%d runs were started", len(n.temporal.starts))
+	}
+	c.send(map[string]any{"type": "unsubscribe", "id": "1"})
+	c.until("1", "ack")
+	other.send(subscribeFrame("1", "neighbor", ""))
+	other.want("ack", "1") // its place is free again
+	b.isUntouched()
+}
+
+// A socket beyond what a node has room for is refused as long as it is a request.
+func TestANodeHasRoomForSoManySockets(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Sockets = 2 })
+	first, second := n.dial(), n.dial()
+	handshake := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
+	a := n.do(http.MethodGet, "/v1/ws", "", handshake...)
+	if a.status != http.StatusServiceUnavailable || a.problem.Code != "node_full" || a.header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	first.pings("1")
+	second.pings("1")
+	first.cut()
+	waitFor(t, func() bool {
+		return n.do(http.MethodGet, "/v1/ws", "", "Connection", "Upgrade").status != http.StatusServiceUnavailable
+	})
+	n.dial().pings("1")
+	second.pings("2")
+}
+
+// waitFor asks again and again until something holds.
+func waitFor(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came to hold")
+		}
+	}
+}

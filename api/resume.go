@@ -1,0 +1,169 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A thread whose last run has ended with questions waits for answers. They come with the next input, in
+// resume, or one by one. The api checks what can be known without the workflow, and writes down what
+// was said; the workflow decides.
+
+// verdict is an answer to a question about a tool call, in the words of the approval routes.
+type verdict struct {
+	Decision string          `json:"decision"` // approve, reject, edit, answer; cancel only in resume
+	Args     json.RawMessage `json:"args,omitempty"`
+	Content  *string         `json:"content,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+}
+
+// check reads what a verdict must have; at is where it stands in the request.
+func (v verdict) check(at string) error {
+	switch {
+	case v.Decision == string(workflows.VerdictEdit) && !isObject(v.Args):
+		return unfit(at+"/args", "must be an object: the arguments to make the call with")
+	case v.Decision == string(workflows.VerdictAnswer) && v.Content == nil:
+		return unfit(at+"/content", "must be the result to give the model")
+	case len(v.Reason) > maxReason:
+		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", maxReason))
+	}
+	switch workflows.Verdict(v.Decision) {
+	case workflows.VerdictApprove, workflows.VerdictEdit, workflows.VerdictReject, workflows.VerdictAnswer, workflows.VerdictCancel:
+		return nil
+	}
+	return unfit(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)
+}
+
+func unfit(pointer, detail string) *Problem {
+	p := problem(http.StatusUnprocessableEntity, "invalid_answer", detail)
+	p.Pointer = pointer
+	return p
+}
+
+func isObject(raw json.RawMessage) bool {
+	return len(bytes.TrimSpace(raw)) > 0 && bytes.TrimSpace(raw)[0] == '{'
+}
+
+// resumed are the answers that an input has for what the thread waits for: the entries of resume, and
+// results of the client's own tools.
+func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction) ([]workflows.Decision, error) {
+	if len(thread.Interrupts) == 0 {
+		return nil, nil
+	}
+	asked := stream.Run{Thread: o.run.Thread, ID: thread.RunID}
+	var decisions []workflows.Decision
+	for i, entry := range o.input.Resume {
+		at := fmt.Sprintf("/resume/%d", i)
+		question := questionOf(thread, entry.InterruptID)
+		if question == nil {
+			s.logger.WarnContext(ctx, "an input answers what was not asked; it goes on without", "thread", o.run.Thread.ID, "run", o.run.ID, "at", at)
+			continue
+		}
+		v, err := verdictOf(entry, at)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.propose(ctx, asked, question.ToolCallID, v)
+		if err != nil {
+			return nil, err
+		}
+		decisions = append(decisions, d)
+	}
+	for _, m := range o.input.Messages {
+		if m.Role == agui.RoleTool && !knows(thread, m.ID) {
+			digest := m.Digest()
+			decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: fmt.Sprintf("%x", digest[:16])})
+		}
+	}
+	return decisions, nil
+}
+
+func questionOf(thread *stream.Reduction, id string) *agui.Interrupt {
+	i := slices.IndexFunc(thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &thread.Interrupts[i]
+}
+
+func knows(thread *stream.Reduction, id string) bool {
+	return slices.ContainsFunc(thread.Entries, func(e stream.Entry) bool { return e.Message.ID == id })
+}
+
+// verdictOf reads an entry of resume, whose payload is what the question's responseSchema asks for.
+func verdictOf(entry agui.ResumeEntry, at string) (verdict, error) {
+	if entry.Status == agui.ResumeCancelled {
+		return verdict{Decision: string(workflows.VerdictCancel)}, nil
+	}
+	var payload struct {
+		Approved   *bool           `json:"approved"`
+		EditedArgs json.RawMessage `json:"editedArgs"`
+		Content    *string         `json:"content"`
+		Reason     string          `json:"reason"`
+	}
+	if err := json.Unmarshal(entry.Payload, &payload); err != nil || payload.Approved == nil {
+		return verdict{}, unfit(at+"/payload", "must be an object as the question's responseSchema describes it, with approved true or false")
+	}
+	v := verdict{Args: payload.EditedArgs, Content: payload.Content, Reason: payload.Reason}
+	switch {
+	case *payload.Approved && len(payload.EditedArgs) > 0:
+		v.Decision = string(workflows.VerdictEdit)
+	case *payload.Approved:
+		v.Decision = string(workflows.VerdictApprove)
+	case payload.Content != nil:
+		v.Decision = string(workflows.VerdictAnswer)
+	default:
+		v.Decision = string(workflows.VerdictReject)
+	}
+	return v, v.check(at + "/payload")
+}
+
+// propose writes down what somebody said about a call of a run.
+func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict) (workflows.Decision, error) {
+	said := &stream.Decision{CallID: callID, Verdict: v.Decision, Reason: v.Reason}
+	d := workflows.Decision{CallID: callID, Verdict: workflows.Verdict(v.Decision)}
+	switch d.Verdict {
+	case workflows.VerdictEdit:
+		var b bytes.Buffer
+		if err := json.Compact(&b, v.Args); err != nil {
+			return d, fmt.Errorf("api: arguments: %w", err)
+		}
+		said.Args, d.Args = b.Bytes(), workflows.DigestArgs(b.String())
+	case workflows.VerdictAnswer:
+		said.Result = &agui.Message{ID: callID, Role: agui.RoleTool, ToolCallID: callID, Content: agui.TextContent(*v.Content)}
+	}
+	body, err := json.Marshal(said)
+	if err != nil {
+		return d, fmt.Errorf("api: encode decision: %w", err)
+	}
+	p, err := s.Log.ProposeDecision(ctx, run, sha256.Sum256(body), said)
+	d.Input, d.Digest = p.Seq, p.Digest
+	return d, err
+}
+
+// withoutAnswers leaves out the tool messages that some clients send beside an answer: they repeat what
+// the person said, and are not the call's result.
+func withoutAnswers(messages []agui.Message, thread *stream.Reduction) []agui.Message {
+	asked := slices.Concat(thread.Interrupts, thread.Answered)
+	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
+		return m.Role == agui.RoleTool && !knows(thread, m.ID) &&
+			slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+	})
+}
+
+// answersLate tells whether an input answers nothing but what was answered before, by somebody else or
+// by time: then it is shown what became of that.
+func answersLate(in *agui.RunAgentInput, thread *stream.Reduction) bool {
+	return len(in.Resume) > 0 && !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
+		return !slices.ContainsFunc(thread.Answered, func(q agui.Interrupt) bool { return q.ID == entry.InterruptID })
+	})
+}

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+)
+
+// Revision is one publication of an agent: a revision that is published again is there again.
+type Revision struct {
+	Revision    string         `json:"revision"`
+	PublishedAt time.Time      `json:"publishedAt"`
+	Source      catalog.Source `json:"source"`
+	Current     bool           `json:"current"`
+}
+
+// listRevisions lists the publications of an agent, the last one first.
+func (s *Server) listRevisions(c *gin.Context) {
+	published, err := s.Catalog.Publications(segment(c, "agent"))
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	limit, err := limitOf(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	below, err := belowOf(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	answer := struct {
+		Items      []Revision `json:"items"`
+		NextCursor string     `json:"nextCursor,omitempty"`
+	}{Items: []Revision{}}
+	current := published[len(published)-1].Number
+	for _, p := range slices.Backward(published) {
+		if p.Number >= below {
+			continue
+		}
+		if len(answer.Items) == limit {
+			break
+		}
+		answer.Items = append(answer.Items, Revision{Revision: p.Revision, PublishedAt: p.At.UTC(), Source: p.Source, Current: p.Number == current})
+		if answer.NextCursor = ""; p.Number > published[0].Number {
+			answer.NextCursor = strconv.FormatUint(p.Number, 10)
+		}
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+// belowOf reads the cursor of a list of publications: the number of the last one that was listed.
+func belowOf(c *gin.Context) (uint64, error) {
+	text, ok := c.GetQuery("cursor")
+	if !ok {
+		return ^uint64(0), nil
+	}
+	below, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, badRequest("invalid_cursor", "", "this is not a cursor of this list")
+	}
+	return below, nil
+}
+
+// showRevision shows a definition in full, as JSON or, for who asks so, as a file.
+func (s *Server) showRevision(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	revision := segment(c, "revision")
+	d, _, err := s.published(ctx, segment(c, "agent"), revision)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	encode, kind := agents.Encode, gin.MIMEJSON
+	if wanted := c.NegotiateFormat(append([]string{gin.MIMEJSON}, yamlTypes...)...); slices.Contains(yamlTypes, wanted) {
+		encode, kind = (*agents.Definition).YAML, wanted
+	}
+	body, err := encode(d)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.Header("ETag", etag(revision))
+	c.Header("Vary", "Accept")
+	c.Data(http.StatusOK, kind, body)
+}
+
+// diffRevision shows what a revision changed: against the one that was current before it was published
+// for the last time, or against the one that is asked for.
+func (s *Server) diffRevision(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	agent := segment(c, "agent")
+	to, before, err := s.published(ctx, agent, segment(c, "revision"))
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	var from *agents.Definition
+	if wanted := c.Query("from"); wanted != "" {
+		before = wanted
+	}
+	if before != "" {
+		if from, _, err = s.published(ctx, agent, before); err != nil {
+			s.refuse(c, err)
+			return
+		}
+	}
+	text, err := diff(from, to)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
+}
+
+// published returns a definition that an agent has or had, and the revision that it replaced when it was
+// published last; "" = none.
+func (s *Server) published(ctx context.Context, agent, revision string) (d *agents.Definition, before string, err error) {
+	list, err := s.Catalog.Publications(agent)
+	if err != nil {
+		return nil, "", err
+	}
+	at := len(list) - 1
+	for ; at >= 0 && list[at].Revision != revision; at-- {
+	}
+	if at < 0 {
+		return nil, "", fmt.Errorf("%w: %.64q", catalog.ErrUnknownRevision, revision)
+	}
+	for i := at - 1; i >= 0 && before == ""; i-- {
+		if list[i].Revision != revision { // it may have been published again by somebody else
+			before = list[i].Revision
+		}
+	}
+	d, err = s.Catalog.Revision(ctx, agent, revision)
+	return d, before, err
+}
+
+// diff compares two definitions as files; from may be nil.
+func diff(from, to *agents.Definition) (string, error) {
+	var before []byte
+	name := "/dev/null"
+	if from != nil {
+		var err error
+		if before, err = from.YAML(); err != nil {
+			return "", err
+		}
+		name = fileName(from)
+	}
+	after, err := to.YAML()
+	if err != nil {
+		return "", err
+	}
+	return udiff.ToUnified(name, fileName(to), string(before), udiff.Lines(string(before), string(after)), udiff.DefaultContextLines)
+}
+
+func fileName(d *agents.Definition) string { return d.Name + "@" + d.Revision() + ".yaml" }

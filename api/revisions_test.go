@@ -1,0 +1,312 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/api"
+)
+
+const brief = "name: a\nmodel: test/m\ninstructions: |\n  Be brief.\n  Be kind.\n"
+
+// revise publishes a definition and returns its revision.
+func (n *node) revise(definition string, header ...string) string {
+	n.t.Helper()
+	a := n.do(http.MethodPut, "/v1/agents/a", definition, header...)
+	var got api.Agent
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK {
+		n.t.Fatalf("%d %s (%v)", a.status, a.body, err)
+	}
+	if want := `"` + got.Revision + `"`; a.header.Get("ETag") != want {
+		n.t.Errorf("ETag %s, want %s", a.header.Get("ETag"), want)
+	}
+	return got.Revision
+}
+
+// What is put is current at once, for runs too; runs that have begun keep theirs.
+func TestPutAgent(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	n.post(inputOf("r1", "hello"))
+	revision := n.revise(brief)
+	n.temporal.closed = func(string) {}
+	n.post(inputOf("r2", "and now?"))
+	if n.temporal.starts[0].Revision == revision || n.temporal.starts[1].Revision != revision {
+		t.Errorf("the runs have the revisions %q and %q, want only the second to have %q", n.temporal.starts[0].Revision, n.temporal.starts[1].Revision, revision)
+	}
+	d, err := agents.Parse("", []byte(brief))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := d.Revision(); revision != want {
+		t.Errorf("revision %s, want that of the file, %s", revision, want)
+	}
+	shown := n.do(http.MethodGet, "/v1/agents/a", "")
+	if shown.header.Get("ETag") != `"`+revision+`"` || !strings.Contains(shown.body, revision) || strings.Contains(shown.body, "Be kind") {
+		t.Errorf("%v %s", shown.header, shown.body)
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := n.revise(string(body), "Content-Type", "application/json; charset=utf-8"); again != revision {
+		t.Errorf("as JSON it is revision %s", again)
+	}
+	created := n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: test/m\n", "Content-Type", "application/yaml")
+	if created.status != http.StatusCreated || n.do(http.MethodGet, "/v1/agents/new", "").status != http.StatusOK {
+		t.Errorf("a new agent: %d %s", created.status, created.body)
+	}
+}
+
+func TestPutAgentRefuses(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	tests := map[string]struct {
+		path, body  string
+		contentType string
+		status      int
+		code        string
+		errors      []api.Mistake
+	}{
+		"nothing":         {body: "", status: 400, code: "invalid_agent", errors: []api.Mistake{{Detail: "is empty"}}},
+		"another name":    {body: "name: b\nmodel: p/m\n", status: 400, code: "invalid_agent"},
+		"a name no agent": {path: "/v1/agents/A%2F", body: "name: A/\nmodel: p/m\n", status: 400, code: "invalid_agent", errors: []api.Mistake{{Pointer: "/name", Line: 1, Column: 7, Detail: `name "A/" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`}}},
+		"mistakes": {body: "name: a\nmodell: p/m\nlimits:\n  turns: 0\n", status: 400, code: "invalid_agent", errors: []api.Mistake{
+			{Pointer: "/model", Line: 1, Column: 1, Detail: "model is missing"},
+			{Pointer: "/modell", Line: 2, Column: 1, Detail: `unknown key "modell" (did you mean "model"?)`},
+			{Pointer: "/limits/turns", Line: 4, Column: 10, Detail: "limits.turns must be greater than zero"},
+		}},
+		"JSON": {body: "{\"name\": \"a\",\n \"model\": 7}", contentType: "application/json", status: 400, code: "invalid_agent", errors: []api.Mistake{
+			{Pointer: "/model", Line: 2, Column: 11, Detail: "model must be text, not a number"},
+		}},
+		"an entry of a list": {body: "name: a\nmodel: p/m\nstate: {predict: [{tool: f, argument: x, key: ''}]}\n", status: 400, code: "invalid_agent", errors: []api.Mistake{
+			{Pointer: "/state/predict/0/key", Line: 3, Column: 47, Detail: "state.predict[0].key must have 1 to 128 bytes of UTF-8"},
+		}},
+		"too much":       {body: "name: a\nmodel: p/m\n" + strings.Repeat("#", 1<<20), status: 413, code: "too_large"},
+		"another type":   {body: brief, contentType: "text/html", status: 415, code: "unsupported_media_type"},
+		"no type at all": {body: brief, contentType: ";", status: 415, code: "unsupported_media_type"},
+	}
+	for name, tt := range tests {
+		path := tt.path
+		if path == "" {
+			path = "/v1/agents/a"
+		}
+		var header []string
+		if tt.contentType != "" {
+			header = []string{"Content-Type", tt.contentType}
+		}
+		a := n.do(http.MethodPut, path, tt.body, header...)
+		if a.status != tt.status || a.problem.Code != tt.code {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+			continue
+		}
+		if diff := cmp.Diff(tt.errors, a.problem.Errors); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if len(tt.errors) > 0 && (a.problem.Pointer != tt.errors[0].Pointer || a.problem.Detail != tt.errors[0].Detail) {
+			t.Errorf("%s: the problem is not about its first mistake: %s", name, a.body)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/agents/a/revisions", ""); strings.Count(a.body, "publishedAt") != 1 {
+		t.Errorf("something was published: %s", a.body)
+	}
+}
+
+func TestPutAgentComparesAndSets(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	first := n.revise(brief)
+	second := n.revise(brief+"description: two\n", "If-Match", `"other", "`+first+`"`)
+	if again := n.revise(brief+"description: two\n", "If-Match", `"`+first+`"`); again != second { // whose answer was lost
+		t.Errorf("repeated, it is %s", again)
+	}
+	for i, tt := range []struct {
+		path, header, value string
+		status              int
+	}{
+		{"a", "If-Match", `"` + first + `"`, 412},
+		{"a", "If-Match", `W/"` + second + `"`, 412}, // a weak one never matches
+		{"a", "If-Match", second, 412},               // nor one without quotes
+		{"a", "If-None-Match", "*", 412},
+		{"b", "If-Match", "*", 412},
+		{"b", "If-Match", `""`, 412},
+		{"a", "If-None-Match", `"` + first + `"`, 400},
+		{"b", "If-None-Match", "*", 201},
+		{"b", "If-Match", "*", 200},
+		{"a", "If-Match", `"` + second + `"`, 200},
+	} {
+		body := fmt.Sprintf("name: %s\nmodel: test/m\ndescription: try %d\n", tt.path, i)
+		a := n.do(http.MethodPut, "/v1/agents/"+tt.path, body, tt.header, tt.value)
+		if a.status != tt.status || tt.status == 412 && a.problem.Code != "revision_mismatch" {
+			t.Errorf("%s: %s on %s: %d %s", tt.header, tt.value, tt.path, a.status, a.body)
+		}
+	}
+	if a := n.do(http.MethodPut, "/v1/agents/a", brief, "If-Match", "*", "If-None-Match", "*"); a.problem.Code != "invalid_precondition" {
+		t.Errorf("both conditions: %d %s", a.status, a.body)
+	}
+}
+
+// lacks says that no worker has some tools.
+type lacks []string
+
+func (l lacks) Missing(tools []string) []string {
+	return slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return !slices.Contains(l, tool) })
+}
+
+// That no worker has a tool yet is said, and hinders nothing.
+func TestToolsThatNoWorkerHas(t *testing.T) {
+	t.Parallel()
+	var logged output
+	n := newNode(t, func(c *api.Config) { c.Tools, c.Logger = lacks{"refund"}, slog.New(slog.NewTextHandler(&logged, nil)) })
+	n.revise(brief + "tools: [charge]\n")
+	if strings.Contains(n.do(http.MethodGet, "/v1/agents/a", "").body, "unavailableTools") || logged.String() != "" {
+		t.Errorf("something is missing: %s", logged.String())
+	}
+	n.revise(brief + "tools: [charge, refund]\n")
+	for _, path := range []string{"/v1/agents/a", "/v1/agents"} {
+		if a := n.do(http.MethodGet, path, ""); !strings.Contains(a.body, `"unavailableTools":["refund"]`) {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	if !strings.Contains(logged.String(), "refund") || strings.Contains(logged.String(), "charge") {
+		t.Errorf("the log says %s", logged.String())
+	}
+}
+
+type revisions struct {
+	Items      []api.Revision `json:"items"`
+	NextCursor string         `json:"nextCursor"`
+}
+
+func (n *node) revisions(query string) revisions {
+	n.t.Helper()
+	a := n.do(http.MethodGet, "/v1/agents/a/revisions"+query, "")
+	var page revisions
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
+		n.t.Fatalf("%s: %d %s", query, a.status, a.body)
+	}
+	return page
+}
+
+func TestRevisions(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	var want []string
+	for i := range 4 {
+		want = append(want, n.revise(fmt.Sprintf("%sdescription: v%d\n", brief, i)))
+	}
+	want = append(want, n.revise(brief+"description: v1\n")) // rolled back
+	all := n.revisions("")
+	if len(all.Items) != 6 || all.NextCursor != "" {
+		t.Fatalf("%+v", all)
+	}
+	for i, item := range all.Items[:5] {
+		if item.Revision != want[4-i] || item.Source != "put" || item.Current != (i == 0) || item.PublishedAt.IsZero() {
+			t.Errorf("item %d is %+v, want %s", i, item, want[4-i])
+		}
+	}
+	if oldest := all.Items[5]; oldest.Source != "directory" || oldest.Current {
+		t.Errorf("the oldest is %+v", oldest)
+	}
+	for limit := 1; limit <= 7; limit++ {
+		var got []api.Revision
+		for cursor, pages := "", 0; ; pages++ {
+			page := n.revisions(fmt.Sprintf("?limit=%d%s", limit, cursor))
+			got = append(got, page.Items...)
+			if len(page.Items) > limit || pages > 6 {
+				t.Fatalf("limit %d: page %d has %d items", limit, pages, len(page.Items))
+			}
+			if page.NextCursor == "" {
+				break
+			}
+			cursor = "&cursor=" + page.NextCursor
+		}
+		if diff := cmp.Diff(all.Items, got); diff != "" {
+			t.Errorf("in pages of %d (-want +got):\n%s", limit, diff)
+		}
+	}
+	for _, query := range []string{"?limit=0", "?limit=501", "?limit=x", "?cursor=x", "?cursor=-1"} {
+		if a := n.do(http.MethodGet, "/v1/agents/a/revisions"+query, ""); a.status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions", ""); a.problem.Code != "unknown_agent" {
+		t.Errorf("unknown agent: %d %s", a.status, a.body)
+	}
+}
+
+func TestRevisionInFull(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	revision := n.revise(brief)
+	n.revise(brief + "description: newer\n")
+	path := "/v1/agents/a/revisions/" + revision
+	file := n.do(http.MethodGet, path, "", "Accept", "application/yaml")
+	if file.status != http.StatusOK || file.header.Get("Content-Type") != "application/yaml" || !strings.Contains(file.body, "instructions: |\n  Be brief.\n  Be kind.\n") {
+		t.Errorf("%d %v\n%s", file.status, file.header, file.body)
+	}
+	if again := n.revise(file.body); again != revision {
+		t.Errorf("put again, the file is revision %s", again)
+	}
+	for _, accept := range []string{"", "*/*", "application/json", "text/html, application/json;q=0.9"} {
+		a := n.do(http.MethodGet, path, "", "Accept", accept)
+		var d agents.Definition
+		if err := json.Unmarshal([]byte(a.body), &d); err != nil || d.Instructions != "Be brief.\nBe kind.\n" || a.header.Get("ETag") != `"`+revision+`"` {
+			t.Errorf("Accept %q: %d %s (%v)", accept, a.status, a.body, err)
+		}
+	}
+	for _, path := range []string{"/v1/agents/a/revisions/0000", "/v1/agents/a/revisions/0000/diff", path + "/diff?from=0000"} {
+		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_revision" {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/agents/nobody/revisions/"+revision, ""); a.problem.Code != "unknown_agent" {
+		t.Errorf("unknown agent: %d %s", a.status, a.body)
+	}
+}
+
+func TestRevisionDiff(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	taken := n.revise("name: a\nmodel: test/m\n") // what the directory has published already
+	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+taken+"/diff", ""); !strings.HasPrefix(a.body, "--- /dev/null\n") || len(n.revisions("").Items) != 2 {
+		t.Errorf("published twice, it replaced itself:\n%s", a.body)
+	}
+	first := n.revise(brief)
+	second := n.revise(strings.Replace(brief, "Be kind.", "Be fair.", 1))
+	third := n.revise(strings.Replace(brief, "Be kind.", "Be fair.", 1) + "tools: [charge]\n")
+	header := func(from, to string) string { return "--- a@" + from + ".yaml\n+++ a@" + to + ".yaml\n" }
+	changed := func(a, b string) string {
+		return "@@ -2,7 +2,7 @@\n model: test/m\n instructions: |\n   Be brief.\n-  Be " + a + ".\n+  Be " + b + ".\n limits:\n   turns: 30\n   tokens: 400000\n"
+	}
+	diff := func(revision, query, want string) {
+		t.Helper()
+		a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+revision+"/diff"+query, "")
+		if d := cmp.Diff(want, a.body); d != "" || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("diff of %s %s: %v (-want +got):\n%s", revision, query, a.header, d)
+		}
+	}
+	diff(second, "", header(first, second)+changed("kind", "fair"))
+	diff(first, "?from="+second, header(second, first)+changed("fair", "kind"))
+	diff(second, "?from="+second, "")
+	diff(third, "", header(second, third)+"@@ -3,6 +3,8 @@\n instructions: |\n   Be brief.\n   Be fair.\n+tools:\n+  - charge\n limits:\n   turns: 30\n   tokens: 400000\n")
+	n.revise(brief) // back to the first, which then replaced the third
+	if a := n.do(http.MethodGet, "/v1/agents/a/revisions/"+first+"/diff", ""); !strings.HasPrefix(a.body, header(third, first)) {
+		t.Errorf("rolled back:\n%s", a.body)
+	}
+	n.do(http.MethodPut, "/v1/agents/new", "name: new\nmodel: p/m\n")
+	page := n.do(http.MethodGet, "/v1/agents/new", "")
+	a := n.do(http.MethodGet, "/v1/agents/new/revisions/"+strings.Trim(page.header.Get("ETag"), `"`)+"/diff", "")
+	if !strings.HasPrefix(a.body, "--- /dev/null\n+++ new@") || !strings.Contains(a.body, "\n+model: p/m\n") {
+		t.Errorf("the first of all:\n%s", a.body)
+	}
+}

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// A run id may stand for several runs, one behind the other: those who answer the questions of a run
+// under its own id begin a segment of it.
+
+// attach takes an offer whose run has begun: the same input is the same run, for ever. Another input
+// under the same id is refused, unless it answers something.
+func (s *Server) attach(ctx context.Context, o *offer) (bool, error) {
+	first := o.run
+	for n := 1; ; n++ {
+		s.move(o, first.Segment(n))
+		begun, err := s.Log.Begun(ctx, o.run)
+		switch {
+		case err != nil || begun == nil:
+			return false, err
+		case begun.Digest == hex.EncodeToString(o.digest[:]):
+			return true, nil
+		case len(o.input.Resume) == 0:
+			return false, problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+		}
+	}
+}
+
+// move turns an offer's view to another segment.
+func (s *Server) move(o *offer, run stream.Run) {
+	if o.run == run {
+		return
+	}
+	o.view.Close()
+	o.run, o.view = run, s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(o.input.ProtocolVersion)})
+}
+
+// latest is the last segment of a run.
+func (s *Server) latest(ctx context.Context, run stream.Run) (stream.Run, error) {
+	for n := 2; ; n++ {
+		begun, err := s.Log.Begun(ctx, run.Segment(n))
+		if err != nil || begun == nil {
+			return run.Segment(n - 1), err
+		}
+	}
+}
+
+// segmentAt is the segment of a run that a reader is to be shown, and from where: who joins has the last,
+// others the one with their cursor, or, if they have all of that, the next from its start.
+func (s *Server) segmentAt(ctx context.Context, run stream.Run, o stream.ViewOptions) (stream.Run, stream.ViewOptions, error) {
+	if o.Join {
+		run, err := s.latest(ctx, run)
+		return run, o, err
+	}
+	for n := 1; ; n++ {
+		here := run.Segment(n)
+		next, err := s.Log.Begun(ctx, run.Segment(n+1))
+		if err != nil || next == nil {
+			return here, o, err
+		}
+		switch err := s.probe(ctx, here, o); {
+		case errors.Is(err, io.EOF) && o.After != nil:
+			o.Profile, o.After = o.After.Profile, nil
+		case errors.Is(err, stream.ErrInvalidCursor): // it is of a later one
+		default:
+			return here, o, err
+		}
+	}
+}
+
+// probe looks whether a segment, which has ended, has something for a reader: io.EOF = nothing more.
+func (s *Server) probe(ctx context.Context, run stream.Run, o stream.ViewOptions) error {
+	view := s.Follower.View(run, o)
+	defer view.Close()
+	_, err := view.NextPast(ctx)
+	return err
+}

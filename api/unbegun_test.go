@@ -1,0 +1,163 @@
+package api_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	updatepb "go.temporal.io/api/update/v1"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+func payloads(t *testing.T, v any) *commonpb.Payloads {
+	t.Helper()
+	p, err := workflows.DataConverter().ToPayloads(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// startedWith and acceptedOffer are events of a workflow that has taken a run.
+func startedWith(t *testing.T, in workflows.RunInput) *historypb.HistoryEvent {
+	t.Helper()
+	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads(t, in)},
+	}}
+}
+
+func acceptedOffer(t *testing.T, in workflows.RunInput) *historypb.HistoryEvent {
+	t.Helper()
+	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
+		WorkflowExecutionUpdateAcceptedEventAttributes: &historypb.WorkflowExecutionUpdateAcceptedEventAttributes{
+			AcceptedRequest: &updatepb.Request{Input: &updatepb.Input{
+				Name: workflows.UpdateSubmit, Args: payloads(t, workflows.Submit{RunID: in.Run.ID, OnBusy: workflows.OnBusyEnqueue, Offer: &in}),
+			}},
+		},
+	}}
+}
+
+var terminated = func(string) (enums.WorkflowExecutionStatus, error) {
+	return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
+}
+
+// A run whose workflow dies before its first record is begun and ended for its viewers, whichever way the
+// workflow had it; and that is what the same input again is shown.
+func TestARunThatDiesBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	other := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: "t", ID: "other"}}
+	for name, taken := range map[string]func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent{
+		"its own": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+			return []*historypb.HistoryEvent{startedWith(t, in)}
+		},
+		"in a queue": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+			host := other
+			host.Queue = []workflows.RunInput{other, in}
+			return []*historypb.HistoryEvent{startedWith(t, host)}
+		},
+		"in the queue of a run that is parked": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+			host := other
+			host.Queue = []workflows.RunInput{in}
+			started := startedWith(t, in)
+			a := started.GetWorkflowExecutionStartedEventAttributes()
+			a.WorkflowType, a.Input = &commonpb.WorkflowType{Name: workflows.TypeParked}, payloads(t, workflows.Parked{Run: host})
+			return []*historypb.HistoryEvent{started}
+		},
+		"accepted": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+			return []*historypb.HistoryEvent{startedWith(t, other), acceptedOffer(t, other), {}, acceptedOffer(t, in)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.temporal.status = terminated
+			n.temporal.start = func(in workflows.RunInput) error { n.temporal.history = taken(t, in); return nil }
+			for range 2 {
+				a := n.post(inputOf("r1", "hello"))
+				if len(cursors(a.body)) != 2 || !strings.Contains(a.body, `"type":"RUN_STARTED"`) || !strings.Contains(a.body, `"code":"workflow_terminated"`) {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+			}
+			if len(n.temporal.starts) != 1 {
+				t.Errorf("it was started %d times", len(n.temporal.starts))
+			}
+			late := stream.Place{Run: streamRun(n.temporal.starts[0]), Lane: stream.LaneMain, Step: "1/model", Execution: "latest"}
+			if _, err := n.log.Open(n.ctx(), late, nil, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); !errors.Is(err, stream.ErrOver) {
+				t.Errorf("a late beginning: %v", err)
+			}
+		})
+	}
+}
+
+// A run that nobody has taken, or that may still begin, is awaited; when it begins, it is shown.
+func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]func(string) (enums.WorkflowExecutionStatus, error){
+		"its workflow runs": func(string) (enums.WorkflowExecutionStatus, error) {
+			return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+		},
+		"the thread goes on elsewhere": func(string) (enums.WorkflowExecutionStatus, error) {
+			return enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, nil
+		},
+		"Temporal has nothing":     func(string) (enums.WorkflowExecutionStatus, error) { return 0, serviceerror.NewNotFound("no workflow") },
+		"another run's has closed": terminated,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			begin := make(chan workflows.RunInput, 1)
+			looked := make(chan struct{}, 100)
+			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+				looked <- struct{}{}
+				return status(execution)
+			}
+			n.temporal.start = func(in workflows.RunInput) error {
+				other := in
+				other.Run.ID = "other"
+				n.temporal.history = []*historypb.HistoryEvent{startedWith(t, other)}
+				begin <- in
+				return nil
+			}
+			done := make(chan answer, 1)
+			go func() { done <- n.post(inputOf("r1", "hello")) }()
+			in := <-begin
+			for range 2 { // behind the second look the first has had its effect
+				select {
+				case <-looked:
+				case a := <-done:
+					t.Fatalf("it has ended: %s", a.body)
+				}
+			}
+			n.end(n.begin(in, "e1"))
+			if a := <-done; !strings.Contains(a.body, `"RUN_FINISHED"`) {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		})
+	}
+}
+
+// What has begun a moment ago is not looked at.
+func TestARunMayTakeItsTimeToBegin(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	begun := time.Now()
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		if quiet := time.Since(begun); quiet < 60*time.Millisecond {
+			t.Errorf("a look after %s", quiet)
+		}
+		return terminated("")
+	}
+	n.temporal.start = func(in workflows.RunInput) error {
+		n.temporal.history = []*historypb.HistoryEvent{startedWith(t, in)}
+		return nil
+	}
+	n.post(inputOf("r1", "hello"))
+}

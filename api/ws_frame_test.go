@@ -1,0 +1,33 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// FuzzDecodeRequest: a frame is read or refused, and a refusal is short, whatever it is about.
+func FuzzDecodeRequest(f *testing.F) {
+	for _, frame := range []string{
+		`{"type":"run","id":"1","agent":"a","input":{"threadId":"t"}}`, `{"type":"subscribe","id":"1","threadId":"t","runId":null,"follow":false}`,
+		`{"ID":"1","id":2}`, `{"id":` + strings.Repeat("9", 2000) + `}`, `{"id":"\ud800"}`, `[]`, `null`, `{"message":{"id":{}},"runId":7}`, "\xff",
+	} {
+		f.Add([]byte(frame))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		r, err := decodeRequest(frame)
+		if err == nil {
+			if r.ID == "" || len(r.ID) > stream.MaxIDBytes {
+				t.Errorf("the id %q was taken", r.ID)
+			}
+			_, _ = r.run()
+			return
+		}
+		body, err := json.Marshal(refuse(r, problemOf(err)))
+		if err != nil || len(body) > 6*stream.MaxIDBytes+500 {
+			t.Errorf("the refusal has %d bytes, %v", len(body), err)
+		}
+	})
+}

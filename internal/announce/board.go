@@ -1,0 +1,114 @@
+package announce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Board has what all workers announce. It is safe for concurrent use.
+type Board struct {
+	stop context.CancelFunc
+	wait sync.WaitGroup
+	now  func() time.Time
+
+	mu      sync.Mutex
+	workers map[string]notice
+}
+
+// notice is what a worker said, and when that was heard: what ends by itself is told to nobody.
+type notice struct {
+	tools []string
+	heard time.Time
+}
+
+// Watch reads what is announced. When it returns, all that is announced by now is known. Stop must be
+// called.
+func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
+	kv, err := open(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	live, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w, err := kv.WatchAll(live)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("announce: watch: %w", err)
+	}
+	b := &Board{stop: stop, now: time.Now, workers: map[string]notice{}}
+	known := make(chan struct{})
+	b.wait.Go(func() { b.follow(live, w, known) })
+	select {
+	case <-known:
+		return b, nil
+	case <-ctx.Done():
+		b.Stop()
+		return nil, fmt.Errorf("announce: watch: %w", context.Cause(ctx))
+	}
+}
+
+// Stop ends the watch.
+func (b *Board) Stop() {
+	b.stop()
+	b.wait.Wait()
+}
+
+func (b *Board) follow(ctx context.Context, w jetstream.KeyWatcher, known chan<- struct{}) {
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case entry, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return
+			case entry == nil:
+				close(known)
+			default:
+				b.take(entry)
+			}
+		}
+	}
+}
+
+func (b *Board) take(entry jetstream.KeyValueEntry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.workers, entry.Key())
+	var tools []string
+	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &tools) == nil {
+		b.workers[entry.Key()] = notice{tools, b.now()}
+	}
+}
+
+// Missing returns those of an agent's tools, in their order, that no worker announces. Patterns may match
+// nothing, and tools of clients and of other servers are not the workers' to announce: they are never missing.
+func (b *Board) Missing(tools []string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var missing []string
+	for _, tool := range tools {
+		if !strings.ContainsAny(tool, "*:") && !b.announced(tool) {
+			missing = append(missing, tool)
+		}
+	}
+	return missing
+}
+
+func (b *Board) announced(tool string) bool {
+	for _, n := range b.workers {
+		if b.now().Sub(n.heard) < lasting && slices.Contains(n.tools, tool) {
+			return true
+		}
+	}
+	return false
+}

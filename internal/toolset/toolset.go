@@ -1,0 +1,123 @@
+// Package toolset puts a worker's tools together: those that every worker has, and those that the
+// files of a folder declare, as HTTP requests and as MCP servers. Mistakes in the files are told with
+// file and line, all at once; so are names that clash.
+package toolset
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/tools/builtin"
+	"github.com/perdure/perdure/tools/httptool"
+	"github.com/perdure/perdure/tools/mcptool"
+)
+
+// Config says what the tools are and what they may do.
+type Config struct {
+	// Folder has the documents; nil = none.
+	Folder *agents.Folder
+	// Getenv reads the worker's environment, for secrets. It is used concurrently.
+	Getenv func(name string) string
+	// AllowPrivate lets tools reach addresses that are not of the public internet.
+	AllowPrivate bool
+	Logger       *slog.Logger
+}
+
+// Set is a worker's tools.
+type Set struct {
+	registry *tools.Registry
+	servers  []*mcptool.Server
+}
+
+// secretPrefix begins the variables that have secrets.
+const secretPrefix = "PERDURE_SECRET_"
+
+func (c Config) secret(name string) string { return c.Getenv(secretPrefix + name) }
+
+// Open makes the tools and begins to connect to the servers. Close must be called.
+func Open(cfg Config) (_ *Set, err error) {
+	if cfg.Folder == nil {
+		cfg.Folder = &agents.Folder{}
+	}
+	s := &Set{}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	var wrong []error
+	all := builtin.Tools()
+	for _, declared := range cfg.Folder.Tools {
+		tool, err := cfg.tool(declared)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		all = append(all, tool)
+	}
+	var sources []tools.Source
+	for _, declared := range cfg.Folder.Servers {
+		server, err := cfg.server(declared)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		s.servers, sources = append(s.servers, server), append(sources, server)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	registry, err := tools.NewRegistry(all...)
+	if err != nil {
+		return nil, err
+	}
+	s.registry, err = registry.With(sources...)
+	return s, err
+}
+
+// Registry returns the tools.
+func (s *Set) Registry() *tools.Registry { return s.registry }
+
+// Close ends the connections to servers, and the servers that are programs of ours. It waits for them.
+func (s *Set) Close() {
+	var wait sync.WaitGroup
+	for _, server := range s.servers {
+		wait.Go(server.Stop)
+	}
+	wait.Wait()
+}
+
+func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
+	made, err := httptool.New(httptool.Config{
+		Name: d.Name, Description: d.Description, Parameters: d.Parameters,
+		Method: d.HTTP.Method, URL: d.HTTP.URL, Headers: d.HTTP.Headers, Form: d.HTTP.Body == "form", Timeout: d.HTTP.Timeout,
+		AllowedHosts: d.HTTP.AllowedHosts, Idempotent: d.Idempotent, Attempts: d.Attempts, Origin: d.Place.String(),
+	}, httptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate})
+	var wrong *httptool.ConfigError
+	if errors.As(err, &wrong) {
+		return nil, d.Place.Wrong(wrong.Key, wrong.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	tool, err := tools.Guard(made)
+	if spec := (*tools.SpecError)(nil); errors.As(err, &spec) {
+		return nil, d.Place.Wrong("parameters", spec.Error())
+	}
+	return tool, err
+}
+
+func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
+	server, err := mcptool.Start(mcptool.Config{
+		Name: d.Name, URL: d.URL, Headers: d.Headers, Command: d.Command, Env: d.Env,
+		Timeout: d.Timeout, Idempotent: d.Idempotent, Attempts: d.Attempts, Origin: d.Place.String(),
+	}, mcptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate, Logger: c.Logger})
+	var wrong *mcptool.ConfigError
+	if errors.As(err, &wrong) {
+		return nil, d.Place.Wrong(wrong.Key, wrong.Error())
+	}
+	return server, err
+}

@@ -1,0 +1,78 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
+)
+
+// params is the request as the API wants it.
+func (m *Model) params(req *llm.Request) (anthropic.MessageNewParams, error) {
+	params := anthropic.MessageNewParams{
+		Model:     req.Model,
+		MaxTokens: int64(maxTokens(req)),
+		System:    system(req.Messages),
+		Messages:  m.messages(req.Messages),
+	}
+	if req.Temperature != nil {
+		params.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if req.ParallelToolCalls != nil && len(req.Tools) > 0 {
+		params.ToolChoice.OfAuto = &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(!*req.ParallelToolCalls)}
+	}
+	for _, tool := range req.Tools {
+		definition, err := definition(tool)
+		if err != nil {
+			return params, err
+		}
+		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: definition})
+	}
+	think(&params, req.ReasoningEffort)
+	cache(&params)
+	return params, nil
+}
+
+func maxTokens(req *llm.Request) int {
+	if req.MaxOutputTokens != nil {
+		return *req.MaxOutputTokens
+	}
+	return DefaultMaxTokens(req.Model)
+}
+
+// system gathers the instructions. Not every model takes them among the
+// messages, so they stand in front, wherever they were said.
+func system(messages []llm.Message) []anthropic.TextBlockParam {
+	var blocks []anthropic.TextBlockParam
+	for _, message := range messages {
+		if text := message.Text(); message.Role == llm.RoleSystem && !wire.Blank(text) {
+			blocks = append(blocks, anthropic.TextBlockParam{Text: text})
+		}
+	}
+	return blocks
+}
+
+// noParameters is the schema of a tool without arguments: the API wants one.
+const noParameters = `{"type":"object"}`
+
+// definition describes a tool. The schema goes in beside the SDK's field for
+// it, which would reorder it.
+func definition(tool llm.Tool) (*anthropic.ToolParam, error) {
+	definition := &anthropic.ToolParam{Name: tool.Name}
+	if tool.Description != "" {
+		definition.Description = param.NewOpt(tool.Description)
+	}
+	schema := tool.Parameters
+	if len(schema) == 0 {
+		schema = json.RawMessage(noParameters)
+	}
+	if !json.Valid(schema) {
+		return nil, &llm.Error{Code: llm.CodeInvalidRequest, Message: fmt.Sprintf("the parameters of tool %.64q are not JSON", tool.Name)}
+	}
+	definition.SetExtraFields(map[string]any{"input_schema": schema})
+	return definition, nil
+}

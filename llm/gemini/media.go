@@ -1,0 +1,66 @@
+package gemini
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
+)
+
+// userParts is the content of a user's message, without the parts that the API
+// has no place for or would refuse.
+func userParts(parts []llm.Part) []part {
+	var out []part
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if !wire.Blank(p.Text) {
+				out = append(out, part{Text: &p.Text})
+			}
+		case llm.Media:
+			if sent, ok := mediaPart(p); ok {
+				out = append(out, sent)
+			}
+		}
+	}
+	return out
+}
+
+// mediaTypes are what the API takes, by the beginning of their names.
+var mediaTypes = map[llm.MediaKind][]string{
+	llm.MediaImage:    {"image/png", "image/jpeg", "image/jpg", "image/webp", "image/heic", "image/heif"},
+	llm.MediaAudio:    {"audio/wav", "audio/x-wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac", "audio/mp4", "audio/webm"},
+	llm.MediaVideo:    {"video/mp4", "video/mpeg", "video/mov", "video/quicktime", "video/avi", "video/x-flv", "video/mpg", "video/webm", "video/wmv", "video/3gpp"},
+	llm.MediaDocument: {"application/pdf"},
+}
+
+func mediaPart(media llm.Media) (part, bool) {
+	media = wire.Inline(media)
+	kind, _, _ := strings.Cut(strings.ToLower(media.MIME), ";")
+	if kind == "image/jpg" {
+		kind = "image/jpeg"
+	}
+	switch {
+	case media.Kind == llm.MediaDocument && wire.IsText(media):
+		return textPart(media)
+	case media.Data == "" && wire.IsWebURL(media) && (kind == "" || takes(media.Kind, kind)):
+		return part{FileData: &file{MIMEType: kind, URI: media.URL}}, true
+	case media.Data == "" || !wire.IsBase64(media.Data) || !takes(media.Kind, kind):
+		return part{}, false
+	}
+	return part{InlineData: &blob{MIMEType: kind, Data: media.Data}}, true
+}
+
+func takes(kind llm.MediaKind, mime string) bool { return slices.Contains(mediaTypes[kind], mime) }
+
+func textPart(media llm.Media) (part, bool) {
+	text, ok := wire.PlainText(media)
+	if !ok || wire.Blank(text) {
+		return part{}, false
+	}
+	if media.Name != "" {
+		text = media.Name + ":\n\n" + text
+	}
+	return part{Text: &text}, true
+}

@@ -1,0 +1,98 @@
+package gemini
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
+)
+
+// DefaultBaseURL is Google's own endpoint.
+const DefaultBaseURL = "https://generativelanguage.googleapis.com"
+
+const (
+	envGoogleKey = "GOOGLE_API_KEY"
+	envAPIKey    = "GEMINI_API_KEY"
+	envBaseURL   = "GEMINI_BASE_URL"
+)
+
+// Config says where completions come from. The zero value is Google without a
+// key, which fails at each call.
+type Config struct {
+	// APIKey is sent as x-goog-api-key. Google wants one; with another BaseURL
+	// it may be empty, and no such header is sent then.
+	APIKey string
+
+	// BaseURL is the endpoint up to, but without, /v1beta. Defaults to [DefaultBaseURL].
+	BaseURL string
+
+	// Provider is the name that [llm.Finish] and [llm.Reasoning] carry. Defaults
+	// to "gemini". Signatures go back only to the provider of their name.
+	Provider string
+
+	// HTTPClient makes the requests; it must not retry, and a Timeout of its
+	// own cuts long completions. Defaults to [http.DefaultClient].
+	HTTPClient *http.Client
+}
+
+// FromEnv reads GOOGLE_API_KEY, which as with Google's SDKs goes before
+// GEMINI_API_KEY, and GEMINI_BASE_URL.
+func FromEnv(getenv func(string) string) Config {
+	return Config{
+		APIKey:  cmp.Or(strings.TrimSpace(getenv(envGoogleKey)), strings.TrimSpace(getenv(envAPIKey))),
+		BaseURL: strings.TrimSpace(getenv(envBaseURL)),
+	}
+}
+
+// Model is an [llm.Model] over the Gemini API.
+type Model struct {
+	config Config
+	client *http.Client
+	limits wire.Limits
+
+	// refusal is what is wrong with the configuration. It is told at each call
+	// and not by New, so that a worker without a key still serves other models.
+	refusal *llm.Error
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// New returns a model for config. It does not connect.
+func New(config Config) *Model {
+	return newModel(config, wire.Limits{})
+}
+
+func newModel(config Config, limits wire.Limits) *Model {
+	config.BaseURL = cmp.Or(strings.TrimRight(config.BaseURL, "/"), DefaultBaseURL)
+	config.Provider = cmp.Or(config.Provider, "gemini")
+	limits = limits.WithDefaults()
+	return &Model{
+		config:  config,
+		limits:  limits,
+		refusal: check(config),
+		client:  limits.Client(config.HTTPClient),
+	}
+}
+
+func check(config Config) *llm.Error {
+	if err := wire.CheckBaseURL(config.BaseURL, envBaseURL); err != nil {
+		return err
+	}
+	if config.APIKey == "" && config.BaseURL == DefaultBaseURL {
+		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: set " + envAPIKey + ", or " + envBaseURL + " for a server that needs none"}
+	}
+	return nil
+}
+
+// Stream implements [llm.Model].
+func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+	return func(yield func(llm.Chunk, error) bool) {
+		if err := m.stream(ctx, req, yield); err != nil {
+			yield(nil, wire.Ended(ctx, err))
+		}
+	}
+}

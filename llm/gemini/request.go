@@ -1,0 +1,71 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/internal/wire"
+)
+
+// body is a request as the API wants it.
+type body struct {
+	System   *content   `json:"systemInstruction,omitempty"`
+	Contents []content  `json:"contents"`
+	Tools    []tools    `json:"tools,omitempty"`
+	Config   *genConfig `json:"generationConfig,omitempty"`
+}
+
+type tools struct {
+	Functions []function `json:"functionDeclarations"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
+}
+
+type genConfig struct {
+	Temperature     *float64        `json:"temperature,omitempty"`
+	MaxOutputTokens *int            `json:"maxOutputTokens,omitempty"`
+	Thinking        *thinkingConfig `json:"thinkingConfig,omitempty"`
+}
+
+type thinkingConfig struct {
+	IncludeThoughts bool   `json:"includeThoughts"`
+	Level           string `json:"thinkingLevel,omitempty"`
+	Budget          *int   `json:"thinkingBudget,omitempty"`
+}
+
+func (m *Model) body(req *llm.Request) (*body, error) {
+	b := &body{System: system(req.Messages), Contents: m.contents(req)}
+	config := genConfig{Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Thinking: generationOf(req.Model).thinking(req.ReasoningEffort)}
+	if config != (genConfig{}) {
+		b.Config = &config
+	}
+	for _, tool := range req.Tools {
+		if len(tool.Parameters) > 0 && !json.Valid(tool.Parameters) {
+			return nil, &llm.Error{Code: llm.CodeInvalidRequest, Message: fmt.Sprintf("the parameters of tool %.64q are not JSON", tool.Name)}
+		}
+		if b.Tools == nil {
+			b.Tools = make([]tools, 1)
+		}
+		b.Tools[0].Functions = append(b.Tools[0].Functions, function{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
+	}
+	return b, nil
+}
+
+// system gathers the instructions, which have one place, wherever they were said.
+func system(messages []llm.Message) *content {
+	var c content
+	for _, message := range messages {
+		if text := message.Text(); message.Role == llm.RoleSystem && !wire.Blank(text) {
+			c.Parts = append(c.Parts, part{Text: &text})
+		}
+	}
+	if len(c.Parts) == 0 {
+		return nil
+	}
+	return &c
+}

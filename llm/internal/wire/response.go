@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// Deliver hands chunks on and reports whether more are wanted.
+func Deliver(chunks []llm.Chunk, yield func(llm.Chunk, error) bool) bool {
+	for _, chunk := range chunks {
+		if !yield(chunk, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// Unanswered is the error of a request without a response. The HTTP client
+// marks its own; any other comes from encoding the request, and would come
+// again.
+func Unanswered(err error) *llm.Error {
+	var attempted *url.Error
+	if !errors.As(err, &attempted) {
+		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the request cannot be encoded", Err: err}
+	}
+	return FromTransport(err)
+}
+
+// Streams reports whether the body may hold events. Servers differ in what
+// they call those; pages and documents are what a wrong URL gives.
+func Streams(res *http.Response) bool {
+	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return mediaType != "text/html" && mediaType != "application/json"
+}
+
+// CheckBaseURL returns what is wrong with a base URL that came from variable.
+func CheckBaseURL(base, variable string) *llm.Error {
+	address, err := url.Parse(base)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return &llm.Error{Code: llm.CodeInvalidRequest, Message: variable + " is not an http or https URL"}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// LimitSilence returns a model whose calls end with [CodeTimeout] when nothing comes from it for as long
+// as limit: neither a first chunk nor a next one. The time in which the consumer deals with a chunk does
+// not count. What providers send to keep a connection open is no chunk and does not count either.
+func LimitSilence(model Model, limit time.Duration) Model {
+	return ModelFunc(func(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
+		return func(yield func(Chunk, error) bool) { listen(ctx, model, req, limit, yield) }
+	})
+}
+
+// listen is one call. The model ends with the cause of its context, which is the error that is due.
+func listen(ctx context.Context, model Model, req *Request, limit time.Duration, yield func(Chunk, error) bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(limit, func() {
+		cancel(&Error{Code: CodeTimeout, Message: fmt.Sprintf("nothing came for %s", limit)})
+	})
+	defer silence.Stop()
+	for chunk, err := range model.Stream(ctx, req) {
+		silence.Stop()
+		if !yield(chunk, err) {
+			return
+		}
+		silence.Reset(limit)
+	}
+}

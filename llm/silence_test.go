@@ -1,0 +1,102 @@
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/llm"
+)
+
+// speaking says as many words as there are pauses, each behind its pause, and then nothing for ever.
+func speaking(pauses ...time.Duration) llm.Model {
+	return llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+		return func(yield func(llm.Chunk, error) bool) {
+			for _, pause := range pauses {
+				select {
+				case <-time.After(pause):
+				case <-ctx.Done():
+					yield(nil, context.Cause(ctx))
+					return
+				}
+				if !yield(llm.TextDelta{Text: "word"}, nil) {
+					return
+				}
+			}
+			<-ctx.Done()
+			yield(nil, context.Cause(ctx))
+		}
+	})
+}
+
+func TestLimitSilence(t *testing.T) {
+	t.Parallel()
+	const limit = 5 * time.Minute
+	for name, tt := range map[string]struct {
+		model llm.Model
+		words int
+		after time.Duration
+	}{
+		"never a word":           {speaking(), 0, limit},
+		"silent in the middle":   {speaking(time.Second, 4*time.Minute), 2, 4*time.Minute + time.Second + limit},
+		"slow, but not silent":   {speaking(limit-1, limit-1, limit-1, limit-1), 4, 5*limit - 4},
+		"the second is too late": {speaking(time.Second, limit+1), 1, time.Second + limit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, words := time.Now(), 0
+				var last error
+				for chunk, err := range llm.LimitSilence(tt.model, limit).Stream(t.Context(), nil) {
+					if last = err; chunk != nil {
+						words++
+					}
+				}
+				var failure *llm.Error
+				if !errors.As(last, &failure) || failure.Code != llm.CodeTimeout || !failure.Retryable() {
+					t.Errorf("it ended with %v, want %q", last, llm.CodeTimeout)
+				}
+				if took := time.Since(began); words != tt.words || took != tt.after {
+					t.Errorf("%d words, ended after %s; want %d and %s", words, took, tt.words, tt.after)
+				}
+			})
+		})
+	}
+}
+
+// Time that the consumer takes is not the model's.
+func TestLimitSilenceWaitsForTheConsumer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		words := 0
+		for _, err := range llm.LimitSilence(speaking(time.Second, time.Second), time.Minute).Stream(t.Context(), nil) {
+			if err != nil {
+				break
+			}
+			words++
+			<-time.After(time.Hour) // of the fake clock
+		}
+		if words != 2 {
+			t.Errorf("%d words came, want 2", words)
+		}
+	})
+}
+
+func TestLimitSilenceHandsOnACancel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer time.AfterFunc(time.Second, func() { cancel(enough) }).Stop()
+		var last error
+		for _, err := range llm.LimitSilence(speaking(), time.Minute).Stream(ctx, nil) {
+			last = err
+		}
+		if !errors.Is(last, enough) {
+			t.Errorf("it ended with %v, want the cause of ctx", last)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A checkpoint is a reduction beside the log, so that opening a thread costs what came since and not
+// its whole past. A thread has two places for them. The newest stands in one, and in the other the
+// newest from before the latest run: readers of that run are shown the thread as it was when the run
+// began, too. What is older than both is reduced from the thread's beginning.
+
+// Bounds on what lies behind the last checkpoint (log.md, reduction).
+const (
+	checkpointWithin = 1 << 20
+	checkpointAtEnd  = 64 << 10
+)
+
+// checkpointSeq is where the description of a checkpoint holds the last record that it has.
+const checkpointSeq = "seq"
+
+// checkpoint is one of a thread's places for them, and what it holds by now; 0 = nothing.
+type checkpoint struct {
+	name string
+	seq  uint64
+}
+
+// checkpoints returns a thread's places, the newest first. The first place is used first: where it is
+// empty, so is the second.
+func (l *Log) checkpoints(ctx context.Context, t Thread) ([]checkpoint, error) {
+	name := "checkpoint." + l.threadSubject(t)
+	places := []checkpoint{{name: name}, {name: name + ".other"}}
+	for i := range places {
+		info, err := l.blobs.GetInfo(ctx, places[i].name)
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("stream: checkpoints of thread %q: %w", t.ID, err)
+		}
+		places[i].seq, _ = strconv.ParseUint(info.Metadata[checkpointSeq], 10, 64) // 0 = to be overwritten
+	}
+	if places[1].seq > places[0].seq {
+		slices.Reverse(places)
+	}
+	return places, nil
+}
+
+// loadCheckpoint returns the newest checkpoint that is not newer than a record, and nil if there is
+// none, or none that can be read (it may be replaced at this moment): it only saves reading the log.
+func (l *Log) loadCheckpoint(ctx context.Context, t Thread, seq uint64) *Reduction {
+	places, err := l.checkpoints(ctx, t)
+	if err != nil {
+		return nil
+	}
+	for _, c := range places {
+		if c.seq == 0 || c.seq > seq {
+			continue
+		}
+		data, err := l.blobs.GetBytes(ctx, c.name)
+		if err != nil {
+			continue
+		}
+		var r Reduction
+		if json.Unmarshal(data, &r) == nil && r.Seq <= seq {
+			return &r
+		}
+	}
+	return nil
+}
+
+// Checkpoint stores a reduction if enough lies behind the last one. atEnd lowers the bound: a run has
+// ended.
+func (l *Log) Checkpoint(ctx context.Context, t Thread, r *Reduction, atEnd bool) error {
+	if r.behind < checkpointAtEnd || !atEnd && r.behind < checkpointWithin {
+		return nil
+	}
+	places, err := l.checkpoints(ctx, t)
+	if err != nil {
+		return err
+	}
+	newest, over := places[0], places[0]
+	if newest.seq < r.Opened && newest.seq > 0 {
+		over = places[1]
+	}
+	if newest.seq < r.Seq {
+		if err := l.storeCheckpoint(ctx, over.name, r); err != nil {
+			return fmt.Errorf("stream: checkpoint of thread %q: %w", t.ID, err)
+		}
+	}
+	stored := *r
+	stored.behind = 0
+	l.reductions.keep(t, &stored)
+	return nil
+}
+
+func (l *Log) storeCheckpoint(ctx context.Context, name string, r *Reduction) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = l.blobs.Put(ctx, jetstream.ObjectMeta{
+		Name: name, Metadata: map[string]string{checkpointSeq: strconv.FormatUint(r.Seq, 10)},
+	}, bytes.NewReader(data))
+	return err
+}

@@ -1,0 +1,227 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+var kills = flag.Int("kills", 2, "how many nodes of a cluster are killed")
+
+// nodeOptions is the environment variable that makes the test's program a node of a cluster.
+const nodeOptions = "STREAM_TEST_NODE"
+
+// nodeConfig is what a node is told. Without a port for a cluster it is alone.
+type nodeConfig struct {
+	Name, Dir     string
+	Port, Cluster int
+	Routes        string
+}
+
+// serveNode is a node until its input ends, which is when the test does, at the latest.
+func serveNode(config string) {
+	var c nodeConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		panic(err)
+	}
+	o := &server.Options{ServerName: c.Name, Host: loopback, Port: c.Port, JetStream: true, StoreDir: c.Dir, NoSigs: true, NoLog: true}
+	if c.Cluster != 0 {
+		o.Cluster, o.Routes = server.ClusterOpts{Name: "test", Host: loopback, Port: c.Cluster}, server.RoutesFromStr(c.Routes)
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		panic(err)
+	}
+	s.Start()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	s.Shutdown()
+}
+
+const loopback = "127.0.0.1"
+
+// node is one of a cluster's.
+type node struct {
+	config nodeConfig
+	url    string
+	cmd    *exec.Cmd
+	stdin  io.Closer
+}
+
+func (n *node) start(t *testing.T) {
+	t.Helper()
+	config := must[[]byte](t)(json.Marshal(n.config))
+	n.cmd = exec.Command(must[string](t)(os.Executable()))
+	n.cmd.Env, n.cmd.Stderr = append(os.Environ(), nodeOptions+"="+string(config)), os.Stderr
+	n.stdin = must[io.WriteCloser](t)(n.cmd.StdinPipe())
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill is kill -9.
+func (n *node) kill() {
+	_ = n.cmd.Process.Kill()
+	_ = n.cmd.Wait()
+}
+
+// natsCluster is three nodes that are processes.
+type natsCluster []*node
+
+func startNodes(t *testing.T) natsCluster {
+	t.Helper()
+	var c natsCluster
+	var routes []string
+	for i := range 3 {
+		n := &node{config: nodeConfig{Name: "n" + strconv.Itoa(i), Dir: filepath.Join(t.TempDir(), strconv.Itoa(i)), Port: freePort(t), Cluster: freePort(t)}}
+		n.url = "nats://" + net.JoinHostPort(loopback, strconv.Itoa(n.config.Port))
+		routes = append(routes, "nats://"+net.JoinHostPort(loopback, strconv.Itoa(n.config.Cluster)))
+		c = append(c, n)
+	}
+	for _, n := range c {
+		n.config.Routes = strings.Join(routes, ",")
+		n.start(t)
+		t.Cleanup(n.kill)
+	}
+	return c
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l := must[net.Listener](t)(net.Listen("tcp", net.JoinHostPort(loopback, "0")))
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// dial connects to one node, and to others when that is away.
+func (c natsCluster) dial(t *testing.T, first int) *nats.Conn {
+	t.Helper()
+	urls := []string{c[first].url, c[(first+1)%3].url, c[(first+2)%3].url}
+	nc := must[*nats.Conn](t)(nats.Connect(strings.Join(urls, ","), nats.DontRandomize(), nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond)))
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// open opens the log.
+func (c natsCluster) open(t *testing.T, ctx context.Context, first int) *stream.Log {
+	t.Helper()
+	nc := c.dial(t, first)
+	for {
+		opening, cancel := context.WithTimeout(ctx, 2*time.Second)
+		l, err := stream.Open(opening, nc, stream.Options{Replicas: 3})
+		cancel()
+		if err == nil {
+			return l
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		<-time.After(50 * time.Millisecond) // between two looks
+	}
+}
+
+// leader waits until all replicas of the log are up to date, and tells which node leads.
+func (c natsCluster) leader(t *testing.T, ctx context.Context, l *stream.Log) int {
+	t.Helper()
+	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
+	for ctx.Err() == nil {
+		asking, cancel := context.WithTimeout(ctx, time.Second)
+		s, err := js.Stream(asking, "PERDURE")
+		cancel()
+		if err == nil && s.CachedInfo().Cluster != nil {
+			i := s.CachedInfo().Cluster
+			lag := len(i.Replicas) != 2 || slices.ContainsFunc(i.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current })
+			if i.Leader != "" && !lag {
+				return slices.IndexFunc(c, func(n *node) bool { return n.config.Name == i.Leader })
+			}
+		}
+		<-time.After(20 * time.Millisecond) // between two looks
+	}
+	t.Fatal("the log does not become whole")
+	return 0
+}
+
+// A node of the cluster dies, in turn the one that leads the log and another one, while readers follow
+// at all nodes. Each gets every record, exactly once and in order, soon after it is written; none waits
+// for the node to come back. "go test ./stream -run Nodes -kills 100" goes on for longer.
+func TestReadersSurviveNodes(t *testing.T) {
+	// Not in parallel: it measures, and its nodes take what others need.
+	const perNode, limit = 2, 12 * time.Second // with what the election of two leaders takes
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*kills)*30*time.Second)
+	defer cancel()
+	c := startNodes(t)
+	w := &writer{log: c.open(t, ctx, 0)}
+	var tails []*stream.Tail
+	for i := range perNode * len(c) {
+		tail := streamtest.Follow(t, c.open(t, ctx, i%len(c))).Tail(run)
+		t.Cleanup(tail.Close)
+		tails = append(tails, tail)
+	}
+	for kill := range *kills {
+		victim := (c.leader(t, ctx, w.log) + kill%2) % len(c)
+		w.write(t, ctx, 10)
+		c[victim].kill()
+		killed := time.Now()
+		w.write(t, ctx, 10)
+		written := time.Now()
+		for i, tail := range tails {
+			wantRecords(t, ctx, fmt.Sprintf("kill %d, reader %d", kill, i), tail, w.written)
+		}
+		t.Logf("node %d killed, written on after %s, read after %s more", victim, written.Sub(killed).Round(time.Millisecond), time.Since(written).Round(time.Millisecond))
+		if took := time.Since(written); took > limit {
+			t.Errorf("kill %d: it took %s until all readers went on", kill, took)
+		}
+		w.written = nil
+		c[victim].start(t)
+	}
+}
+
+// writer writes a lane.
+type writer struct {
+	log     *stream.Log
+	last    uint64
+	written []uint64
+}
+
+func (w *writer) write(t *testing.T, ctx context.Context, n int) {
+	t.Helper()
+	for range n {
+		w.last = must[uint64](t)(w.log.Open(ctx, place(fmt.Sprint(w.last), w.last), nil, text("m", "said")))
+		w.written = append(w.written, w.last)
+	}
+}
+
+// wantRecords reads what was written, and nothing else.
+func wantRecords(t *testing.T, ctx context.Context, who string, tail *stream.Tail, want []uint64) {
+	t.Helper()
+	for len(want) > 0 {
+		records, err := tail.Next(ctx, 25*time.Second)
+		if err != nil || len(records) == 0 {
+			t.Fatalf("%s: record %d does not come: %v", who, want[0], err)
+		}
+		for _, r := range records {
+			if len(want) == 0 || r.Seq != want[0] {
+				t.Fatalf("%s: record %d, want %v", who, r.Seq, want)
+			}
+			want = want[1:]
+		}
+	}
+}

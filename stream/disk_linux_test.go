@@ -1,0 +1,114 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// The file system under the log is full: nothing is acknowledged that is not kept, whoever writes waits
+// and the log is not ready. When there is room and the server was started again, writers and readers go
+// on where they were.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mount(t, dir, 0, "size=8m")
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	ctx := testContext(t)
+	n := &node{config: nodeConfig{Name: "alone", Dir: dir, Port: freePort(t)}}
+	n.start(t)
+	t.Cleanup(n.kill)
+	nc := must[*nats.Conn](t)(nats.Connect(fmt.Sprintf("nats://%s:%d", loopback, n.config.Port), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond)))
+	t.Cleanup(nc.Close)
+	l := must[*stream.Log](t)(stream.Open(ctx, nc, stream.Options{}))
+	tail := streamtest.Follow(t, l).Tail(run)
+	defer tail.Close()
+
+	w := &diskWriter{log: l, wrote: make(chan uint64, 1000)}
+	writing, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- w.run(writing) }()
+	var acknowledged, shown []uint64
+	read := func(seq uint64) {
+		t.Helper()
+		for acknowledged = append(acknowledged, seq); len(shown) < len(acknowledged); {
+			records, err := tail.Next(ctx, 25*time.Second)
+			if err != nil || len(records) == 0 {
+				t.Fatalf("record %d does not come: %v", seq, err)
+			}
+			for _, r := range records {
+				shown = append(shown, r.Seq)
+			}
+		}
+	}
+	for full := false; !full; {
+		select {
+		case seq := <-w.wrote:
+			read(seq)
+		case <-time.After(3 * time.Second): // longer than any write takes
+			full = true
+		case err := <-done:
+			t.Fatalf("the writer gave up: %v", err)
+		}
+	}
+	err := l.Ready(ctx)
+	t.Logf("full after %d records: %v", len(acknowledged), err)
+	if !errors.Is(err, stream.ErrFull) {
+		t.Errorf("on a full disk it is ready, or not ready for another reason: %v", err)
+	}
+	if had, err := l.ReadTo(ctx, run, 0); err != nil || len(had) != len(acknowledged) {
+		t.Errorf("%d of %d records can be read: %v", len(had), len(acknowledged), err)
+	}
+	n.kill()
+	mount(t, dir, syscall.MS_REMOUNT, "size=64m")
+	n.start(t)
+	for range 20 {
+		read(<-w.wrote)
+	}
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the writer ends with %v", err)
+	}
+	if !slices.Equal(shown[:len(acknowledged)], acknowledged) {
+		t.Errorf("shown were %v, acknowledged %v", shown, acknowledged)
+	}
+	if err := l.Ready(ctx); err != nil {
+		t.Errorf("not ready again: %v", err)
+	}
+}
+
+// mount mounts a file system in memory.
+func mount(t *testing.T, dir string, flags uintptr, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
+		t.Skipf("SKIP: a small file system cannot be made here: %v", err)
+	}
+}
+
+// diskWriter writes a lane of large records and tells what was acknowledged.
+type diskWriter struct {
+	log   *stream.Log
+	wrote chan uint64
+}
+
+func (w *diskWriter) run(ctx context.Context) error {
+	said := strings.Repeat("x", 60<<10)
+	for last := uint64(0); ; {
+		seq, err := w.log.Open(ctx, place(fmt.Sprint(last), last), nil, text("m", said))
+		if err != nil {
+			return err
+		}
+		last = seq
+		w.wrote <- seq
+	}
+}

@@ -1,0 +1,208 @@
+package stream_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// tellLong writes short runs and checkpoints, as workers do. The last run cuts the conversation, differs
+// from what its client knows, and says so much that a checkpoint stands behind it: readers who come to
+// its start need the thread as it was before that.
+func tellLong(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread, runs int) (last stream.Run) {
+	t.Helper()
+	for i := range runs {
+		last = stream.Run{Thread: of, ID: fmt.Sprintf("r%d", i)}
+		before := need(t)(l.Reduce(ctx, of, 0))
+		said := []agui.Message{asks(fmt.Sprintf("u%d", i), "And then?")}
+		accepted, words := before.Accept(said, stream.HistoryAppend), strings.Repeat("and then ", 20)
+		if i > 0 && i == runs-1 {
+			known := before.Messages()
+			accepted = before.Accept(append(known[:len(known)-2:len(known)-2], said...), stream.HistoryMerge)
+			accepted.Differs, words = true, strings.Repeat("and then ", 8000)
+		}
+		tellShort(t, ctx, l, last, accepted, words)
+	}
+	return last
+}
+
+func tellShort(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run, accepted stream.Acceptance, words string) {
+	t.Helper()
+	proposal, err := l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: accepted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted.Tail = nil
+	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
+	place.After, err = l.Open(ctx, place, stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0", Accepted: accepted},
+		&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID, ProtocolVersion: "1.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempt, _, err := l.Begin(ctx, place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer attempt.Close()
+	id := "m-" + run.ID
+	if place.After, err = attempt.Finish(ctx, says(assistant(id, words)), start(id), text(id, words), end(id)); err != nil {
+		t.Fatal(err)
+	}
+	place.Step = "finish"
+	seq, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: run.Thread.ID, RunID: run.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Checkpoint(ctx, run.Thread, need(t)(l.ReduceTo(ctx, run.Thread, seq)), true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func need(t testing.TB) func(*stream.Reduction, error) *stream.Reduction {
+	return func(r *stream.Reduction, err error) *stream.Reduction {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+// openings are the ways to come to a thread whose last run has ended.
+var openings = map[string]func(ctx context.Context, l *stream.Log, f *stream.Follower, last stream.Run) error{
+	"a new run": func(ctx context.Context, l *stream.Log, _ *stream.Follower, last stream.Run) error {
+		_, err := l.Reduce(ctx, last.Thread, 0) // where the input is accepted; the first step finds it here
+		return err
+	},
+	"the thread": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
+		return see(ctx, f.ViewThread(last.Thread, stream.ThreadOptions{}))
+	},
+	"the last run joined": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
+		return see(ctx, f.View(last, stream.ViewOptions{Join: true}))
+	},
+	"the last run from its start": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
+		return see(ctx, f.View(last, stream.ViewOptions{}))
+	},
+}
+
+// pageOf is what a page of events from the middle of a thread costs, whatever follows.
+func pageOf(after stream.Cursor) func(context.Context, *stream.Log, *stream.Follower, stream.Run) error {
+	return func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
+		v := f.ViewThread(last.Thread, stream.ThreadOptions{After: &after})
+		defer v.Close()
+		for events := 0; events < 10; {
+			frames, err := v.NextPast(ctx)
+			if err != nil {
+				return err
+			}
+			events += len(frames)
+		}
+		return nil
+	}
+}
+
+// see reads a view to its end.
+func see(ctx context.Context, v *stream.View) error {
+	defer v.Close()
+	for {
+		if _, err := v.NextPast(ctx); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// newcomer counts what a process that has nothing yet receives from the log when it opens a thread, in
+// messages: records, and the pieces of checkpoints.
+func newcomer(t testing.TB, ctx context.Context, s *server.Server, last stream.Run, open func(context.Context, *stream.Log, *stream.Follower, stream.Run) error) uint64 {
+	t.Helper()
+	l := streamtest.OpenOn(t, s)
+	f := streamtest.Follow(t, l)
+	before := l.Conn().Stats().InMsgs
+	if err := open(ctx, l, f, last); err != nil {
+		t.Fatal(err)
+	}
+	return l.Conn().Stats().InMsgs - before
+}
+
+// A thread of 1,000 runs costs no more to open than what lies behind its last checkpoint, whoever comes.
+func TestALongThreadOpensFromItsCheckpoint(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s := streamtest.Server(t)
+	l := streamtest.OpenOn(t, s)
+	last := tellLong(t, ctx, l, stream.Thread{Tenant: "t", ID: "long"}, 1000)
+	early, err := l.ReadTo(ctx, stream.Run{Thread: last.Thread, ID: "r100"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bound = 300 // of some 5,000 records
+	for name, open := range openings {
+		if n := newcomer(t, ctx, s, last, open); n > bound {
+			t.Errorf("%s: %d messages from the log, more than %d", name, n, bound)
+		}
+	}
+	// A page is read without what follows it. The conversation that a run in it began with is reduced
+	// from the thread's beginning if no checkpoint is as old. Batches are read ahead, the second has 512 records.
+	before := int(early[0].Seq)
+	if n := newcomer(t, ctx, s, last, pageOf(l.CursorAt(early[1].Seq))); n > uint64(before+3*bound) {
+		t.Errorf("a page behind the 100th run: %d messages from the log, %d of them before it", n, before)
+	}
+}
+
+// Many who look at one run when its attempt dies all need the same reduction: it is made once.
+func TestReductionsAreShared(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	s := streamtest.Server(t)
+	last := tellLong(t, ctx, streamtest.OpenOn(t, s), thread, 40)
+	l := streamtest.OpenOn(t, s)
+	seq := need(t)(streamtest.OpenOn(t, s).Reduce(ctx, thread, 0)).Seq
+	before := l.Conn().Stats().InMsgs
+	var viewers sync.WaitGroup
+	for range 100 {
+		viewers.Go(func() {
+			if _, err := l.ReduceTo(ctx, last.Thread, seq); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	viewers.Wait()
+	if n := l.Conn().Stats().InMsgs - before; n > 300 {
+		t.Errorf("100 viewers cost %d messages from the log", n)
+	}
+	impatient, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := streamtest.OpenOn(t, s).ReduceTo(impatient, last.Thread, seq); err == nil {
+		t.Error("an ended context reduces")
+	}
+}
+
+func BenchmarkOpenThread(b *testing.B) {
+	ctx := context.Background()
+	for _, runs := range []int{10, 1000} {
+		s := streamtest.Server(b)
+		last := tellLong(b, ctx, streamtest.OpenOn(b, s), stream.Thread{Tenant: "t", ID: "long"}, runs)
+		for name, open := range openings {
+			b.Run(fmt.Sprintf("%s/runs=%d", name, runs), func(b *testing.B) {
+				var messages uint64
+				for b.Loop() {
+					messages += newcomer(b, ctx, s, last, open)
+				}
+				b.ReportMetric(float64(messages)/float64(b.N), "messages/op")
+			})
+		}
+	}
+}

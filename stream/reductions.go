@@ -1,0 +1,176 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// keptReductions bounds how many reductions of one thread are kept: readers of one run ask for it as it
+// was when the run began, where an attempt died, and as it is.
+const keptReductions = 4
+
+// reductionBytes bounds what is kept in memory of all threads together: they are as large as their clients
+// make them. The thread that was used last stays in any case.
+const reductionBytes = 64 << 20
+
+// reductions keeps the newest reductions of the threads used last, and lets those who ask for the same
+// one at the same time wait for the first of them.
+type reductions struct {
+	threads, bytes int // as many at most
+
+	mu      sync.Mutex
+	newest  *lru.Cache[Thread, kept]
+	weight  int // of all that are kept
+	flights map[place]*flight
+}
+
+// kept are the reductions of a thread in the order of the log; the slice is immutable. They share most
+// of what they hold, so that the largest is what they weigh together.
+type kept struct {
+	reductions []*Reduction
+	weight     int
+}
+
+// place is a record of a thread.
+type place struct {
+	thread Thread
+	seq    uint64
+}
+
+// flight is a reduction that is being made; it is set, if it could be made, when done is closed.
+type flight struct {
+	done      chan struct{}
+	reduction *Reduction
+}
+
+func newReductions(threads, bytes int) (*reductions, error) {
+	newest, err := lru.New[Thread, kept](threads + 1) // so that it is us who take the oldest out
+	if err != nil {
+		return nil, fmt.Errorf("stream: reductions: %w", err)
+	}
+	return &reductions{threads: threads, bytes: bytes, newest: newest, flights: map[place]*flight{}}, nil
+}
+
+// upTo returns the newest reduction of a thread that is kept and not newer than a record; nil = none.
+func (c *reductions) upTo(t Thread, seq uint64) *Reduction {
+	all, _ := c.newest.Get(t)
+	for _, r := range slices.Backward(all.reductions) {
+		if r.Seq <= seq {
+			return r
+		}
+	}
+	return nil
+}
+
+// keep adds a reduction, in the place of one of the same record.
+func (c *reductions) keep(t Thread, r *Reduction) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(t, r)
+}
+
+func (c *reductions) add(t Thread, r *Reduction) {
+	old, _ := c.newest.Peek(t)
+	at, same := slices.BinarySearchFunc(old.reductions, r.Seq, func(k *Reduction, seq uint64) int { return cmp.Compare(k.Seq, seq) })
+	rest := old.reductions[at:]
+	if same {
+		rest = rest[1:]
+	}
+	all := slices.Concat(old.reductions[:at], []*Reduction{r}, rest)
+	now := kept{reductions: all[max(0, len(all)-keptReductions):]}
+	for _, r := range now.reductions {
+		now.weight = max(now.weight, r.weight())
+	}
+	c.newest.Add(t, now)
+	c.weight += now.weight - old.weight
+	for c.newest.Len() > c.threads || c.weight > c.bytes && c.newest.Len() > 1 {
+		_, gone, _ := c.newest.RemoveOldest()
+		c.weight -= gone.weight
+	}
+}
+
+// share returns the reduction at a place. The first who asks makes it; who comes meanwhile waits for
+// that, and only if it fails, maybe by the first one's impatience, is the next to try.
+func (c *reductions) share(ctx context.Context, at place, reduce func() (*Reduction, error)) (*Reduction, error) {
+	for {
+		if r := c.upTo(at.thread, at.seq); r != nil && r.Seq == at.seq {
+			return r, nil
+		}
+		c.mu.Lock()
+		under := c.flights[at]
+		if under == nil {
+			under = &flight{done: make(chan struct{})}
+			c.flights[at] = under
+			c.mu.Unlock()
+			return c.fly(at, under, reduce)
+		}
+		c.mu.Unlock()
+		select {
+		case <-under.done:
+			if under.reduction != nil {
+				return under.reduction, nil
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (c *reductions) fly(at place, under *flight, reduce func() (*Reduction, error)) (*Reduction, error) {
+	var r *Reduction
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if r != nil {
+			c.add(at.thread, r)
+		}
+		under.reduction = r
+		delete(c.flights, at)
+		close(under.done)
+	}()
+	var err error
+	r, err = reduce()
+	return r, err
+}
+
+// entryBytes is what an entry takes beside its content, roughly.
+const entryBytes = 512
+
+// weight is about how many bytes a reduction takes.
+func (r *Reduction) weight() int {
+	n := len(r.State) + len(r.Journal.Settled)
+	for _, c := range r.Journal.Changes {
+		n += len(c.Event)
+	}
+	for _, p := range r.Pending {
+		n += messageWeight(p.Message)
+	}
+	for _, e := range r.Entries {
+		n += messageWeight(e.Message)
+	}
+	return n
+}
+
+func messageWeight(m agui.Message) int {
+	n := entryBytes + len(m.ID) + len(m.Content.Object()) + len(m.EncryptedValue) + len(m.Error)
+	if m.Content.IsText() {
+		n += len(m.Content.Text())
+	}
+	for _, c := range m.ToolCalls {
+		n += len(c.ID) + len(c.Name) + len(c.Arguments)
+	}
+	for _, p := range m.Content.Parts() {
+		n += len(p.Text)
+		if p.Source != nil {
+			n += len(p.Source.Value)
+		}
+	}
+	return n
+}

@@ -1,0 +1,140 @@
+package httptool
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// arguments are a call's, by name. The schema has been checked.
+type arguments map[string]json.RawMessage
+
+// argumentError is what the model is told of an argument that does not fit its place.
+type argumentError struct {
+	text string
+}
+
+func (e *argumentError) Error() string { return e.text }
+
+func refused(format string, args ...any) error {
+	return &argumentError{text: "invalid arguments: " + fmt.Sprintf(format, args...)}
+}
+
+// scalar returns a value as the text that a URL has for it; null is none.
+func scalar(raw json.RawMessage) (text string, ok bool) {
+	switch {
+	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
+		return "", false
+	case raw[0] == '"':
+		err := json.Unmarshal(raw, &text)
+		return text, err == nil
+	}
+	return string(raw), true // numbers and booleans, as they are written
+}
+
+// pathValue returns what stands in a path for an argument, not escaped. Escaping keeps it within its
+// segment; but some servers undo that before they take .. for a step up.
+func (a arguments) pathValue(name string) (string, error) {
+	value, ok := scalar(a[name])
+	if !ok || value == "" {
+		return "", refused("/%s: must be a text, number or boolean that is not empty, because it is part of the URL's path", name)
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", refused("/%s: must have no control characters, because it is part of the URL's path", name)
+	}
+	for seen := value; ; {
+		for segment := range strings.FieldsFuncSeq(seen, func(r rune) bool { return r == '/' || r == '\\' || r == ';' }) {
+			if segment == "." || segment == ".." {
+				return "", refused("/%s: must have no segment %q, because it is part of the URL's path", name, segment)
+			}
+		}
+		next, err := url.PathUnescape(seen)
+		if err != nil || next == seen {
+			return value, nil
+		}
+		seen = next
+	}
+}
+
+// queryValues returns the values of a query parameter, escaped: none if an argument is not given, and
+// several if the parameter is an argument that is a list.
+func (a arguments) queryValues(pieces []piece) ([]string, error) {
+	if len(pieces) == 1 && pieces[0].argument != "" {
+		values, err := a.values(pieces[0].argument)
+		for i := range values {
+			values[i] = url.QueryEscape(values[i])
+		}
+		return values, err
+	}
+	var b strings.Builder
+	for _, p := range pieces {
+		if p.argument == "" {
+			b.WriteString(p.literal)
+			continue
+		}
+		values, err := a.values(p.argument)
+		if err != nil || len(values) == 0 {
+			return nil, err
+		}
+		if len(values) > 1 {
+			return nil, refused("/%s: must not be a list, because it is part of a value in the URL's query", p.argument)
+		}
+		b.WriteString(url.QueryEscape(values[0]))
+	}
+	return []string{b.String()}, nil
+}
+
+// values returns an argument as the values of a parameter: a list is as many, an object its JSON.
+func (a arguments) values(name string) ([]string, error) {
+	raw := a[name]
+	if text, ok := scalar(raw); ok {
+		return []string{text}, nil
+	}
+	if len(raw) == 0 || raw[0] == 'n' {
+		return nil, nil
+	}
+	if raw[0] == '{' {
+		return []string{string(raw)}, nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, refused("/%s: is not valid JSON", name)
+	}
+	values := []string{}
+	for _, entry := range list {
+		if text, ok := scalar(entry); ok {
+			values = append(values, text)
+		} else {
+			values = append(values, string(entry))
+		}
+	}
+	return values, nil
+}
+
+// rest returns the arguments that are not used.
+func (a arguments) rest(used []string) arguments {
+	rest := arguments{}
+	for name, value := range a {
+		rest[name] = value
+	}
+	for _, name := range used {
+		delete(rest, name)
+	}
+	return rest
+}
+
+// form returns the arguments as parameters.
+func (a arguments) form() (url.Values, error) {
+	form := url.Values{}
+	for name := range a {
+		values, err := a.values(name)
+		if err != nil {
+			return nil, err
+		}
+		if len(values) > 0 {
+			form[name] = values
+		}
+	}
+	return form, nil
+}

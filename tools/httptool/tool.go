@@ -1,0 +1,141 @@
+package httptool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/tools/internal/egress"
+	"github.com/perdure/perdure/tools/internal/secrets"
+)
+
+// Tool is an HTTP request that models may ask for. It is safe for concurrent use.
+type Tool struct {
+	cfg     Config
+	url     *urlTemplate
+	host    string
+	headers secrets.Texts
+	secret  secrets.Lookup
+	client  *http.Client
+}
+
+// Call implements [tools.Tool].
+func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	headers, redactor, err := t.headers.Fill(t.secret)
+	if err != nil {
+		return failed(err.Error(), err), nil
+	}
+	req, err := t.request(ctx, call, headers)
+	if err != nil {
+		return failed(err.Error(), err), nil
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		return t.unanswered(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	a := &answer{tool: t, resp: resp, secrets: redactor}
+	result, err := a.result()
+	if err != nil && ctx.Err() != nil {
+		return tools.Result{}, ctx.Err()
+	}
+	return result, err
+}
+
+func failed(text string, cause error) tools.Result {
+	result := tools.Failed(text)
+	result.Cause = cause
+	return result
+}
+
+func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]string) (*http.Request, error) {
+	args := arguments{}
+	if len(call.Arguments) > 0 {
+		if err := json.Unmarshal(call.Arguments, &args); err != nil {
+			return nil, refused("they are no JSON object")
+		}
+	}
+	query, body, contentType, err := t.place(args.rest(t.url.names()))
+	if err != nil {
+		return nil, err
+	}
+	u, err := t.url.fill(args, query)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, t.cfg.Method, u.String(), body)
+	if err != nil {
+		return nil, refused("they make no URL")
+	}
+	if egress.HostOf(req.URL) != egress.HostOf(t.url.base) {
+		return nil, refused("they would change the host")
+	}
+	req.Header.Set("User-Agent", "perdure")
+	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if call.IdempotencyKey != "" {
+		req.Header.Set(idempotencyHeader, headerKey(call.IdempotencyKey))
+	}
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	return req, nil
+}
+
+// place decides where the arguments go that the URL does not name.
+func (t *Tool) place(rest arguments) (query url.Values, body io.Reader, contentType string, err error) {
+	if t.sendsQuery() {
+		query, err = rest.form()
+		return query, nil, "", err
+	}
+	if t.cfg.Form {
+		form, err := rest.form()
+		return nil, strings.NewReader(form.Encode()), "application/x-www-form-urlencoded", err
+	}
+	raw, err := json.Marshal(rest)
+	return nil, strings.NewReader(string(raw)), "application/json", err
+}
+
+const maxKey = 255
+
+// headerKey is an idempotency key as a header can have it: ids of runs are anybody's.
+func headerKey(key string) string {
+	unsafe := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(key) <= maxKey && !strings.ContainsFunc(key, unsafe) {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// unanswered is what becomes of a request that got no answer.
+func (t *Tool) unanswered(ctx context.Context, err error) (tools.Result, error) {
+	if ctx.Err() != nil {
+		return tools.Result{}, ctx.Err()
+	}
+	if with := (*url.Error)(nil); errors.As(err, &with) {
+		err = with.Err // its text has the arguments
+	}
+	failure, words := egress.Explain(t.host, err)
+	if failure == egress.Refused {
+		return failed(t.cfg.Name+" failed: "+words, err), nil
+	}
+	return tools.Result{}, t.unavailable(failure, words, err)
+}
+
+func (t *Tool) unavailable(failure egress.Failure, words string, err error) error {
+	text := t.cfg.Name + " failed: " + words
+	if failure == egress.Broken && !t.cfg.Idempotent {
+		text += "; what it was asked to do may have happened all the same"
+	}
+	return &tools.UnavailableError{Text: text, Err: err}
+}

@@ -1,0 +1,167 @@
+package httptool
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const maxURL = 8 << 10
+
+// urlTemplate is a URL with places for arguments.
+type urlTemplate struct {
+	base  *url.URL // scheme and host
+	path  []piece
+	query []parameter
+}
+
+// piece is a literal, escaped as in the file, or the name of an argument.
+type piece struct {
+	literal, argument string
+}
+
+type parameter struct {
+	name  string // escaped as in the file
+	value []piece
+}
+
+var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]{0,127})\}`)
+
+func parseURL(text string) (*urlTemplate, error) {
+	const key = "http.url"
+	if len(text) > maxURL {
+		return nil, wrong(key, "must be at most %d bytes", maxURL)
+	}
+	scheme, rest, ok := strings.Cut(text, "://")
+	if scheme = strings.ToLower(scheme); !ok || scheme != "http" && scheme != "https" {
+		return nil, wrong(key, "must begin with https:// or http://")
+	}
+	if host := rest[:indexAny(rest, "/?#")]; strings.ContainsAny(host, "{}") {
+		return nil, wrong(key, "must not have a {place} in its host")
+	}
+	// Places are letters here; what remains of braces after that is a mistake.
+	plain := placeholder.ReplaceAllString(text, "x")
+	u, err := url.Parse(plain)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		return nil, wrong(key, "is no URL")
+	case strings.ContainsAny(plain, "{}"):
+		return nil, wrong(key, "has a brace that is not part of a {place}")
+	case u.User != nil:
+		return nil, wrong(key, "must not have a user or password; use a header with a secret")
+	case strings.Contains(plain, "#"):
+		return nil, wrong(key, "must not have a fragment: it would not be sent")
+	}
+	t := &urlTemplate{base: &url.URL{Scheme: scheme, Host: u.Host}}
+	path, query, _ := strings.Cut(rest[indexAny(rest, "/?"):], "?")
+	if t.path = parsePieces(path); path == "" {
+		t.path = []piece{{literal: "/"}}
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.Contains(name, "{") {
+			return nil, wrong(key, "must not have a {place} in the name of a query parameter")
+		}
+		if pair != "" {
+			t.query = append(t.query, parameter{name, parsePieces(value)})
+		}
+	}
+	return t, nil
+}
+
+func indexAny(s, chars string) int {
+	if i := strings.IndexAny(s, chars); i >= 0 {
+		return i
+	}
+	return len(s)
+}
+
+func parsePieces(text string) []piece {
+	var pieces []piece
+	at := 0
+	for _, m := range placeholder.FindAllStringSubmatchIndex(text, -1) {
+		if m[0] > at {
+			pieces = append(pieces, piece{literal: text[at:m[0]]})
+		}
+		pieces = append(pieces, piece{argument: text[m[2]:m[3]]})
+		at = m[1]
+	}
+	if at < len(text) {
+		pieces = append(pieces, piece{literal: text[at:]})
+	}
+	return pieces
+}
+
+// names returns the arguments that the URL uses.
+func (t *urlTemplate) names() []string {
+	var names []string
+	collect := func(pieces []piece) {
+		for _, p := range pieces {
+			if p.argument != "" && !slices.Contains(names, p.argument) {
+				names = append(names, p.argument)
+			}
+		}
+	}
+	collect(t.path)
+	for _, q := range t.query {
+		collect(q.value)
+	}
+	return names
+}
+
+// fill puts arguments into their places. more are parameters for the query besides its own.
+func (t *urlTemplate) fill(args arguments, more url.Values) (*url.URL, error) {
+	path, err := t.fillPath(args)
+	if err != nil {
+		return nil, err
+	}
+	query, err := t.fillQuery(args, more)
+	if err != nil {
+		return nil, err
+	}
+	u := *t.base
+	if u.Path, err = url.PathUnescape(path); err != nil {
+		return nil, wrong("http.url", "has a path that is not escaped well")
+	}
+	u.RawPath, u.RawQuery = path, query
+	return &u, nil
+}
+
+func (t *urlTemplate) fillPath(args arguments) (string, error) {
+	var b strings.Builder
+	for _, p := range t.path {
+		if p.argument == "" {
+			b.WriteString(p.literal)
+			continue
+		}
+		value, err := args.pathValue(p.argument)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(url.PathEscape(value))
+	}
+	for segment := range strings.SplitSeq(b.String(), "/") { // two places side by side may add up to one
+		if segment == "." || segment == ".." {
+			return "", refused("the path would have a segment %q", segment)
+		}
+	}
+	return b.String(), nil
+}
+
+func (t *urlTemplate) fillQuery(args arguments, more url.Values) (string, error) {
+	var pairs []string
+	for _, q := range t.query {
+		values, err := args.queryValues(q.value)
+		if err != nil {
+			return "", err
+		}
+		for _, v := range values {
+			pairs = append(pairs, q.name+"="+v)
+		}
+	}
+	if len(more) > 0 {
+		pairs = append(pairs, more.Encode())
+	}
+	return strings.Join(pairs, "&"), nil
+}

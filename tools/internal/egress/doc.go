@@ -1,0 +1,13 @@
+// Package egress is how tools that files declare reach other hosts: with whom they may talk, and
+// where a redirect may lead.
+//
+// The rules:
+//
+//   - An address is judged when it is dialed, after its name was resolved: a name that changes what
+//     it stands for between a check and the connection gains nothing.
+//   - Addresses that are not of the public internet are refused, unless the worker was told otherwise.
+//   - A redirect may lead to a host that was named, never from https to http, and takes no headers
+//     along that the file gives to the first host.
+//   - Proxies in the environment are not used: they would dial in our place.
+//   - Nothing here retries.
+package egress

@@ -1,0 +1,84 @@
+package secrets
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+)
+
+const (
+	hidden = "[secret]"
+	// minSecret is the length below which a value is not looked for: it would be found everywhere.
+	minSecret = 4
+)
+
+// Redactor hides secrets in texts, as they are and as JSON and URLs write them. Its zero value hides
+// nothing. It is safe for concurrent use.
+type Redactor struct {
+	replacer *strings.Replacer
+}
+
+// NewRedactor returns what hides the values.
+func NewRedactor(values ...string) Redactor {
+	var forms []string
+	for _, v := range values {
+		if len(v) >= minSecret {
+			forms = append(forms, v, inJSON(v, false), inJSON(v, true), url.QueryEscape(v), url.PathEscape(v))
+		}
+	}
+	if len(forms) == 0 {
+		return Redactor{}
+	}
+	// Where several begin at the same place the first counts: a secret may begin with another.
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, f := range slices.Compact(forms) {
+		pairs = append(pairs, f, hidden)
+	}
+	return Redactor{replacer: strings.NewReplacer(pairs...)}
+}
+
+// inJSON is a text as a JSON string has it, without the quotes.
+func inJSON(s string, escapeHTML bool) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(escapeHTML)
+	if err := encoder.Encode(s); err != nil { // a text always has a JSON form
+		return s
+	}
+	quoted := strings.TrimSpace(b.String())
+	return quoted[1 : len(quoted)-1]
+}
+
+// Text returns a text with the secrets hidden.
+func (r Redactor) Text(s string) string {
+	if r.replacer == nil {
+		return s
+	}
+	return r.replacer.Replace(s)
+}
+
+// Result returns a result with the secrets hidden in whatever is text.
+func (r Redactor) Result(result tools.Result) tools.Result {
+	if r.replacer == nil {
+		return result
+	}
+	result.Content = r.Text(result.Content)
+	result.Parts = slices.Clone(result.Parts)
+	for i, part := range result.Parts {
+		switch p := part.(type) {
+		case llm.Text:
+			p.Text = r.Text(p.Text)
+			result.Parts[i] = p
+		case llm.Media:
+			p.URL, p.Name, p.MIME = r.Text(p.URL), r.Text(p.Name), r.Text(p.MIME)
+			result.Parts[i] = p
+		}
+	}
+	return result
+}

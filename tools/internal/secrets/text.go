@@ -1,0 +1,107 @@
+package secrets
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Lookup finds a secret by its name. An empty value counts as none.
+type Lookup func(name string) (value string)
+
+// MissingError says that the worker lacks a secret.
+type MissingError struct {
+	Name string
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("secret %s is missing: the worker has no PERDURE_SECRET_%s", e.Name, e.Name)
+}
+
+// Text is a text with places for secrets.
+type Text struct {
+	literals []string // one more than names: what stands before, between and behind them
+	names    []string
+}
+
+var reference = regexp.MustCompile(`\$\{secret:([A-Z][A-Z0-9_]{0,127})\}`)
+
+// Parse reads a text. What begins like a reference and is none is an error, lest it be sent as it is.
+func Parse(s string) (Text, error) {
+	var t Text
+	at := 0
+	for _, m := range reference.FindAllStringSubmatchIndex(s, -1) {
+		t.literals = append(t.literals, s[at:m[0]])
+		t.names = append(t.names, s[m[2]:m[3]])
+		at = m[1]
+	}
+	t.literals = append(t.literals, s[at:])
+	for _, literal := range t.literals {
+		if strings.Contains(literal, "${") {
+			return Text{}, fmt.Errorf("only ${secret:NAME} may follow a $, with a NAME of A-Z, 0-9 and _")
+		}
+		if strings.ContainsFunc(literal, isControl) {
+			return Text{}, fmt.Errorf("there must be no control characters")
+		}
+	}
+	return t, nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// fill returns the text with the secrets in their places, and adds them to used.
+func (t Text) fill(lookup Lookup, used *[]string) (string, error) {
+	var b strings.Builder
+	for i, name := range t.names {
+		value := lookup(name)
+		if value == "" {
+			return "", &MissingError{Name: name}
+		}
+		if strings.ContainsFunc(value, isControl) {
+			return "", fmt.Errorf("secret %s has control characters", name)
+		}
+		*used = append(*used, value)
+		b.WriteString(t.literals[i])
+		b.WriteString(value)
+	}
+	b.WriteString(t.literals[len(t.literals)-1])
+	return b.String(), nil
+}
+
+// Texts are texts by the name of what they are for: a header, a variable.
+type Texts map[string]Text
+
+// ParseAll reads texts. key is where the first mistake is.
+func ParseAll(texts map[string]string) (all Texts, key string, err error) {
+	all = Texts{}
+	for _, name := range sorted(texts) {
+		if all[name], err = Parse(texts[name]); err != nil {
+			return nil, name, err
+		}
+	}
+	return all, "", nil
+}
+
+// Fill returns the texts with their secrets, and what hides these again.
+func (t Texts) Fill(lookup Lookup) (map[string]string, Redactor, error) {
+	filled := make(map[string]string, len(t))
+	var used []string
+	for _, name := range sorted(t) {
+		value, err := t[name].fill(lookup, &used)
+		if err != nil {
+			return nil, Redactor{}, err
+		}
+		filled[name] = value
+	}
+	return filled, NewRedactor(used...), nil
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,137 @@
+package mcptool
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"time"
+
+	"github.com/perdure/perdure/tools/internal/egress"
+	"github.com/perdure/perdure/tools/internal/secrets"
+)
+
+// Config describes a server, as a document of kind mcp does: either by its URL or by its command.
+type Config struct {
+	Name string // [a-z0-9][a-z0-9-]{0,31}
+
+	URL     string
+	Headers map[string]string
+
+	Command []string
+	Env     map[string]string
+
+	Timeout    time.Duration // of one attempt at a call; 0 = tools.DefaultTimeout
+	Idempotent *bool         // of all tools; nil = as the server says of each
+	Attempts   int           // of tools that are idempotent; 0 = tools.DefaultAttempts
+	Origin     string        // where the server is declared, for people
+}
+
+// Environment is what the worker gives to its servers.
+type Environment struct {
+	// Secret returns a secret by its name, "" if there is none. It is used concurrently.
+	Secret func(name string) string
+	// AllowPrivate lets us reach servers at addresses that are not of the public internet.
+	AllowPrivate bool
+	// Logger hears of connections, and what programs write to their standard error.
+	Logger *slog.Logger
+}
+
+// ConfigError says what is wrong with a Config.
+type ConfigError struct {
+	Key    string // as in a document, such as headers
+	Reason string
+}
+
+func (e *ConfigError) Error() string { return e.Key + " " + e.Reason }
+
+func wrong(key, format string, args ...any) *ConfigError {
+	return &ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)}
+}
+
+var (
+	headerRule   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
+	variableRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	// reserved are headers that the connection or the protocol decides.
+	reserved = map[string]bool{
+		"Accept": true, "Connection": true, "Content-Length": true, "Content-Type": true, "Host": true, "Last-Event-Id": true,
+		"Mcp-Protocol-Version": true, "Mcp-Session-Id": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+	}
+)
+
+// dialer makes connections to the server that a Config describes, or says what is wrong with it.
+func (cfg Config) dialer(env Environment) (dialer, error) {
+	if cfg.URL != "" {
+		return cfg.remote(env)
+	}
+	return cfg.program(env)
+}
+
+func (cfg Config) remote(env Environment) (dialer, error) {
+	endpoint, err := url.Parse(cfg.URL)
+	switch {
+	case err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http":
+		return nil, wrong("url", "must begin with https:// or http:// and have a host")
+	case endpoint.User != nil:
+		return nil, wrong("url", "must not have a user or password; use a header with a secret")
+	case endpoint.Fragment != "":
+		return nil, wrong("url", "must not have a fragment: it would not be sent")
+	}
+	var names []string
+	for name := range cfg.Headers {
+		if !headerRule.MatchString(name) {
+			return nil, wrong("headers."+name, "is no name of a header")
+		}
+		if reserved[http.CanonicalHeaderKey(name)] {
+			return nil, wrong("headers."+name, "is set by the program")
+		}
+		names = append(names, name)
+	}
+	headers, err := fillable("headers", cfg.Headers, env.Secret)
+	if err != nil {
+		return nil, err
+	}
+	transport := egress.Transport(env.AllowPrivate)
+	return &remote{
+		endpoint: endpoint, transport: transport,
+		client: &http.Client{
+			Transport:     &roundTripper{base: transport, host: egress.HostOf(endpoint), headers: headers, secret: env.Secret},
+			CheckRedirect: egress.Redirects(egress.Hosts{egress.HostOf(endpoint)}, names),
+		},
+		headers: headers, secret: env.Secret,
+	}, nil
+}
+
+func (cfg Config) program(env Environment) (dialer, error) {
+	if len(cfg.Command) == 0 {
+		return nil, wrong("command", "must have a program")
+	}
+	path, err := exec.LookPath(cfg.Command[0])
+	if err != nil {
+		return nil, wrong("command", "has %.200q, which is no program here", cfg.Command[0])
+	}
+	for name := range cfg.Env {
+		if !variableRule.MatchString(name) {
+			return nil, wrong("env."+name, "is no name of a variable")
+		}
+	}
+	variables, err := fillable("env", cfg.Env, env.Secret)
+	if err != nil {
+		return nil, err
+	}
+	return &program{path: path, args: cfg.Command, env: variables, secret: env.Secret, logger: env.Logger.With("server", cfg.Name)}, nil
+}
+
+// fillable reads texts whose secrets are all there.
+func fillable(key string, texts map[string]string, secret func(string) string) (secrets.Texts, error) {
+	all, name, err := secrets.ParseAll(texts)
+	if err != nil {
+		return nil, wrong(key+"."+name, "cannot be used: %v", err)
+	}
+	if _, _, err := all.Fill(secret); err != nil {
+		return nil, wrong(key, "cannot be used: %v", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,91 @@
+package mcptool
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+)
+
+// resultOf is what an MCP result is to us: the text that it begins with, then parts. Structured
+// content is shown if there is nothing else: servers say the same in words.
+func resultOf(r *mcp.CallToolResult) tools.Result {
+	var parts []llm.Part
+	for _, c := range r.Content {
+		if p := partOf(c); p != nil {
+			parts = append(parts, p)
+		}
+	}
+	var texts []string
+	for len(parts) > 0 {
+		text, ok := parts[0].(llm.Text)
+		if !ok {
+			break
+		}
+		texts, parts = append(texts, text.Text), parts[1:]
+	}
+	if len(texts) == 0 && len(parts) == 0 && r.StructuredContent != nil {
+		texts = []string{compact(r.StructuredContent)}
+	}
+	result := tools.Result{Content: strings.Join(texts, "\n"), Parts: parts}
+	if r.IsError {
+		failed := tools.Failed(result.Content)
+		failed.Parts = parts
+		return failed
+	}
+	return result
+}
+
+func partOf(c mcp.Content) llm.Part {
+	switch c := c.(type) {
+	case *mcp.TextContent:
+		return llm.Text{Text: c.Text}
+	case *mcp.ImageContent:
+		return media(llm.MediaImage, c.MIMEType, "", c.Data)
+	case *mcp.AudioContent:
+		return media(llm.MediaAudio, c.MIMEType, "", c.Data)
+	case *mcp.ResourceLink:
+		return llm.Text{Text: describeLink(c)}
+	case *mcp.EmbeddedResource:
+		if c.Resource != nil {
+			return embedded(c.Resource)
+		}
+	}
+	return nil
+}
+
+func media(kind llm.MediaKind, mimeType, name string, data []byte) llm.Part {
+	return llm.Media{Kind: kind, MIME: mimeType, Name: name, Data: base64.StdEncoding.EncodeToString(data)}
+}
+
+// describeLink says where a resource is. It is not a part by URL, which model providers would fetch.
+func describeLink(l *mcp.ResourceLink) string {
+	text := fmt.Sprintf("[resource %s: %s]", l.Name, l.URI)
+	if l.MIMEType != "" {
+		text = fmt.Sprintf("[resource %s (%s): %s]", l.Name, l.MIMEType, l.URI)
+	}
+	if l.Description != "" {
+		text += " " + l.Description
+	}
+	return text
+}
+
+func embedded(r *mcp.ResourceContents) llm.Part {
+	if len(r.Blob) == 0 {
+		return llm.Text{Text: fmt.Sprintf("[resource %s]\n%s", r.URI, r.Text)}
+	}
+	family, _, _ := strings.Cut(r.MIMEType, "/")
+	switch {
+	case family == "image":
+		return media(llm.MediaImage, r.MIMEType, r.URI, r.Blob)
+	case family == "audio":
+		return media(llm.MediaAudio, r.MIMEType, r.URI, r.Blob)
+	case r.MIMEType == "application/pdf":
+		return media(llm.MediaDocument, r.MIMEType, r.URI, r.Blob)
+	}
+	return llm.Text{Text: fmt.Sprintf("[resource %s: %d bytes of %q, which cannot be shown]", r.URI, len(r.Blob), r.MIMEType)}
+}

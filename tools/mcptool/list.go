@@ -1,0 +1,114 @@
+package mcptool
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/perdure/perdure/tools"
+)
+
+const (
+	maxTools   = 512
+	maxOwnName = 128
+)
+
+// list asks for the tools, and keeps them as what is offered. Those that cannot be offered are left
+// out, with a word in the log.
+func (s *Server) list(session *mcp.ClientSession) error {
+	ctx, cancel := context.WithTimeout(s.life, listTimeout)
+	defer cancel()
+	var offers []tools.Offer
+	seen := map[string]bool{}
+	for declared, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		if len(offers) == maxTools {
+			s.logger.WarnContext(ctx, "MCP server has too many tools: the rest is left out", "most", maxTools)
+			break
+		}
+		offer, err := s.offer(declared)
+		if err == nil && seen[declared.Name] {
+			err = fmt.Errorf("there are two of this name")
+		}
+		if err != nil {
+			s.logger.WarnContext(ctx, "tool of an MCP server is left out", "tool", fmt.Sprintf("%.128q", declared.Name), "error", err)
+			continue
+		}
+		seen[declared.Name] = true
+		offers = append(offers, offer)
+	}
+	slices.SortFunc(offers, func(a, b tools.Offer) int { return cmp.Compare(a.Name, b.Name) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session != nil {
+		s.logger.InfoContext(ctx, "MCP server has other tools", "tools", len(offers))
+	}
+	s.offers, s.known = offers, true
+	return nil
+}
+
+func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
+	if declared.Name == "" || len(declared.Name) > maxOwnName {
+		return tools.Offer{}, fmt.Errorf("its name must have 1 to %d bytes", maxOwnName)
+	}
+	parameters, err := parametersOf(declared)
+	if err != nil {
+		return tools.Offer{}, err
+	}
+	t := &tool{server: s, own: declared.Name, spec: tools.Spec{
+		Name: modelName(s.cfg.Name, declared.Name), Parameters: parameters, Timeout: s.cfg.Timeout,
+		Description: cmp.Or(declared.Description, declared.Title),
+	}}
+	if hints := declared.Annotations; hints != nil {
+		t.spec.Description = cmp.Or(t.spec.Description, hints.Title)
+		t.spec.Idempotent = hints.ReadOnlyHint || hints.IdempotentHint
+	}
+	t.spec.Description = s.secrets().Text(t.spec.Description)
+	if s.cfg.Idempotent != nil {
+		t.spec.Idempotent = *s.cfg.Idempotent
+	}
+	if t.spec.Idempotent {
+		t.spec.Attempts = s.cfg.Attempts
+	}
+	guarded, err := tools.Guard(t)
+	return tools.Offer{Name: declared.Name, Tool: guarded}, err
+}
+
+// parametersOf is the schema of a tool's arguments. Model providers insist on what MCP demands too,
+// and not every server gives: that it is of an object.
+func parametersOf(declared *mcp.Tool) (json.RawMessage, error) {
+	schema, ok := declared.InputSchema.(map[string]any)
+	if !ok || schema == nil {
+		schema = map[string]any{}
+	}
+	if _, typed := schema["type"]; !typed {
+		schema["type"] = "object"
+	}
+	return json.Marshal(schema)
+}
+
+const maxModelName = 64
+
+var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// modelName is what models call a tool: server_tool. Where providers would not have that, it is
+// changed, and ends with a digest of the tool's name: that depends on nothing but the two names, and
+// no two tools share it.
+func modelName(server, own string) string {
+	name := server + "_" + notInNames.ReplaceAllString(own, "_")
+	if len(name) <= maxModelName && name == server+"_"+own {
+		return name
+	}
+	sum := sha256.Sum256([]byte(own))
+	digest := "_" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), maxModelName-len(digest))] + digest
+}

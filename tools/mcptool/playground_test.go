@@ -1,0 +1,156 @@
+package mcptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+)
+
+// roleVariable makes the test binary a server on its standard input and output.
+const roleVariable = "MCPTOOL_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "stubborn": // does not end when its input is closed, nor when it is asked to
+		ignoreSignals()
+		serveStdio()
+		select {}
+	case "broken":
+		fmt.Fprintln(os.Stderr, "no license:", os.Getenv("TOKEN"))
+		os.Exit(3)
+	default:
+		serveStdio()
+	}
+}
+
+func serveStdio() {
+	fmt.Fprintln(os.Stderr, "serving with", os.Getenv("TOKEN"))
+	_ = newPlayground().server.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// playground is a server of the SDK's, with a tool for each thing that may happen.
+type playground struct {
+	server  *mcp.Server
+	begun   chan struct{} // a call of wait has begun
+	stopped chan struct{} // a call of wait was cancelled
+	over    chan struct{} // the test is
+	ended   sync.Once
+}
+
+type handler = func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
+
+func newPlayground() *playground {
+	p := &playground{server: mcp.NewServer(&mcp.Implementation{Name: "playground", Version: "1"}, nil), begun: make(chan struct{}, 8), stopped: make(chan struct{}, 8), over: make(chan struct{})}
+	p.add("echo", &mcp.ToolAnnotations{ReadOnlyHint: true}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(string(req.Params.Arguments)), nil
+	})
+	p.add("key", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(fmt.Sprint(req.Params.Meta["io.github.perdure/idempotencyKey"])), nil
+	})
+	p.add("fail", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no such order"}}}, nil
+	})
+	p.add("structured", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: map[string]any{"sum": 3, "what": "a<b"}, Content: []mcp.Content{}}, nil
+	})
+	p.add("media", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: map[string]any{"x": 1}, Content: []mcp.Content{
+			&mcp.TextContent{Text: "one"}, &mcp.TextContent{Text: "two"},
+			&mcp.ImageContent{MIMEType: "image/png", Data: []byte("picture")},
+			&mcp.AudioContent{MIMEType: "audio/wav", Data: []byte("sound")},
+			&mcp.TextContent{Text: "three"},
+			&mcp.ResourceLink{Name: "r", URI: "file:///r", MIMEType: "text/plain", Description: "a file"},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///t", Text: "inside"}},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///p", MIMEType: "application/pdf", Blob: []byte("pdf")}},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///z", MIMEType: "application/zip", Blob: []byte("zip")}},
+		}}, nil
+	})
+	p.add("progress", nil, p.progress)
+	p.add("wait", &mcp.ToolAnnotations{IdempotentHint: true}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		p.begun <- struct{}{}
+		select {
+		case <-ctx.Done():
+		case <-p.over: // a caller that is gone without a word is not noticed
+			return text("too late"), nil
+		}
+		p.stopped <- struct{}{}
+		return nil, ctx.Err()
+	})
+	p.add("crash", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		fmt.Fprint(os.Stderr, "crashing")
+		os.Exit(3)
+		return nil, nil //nolint:nilnil // never
+	})
+	p.add("environment", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(strings.Join(os.Environ(), "\n")), nil
+	})
+	p.add("sample", nil, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_, sampled := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1}) //nolint:staticcheck // old servers do
+		_, elicited := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "password?", RequestedSchema: map[string]any{"type": "object"}})
+		if sampled == nil || elicited == nil {
+			return text("the client gave in"), nil
+		}
+		return text("refused"), nil
+	})
+	p.add("huge", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(strings.Repeat("x", 30<<20)), nil
+	})
+	p.add("long", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(strings.Repeat("x", 5<<20)), nil
+	})
+	p.add("grow", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		p.add("grown", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("I am new"), nil })
+		return text("done"), nil
+	})
+	p.add("repos.get/one", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("odd name"), nil })
+	return p
+}
+
+// serve is the playground on the web.
+func (p *playground) serve(t *testing.T, options *mcp.StreamableHTTPOptions) http.Handler {
+	t.Helper()
+	t.Cleanup(func() {
+		p.end()
+		for session := range p.server.Sessions() { // those that nobody has ended
+			_ = session.Close()
+		}
+	})
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return p.server }, options)
+}
+
+// end lets go of calls that wait for a caller who is gone.
+func (p *playground) end() { p.ended.Do(func() { close(p.over) }) }
+
+func (p *playground) add(name string, hints *mcp.ToolAnnotations, h handler) {
+	p.server.AddTool(&mcp.Tool{Name: name, Description: "does " + name, Annotations: hints, InputSchema: json.RawMessage(
+		`{"type":"object","properties":{"a":{"type":"string"}}}`)}, h)
+}
+
+func (p *playground) progress(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return nil, errors.New("no progress token")
+	}
+	for i := range 2000 {
+		err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(i + 1), Total: 2000, Message: "with " + os.Getenv("TOKEN")})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return text("done"), nil
+}
+
+func text(s string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+}

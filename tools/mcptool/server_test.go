@@ -1,0 +1,634 @@
+package mcptool_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/tools/mcptool"
+)
+
+const token = "s3cr3t-token"
+
+// patience bounds what should happen at once.
+const patience = 30 * time.Second
+
+// witness hears the log, and tells when something is said.
+type witness struct {
+	slog.Handler
+
+	mu    sync.Mutex
+	lines strings.Builder
+	heard chan struct{} // closed and replaced with each line
+}
+
+func newWitness() *witness {
+	w := &witness{heard: make(chan struct{})}
+	w.Handler = slog.NewTextHandler(w, nil)
+	return w
+}
+
+func (w *witness) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.heard)
+	w.heard = make(chan struct{})
+	return w.lines.Write(p)
+}
+
+func (w *witness) text() (string, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lines.String(), w.heard
+}
+
+// await returns when the log has as many lines with a text.
+func (w *witness) await(t *testing.T, text string, times int) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		all, more := w.text()
+		if strings.Count(all, text) >= times {
+			return
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			t.Fatalf("%q was not logged %d times:\n%s", text, times, all)
+		}
+	}
+}
+
+// connection is a server in use.
+type connection struct {
+	*mcptool.Server
+
+	registry *tools.Registry
+	log      *witness
+}
+
+func connect(t *testing.T, cfg mcptool.Config) *connection {
+	t.Helper()
+	c := &connection{log: newWitness()}
+	cfg.Name = "play"
+	var err error
+	c.Server, err = mcptool.Start(cfg, mcptool.Environment{
+		AllowPrivate: true, Logger: slog.New(c.log),
+		Secret: func(name string) string { return map[string]string{"TOKEN": token}[name] },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	empty, err := tools.NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.registry, err = empty.With(c.Server); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// stdio is this test binary as a server.
+func stdio(role string) mcptool.Config {
+	return mcptool.Config{Command: []string{os.Args[0]}, Env: map[string]string{roleVariable: role, "TOKEN": "${secret:TOKEN}"}}
+}
+
+// find returns a tool by what the server calls it.
+func (c *connection) find(t *testing.T, own string) tools.Tool {
+	t.Helper()
+	found, err := c.registry.Select([]string{"mcp:play/" + own})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s: %v, %v", own, found, err)
+	}
+	return found[0]
+}
+
+func (c *connection) call(t *testing.T, own, arguments string) tools.Result {
+	t.Helper()
+	result, err := c.find(t, own).Call(t.Context(), tools.Call{ID: "c1", IdempotencyKey: "r1/c1", Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		t.Fatalf("%s: %v", own, err)
+	}
+	return result
+}
+
+const connected = "MCP server is connected"
+
+// web serves playgrounds, and looks at what comes.
+func web(t *testing.T, options *mcp.StreamableHTTPOptions) (*playground, *httptest.Server) {
+	t.Helper()
+	p := newPlayground()
+	inner := p.serve(t, options)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		p.end()
+		server.Close()
+	})
+	return p, server
+}
+
+// old serves a playground by the protocol with sessions, which most servers speak.
+func old(t *testing.T) (*playground, *httptest.Server) {
+	t.Helper()
+	p := newPlayground()
+	server := httptest.NewServer(withSessions(t, p.serve(t, nil)))
+	t.Cleanup(func() {
+		p.end()
+		server.Close()
+	})
+	return p, server
+}
+
+// withSessions keeps a server from hearing that there is a protocol without sessions.
+func withSessions(t *testing.T, inner http.Handler) http.Handler {
+	t.Helper()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if strings.Contains(string(body), `"server/discover"`) {
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		}
+		if !strings.Contains(string(body), `"initialize"`) && r.Header.Get("Mcp-Session-Id") == "" {
+			t.Errorf("a request has no session: %.200s", body)
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		inner.ServeHTTP(w, r)
+	})
+}
+
+func url(u string) mcptool.Config {
+	return mcptool.Config{URL: u, Headers: map[string]string{"Authorization": "Bearer ${secret:TOKEN}"}}
+}
+
+// The same things happen whatever carries them.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	_, stateful := web(t, nil)
+	_, stateless := web(t, &mcp.StreamableHTTPOptions{Stateless: true})
+	_, plain := web(t, &mcp.StreamableHTTPOptions{JSONResponse: true})
+	_, before := old(t)
+	for name, cfg := range map[string]mcptool.Config{
+		"program": stdio("server"), "stateful": url(stateful.URL), "stateless": url(stateless.URL), "JSON": url(plain.URL),
+		"with sessions": url(before.URL),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, cfg)
+			c.log.await(t, connected, 1)
+			t.Run("results", func(t *testing.T) { testResults(t, c) })
+			t.Run("spec", func(t *testing.T) { testSpecs(t, c) })
+			t.Run("refusals", func(t *testing.T) { testRefusals(t, c) })
+			if all, _ := c.log.text(); strings.Contains(all, token) {
+				t.Errorf("the secret is in the log:\n%s", all)
+			}
+		})
+	}
+}
+
+func testResults(t *testing.T, c *connection) {
+	data := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	for _, tt := range []struct {
+		tool, arguments string
+		want            tools.Result
+	}{
+		{"echo", `{"a":"s3cr3t-token é <b>"}`, tools.Result{Content: `{"a":"[secret] é <b>"}`}},
+		{"key", `{}`, tools.Result{Content: "r1/c1"}},
+		{"fail", `{}`, tools.Result{Content: "no such order", IsError: true}},
+		{"structured", `{}`, tools.Result{Content: `{"sum":3,"what":"a<b"}`}},
+		{"repos.get/one", `{}`, tools.Result{Content: "odd name"}},
+		{"media", `{}`, tools.Result{Content: "one\ntwo", Parts: []llm.Part{
+			llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: data("picture")},
+			llm.Media{Kind: llm.MediaAudio, MIME: "audio/wav", Data: data("sound")},
+			llm.Text{Text: "three"},
+			llm.Text{Text: "[resource r (text/plain): file:///r] a file"},
+			llm.Text{Text: "[resource file:///t]\ninside"},
+			llm.Media{Kind: llm.MediaDocument, MIME: "application/pdf", Name: "file:///p", Data: data("pdf")},
+			llm.Text{Text: `[resource file:///z: 3 bytes of "application/zip", which cannot be shown]`},
+		}}},
+	} {
+		got := c.call(t, tt.tool, tt.arguments)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.tool, diff)
+		}
+	}
+	if got := c.call(t, "long", `{}`); len(got.Content) != tools.DefaultMaxResult || !strings.HasSuffix(got.Content, "bytes]") {
+		t.Errorf("a long result has %d bytes", len(got.Content))
+	}
+}
+
+func testSpecs(t *testing.T, c *connection) {
+	echo, key, odd := c.find(t, "echo").Spec(), c.find(t, "key").Spec(), c.find(t, "repos.get/one").Spec()
+	if echo.Name != "play_echo" || echo.Description != "does echo" || !echo.Idempotent || echo.Attempts != tools.DefaultAttempts {
+		t.Errorf("echo is %+v", echo)
+	}
+	if key.Idempotent || key.Attempts != 1 || odd.Name != "play_repos_get_one_0318cffc" {
+		t.Errorf("key is %+v, odd is %+v", key, odd)
+	}
+	if want := `{"properties":{"a":{"type":"string"}},"type":"object"}`; string(echo.Parameters) != want {
+		t.Errorf("parameters are %s", echo.Parameters)
+	}
+}
+
+func testRefusals(t *testing.T, c *connection) {
+	if got := c.call(t, "echo", `{"a":1}`); !got.IsError || !strings.Contains(got.Content, "/a: expected string") {
+		t.Errorf("bad arguments: %+v", got)
+	}
+	if got := c.call(t, "sample", `{}`); strings.Contains(got.Content, "gave in") {
+		t.Errorf("sampling: %+v", got)
+	}
+	if _, err := c.registry.Select([]string{"mcp:play/nope"}); err == nil {
+		t.Error("a tool that is not there was found")
+	}
+}
+
+// reports keeps the activities of a call.
+type reports struct {
+	tools.Reporter
+
+	mu       sync.Mutex
+	contents []string
+}
+
+func (r *reports) Activity(name, kind string, content any) error {
+	raw, err := json.Marshal(content)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.contents = append(r.contents, name+" "+kind+" "+string(raw))
+	return err
+}
+
+func TestProgressIsReported(t *testing.T) {
+	t.Parallel()
+	_, server := web(t, nil)
+	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, cfg)
+			c.log.await(t, connected, 1)
+			r := &reports{}
+			result, err := c.find(t, "progress").Call(t.Context(), tools.Call{ID: "c1", Arguments: json.RawMessage(`{}`), Reporter: r})
+			if err != nil || result.Content != "done" {
+				t.Fatalf("%+v, %v", result, err)
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if len(r.contents) == 0 || len(r.contents) > 1000 || !strings.HasPrefix(r.contents[0], `progress mcp-progress {"server":"play","tool":"progress","progress":`) {
+				t.Errorf("%d reports, %.200q", len(r.contents), r.contents)
+			}
+			if all := strings.Join(r.contents, "\n"); strings.Contains(all, token) {
+				t.Errorf("the secret is reported: %.300s", all)
+			}
+		})
+	}
+}
+
+func TestCancelReachesTheServer(t *testing.T) {
+	t.Parallel()
+	for name, serve := range map[string]func(*testing.T) (*playground, *httptest.Server){
+		"now":    func(t *testing.T) (*playground, *httptest.Server) { t.Helper(); return web(t, nil) },
+		"before": old,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, server := serve(t)
+			testCancel(t, p, connect(t, url(server.URL)))
+		})
+	}
+}
+
+func testCancel(t *testing.T, p *playground, c *connection) {
+	t.Helper()
+	c.log.await(t, connected, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-p.begun
+		cancel()
+	}()
+	if _, err := c.find(t, "wait").Call(ctx, tools.Call{ID: "c1"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case <-p.stopped:
+	case <-time.After(patience):
+		t.Fatal("the server was not told")
+	}
+}
+
+func TestStopEndsCalls(t *testing.T) {
+	t.Parallel()
+	p, server := web(t, nil)
+	c := connect(t, url(server.URL))
+	c.log.await(t, connected, 1)
+	go func() {
+		<-p.begun
+		c.Stop()
+	}()
+	if got := awayText(t, c.find(t, "wait")); got != "play_wait failed: the worker stopped" {
+		t.Errorf("the model hears %q", got)
+	}
+	if got := awayText(t, c.find(t, "echo")); got != "play_echo failed: the server is away; nothing was done" {
+		t.Errorf("behind the end the model hears %q", got)
+	}
+}
+
+func TestNewToolsAreSeen(t *testing.T) {
+	t.Parallel()
+	_, server := web(t, nil)
+	_, before := old(t)
+	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL), "with sessions": url(before.URL)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, cfg)
+			c.log.await(t, connected, 1)
+			c.call(t, "grow", `{}`)
+			c.log.await(t, "MCP server has other tools", 1)
+			if got := c.call(t, "grown", `{}`); got.Content != "I am new" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// awayText returns what a model would be told of a call that came to no end.
+func awayText(t *testing.T, tool tools.Tool) string {
+	t.Helper()
+	_, err := tool.Call(t.Context(), tools.Call{ID: "c1", Arguments: json.RawMessage(`{}`)})
+	var away *tools.UnavailableError
+	if !errors.As(err, &away) {
+		t.Fatalf("got %v", err)
+	}
+	return away.Text
+}
+
+func TestAProgramThatDiesIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	c := connect(t, stdio("server"))
+	c.log.await(t, connected, 1)
+	if got, want := awayText(t, c.find(t, "crash")), "play_crash failed: the server's program ended before it answered; what it was asked to do may have happened all the same"; got != want {
+		t.Errorf("the model hears %q", got)
+	}
+	c.log.await(t, "MCP server is away", 1)
+	if _, err := c.registry.Select([]string{"mcp:play/*"}); err != nil {
+		t.Errorf("the tools are forgotten: %v", err)
+	}
+	c.log.await(t, connected, 2)
+	if got := c.call(t, "echo", `{"a":"b"}`); got.Content != `{"a":"b"}` {
+		t.Errorf("got %+v", got)
+	}
+	c.log.await(t, "text=crashing", 1)
+	c.log.await(t, `text="serving with [secret]"`, 2)
+}
+
+func TestAMessageThatIsTooLargeEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	_, server := web(t, &mcp.StreamableHTTPOptions{JSONResponse: true})
+	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, cfg)
+			c.log.await(t, connected, 1)
+			awayText(t, c.find(t, "huge"))
+			c.log.await(t, connected, 2)
+			c.call(t, "echo", `{}`)
+		})
+	}
+}
+
+func TestProgramsGetNoSecretsOfOurs(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-of-ours")
+	t.Setenv("PERDURE_SECRET_OTHER", "other-of-ours")
+	c := connect(t, stdio("server"))
+	c.log.await(t, connected, 1)
+	got := c.call(t, "environment", `{}`).Content
+	if strings.Contains(got, "of-ours") || !strings.Contains(got, "PATH=") || !strings.Contains(got, "TOKEN=[secret]") {
+		t.Errorf("the program's environment is\n%s", got)
+	}
+}
+
+func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
+	t.Parallel()
+	c := connect(t, stdio("stubborn"))
+	c.log.await(t, connected, 1)
+	stopped := make(chan struct{})
+	go func() {
+		c.Stop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+}
+
+func TestAServerThatIsAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, url("http://"+address))
+	c.log.await(t, "MCP server is away", 1)
+	if _, err := c.registry.Select([]string{"mcp:play/*"}); err == nil || err.Error() != "mcp:play: the server has not been reached yet, so that its tools are unknown" {
+		t.Errorf("got %v", err)
+	}
+	p := newPlayground()
+	if listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
+		t.Skip("somebody took the port")
+	}
+	server := &http.Server{Handler: p.serve(t, nil), ReadHeaderTimeout: patience}
+	go func() { _ = server.Serve(listener) }()
+	c.log.await(t, connected, 1)
+	c.call(t, "echo", `{}`)
+
+	// Gone in the middle of a call, and back with nothing remembered.
+	go func() {
+		<-p.begun
+		_ = server.Close()
+	}()
+	if got := awayText(t, c.find(t, "wait")); !strings.HasPrefix(got, "play_wait failed: the connection to "+address+" broke off") {
+		t.Errorf("the model hears %q", got)
+	}
+	if listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err != nil {
+		t.Skip("somebody took the port")
+	}
+	again := &http.Server{Handler: newPlayground().serve(t, nil), ReadHeaderTimeout: patience}
+	go func() { _ = again.Serve(listener) }()
+	t.Cleanup(func() { _ = again.Close() })
+	deadline := time.Now().Add(patience)
+	for {
+		result, err := c.find(t, "echo").Call(t.Context(), tools.Call{ID: "c2", Arguments: json.RawMessage(`{}`)})
+		if err == nil && result.Content == "{}" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not come back: %+v, %v", result, err)
+		}
+	}
+}
+
+// A server that starts again knows nothing of its sessions. It says so before it does anything.
+func TestSessionsThatAreForgotten(t *testing.T) {
+	t.Parallel()
+	var inner atomic.Pointer[http.Handler]
+	start := func() {
+		h := withSessions(t, newPlayground().serve(t, nil))
+		inner.Store(&h)
+	}
+	start()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*inner.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	c := connect(t, url(server.URL))
+	c.log.await(t, connected, 1)
+	start()
+	if got, want := awayText(t, c.find(t, "key")), "play_key failed: the server has forgotten our session; nothing was done"; got != want {
+		t.Errorf("the model hears %q", got)
+	}
+	c.log.await(t, connected, 2)
+	c.call(t, "echo", `{}`)
+}
+
+func TestAnswersThatAreNoneOfMCP(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"refused": {func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, r.Header.Get("Authorization"), http.StatusUnauthorized)
+		}, "HTTP 401 Unauthorized"},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusTemporaryRedirect)
+		}, "which is not allowed"},
+		"nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }, "unsupported content type"},
+		"echo": {func(w http.ResponseWriter, r *http.Request) {
+			var asked struct{ ID json.RawMessage }
+			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"error":{"code":-32000,"message":"`+r.Header.Get("Authorization")+`"}}`)
+		}, "Bearer [secret]"},
+		"endless": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			for line := []byte(strings.Repeat(" ", 1<<16)); ; {
+				if _, err := w.Write(line); err != nil {
+					return
+				}
+			}
+		}, "too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(tt.answer)
+			t.Cleanup(server.Close)
+			c := connect(t, url(server.URL))
+			c.log.await(t, "MCP server is away", 1)
+			if all, _ := c.log.text(); !strings.Contains(all, tt.want) || strings.Contains(all, token) {
+				t.Errorf("the log is\n%s", all)
+			}
+		})
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]mcptool.Config{
+		"url must begin with https:// or http:// and have a host":                                 {URL: "mcp.example"},
+		"url must not have a user or password; use a header with a secret":                        {URL: "https://u:p@mcp.example"},
+		"url must not have a fragment: it would not be sent":                                      {URL: "https://mcp.example/#a"},
+		"headers.Content-Type is set by the program":                                              {URL: "https://x", Headers: map[string]string{"Content-Type": "x"}},
+		"headers.A B is no name of a header":                                                      {URL: "https://x", Headers: map[string]string{"A B": "x"}},
+		"headers cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":   {URL: "https://x", Headers: map[string]string{"A": "${secret:GONE}"}},
+		"env cannot be used: secret GONE is missing: the worker has no PERDURE_SECRET_GONE":       {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${secret:GONE}"}},
+		"env.A cannot be used: only ${secret:NAME} may follow a $, with a NAME of A-Z, 0-9 and _": {Command: []string{os.Args[0]}, Env: map[string]string{"A": "${HOME}"}},
+		"env.A=B is no name of a variable":                                                        {Command: []string{os.Args[0]}, Env: map[string]string{"A=B": "x"}},
+		`command has "/no/such", which is no program here`:                                        {Command: []string{"/no/such"}},
+	} {
+		_, err := mcptool.Start(cfg, mcptool.Environment{Logger: slog.New(slog.DiscardHandler), Secret: func(string) string { return "" }})
+		var wrong *mcptool.ConfigError
+		if !errors.As(err, &wrong) || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+func TestPrivateAddressesAreRefused(t *testing.T) {
+	t.Parallel()
+	log := newWitness()
+	s, err := mcptool.Start(mcptool.Config{Name: "play", URL: "http://127.0.0.1:1/"}, mcptool.Environment{Logger: slog.New(log), Secret: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	log.await(t, "127.0.0.1 is not an address of the public internet", 1)
+}
+
+func TestAProgramThatNeverSpeaks(t *testing.T) {
+	t.Parallel()
+	c := connect(t, stdio("broken"))
+	c.log.await(t, "MCP server is away", 1)
+	c.log.await(t, `text="no license: [secret]"`, 1)
+}
+
+// The SDK for node is an implementation that others wrote.
+func TestServersOfNode(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("there is no node")
+	}
+	const dir = "../../e2e/node/mcp"
+	if _, err := os.Stat(dir + "/node_modules"); err != nil {
+		t.Skip("npm has not installed the server: make unit does")
+	}
+	c := connect(t, mcptool.Config{Command: []string{node, dir + "/server.mjs"}})
+	c.log.await(t, connected, 1)
+	r := &reports{}
+	result, err := c.find(t, "greet").Call(t.Context(), tools.Call{ID: "c1", Arguments: json.RawMessage(`{"name":"Ada"}`), Reporter: r})
+	if err != nil || result.Content != "Hello, Ada!" || len(result.Parts) != 1 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if len(r.contents) == 0 {
+		t.Error("no progress was reported")
+	}
+	if got := c.call(t, "greet", `{"name":""}`); !got.IsError {
+		t.Errorf("got %+v", got)
+	}
+	if spec := c.find(t, "greet").Spec(); !spec.Idempotent || spec.Name != "play_greet" {
+		t.Errorf("greet is %+v", spec)
+	}
+}

@@ -1,0 +1,129 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// suspend waits, behind the end of an AG-UI run, until everything is decided that the run has ended
+// with; then another run goes on. Whoever answers by an input of their own has that run; if the
+// decisions come one by one, from wherever, or time runs out, nobody asked for the run that goes on.
+func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
+	w, late := r.waits, time.Time{}
+	if patience > 0 {
+		late = workflow.Now(ctx).Add(patience)
+	}
+	for r.resumed == nil && !w.settled() {
+		if err := r.awaitDecision(ctx, earlier(w.next(), late)); err != nil {
+			return err
+		}
+		now := workflow.Now(ctx)
+		w.expire(now)
+		elsewhere := patience > 0 && !now.Before(late) || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		if elsewhere && r.resumed == nil && !w.settled() {
+			in := r.in
+			in.Queue, in.Resume = r.queue, nil
+			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
+		}
+	}
+	next := r.resumed
+	if next == nil {
+		next = r.goOn(ctx)
+	}
+	next.Resume, next.Queue = w, r.queue
+	return continueWith(ctx, TypeRun, *next)
+}
+
+// awaitDecision waits until all is decided, or some time; zero = for ever.
+func (r *run) awaitDecision(ctx workflow.Context, until time.Time) error {
+	ready := func() bool {
+		return r.resumed != nil || r.waits.settled() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+	}
+	if until.IsZero() {
+		return workflow.Await(ctx, ready)
+	}
+	_, err := workflow.AwaitWithTimeout(ctx, until.Sub(workflow.Now(ctx)), ready)
+	return err
+}
+
+// earlier of two times, of which a zero one is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// goOn is a run that nobody asked for. Its id derives from this execution: it is a new one each time.
+func (r *run) goOn(ctx workflow.Context) *RunInput {
+	sum := sha256.Sum256([]byte(r.in.Run.ID + "\n" + workflow.GetInfo(ctx).OriginalRunID))
+	next := r.in
+	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])
+	next.Input, next.Digest, next.Token, next.Continues, next.Resume = 0, "", next.Run.ID, r.in.Run.ID, nil
+	return &next
+}
+
+// judgeAnswer refuses an offer that leaves a question open: nobody gives questions up by not answering
+// them. Calls of the client's own it may leave.
+func (r *run) judgeAnswer(in Submit) error {
+	open, asks := r.waits.open(in.Decisions...)
+	if asks && in.OnBusy != OnBusyEnqueue || in.Offer == nil || r.resumed != nil {
+		return temporal.NewApplicationError("the thread waits for decisions", ErrorInterrupted, Active{RunID: r.in.Run.ID, Waiting: open})
+	}
+	return nil
+}
+
+// answer takes an offer that judgeAnswer has let pass.
+func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
+	if _, asks := r.waits.open(in.Decisions...); asks {
+		r.queue = append(r.queue, *in.Offer)
+		return Submitted{Queued: true}
+	}
+	for _, d := range in.Decisions {
+		r.waits.decide(d, workflow.Now(ctx)) // what was decided before stands
+	}
+	r.waits.expire(workflow.Now(ctx))
+	r.waits.abandon()
+	r.resumed = in.Offer
+	return Submitted{Queued: true}
+}
+
+// decide takes decisions one by one.
+func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
+	var out Decided
+	for _, d := range in.Decisions {
+		if r.waits == nil {
+			out.Results = append(out.Results, DecisionResult{Error: ErrorUnknownCall})
+			continue
+		}
+		out.Results = append(out.Results, r.waits.decide(d, workflow.Now(ctx)))
+	}
+	return out, nil
+}
+
+// resume does what was decided about the calls of the run before. over tells that the run ends with it.
+func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
+	w := r.in.Resume
+	if w == nil || r.main > 0 {
+		return ending{}, false
+	}
+	if w.fails() {
+		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
+	}
+	calls := w.calls()
+	if len(calls) == 0 {
+		return ending{}, false
+	}
+	cancelled, err := r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)})
+	switch {
+	case err != nil:
+		return r.failure(ctx, err), true
+	case cancelled || ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	}
+	return ending{}, false
+}

@@ -1,0 +1,225 @@
+package workflows_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// asks is an answer whose first call runs, whose second waits for a person and whose third for the client.
+func asks(seq uint64) workflows.ModelAnswer {
+	a := says(seq, "now", "ask", "client")
+	a.Calls[1].Approval = &workflows.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
+	a.Calls[2].Client = true
+	a.WaitCount = 2
+	return a
+}
+
+func approves(call string) workflows.Decision {
+	return workflows.Decision{CallID: call, Verdict: workflows.VerdictApprove, Digest: "d-" + call, Input: 70}
+}
+
+// interrupted is a world whose run ends with questions.
+func interrupted(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return asks(10), nil }
+	w.tool = func(workflows.ToolCall) (workflows.ToolAnswer, error) {
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
+	}
+	return w
+}
+
+// Who answers the questions of a run with an input of their own goes on with that.
+func TestAnswersComeWithAnInput(t *testing.T) {
+	t.Parallel()
+	w := interrupted(t)
+	answers := make(chan any, 4)
+	offered := waiting("r2")
+	offered.Token = "token-r2"
+	w.env.RegisterDelayedCallback(func() {
+		other := waiting("r3")
+		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
+		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: workflows.OnBusyInterrupt}, answers)
+		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: workflows.OnBusyEnqueue}, answers)
+		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []workflows.Decision{approves("ask")}}, answers)
+	}, time.Minute)
+	next := w.continued(input)
+	for i, want := range []any{workflows.ErrorInterrupted, workflows.ErrorInterrupted, workflows.Submitted{Queued: true}, workflows.Submitted{Queued: true}} {
+		if got := <-answers; got != want {
+			t.Errorf("answer %d is %v, want %v", i, got, want)
+		}
+	}
+	if end := w.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Calls) != 2 || end.Waits.Calls[0].Index != 1 {
+		t.Errorf("the run is finished with %+v", end)
+	}
+	if next.Run.ID != "r2" || next.Continues != "" || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r3" {
+		t.Fatalf("it goes on with %+v", next)
+	}
+	ask, client := next.Resume.Calls[0], next.Resume.Calls[1]
+	if ask.Decision.Verdict != workflows.VerdictApprove || ask.Decision.Args != "args" || client.Decision.Verdict != workflows.VerdictAbandon {
+		t.Errorf("it goes on with the decisions %+v and %+v", ask.Decision, client.Decision)
+	}
+
+	again := newWorld(t)
+	var calls []workflows.ToolCall
+	again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		calls = append(calls, in)
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+	}
+	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+	next.Queue = nil
+	result, _ := again.run(next)
+	if result.Outcome != workflows.OutcomeSuccess || len(calls) != 1 || len(again.models) != 1 {
+		t.Fatalf("%+v after %d tool calls and %d of the model", result, len(calls), len(again.models))
+	}
+	begins := workflows.Beginning{Input: next.Input, Digest: next.Digest}
+	if c := calls[0]; c.CallID != "ask" || c.MessageID != "m" || c.ID != "0/tools/1" || c.Decision == nil || c.Opens == nil || *c.Opens != begins {
+		t.Errorf("the call is %+v", c)
+	}
+	if m := again.models[0]; m.Beginning != (workflows.Beginning{}) || m.After != 20 || m.Closes != "tools" || m.ID != "1/model" {
+		t.Errorf("the model is called with %+v", m)
+	}
+}
+
+// Decisions that come one by one, whenever and from wherever, add up; then a run goes on that nobody
+// asked for. What was decided stands.
+func TestDecisionsAddUp(t *testing.T) {
+	t.Parallel()
+	w := interrupted(t)
+	answers := make(chan any, 4)
+	decide := func(decisions ...workflows.Decision) func() {
+		return func() { w.update(workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, answers) }
+	}
+	rejects := workflows.Decision{CallID: "ask", Verdict: workflows.VerdictReject, Digest: "other"}
+	result := workflows.Decision{CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71}
+	w.env.RegisterDelayedCallback(decide(approves("ask"), approves("now"), approves("client")), time.Second)
+	w.env.RegisterDelayedCallback(decide(rejects, approves("ask")), 2*time.Second)
+	w.env.RegisterDelayedCallback(decide(result), 3*time.Second)
+	next := w.continued(input)
+	taken := approves("ask")
+	taken.Args = "args"
+	unknown := workflows.DecisionResult{Error: workflows.ErrorUnknownCall}
+	want := []any{
+		workflows.Decided{Results: []workflows.DecisionResult{{}, unknown, unknown}},
+		workflows.Decided{Results: []workflows.DecisionResult{{Error: workflows.ErrorDecided, Recorded: &taken}, {Recorded: &taken}}},
+		workflows.Decided{Results: []workflows.DecisionResult{{}}},
+	}
+	close(answers)
+	var got []any
+	for a := range answers {
+		got = append(got, a)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	if next.Continues != "r" || next.Run.ID == "r" || next.Input != 0 || next.Digest != "" {
+		t.Errorf("it goes on with %+v", next)
+	}
+	again := newWorld(t)
+	var calls []workflows.ToolCall
+	again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		again.mu.Lock()
+		defer again.mu.Unlock()
+		calls = append(calls, in)
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+	}
+	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+	if _, finish := again.run(next); len(calls) != 2 || calls[0].Opens.Continues != "r" || finish.Continues != "r" {
+		t.Errorf("the calls are %+v, finished with %+v", calls, finish)
+	}
+}
+
+// Nobody decides in time: the call is not made, and the thread goes on or fails as its agent says. The
+// wait is parked meanwhile.
+func TestQuestionsExpire(t *testing.T) {
+	t.Parallel()
+	for onExpiry, want := range map[workflows.OnExpiry]workflows.Outcome{
+		workflows.OnExpiryReject: workflows.OutcomeSuccess, workflows.OnExpirySkip: workflows.OutcomeSuccess, workflows.OnExpiryFail: workflows.OutcomeError,
+	} {
+		w := newWorld(t)
+		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+			a := says(10, "ask")
+			a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
+			return a, nil
+		}
+		began := w.env.Now()
+		w.env.ExecuteWorkflow(workflows.TypeRun, input)
+		var parked workflows.Parked
+		continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+		if took := w.env.Now().Sub(began); took < workflows.DefaultParkAfter || took > 2*workflows.DefaultParkAfter {
+			t.Errorf("it was parked after %s", took)
+		}
+		later := newWorld(t)
+		later.env.SetStartTime(w.env.Now())
+		answers := make(chan any, 1)
+		later.env.RegisterDelayedCallback(func() {
+			late := approves("ask")
+			later.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{late}}, answers)
+		}, 48*time.Hour)
+		later.env.ExecuteWorkflow(workflows.TypeParked, parked)
+		var next workflows.RunInput
+		continuedAs(t, later.env.GetWorkflowError(), workflows.TypeRun, &next)
+		if took := later.env.Now().Sub(began); took < 24*time.Hour || took > 25*time.Hour {
+			t.Errorf("it went on after %s", took)
+		}
+		again := newWorld(t)
+		called := 0
+		again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+			called++
+			if in.Decision.Verdict != workflows.VerdictExpire {
+				t.Errorf("the call is made with %+v", in.Decision)
+			}
+			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+		}
+		again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+		result, _ := again.run(next)
+		if result.Outcome != want || want == workflows.OutcomeError && (result.Code != workflows.CodeApprovalExpired || called > 0) {
+			t.Errorf("%s: %+v after %d calls", onExpiry, result, called)
+		}
+	}
+}
+
+// A decision that comes when the time is over is told so, even if the clock has not struck here yet.
+func TestADecisionThatComesLate(t *testing.T) {
+	t.Parallel()
+	parked := workflows.Parked{Run: input, Waits: &workflows.Waits{MessageID: "m", Calls: []workflows.Waiting{
+		{Call: asks(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: asks(1).Calls[2], Index: 2},
+	}}}
+	w := newWorld(t)
+	answers := make(chan any, 1)
+	w.env.RegisterDelayedCallback(func() {
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, answers)
+		offered := waiting("r2")
+		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+	}, time.Second)
+	w.env.ExecuteWorkflow(workflows.TypeParked, parked)
+	if got := (<-answers).(workflows.Decided); got.Results[0].Error != workflows.ErrorExpired {
+		t.Errorf("the answer is %+v", got)
+	}
+}
+
+// What a thread waits for goes on as one payload: more than fits ends the run.
+func TestTooMuchToWaitFor(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{workflows.MaxWaits, workflows.MaxWaits + 1} {
+		w := newWorld(t)
+		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+			a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: 10, MessageID: "m", WaitCount: n}
+			for i := range n {
+				a.Calls = append(a.Calls, workflows.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &workflows.Approval{Args: "args"}})
+			}
+			return a, nil
+		}
+		in := input
+		in.Limits.ParallelTools = 100
+		w.env.ExecuteWorkflow(workflows.TypeRun, in)
+		if end := w.finished[0]; (end.Code == workflows.CodeLimitParallelTools) != (n > workflows.MaxWaits) {
+			t.Errorf("%d calls: the run is finished with %+v", n, end)
+		}
+	}
+}
