@@ -23,9 +23,15 @@ func (b binary) Send(frames []stream.Frame) error {
 		if err != nil {
 			return fmt.Errorf("api: %s: %w", f.Type, err)
 		}
-		b.w.Buf, err = protobuf.AppendFrame(b.w.Buf, e)
+		to := b.w.Buffer()
+		*to, err = protobuf.AppendFrame(*to, e)
 		if err != nil && !errors.Is(err, protobuf.ErrUnknownEvent) { // which a client would leave out
 			return err
+		}
+		if b.w.Full() {
+			if err := b.w.Flush(); err != nil {
+				return err
+			}
 		}
 	}
 	return b.w.Flush()

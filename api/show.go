@@ -54,6 +54,11 @@ type events struct{ w *sse.Writer }
 func (e events) Send(frames []stream.Frame) error {
 	for _, f := range frames {
 		e.w.Event(f.Cursor.String(), f.Event)
+		if e.w.Full() {
+			if err := e.w.Flush(); err != nil {
+				return err
+			}
+		}
 	}
 	return e.w.Flush()
 }
@@ -93,7 +98,7 @@ func (s *Server) pump(ctx context.Context, view *stream.View, frames []stream.Fr
 			}
 		}
 	}
-	if ctx.Err() != nil && !errors.Is(err, io.EOF) {
+	if ctx.Err() != nil && !errors.Is(err, io.EOF) && !errors.Is(err, live.ErrSlow) {
 		err = context.Cause(ctx)
 	}
 	end(s.ending(ctx, err))
@@ -109,6 +114,8 @@ func (s *Server) ending(ctx context.Context, err error) string {
 	case errors.As(err, &forbidden):
 		s.logger.ErrorContext(ctx, "stream ended before an event that AG-UI forbids", "error", err)
 		return "forbidden"
+	case errors.Is(err, live.ErrSlow):
+		return "slow"
 	case errors.Is(err, errDrain):
 		return "drained"
 	case ctx.Err() != nil:

@@ -34,13 +34,19 @@ func (r *running) startApart(ctx context.Context, e *environment) error {
 	if err := json.Unmarshal([]byte(line), &where); err != nil {
 		return fmt.Errorf("servers: %w", err)
 	}
+	r.temporal, r.namespace = where.Temporal, where.Namespace
 	addr, err := freePort()
 	if err != nil {
 		return err
 	}
+	metrics, err := freePort()
+	if err != nil {
+		return err
+	}
+	r.metrics = map[string]string{"api": "http://" + addr + "/metrics", "worker": "http://" + metrics + "/metrics"}
 	env := append(e.modelEnv(),
 		"TEMPORAL_ADDRESS="+where.Temporal, "TEMPORAL_NAMESPACE="+where.Namespace, "NATS_URL="+where.NATS,
-		"PERDURE_LOG_LEVEL=warn", "PERDURE_ADDR="+addr, "PERDURE_AGENTS="+agents)
+		"PERDURE_LOG_LEVEL=warn", "PERDURE_ADDR="+addr, "PERDURE_METRICS_ADDR="+metrics, "PERDURE_AGENTS="+agents)
 	for _, name := range []string{"worker", "api"} {
 		p, err := spawn(e.dir, name, env, filepath.Join(e.bin, name))
 		if err != nil {

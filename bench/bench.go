@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -57,7 +58,11 @@ var programs = map[string][][2]string{
 }
 
 func (b *bench) build(ctx context.Context, root string) error {
-	for _, name := range b.plan.Systems {
+	systems := b.plan.Systems
+	if len(b.plan.Scales) > 0 && !slices.Contains(systems, "apart") {
+		systems = append(slices.Clone(systems), "apart")
+	}
+	for _, name := range systems {
 		for _, program := range programs[name] {
 			b.tell("building %s", program[0])
 			if _, err := output(ctx, root, "go", "build", "-o", filepath.Join(b.bin, program[0]), program[1]); err != nil {
@@ -92,19 +97,20 @@ func (b *bench) measureAll(ctx context.Context) (*report, error) {
 			r.Repetitions[name] = append(r.Repetitions[name], m)
 		}
 	}
-	if b.plan.profiles == "" {
-		return r, nil
+	var err error
+	if r.Scales, err = b.measureScales(ctx); err != nil || b.plan.profiles == "" {
+		return r, err
 	}
 	return r, b.profile(ctx)
 }
 
 // start starts a system on fresh data.
-func (b *bench) start(ctx context.Context, s system, pprof bool) (*running, error) {
+func (b *bench) start(ctx context.Context, s system, pprof bool, settings ...string) (*running, error) {
 	dir, err := os.MkdirTemp(b.dir, s.name+"-")
 	if err != nil {
 		return nil, err
 	}
-	return s.start(ctx, &environment{bin: b.bin, self: b.self, dir: dir, model: b.modelURL, pprof: pprof})
+	return s.start(ctx, &environment{bin: b.bin, self: b.self, dir: dir, model: b.modelURL, pprof: pprof, settings: settings})
 }
 
 // measure makes one repetition of one system.

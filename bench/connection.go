@@ -19,12 +19,18 @@ type target struct {
 	dialect dialect
 }
 
+// request is the whole HTTP request for a run, on a connection that is closed behind it or kept alive.
+func (t target) request(p pace, id, connection string) []byte {
+	body := t.body(p, id)
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench\r\nConnection: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s",
+		t.path(p), connection, len(body), body)
+}
+
 // connection is one keep-alive connection. It is used by one goroutine, which reads the socket
 // itself: net/http's client has two more goroutines per connection, and what they cost would count
 // as latency of the system.
 type connection struct {
 	target target
-	host   string
 	conn   net.Conn
 	head   *bufio.Reader
 	lines  *bufio.Reader
@@ -47,7 +53,7 @@ func dial(ctx context.Context, t target) (*connection, error) {
 		return nil, err
 	}
 	return &connection{
-		target: t, host: u.Host, conn: conn,
+		target: t, conn: conn,
 		head: bufio.NewReaderSize(conn, lineBytes), lines: bufio.NewReaderSize(nil, lineBytes),
 		stop: context.AfterFunc(ctx, func() { _ = conn.Close() }),
 	}, nil
@@ -60,14 +66,11 @@ func (c *connection) close() {
 
 // run makes one run and adds what was seen of it to the sample.
 func (c *connection) run(p pace, id string, s *sample) error {
-	body := c.target.body(p, id)
-	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s",
-		c.target.path(p), c.host, len(body), body)
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	sc := scan{dialect: c.target.dialect, sample: s, started: micros()}
-	if _, err := c.conn.Write(request); err != nil {
+	sc := scan{dialect: c.target.dialect, wanted: speeches[p].tokens, sample: s, started: micros()}
+	if _, err := c.conn.Write(c.target.request(p, id, "keep-alive")); err != nil {
 		return err
 	}
 	response, err := http.ReadResponse(c.head, nil)

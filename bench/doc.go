@@ -7,8 +7,9 @@
 //	 process)  └── apart: api + worker + servers ───────────────┘     of its own)
 //
 //	go run ./bench            full measurement, written to bench/results
-//	go run ./bench -quick     a look, some 20 seconds, written nowhere
+//	go run ./bench -quick     a look, some minutes, written nowhere
 //	go run ./bench -profile /tmp/p -systems proxy,dev
+//	go run ./bench -systems "" -scales crowd=1000,parked    only these, at scale
 //
 // Rules:
 //
@@ -19,6 +20,10 @@
 //   - Only one system is alive at a time. The order is turned around with each repetition, so that
 //     what else the machine does at the time does not always meet the same system.
 //   - What is published is the median over repetitions, of quantiles within one.
+//
+// A scale is a load of which the number is the point: viewers of one run, runs that stream at once,
+// parked runs. Each is measured once, on api, worker and servers of its own, and fails where one
+// viewer is not shown exactly what all others are.
 //
 // It needs Linux: it reads /proc.
 package main

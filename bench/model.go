@@ -17,34 +17,43 @@ func serveModel(ctx context.Context) error {
 
 func complete(w http.ResponseWriter, r *http.Request) {
 	var req struct {
-		Model pace `json:"model"`
+		Model    pace `json:"model"`
+		Messages []struct {
+			Role string `json:"role"`
+		} `json:"messages"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	a := answer{w: w, flush: http.NewResponseController(w).Flush, model: req.Model}
-	switch req.Model {
-	case instant:
-		a.speakAtOnce()
-	case paced:
-		a.speakPaced(r.Context())
-	default:
+	s, ok := speeches[req.Model]
+	if !ok {
 		http.Error(w, fmt.Sprintf("there is no model %q", req.Model), http.StatusNotFound)
+		return
+	}
+	if len(req.Messages) > 0 && req.Messages[len(req.Messages)-1].Role == "tool" {
+		s = speeches[instant]
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	a := answer{w: w, flush: http.NewResponseController(w).Flush, model: req.Model, speech: s}
+	if s.interval == 0 {
+		a.speakAtOnce()
+	} else {
+		a.speakPaced(r.Context())
 	}
 }
 
 // answer is one streamed completion.
 type answer struct {
-	w     http.ResponseWriter
-	flush func() error
-	model pace
-	buf   []byte
+	w      http.ResponseWriter
+	flush  func() error
+	model  pace
+	speech speech
+	buf    []byte
 }
 
 func (a *answer) speakAtOnce() {
-	for i := range tokensPerRun {
+	for i := range a.speech.tokens {
 		a.token(i)
 	}
 	a.end()
@@ -53,17 +62,15 @@ func (a *answer) speakAtOnce() {
 
 // speakPaced keeps the pace from the start on: a token that is late does not make the next one late.
 func (a *answer) speakPaced(ctx context.Context) {
-	tick := time.NewTicker(tokenInterval)
+	tick := time.NewTicker(a.speech.interval)
 	defer tick.Stop()
-	for i := range tokensPerRun {
+	last := a.speech.tokens - 1
+	for i := range a.speech.tokens {
 		a.token(i)
-		if i == tokensPerRun-1 {
+		if i == last {
 			a.end()
 		}
-		if a.send() != nil {
-			return
-		}
-		if i == tokensPerRun-1 {
+		if a.send() != nil || i == last {
 			return
 		}
 		select {
@@ -77,14 +84,21 @@ func (a *answer) speakPaced(ctx context.Context) {
 func (a *answer) token(i int) {
 	a.chunk(func() {
 		a.buf = append(a.buf, `{"index":0,"delta":{"content":"`...)
-		a.buf = appendToken(a.buf, i, micros())
+		a.buf = appendToken(a.buf, i, micros(), a.speech.padding)
 		a.buf = append(a.buf, `"},"finish_reason":null}`...)
 	}, "null")
 }
 
 func (a *answer) end() {
-	a.chunk(func() { a.buf = append(a.buf, `{"index":0,"delta":{},"finish_reason":"stop"}`...) }, "null")
-	a.chunk(func() {}, fmt.Sprintf(`{"prompt_tokens":10,"completion_tokens":%d,"total_tokens":%d}`, tokensPerRun, tokensPerRun+10))
+	reason := "stop"
+	if a.speech.calls {
+		reason = "tool_calls"
+		a.chunk(func() {
+			a.buf = append(a.buf, `{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"calculate","arguments":"{\"expression\":\"6*7\"}"}}]},"finish_reason":null}`...)
+		}, "null")
+	}
+	a.chunk(func() { a.buf = fmt.Appendf(a.buf, `{"index":0,"delta":{},"finish_reason":%q}`, reason) }, "null")
+	a.chunk(func() {}, fmt.Sprintf(`{"prompt_tokens":10,"completion_tokens":%d,"total_tokens":%d}`, a.speech.tokens, a.speech.tokens+10))
 	a.buf = append(a.buf, "data: [DONE]\n\n"...)
 }
 

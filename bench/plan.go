@@ -9,19 +9,6 @@ import (
 	"time"
 )
 
-// pace is how fast the model speaks. It is the model's name, so that one server speaks both.
-type pace string
-
-const (
-	instant pace = "instant" // all tokens at once
-	paced   pace = "paced"   // one token per interval
-)
-
-const (
-	tokensPerRun  = 100
-	tokenInterval = 20 * time.Millisecond
-)
-
 // phase is one kind of load, measured as a whole.
 type phase struct {
 	name        string
@@ -37,10 +24,12 @@ type phase struct {
 type plan struct {
 	Repetitions int      `json:"repetitions"`
 	Systems     []string `json:"systems"`
-	phases      []phase
-	results     string // directory, "" = nowhere
-	profiles    string // directory, "" = none
-	quick       bool
+	// Scales are how many of what is measured at scale, by name.
+	Scales   map[string]int `json:"scales,omitempty"`
+	phases   []phase
+	results  string // directory, "" = nowhere
+	profiles string // directory, "" = none
+	quick    bool
 }
 
 // Names of the phases.
@@ -74,11 +63,18 @@ func parsePlan(args []string, progress io.Writer) (*plan, error) {
 	f.IntVar(&p.Repetitions, "repetitions", 0, "how often everything is measured; 0 = 3, or 1 with -quick")
 	f.StringVar(&p.results, "results", "bench/results", `where results go; "" = nowhere`)
 	f.StringVar(&p.profiles, "profile", "", "directory for CPU profiles of perdure dev, taken after the measurement")
-	names := f.String("systems", strings.Join(systemNames(), ","), "what to measure")
+	names := f.String("systems", strings.Join(systemNames(), ","), `what to compare; "" = nothing`)
+	scales := f.String("scales", strings.Join(scaleNames(), ","), `what to measure at scale, as in "crowd=1000,parked"; "" = nothing`)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	p.Systems = strings.Split(*names, ",")
+	var err error
+	if p.Scales, err = parseScales(*scales, p.quick); err != nil {
+		return nil, err
+	}
+	if *names != "" {
+		p.Systems = strings.Split(*names, ",")
+	}
 	for _, name := range p.Systems {
 		if !slices.Contains(systemNames(), name) {
 			return nil, fmt.Errorf("-systems: there is no %q", name)

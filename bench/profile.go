@@ -15,7 +15,7 @@ import (
 // profileTime is how long each phase goes on while it is profiled.
 const profileTime = 15 * time.Second
 
-// profile takes a CPU profile of perdure dev in each phase. It comes after the measurement: profiling
+// profile takes a CPU profile of perdure dev in each phase, and of a crowd also one of memory. It comes after the measurement: profiling
 // costs, and a phase has to last.
 func (b *bench) profile(ctx context.Context) (err error) {
 	if err := os.MkdirAll(b.plan.profiles, 0o755); err != nil { //nolint:gosec // to be read by everybody
@@ -34,7 +34,36 @@ func (b *bench) profile(ctx context.Context) (err error) {
 			return fmt.Errorf("profile of %s: %w", ph.name, err)
 		}
 	}
+	if n := b.plan.Scales["crowd"]; n > 0 {
+		return b.profileCrowd(ctx, r, n)
+	}
 	return nil
+}
+
+// profileCrowd profiles what many viewers of one run cost, and what is held for them.
+func (b *bench) profileCrowd(ctx context.Context, r *running, n int) error {
+	a, err := newAudience(&site{running: r, bench: b, quick: b.plan.quick}, n)
+	if err != nil {
+		return err
+	}
+	defer a.watchers.close()
+	if err := a.attach(ctx); err != nil {
+		return err
+	}
+	b.tell("profiling crowd")
+	taken := make(chan error, 1)
+	go func() {
+		err := download(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", r.pprof, int(profileTime.Seconds())), filepath.Join(b.plan.profiles, "crowd.pprof"))
+		taken <- errors.Join(err, download(ctx, r.pprof+"/debug/pprof/heap", filepath.Join(b.plan.profiles, "crowd-heap.pprof")))
+	}()
+	return a.watchers.watch(ctx, func() (bool, error) {
+		select {
+		case err := <-taken:
+			return true, err
+		default:
+			return false, nil
+		}
+	})
 }
 
 // profilePhase keeps the load of a phase up for as long as the profile is taken.

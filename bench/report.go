@@ -15,6 +15,7 @@ type report struct {
 	Machine     machine               `json:"machine"`
 	Plan        *plan                 `json:"plan"`
 	Repetitions map[string][]measures `json:"results"` // by system
+	Scales      map[string][]finding  `json:"scales,omitempty"`
 }
 
 // markdown is the report for people.
@@ -25,7 +26,17 @@ func (r *report) markdown() string {
 	fmt.Fprintf(&b, "%s, %d cores, %s of memory, Linux %s, %s. Medians of %d repetitions; runs of %d tokens, paced ones at one per %s.\n",
 		m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, r.Plan.Repetitions, tokensPerRun, tokenInterval)
 	b.WriteString("Client and model ran on the same machine. × = in proportion to the proxy, which keeps nothing.\n\n")
-	r.writeTable(&b)
+	if len(r.Repetitions) > 0 {
+		r.writeTable(&b)
+	}
+	for _, s := range scales {
+		if findings := r.Scales[s.name]; len(findings) > 0 {
+			fmt.Fprintf(&b, "\n## %s: %d\n\n| | |\n|---|---:|\n", s.title, r.Plan.Scales[s.name])
+			for _, f := range findings {
+				fmt.Fprintf(&b, "| %s | %s |\n", f.What, f)
+			}
+		}
+	}
 	return b.String()
 }
 

@@ -19,7 +19,7 @@ func stream(t *testing.T, n int, end ...agui.Event) []string {
 	var token []byte
 	events := []agui.Event{&agui.RunStarted{ThreadID: "t", RunID: "r"}, &agui.TextMessageStart{MessageID: "m"}}
 	for i := range n {
-		token = appendToken(token[:0], i, int64(i))
+		token = appendToken(token[:0], i, int64(i), 0)
 		events = append(events, &agui.TextMessageContent{MessageID: "m", Delta: string(token)})
 	}
 	var frames []string
@@ -37,7 +37,7 @@ var finished = &agui.RunFinished{ThreadID: "t", RunID: "r"}
 
 func scanFrames(frames []string) (*sample, error) {
 	s := &sample{}
-	sc := scan{dialect: dialectAGUI, sample: s, started: -5}
+	sc := scan{dialect: dialectAGUI, wanted: tokensPerRun, sample: s, started: -5}
 	return s, sc.read(bufio.NewReaderSize(strings.NewReader(strings.Join(frames, "")), lineBytes))
 }
 
@@ -61,7 +61,7 @@ func TestScanReadsSeveralTokensOfOneDelta(t *testing.T) {
 	t.Parallel()
 	var text []byte
 	for i := range tokensPerRun {
-		text = appendToken(text, i, 0)
+		text = appendToken(text, i, 0, 0)
 	}
 	frames := stream(t, 0, &agui.TextMessageContent{MessageID: "m", Delta: string(text)}, finished)
 	if s, err := scanFrames(frames); err != nil || len(s.added) != tokensPerRun {
@@ -96,7 +96,7 @@ func FuzzCutToken(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, _, _, err := cutToken(append(appendToken(nil, index, sent), rest...))
+		again, _, _, err := cutToken(append(appendToken(nil, index, sent, 0), rest...))
 		if err != nil || again != index || len(rest) >= len(text) {
 			t.Errorf("%q: index %d, then %d, rest %q, error %v", text, index, again, rest, err)
 		}

@@ -46,10 +46,12 @@ type environment struct {
 	dir   string // for data and logs; of its own for each start
 	model string // base URL of the model server, up to and including /v1
 	pprof bool
+	// settings are variables for the system's processes, NAME=value.
+	settings []string
 }
 
 func (e *environment) modelEnv() []string {
-	return []string{"OPENAI_BASE_URL=" + e.model, "OPENAI_API_KEY=bench"}
+	return append(slices.Clone(e.settings), "OPENAI_BASE_URL="+e.model, "OPENAI_API_KEY=bench")
 }
 
 // running is a system that takes runs. Its processes are what is measured, in the order in which
@@ -58,6 +60,14 @@ type running struct {
 	target    target
 	processes []*process
 	pprof     string // URL of its profiles, if it has them
+	// metrics are URLs by the name of the process that serves them.
+	metrics map[string]string
+	// temporal and namespace are where its workflows are, of a system that has servers of its own.
+	temporal, namespace string
+}
+
+func (r *running) process(name string) *process {
+	return r.processes[slices.IndexFunc(r.processes, func(p *process) bool { return p.name == name })]
 }
 
 func (r *running) stop() error {
@@ -150,8 +160,11 @@ func writeAgents(dir string) (string, error) {
 	if err := os.Mkdir(agents, 0o700); err != nil {
 		return "", err
 	}
-	for _, p := range []pace{instant, paced} {
+	for p, s := range speeches {
 		text := fmt.Sprintf("name: %s\nmodel: openai/%s\n", p, p)
+		if s.calls {
+			text += "tools: [calculate]\n"
+		}
 		if err := os.WriteFile(filepath.Join(agents, string(p)+".yaml"), []byte(text), 0o600); err != nil {
 			return "", err
 		}

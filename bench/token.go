@@ -8,12 +8,17 @@ import (
 )
 
 // A token's text is "<index>.<time sent>" and a blank, the time in microseconds of the machine's
-// clock. No character of it is escaped in JSON.
+// clock; one that is to be large has a point and padding before the blank. No character of it is
+// escaped in JSON.
 
-func appendToken(buf []byte, index int, sent int64) []byte {
+func appendToken(buf []byte, index int, sent int64, padding int) []byte {
 	buf = strconv.AppendInt(buf, int64(index), 10)
 	buf = append(buf, '.')
 	buf = strconv.AppendInt(buf, sent, 10)
+	if padding > 0 {
+		buf = append(buf, '.')
+		buf = append(buf, bytes.Repeat([]byte{'x'}, padding)...)
+	}
 	return append(buf, ' ')
 }
 
@@ -27,7 +32,8 @@ func cutToken(text []byte) (index int, sent int64, rest []byte, err error) {
 		return 0, 0, nil, fmt.Errorf("%w: %q", errToken, text)
 	}
 	n, err1 := number(token[:dot])
-	sent, err2 := number(token[dot+1:])
+	digits, _, _ := bytes.Cut(token[dot+1:], []byte{'.'})
+	sent, err2 := number(digits)
 	if err := errors.Join(err1, err2); err != nil {
 		return 0, 0, nil, err
 	}

@@ -69,31 +69,48 @@ func (c Cursor) String() string {
 	if c.IsZero() {
 		return ""
 	}
-	var letters string
+	text := make([]byte, 0, 64) // by hand: one is written for every event of every viewer
+	text = append(c.Position.append(text), '-')
 	if c.Followed {
-		letters += letterFollowed
+		text = append(text, letterFollowed...)
 	}
 	if c.Heal {
-		letters += letterHeal
+		text = append(text, letterHeal...)
 	}
-	text := fmt.Sprintf("%s-%s%s%s", c.Position.encode(), letters, c.Profile, c.Epoch)
+	text = append(append(text, c.Profile...), c.Epoch...)
 	if c.Seen != nil {
-		text += "-" + c.Seen.encode()
+		text = c.Seen.append(append(text, '-'))
+	}
+	return string(text)
+}
+
+// Digits of a position's two parts.
+const (
+	seqDigits   = 12
+	indexDigits = 5
+)
+
+func (p Position) append(text []byte) []byte {
+	return appendHex(appendHex(text, p.Seq, seqDigits), uint64(p.Index), indexDigits) //nolint:gosec // never negative
+}
+
+// appendHex writes a number's last digits.
+func appendHex(text []byte, n uint64, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		text = append(text, "0123456789abcdef"[n>>shift&0xf])
 	}
 	return text
 }
 
-func (p Position) encode() string { return fmt.Sprintf("%012x%05x", p.Seq, p.Index) }
-
 func decodePosition(s string) (Position, error) {
-	if len(s) != 17 {
+	if len(s) != seqDigits+indexDigits {
 		return Position{}, ErrInvalidCursor
 	}
-	seq, err := strconv.ParseUint(s[:12], 16, 48)
+	seq, err := strconv.ParseUint(s[:seqDigits], 16, 4*seqDigits)
 	if err != nil {
 		return Position{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
 	}
-	index, err := strconv.ParseUint(s[12:], 16, 20)
+	index, err := strconv.ParseUint(s[seqDigits:], 16, 4*indexDigits)
 	if err != nil {
 		return Position{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
 	}

@@ -122,7 +122,7 @@ func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
 	defer f.mu.Unlock()
 	fd = f.feeds[key]
 	if fd == nil {
-		fd = &feed{ended: f.ended}
+		fd = &feed{ended: f.ended, evicted: f.at}
 		f.feeds[key] = fd
 	}
 	fd.readers++
@@ -136,6 +136,25 @@ func (f *Follower) detach(t Thread, fd *feed) {
 	if fd.readers == 0 {
 		delete(f.feeds, f.log.threadSubject(t))
 	}
+}
+
+// held returns what the feed has of a run, or of all runs, from one sequence to another, and the
+// sequence behind which it has everything; nothing if it has not got so far.
+func (f *Follower) held(fd *feed, run string, from, to uint64) (found []*Record, behind uint64) {
+	f.mu.Lock()
+	reached := f.at
+	f.mu.Unlock()
+	fd.mu.Lock()
+	defer fd.mu.Unlock()
+	if reached < to || fd.ended {
+		return nil, 0
+	}
+	for _, r := range fd.recs {
+		if r.Seq >= from && r.Seq <= to && (run == "" || r.run == run) {
+			found = append(found, r)
+		}
+	}
+	return found, fd.evicted
 }
 
 // Tail reads the records of one run, or of all runs of a thread: those of the log up to now, then live.
@@ -192,9 +211,25 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 }
 
 // between yields the records from one sequence to another, that of a record that exists, proposals
-// left out.
+// left out. Where the feed has them all, since others here were there from the beginning, the log is
+// asked only where they begin: thousands who come at once would each have it read everything.
 func (t *Tail) between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
+		if held, behind := t.follower.held(t.feed, t.token, from, to); len(held) > 0 {
+			first, err := t.follower.log.first(ctx, t.subject, from)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if first != nil && first.Seq > behind {
+				for _, r := range held {
+					if !yield(r, nil) {
+						return
+					}
+				}
+				return
+			}
+		}
 		for r, err := range t.follower.log.records(ctx, t.subject, from, to) {
 			if err == nil && r.Lane.IsProposal() {
 				continue
@@ -236,7 +271,7 @@ type feed struct {
 	mu      sync.Mutex
 	recs    []*Record
 	bytes   int
-	evicted uint64 // the last record that had to go
+	evicted uint64 // up to here records had to go, or came before the feed
 	ended   bool
 	changed chan struct{} // closed and replaced when something arrives; nil while nobody waits
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -183,6 +184,66 @@ func TestSlowReaderIsCutAndContinuesExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameFrames(t, append(got, more...), readAll(t, ctx, follower, stream.ViewOptions{}))
+}
+
+// Who comes to a run that others here have watched from its beginning is shown the same as from the
+// log, without the log being read again.
+func TestReadersShareWhatTheNodeHas(t *testing.T) {
+	t.Parallel()
+	const records = 40
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, l)
+	first := follower.View(run, stream.ViewOptions{})
+	defer first.Close()
+	steps(t, ctx, l, records, func(int) {})
+	all, err := readOn(ctx, first)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	for _, o := range []stream.ViewOptions{{}, {Join: true}, {After: &all[10].Cursor}} {
+		came := l.Conn().Stats().InMsgs
+		shared := readAll(t, ctx, follower, o)
+		if came = l.Conn().Stats().InMsgs - came; !o.Join && came > records/2 { // a heartbeat may be among them
+			t.Errorf("%+v: %d messages, want the last record and the first", o, came)
+		}
+		sameFrames(t, shared, readAll(t, ctx, elsewhere, o))
+	}
+}
+
+// What a node keeps for those who are slow is bounded in bytes as well, however few records that is.
+func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	const size, few = 32 << 10, 100 // few are 3 MiB, twice as many are more than is kept
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	tail := func() *stream.Tail {
+		tail := follower.Tail(run)
+		t.Cleanup(tail.Close)
+		return tail
+	}
+	steady, later, slow := tail(), tail(), tail()
+	read := func(tail *stream.Tail, n int) {
+		for n > 0 {
+			records := must[[]*stream.Record](t)(tail.Next(ctx, time.Minute))
+			if len(records) == 0 {
+				t.Fatalf("%d records are missing", n)
+			}
+			n -= len(records)
+		}
+	}
+	var after uint64
+	write := func(from int) {
+		for i := range few {
+			after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(from+i), after), nil, text("m", strings.Repeat("x", size))))
+		}
+		read(steady, few)
+	}
+	write(0)
+	read(later, few)
+	write(few)
+	if records, err := slow.Next(ctx, time.Minute); !errors.Is(err, stream.ErrBehind) {
+		t.Errorf("the slow reader has %d records and %v, want ErrBehind", len(records), err)
+	}
 }
 
 func sameFrames(t *testing.T, got, want []stream.Frame) {

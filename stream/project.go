@@ -115,7 +115,7 @@ func (p *Projection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 
 // at begins the frames of a record, behind those of it that somebody else has shown.
 func (p *Projection) at(seq uint64, index int, group *Position) {
-	p.record, p.index, p.group, p.frames = seq, index, group, nil
+	p.record, p.index, p.group = seq, index, group
 }
 
 func (p *Projection) project(ctx context.Context, rec *Record) ([]Frame, error) {
@@ -132,7 +132,15 @@ func (p *Projection) project(ctx context.Context, rec *Record) ([]Frame, error) 
 	case KindTerminal:
 		err = p.end(ctx, rec)
 	}
-	return p.frames, err
+	return p.handOut(), err
+}
+
+// handOut returns the frames of a record and lets go of them: a reader that hears nothing for hours
+// must not hold the last record in memory.
+func (p *Projection) handOut() []Frame {
+	frames := p.frames
+	p.frames = nil
+	return frames
 }
 
 // over tells whether the run is, and has been shown to be.

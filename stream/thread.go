@@ -94,7 +94,7 @@ func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 		return nil, err
 	}
 	err = p.close(ctx, [][]byte{end})
-	return p.frames, err
+	return p.handOut(), err
 }
 
 // introduce gives a reader who did not send the run's input what the run begins with. A snapshot

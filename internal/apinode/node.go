@@ -82,10 +82,23 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track,
+		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track, ConnContext: accepted,
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
 	return n, nil
+}
+
+// sendBytes bounds what the kernel keeps of what a client has not read yet; Linux counts its own
+// bookkeeping in, and doubles the figure for that. Left to itself it keeps up to 4 MiB for each
+// client, and a viewer that stopped reading would be noticed that much later.
+const sendBytes = 128 << 10
+
+// accepted is an http.Server's ConnContext.
+func accepted(ctx context.Context, c net.Conn) context.Context {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBytes) // where it can't be set, the kernel's own bound stands
+	}
+	return ctx
 }
 
 // Bounds of what comes before a body, whose own are the server's: how long a client may take for a

@@ -28,7 +28,8 @@ func NewWriter(w http.ResponseWriter, patience time.Duration) (*Writer, error) {
 // Event adds one event; Flush sends it. Without an id the client's last one stays. Data must have no
 // line feed: compact JSON has none.
 func (w *Writer) Event(id string, data []byte) {
-	b := w.live.Buf
+	to := w.live.Buffer()
+	b := *to
 	if id != "" {
 		b = append(b, "id: "...)
 		b = append(b, id...)
@@ -36,15 +37,19 @@ func (w *Writer) Event(id string, data []byte) {
 	}
 	b = append(b, "data: "...)
 	b = append(b, data...)
-	w.live.Buf = append(b, "\n\n"...)
+	*to = append(b, "\n\n"...)
 }
 
 // Comment adds a comment, which readers ignore and proxies count as life.
 func (w *Writer) Comment(text string) {
-	b := append(w.live.Buf, ": "...)
+	to := w.live.Buffer()
+	b := append(*to, ": "...)
 	b = append(b, text...)
-	w.live.Buf = append(b, "\n\n"...)
+	*to = append(b, "\n\n"...)
 }
+
+// Full tells that enough was added to be sent.
+func (w *Writer) Full() bool { return w.live.Full() }
 
 // Flush sends what was added, in one write.
 func (w *Writer) Flush() error { return w.live.Flush() }

@@ -1,0 +1,219 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/perdure/perdure/api"
+)
+
+// started posts an input and returns the response, which is being read, and the run's speaker.
+func (n *node) started(runs *speakers, id string) (*watched, *speaker) {
+	n.t.Helper()
+	body, err := json.Marshal(inputOf(id, "hello"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(string(body)))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = resp.Body.Close() })
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	return &watched{t: n.t, body: lines}, runs.next(n)
+}
+
+// bareViewer is a connection of a viewer: nothing of a client library reads ahead, or costs anything.
+func bareViewer(t *testing.T, base, path string) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: test\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+const eventsOfR1 = "/v1/threads/t/runs/r1/events"
+
+// frames are the events of a body, each with its id.
+func frames(body string) []string {
+	var all []string
+	for frame := range strings.SplitSeq(body, "\n\n") {
+		if strings.HasPrefix(frame, "id: ") && strings.Contains(frame, "\ndata: ") {
+			all = append(all, frame)
+		}
+	}
+	return all
+}
+
+// A viewer that does not read is cut, which is counted, and what it missed is there when it comes back.
+// Who reads, on the same run and the same api, notices nothing.
+func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
+	reader := metric.NewManualReader()
+	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	n := newNode(t, func(c *api.Config) { c.Patience = 200 * time.Millisecond })
+	given := make(chan struct{}, 1)
+	narrow := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} })
+	steady, s := n.started(n.spoken(), "r1")
+	slow := bareViewer(t, narrow, eventsOfR1)
+
+	var all strings.Builder
+	text := strings.Repeat("x", 32<<10)
+	for cut, i := false, 0; !cut; i++ { // far more than the system keeps for a narrow connection
+		if i > 1000 {
+			t.Fatal("the slow viewer is not cut")
+		}
+		s.say(text)
+		all.WriteString(steady.until(text))
+		select {
+		case <-given:
+			cut = true
+		default:
+		}
+	}
+	s.end()
+	all.WriteString(steady.until("RUN_FINISHED"))
+
+	resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil {
+		t.Error("the slow viewer's stream ends as if it were whole")
+	}
+	if i := strings.LastIndex(string(body), "\n\n"); i >= 0 {
+		body = body[:i] // what follows has not come whole
+	}
+	head := frames(string(body))
+	if len(head) == 0 || len(head) >= len(frames(all.String())) {
+		t.Fatalf("the slow viewer has %d of %d events", len(head), len(frames(all.String())))
+	}
+	last := cursors(head[len(head)-1])[0]
+	rest := n.do(http.MethodGet, eventsOfR1, "", "Last-Event-ID", last)
+	if diff := cmp.Diff(frames(all.String()+"\n"), slices.Concat(head, frames(rest.body))); diff != "" {
+		t.Errorf("the slow viewer missed something (-all +slow): %.2000s", diff)
+	}
+	if cuts := counted(t, reader, "perdure.viewers.ended", attribute.String("end", "slow")); cuts != 1 {
+		t.Errorf("%d viewers counted as slow, want 1", cuts)
+	}
+}
+
+// counted is the value of a counter.
+func counted(t *testing.T, reader metric.Reader, name string, attr attribute.KeyValue) int64 {
+	t.Helper()
+	var now metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &now); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range now.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			sum, ok := m.Data.(metricdata.Sum[int64])
+			if m.Name != name || !ok {
+				continue
+			}
+			for _, p := range sum.DataPoints {
+				if value, ok := p.Attributes.Value(attr.Key); ok && value == attr.Value {
+					return p.Value
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// A viewer costs two goroutines, which are net/http's for its connection, and little memory, however
+// much it was shown. When it leaves, nothing of it stays.
+func TestWhatAViewerCosts(t *testing.T) {
+	const viewers, slack, most = 300, 10, 50 << 10
+	n := newNode(t)
+	steady, s := n.started(n.spoken(), "r1")
+	for i := range 20 {
+		s.say(fmt.Sprint(i, strings.Repeat("x", 3<<10)))
+	}
+	s.say("first")
+	steady.until("first")
+	goroutines, memory := runtime.NumGoroutine(), held()
+	var conns []net.Conn
+	for range viewers {
+		conn := bareViewer(t, n.http.URL, eventsOfR1)
+		if err := readUntil(conn, `"first"`); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	if more := runtime.NumGoroutine() - goroutines; more > 2*viewers+slack {
+		t.Errorf("%d viewers cost %d goroutines", viewers, more)
+	}
+	each := (held() - memory) / viewers
+	t.Logf("%d bytes for each viewer", each)
+	if each > most {
+		t.Errorf("a viewer costs %d bytes, more than %d", each, most)
+	}
+	for _, conn := range conns {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx := n.ctx()
+	for tick := time.NewTicker(5 * time.Millisecond); runtime.NumGoroutine() > goroutines+slack; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%d goroutines, %d before there were viewers", runtime.NumGoroutine(), goroutines)
+		}
+	}
+	s.say("last")
+	steady.until("last")
+}
+
+// held is what the process holds of heap and stacks, garbage aside.
+func held() int64 {
+	for range 3 { // pools give up what they hold in the second
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from the bound
+}
+
+// readUntil reads up to a text.
+func readUntil(conn net.Conn, text string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			return nil
+		}
+	}
+	return errors.Join(lines.Err(), fmt.Errorf("no %q", text))
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+)
+
+// audience is the viewers of one run.
+type audience struct {
+	*site
+	watchers *watchers
+	all      []*viewer
+	deaf     []*viewer // those of them that stop reading for some time
+
+	times []int64 // when the first viewer had the i-th event
+	lag   []int64 // of the others behind it, where they were there
+}
+
+// crowd measures many viewers of one run: first as they are, then while one in a hundred does not
+// read, until those come back.
+//
+//	attach ──► calm ──► some stop reading ──► they are cut ──► they come back ──► the run ends
+func crowd(ctx context.Context, s *site, n int) error {
+	a, err := newAudience(s, n)
+	if err != nil {
+		return err
+	}
+	defer a.watchers.close()
+	if _, err := a.noteFootprint(ctx, "api", "before"); err != nil {
+		return err
+	}
+	if err := a.attach(ctx); err != nil {
+		return err
+	}
+	if err := a.calm(ctx); err != nil {
+		return err
+	}
+	if err := a.lose(ctx); err != nil {
+		return err
+	}
+	if err := a.finish(ctx); err != nil {
+		return err
+	}
+	return a.leave(ctx)
+}
+
+func newAudience(s *site, n int) (*audience, error) {
+	w, err := newWatchers(s.target.base)
+	if err != nil {
+		return nil, err
+	}
+	a := &audience{site: s, watchers: w}
+	w.seen = a.seen
+	p := wide
+	if s.quick {
+		p = wider
+	}
+	sample := &sample{}
+	for i := range n + 1 {
+		v := &viewer{scan: scan{dialect: s.target.dialect, wanted: speeches[p].tokens, sample: sample}}
+		v.ask = func(after []byte) []byte { return getEvents("crowd", after) }
+		if i == 0 {
+			v.ask = func([]byte) []byte { return s.target.request(p, "crowd", "close") }
+		} else if i%100 == 1 {
+			v.narrow = true
+			a.deaf = append(a.deaf, v)
+		}
+		a.all = append(a.all, v)
+	}
+	return a, nil
+}
+
+// getEvents asks for the run of a bench's id.
+func getEvents(id string, after []byte) []byte {
+	request := fmt.Appendf(nil, "GET /v1/threads/thread-%s/runs/run-%s/events HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nAccept: text/event-stream\r\n", id, id)
+	if len(after) > 0 {
+		request = fmt.Appendf(request, "Last-Event-ID: %s\r\n", bytes.TrimSpace(after))
+	}
+	return append(request, "\r\n"...)
+}
+
+func (a *audience) seen(v *viewer, at int64) {
+	i := v.events - 1
+	if i == len(a.times) {
+		a.times = append(a.times, at)
+	}
+	if a.times[i] >= v.scan.since {
+		a.lag = append(a.lag, at-a.times[i])
+	}
+}
+
+// attach opens all viewers, the one that starts the run first. The run goes on meanwhile: who comes
+// later reads what has passed.
+func (a *audience) attach(ctx context.Context) error {
+	if err := a.watchers.openAll(ctx, a.all[:1], 0); err != nil {
+		return err
+	}
+	if err := a.watchers.watch(ctx, func() (bool, error) { return a.all[0].scan.tokens > 0, nil }); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := a.watchers.openAll(ctx, a.all[1:], 0); err != nil {
+		return err
+	}
+	a.found("until all are attached", time.Since(begun).Seconds(), "s")
+	return a.watchers.watchFor(ctx, time.Second)
+}
+
+// window measures some time of the run.
+func (a *audience) window(ctx context.Context, when string, pass func() error) error {
+	before, err := a.footprint(ctx, "api")
+	if err != nil {
+		return err
+	}
+	a.lag = a.lag[:0]
+	sample := a.all[0].scan.sample
+	sample.added = sample.added[:0]
+	if err := pass(); err != nil {
+		return err
+	}
+	a.quantiles("lag behind the first viewer, "+when, a.lag)
+	a.quantiles("added per token, "+when, sample.added)
+	after, err := a.noteFootprint(ctx, "api", when)
+	if err != nil {
+		return err
+	}
+	a.found("api, CPU, "+when, after.cores(before), "cores")
+	a.found("events, "+when, float64(len(a.lag))/after.at.Sub(before.at).Seconds(), "1/s")
+	memory, err := socketMemory()
+	a.found("kernel, TCP buffers, "+when, memory/(1<<20), "MiB")
+	return err
+}
+
+func (a *audience) calm(ctx context.Context) error {
+	for _, v := range a.all {
+		if v.events != a.all[0].events && v.events+3 < a.all[0].events {
+			return fmt.Errorf("%w: a viewer has %d events, the first one %d", errRun, v.events, a.all[0].events)
+		}
+	}
+	d := 20 * time.Second
+	if a.quick {
+		d = 3 * time.Second
+	}
+	return a.window(ctx, "all read", func() error { return a.watchers.watchFor(ctx, d) })
+}
+
+// cutPatience is the longest that viewers that do not read may keep their connection: until their
+// buffers are full, and then the api's patience.
+const cutPatience = 90 * time.Second
+
+// cuts counts the viewers that the api has given up.
+const cuts = `perdure_viewers_ended_total{end="slow"}`
+
+// lose has some viewers stop reading, until all of them have been cut.
+func (a *audience) lose(ctx context.Context) error {
+	for _, v := range a.deaf {
+		if err := a.watchers.deafen(v); err != nil {
+			return err
+		}
+	}
+	begun := time.Now()
+	var next time.Time
+	err := a.window(ctx, "some do not", func() error {
+		return a.watchers.watch(ctx, func() (bool, error) {
+			if time.Now().Before(next) {
+				return false, nil
+			}
+			next = time.Now().Add(time.Second)
+			figures, err := scrape(ctx, a.metrics["api"])
+			if err == nil && (time.Since(begun) > cutPatience || a.all[0].scan.ended) {
+				err = fmt.Errorf("%w: %.0f of %d viewers that do not read have been cut after %s", errRun, figures[cuts], len(a.deaf), time.Since(begun).Round(time.Second))
+			}
+			return figures[cuts] >= float64(len(a.deaf)), err
+		})
+	})
+	a.found("viewers that did not read, and were cut", float64(len(a.deaf)), "")
+	a.found("… after", time.Since(begun).Seconds(), "s")
+	return err
+}
+
+// finish lets those who did not read take what is left of their connection, and go on behind it, until
+// all have the whole run. All must have been shown the same.
+func (a *audience) finish(ctx context.Context) error {
+	for _, v := range a.deaf {
+		if err := a.watchers.listen(v); err != nil {
+			return err
+		}
+	}
+	back := 0
+	err := a.watchers.watch(ctx, func() (bool, error) {
+		for _, v := range a.deaf {
+			if !v.cut {
+				continue
+			}
+			back++
+			if err := a.watchers.open(v); err != nil {
+				return false, err
+			}
+		}
+		return len(a.watchers.reading) == 0, nil
+	})
+	if err != nil {
+		return err
+	}
+	if back < len(a.deaf) {
+		return fmt.Errorf("%w: %d viewers came back of %d that were cut", errRun, back, len(a.deaf))
+	}
+	for i, v := range a.all {
+		if err := a.all[0].same(v); err != nil {
+			return fmt.Errorf("viewer %d: %w", i, err)
+		}
+	}
+	a.found("events of the run, the same for all", float64(a.all[0].events), "")
+	return nil
+}
+
+// leave measures the api when all viewers have gone.
+func (a *audience) leave(ctx context.Context) error {
+	err := until(ctx, func() (bool, error) {
+		figures, err := scrape(ctx, a.metrics["api"])
+		return figures["perdure_viewers"] == 0, err
+	})
+	if err == nil {
+		_, err = a.noteFootprint(ctx, "api", "after")
+	}
+	return err
+}

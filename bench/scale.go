@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// scale is a load of which the number is the point: how many of something one node carries, and what
+// each of them costs.
+type scale struct {
+	name  string
+	title string
+	full  int // how many
+	quick int
+	run   func(ctx context.Context, s *site, n int) error
+}
+
+var scales = []scale{
+	{"crowd", "Viewers of one run", 5000, 300, crowd},
+	{"streams", "Runs that stream at once", 1000, 100, streams},
+	{"parked", "Parked runs", 10000, 200, parked},
+}
+
+func scaleNames() []string {
+	names := make([]string, len(scales))
+	for i, s := range scales {
+		names[i] = s.name
+	}
+	return names
+}
+
+// finding is one number of a scale.
+type finding struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit,omitempty"`
+}
+
+func (f finding) String() string {
+	digits := 0
+	if f.Value < 100 && f.Value != math.Trunc(f.Value) {
+		digits = 2
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.*f %s", digits, f.Value, f.Unit))
+}
+
+// site is where a scale is measured: api, worker and servers as processes of their own.
+type site struct {
+	*running
+	bench    *bench
+	quick    bool
+	findings []finding
+}
+
+func (s *site) found(what string, value float64, unit string) {
+	s.findings = append(s.findings, finding{what, value, unit})
+	s.bench.tell("  %s: %.4g %s", what, value, unit)
+}
+
+// quantiles notes the median and the 99th percentile of times in microseconds.
+func (s *site) quantiles(what string, times []int64) {
+	s.found(what+", p50", millis(times, 0.5), "ms")
+	s.found(what+", p99", millis(times, 0.99), "ms")
+}
+
+// measureScales measures each scale that is planned, on fresh data.
+func (b *bench) measureScales(ctx context.Context) (map[string][]finding, error) {
+	all := map[string][]finding{}
+	for _, sc := range scales {
+		n := b.plan.Scales[sc.name]
+		if n == 0 {
+			continue
+		}
+		b.tell("%s: %d", sc.name, n)
+		findings, err := b.measureScale(ctx, sc, n)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sc.name, err)
+		}
+		all[sc.name] = findings
+	}
+	return all, nil
+}
+
+func (b *bench) measureScale(ctx context.Context, sc scale, n int) (_ []finding, err error) {
+	r, err := b.start(ctx, systemOf("apart"), false, "PERDURE_PARK_AFTER=1s", "PERDURE_WORKFLOW_CACHE=100")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	s := &site{running: r, bench: b, quick: b.plan.quick}
+	if err := sc.run(ctx, s, n); err != nil {
+		return nil, fmt.Errorf("%w%s", err, r.tails())
+	}
+	return s.findings, nil
+}
+
+// parseScales reads "crowd=5000,parked": names, some with a number of their own.
+func parseScales(text string, quick bool) (map[string]int, error) {
+	numbers := map[string]int{}
+	for field := range strings.SplitSeq(text, ",") {
+		if field == "" {
+			continue
+		}
+		name, number, own := strings.Cut(field, "=")
+		i := slices.Index(scaleNames(), name)
+		if i < 0 {
+			return nil, fmt.Errorf("-scales: there is no %q", name)
+		}
+		n := scales[i].full
+		if quick {
+			n = scales[i].quick
+		}
+		if own {
+			if _, err := fmt.Sscanf(number, "%d", &n); err != nil || n < 1 {
+				return nil, fmt.Errorf("-scales: %q is no number of %s", number, name)
+			}
+		}
+		numbers[name] = n
+	}
+	return numbers, nil
+}

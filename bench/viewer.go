@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// viewer is one client of an event stream, on one connection after the other. What it was shown is
+// kept as counts and a sum, so that thousands can be compared.
+type viewer struct {
+	// ask is the request that begins, or goes on behind an event id.
+	ask  func(after []byte) []byte
+	scan scan
+
+	fd       int
+	rest     []byte // of an event that has not come whole
+	answered bool   // the response has begun, and is a success
+	narrow   bool   // it will stop reading for some time
+	cut      bool   // the connection ended before the run did
+	last     []byte // the last event's id
+	events   int
+	sum      uint32 // of all events and ids, in order
+}
+
+var checksums = crc32.MakeTable(crc32.Castagnoli) // in hardware
+
+// take reads what came. Events are what stands between blank lines, with HTTP's own lines, which end
+// with CR LF, in front of some: a chunk never begins within a line.
+func (v *viewer) take(data []byte, at int64, seen func(*viewer, int64)) error {
+	if !v.answered {
+		if !bytes.HasPrefix(data, []byte("HTTP/1.1 200 ")) {
+			return fmt.Errorf("%w: %.500s", errRun, data)
+		}
+		v.answered = true
+	}
+	if len(v.rest) > 0 {
+		data = append(v.rest, data...)
+	}
+	for {
+		end := bytes.Index(data, []byte("\n\n"))
+		if end < 0 {
+			break
+		}
+		events := v.events
+		if err := v.event(data[:end+1], at); err != nil {
+			return fmt.Errorf("event %d: %w", v.events, err)
+		}
+		if v.events > events && seen != nil {
+			seen(v, at)
+		}
+		data = data[end+2:]
+	}
+	v.rest = append(v.rest[:0], data...)
+	return nil
+}
+
+func (v *viewer) event(text []byte, at int64) error {
+	for line := range bytes.Lines(text) {
+		if bytes.HasSuffix(line, []byte("\r\n")) || line[0] == ':' {
+			continue
+		}
+		v.sum = crc32.Update(v.sum, checksums, line)
+		if id, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
+			if bytes.Compare(id, v.last) <= 0 {
+				return fmt.Errorf("%w: id %q comes behind %q", errRun, id, v.last)
+			}
+			v.last = append(v.last[:0], id...)
+			continue
+		}
+		if err := v.scan.line(line, at); err != nil {
+			return err
+		}
+		v.events++
+	}
+	return nil
+}
+
+// closed is told that the connection has ended.
+func (v *viewer) closed() {
+	v.rest, v.answered, v.cut = v.rest[:0], false, !v.scan.ended
+}
+
+// same tells how another viewer of the run differs from this one.
+func (v *viewer) same(o *viewer) error {
+	if v.events != o.events || v.sum != o.sum || !bytes.Equal(v.last, o.last) {
+		return fmt.Errorf("%w: one viewer had %d events up to %s (sum %x), another %d up to %s (sum %x)",
+			errRun, v.events, bytes.TrimSpace(v.last), v.sum, o.events, bytes.TrimSpace(o.last), o.sum)
+	}
+	return errors.Join(v.scan.check(), o.scan.check())
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// response is what a server sends for frames, in chunks of a few of them.
+func response(frames []string) string {
+	var b strings.Builder
+	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+	for few := range slices.Chunk(frames, 3) {
+		chunk := strings.Join(few, "")
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", len(chunk), chunk)
+	}
+	return b.String()
+}
+
+// numbered gives frames ids whose order is that of their text.
+func numbered(t *testing.T, end ...agui.Event) []string {
+	frames := stream(t, tokensPerRun, end...)
+	for i, f := range frames {
+		_, data, _ := strings.Cut(f, "\n")
+		frames[i] = fmt.Sprintf("id: %05d\n%s", i, data)
+	}
+	return frames
+}
+
+func newTestViewer() *viewer {
+	return &viewer{scan: scan{dialect: dialectAGUI, wanted: tokensPerRun, sample: &sample{}}}
+}
+
+// taken is a viewer that is sent a text in pieces of any size.
+func (v *viewer) taken(text string, r *rand.Rand) error {
+	for len(text) > 0 {
+		n := min(13+r.IntN(300), len(text))
+		if err := v.take([]byte(text[:n]), 1, nil); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
+
+// However a stream comes, in one piece, in any pieces, or cut and continued, it is the same.
+func TestViewersThatWereShownTheSame(t *testing.T) {
+	t.Parallel()
+	frames := numbered(t, &agui.TextMessageEnd{MessageID: "m"}, finished)
+	whole := newTestViewer()
+	if err := whole.take([]byte(response(frames)), 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if whole.closed(); whole.cut || whole.events != len(frames) {
+		t.Errorf("cut %v, %d of %d events", whole.cut, whole.events, len(frames))
+	}
+	for i := range 50 {
+		r := rand.New(rand.NewPCG(uint64(i), 1))
+		v := newTestViewer()
+		text := response(append(slices.Clone(frames), ": heartbeat\n\n"))
+		text = text[:100+r.IntN(len(text)-300)]
+		if err := v.taken(text, r); err != nil {
+			t.Fatal(err)
+		}
+		if v.closed(); !v.cut {
+			t.Error("a viewer is not cut that has not seen the end")
+		}
+		if err := v.taken(response(frames[v.events:]), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := whole.same(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestViewersThatWereNot(t *testing.T) {
+	t.Parallel()
+	frames := numbered(t, finished)
+	lost := slices.Delete(slices.Clone(frames), 1, 2)
+	twice := slices.Insert(slices.Clone(frames), 2, frames[1])
+	for name, text := range map[string]string{
+		"an event is lost": response(lost), "one comes twice": response(twice), "the end is missing": response(frames[:len(frames)-1]),
+		"it is refused": "HTTP/1.1 404 Not Found\r\n\r\n",
+	} {
+		whole, v := newTestViewer(), newTestViewer()
+		err := whole.take([]byte(response(frames)), 1, nil)
+		if err == nil {
+			err = v.take([]byte(text), 1, nil)
+		}
+		if err == nil {
+			err = whole.same(v)
+		}
+		if !errors.Is(err, errRun) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestScales(t *testing.T) {
+	t.Parallel()
+	got, err := parseScales("crowd=70,streams", true)
+	if diff := cmp.Diff(map[string]int{"crowd": 70, "streams": 100}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, text := range []string{"crowds", "crowd=0", "crowd=many"} {
+		if _, err := parseScales(text, false); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
