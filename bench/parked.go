@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
@@ -20,7 +22,7 @@ const (
 	// parkedWarmup are the runs whose parking brings api and worker to the size that starting runs
 	// needs; only what is parked behind them is counted.
 	parkedWarmup = 400
-	parkedAtOnce = 100
+	parkedAtOnce = 50
 	resumed      = 100 // runs that go on at the end
 	// parkedBound is the most that a parked run may add to a process, in bytes.
 	parkedBound = 10 << 10
@@ -136,14 +138,23 @@ func (s *site) resume(ctx context.Context, n int) error {
 	return err
 }
 
-// tell pauses a run, or lets it go on.
+// tell pauses a run, or lets it go on. Where it is unknown whether that took effect it is told again.
 func (s *site) tell(ctx context.Context, id, what string) error {
-	answer, err := s.call(ctx, http.MethodPost, "/v1/threads/thread-"+id+"/"+what, nil)
-	if err != nil {
-		return err
-	}
-	return answer.Close()
+	_, err := backoff.Retry(ctx, func() (bool, error) {
+		answer, err := s.call(ctx, http.MethodPost, "/v1/threads/thread-"+id+"/"+what, nil)
+		switch {
+		case errors.Is(err, errUnknown):
+			return false, err
+		case err != nil:
+			return false, backoff.Permanent(err)
+		}
+		return true, answer.Close()
+	})
+	return err
 }
+
+// errUnknown is an answer 503: the same again is safe.
+var errUnknown = errors.New("it is unknown whether that took effect")
 
 // callers keep their connections, as those of a load balancer do.
 var callers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * parkedAtOnce}}
@@ -163,7 +174,11 @@ func (s *site) call(ctx context.Context, method, path string, body []byte) (io.R
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-		return nil, fmt.Errorf("%w: %s %s: %s: %s", errRun, method, path, resp.Status, text)
+		failed := fmt.Errorf("%w: %s %s: %s: %s", errRun, method, path, resp.Status, text)
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			failed = fmt.Errorf("%w: %w", errUnknown, failed)
+		}
+		return nil, failed
 	}
 	return resp.Body, nil
 }
