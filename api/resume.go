@@ -61,13 +61,19 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	}
 	asked := stream.Run{Thread: o.run.Thread, ID: thread.RunID}
 	var decisions []workflows.Decision
+	answered := map[string]bool{}
+	unknown := 0
 	for i, entry := range o.input.Resume {
 		at := fmt.Sprintf("/resume/%d", i)
 		question := questionOf(thread.Interrupts, entry.InterruptID)
 		if question == nil {
-			s.logger.WarnContext(ctx, "an input answers what was not asked; it goes on without", "thread", o.run.Thread.ID, "run", o.run.ID, "at", at)
+			unknown++
 			continue
 		}
+		if answered[question.ID] {
+			return nil, unfit(at+"/interruptId", "is answered twice")
+		}
+		answered[question.ID] = true
 		v, err := verdictOf(entry, at)
 		if err != nil {
 			return nil, err
@@ -78,13 +84,32 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 		}
 		decisions = append(decisions, d)
 	}
-	for _, m := range o.input.Messages {
-		if m.Role == agui.RoleTool && !knows(thread, m.ID) {
-			digest := m.Digest()
-			decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: fmt.Sprintf("%x", digest[:16])})
+	if unknown > 0 {
+		s.logger.WarnContext(ctx, "an input answers what was not asked; it goes on without", "thread", o.run.Thread.ID, "run", o.run.ID, "count", unknown)
+	}
+	return append(decisions, results(o.input.Messages, thread)...), nil
+}
+
+// results are those of the client's own tools, for calls beside which the questions stand: one for each.
+func results(messages []agui.Message, thread *stream.Reduction) []workflows.Decision {
+	open := map[string]bool{}
+	for _, e := range thread.Entries {
+		if slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == thread.Interrupts[0].ToolCallID }) {
+			for _, c := range e.Message.ToolCalls {
+				open[c.ID] = true
+			}
 		}
 	}
-	return decisions, nil
+	var decisions []workflows.Decision
+	for _, m := range messages {
+		if m.Role != agui.RoleTool || !open[m.ToolCallID] || knows(thread, m.ID) {
+			continue
+		}
+		delete(open, m.ToolCallID)
+		digest := m.Digest()
+		decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: fmt.Sprintf("%x", digest[:16])})
+	}
+	return decisions
 }
 
 func questionOf(asked []agui.Interrupt, id string) *agui.Interrupt {
@@ -155,8 +180,8 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 func withoutAnswers(messages []agui.Message, thread *stream.Reduction) []agui.Message {
 	asked := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
-		return m.Role == agui.RoleTool && !knows(thread, m.ID) &&
-			slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+		return m.Role == agui.RoleTool && slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID }) &&
+			!knows(thread, m.ID)
 	})
 }
 

@@ -147,6 +147,7 @@ func TestQuestionsStayOpen(t *testing.T) {
 	try("interrupted", http.StatusConflict, entry("nonsense", "resolved", yes))
 	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", "yes"), entry(questions[1].ID, "resolved", yes))
 	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", map[string]any{"approved": true, "editedArgs": 1}))
+	try("invalid_answer", http.StatusUnprocessableEntity, entry(questions[0].ID, "resolved", yes), entry(questions[0].ID, "resolved", yes))
 	said := first.after("run-2", "reject", user(say("Well?")))
 	resp, err := shared.post(t.Context(), careful, said)
 	if p := refused(t, resp, err); p.Code != "interrupted" {

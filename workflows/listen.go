@@ -89,7 +89,7 @@ func (r *run) pauseOn(ctx workflow.Context, update string, paused bool) error {
 // heed cancels the run if it is the one that is meant. A run that waits is not cancelled here: the
 // log keeps the wish, and the run's first step finds it.
 func (r *run) heed(c Cancel) {
-	if c.RunID == r.in.Run.ID {
+	if c.RunID == r.in.Run.ID && !r.ended {
 		r.cancel()
 	}
 }
@@ -103,9 +103,10 @@ func (r *run) judge(in Submit) error {
 		return nil
 	}
 	if r.waits != nil {
-		return r.judgeAnswer(in)
-	}
-	if in.Offer == nil || !r.ended && in.OnBusy != OnBusyEnqueue && in.OnBusy != OnBusyInterrupt {
+		if resumes, err := r.judgeAnswer(in); resumes || err != nil {
+			return err
+		}
+	} else if in.Offer == nil || !r.ended && in.OnBusy != OnBusyEnqueue && in.OnBusy != OnBusyInterrupt {
 		return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
 	}
 	queue := append(slices.Clip(r.queue), *in.Offer)

@@ -21,23 +21,23 @@ const stepAttempts = 100
 // the run is cancelled or a step fails for good. It continues as new between turns when its history
 // grows long, and at its end with the run that waits longest for its thread.
 func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
-	ctx, cancel := workflow.WithCancel(ctx)
-	r := begin(ctx, in)
+	running, cancel := workflow.WithCancel(ctx) // the run; what waits behind its end is not cancelled with it
+	r := begin(running, in)
 	r.cancel = cancel
 	if p := in.Progress; p != nil && p.Cancelled {
 		cancel()
 	}
-	if err := errors.Join(r.listen(ctx), r.rename(ctx)); err != nil {
+	if err := errors.Join(r.listen(running), r.rename(running)); err != nil {
 		return RunResult{}, err
 	}
-	end, err := r.turns(ctx)
+	end, err := r.turns(running)
 	if err != nil {
 		return RunResult{}, err
 	}
 	if end.outcome == OutcomeInterrupt {
 		r.waits = end.waits // who has seen the end may answer before it is reported here
 	}
-	result, err := r.finish(ctx, end)
+	result, err := r.finish(running, end)
 	if r.waits != nil && err == nil && result.Outcome == OutcomeInterrupt {
 		return result, r.suspend(ctx, r.in.parkAfter())
 	}

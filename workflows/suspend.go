@@ -68,13 +68,23 @@ func (r *run) goOn(ctx workflow.Context) *RunInput {
 }
 
 // judgeAnswer refuses an offer that leaves a question open: nobody gives questions up by not answering
-// them. Calls of the client's own it may leave.
-func (r *run) judgeAnswer(in Submit) error {
+// them. Calls of the client's own it may leave. It tells whether the thread resumes with the offer, as
+// opposed to keeping it for later.
+func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 	open, asks := r.waits.open(in.Decisions...)
-	if asks && in.OnBusy != OnBusyEnqueue || in.Offer == nil || r.resumed != nil {
-		return temporal.NewApplicationError("the thread waits for decisions", ErrorInterrupted, Active{RunID: r.in.Run.ID, Waiting: open})
+	switch {
+	case asks && in.OnBusy != OnBusyEnqueue || in.Offer == nil || r.resumed != nil:
+		return false, temporal.NewApplicationError("the thread waits for decisions", ErrorInterrupted, Active{RunID: r.in.Run.ID, Waiting: open})
+	case asks:
+		return false, nil
 	}
-	return nil
+	next := *in.Offer
+	next.Resume, next.Queue = r.waits, r.queue
+	body, err := encode(next)
+	if err != nil || len(body)+len(open)*maxDecision+len(in.Decisions)*maxDecision > MaxPayload {
+		return false, temporal.NewApplicationError("the run's id leaves too little room for those that wait", ErrorQueueFull)
+	}
+	return true, nil
 }
 
 // answer takes an offer that judgeAnswer has let pass.

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,5 +222,48 @@ func TestTooMuchToWaitFor(t *testing.T) {
 		if end := w.finished[0]; (end.Code == workflows.CodeLimitParallelTools) != (n > workflows.MaxWaits) {
 			t.Errorf("%d calls: the run is finished with %+v", n, end)
 		}
+	}
+}
+
+// Who cancels a run that has ended takes no question away with it.
+func TestACancelIsTooLateForQuestions(t *testing.T) {
+	t.Parallel()
+	w := interrupted(t)
+	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }, time.Second)
+	result := workflows.Decision{CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71}
+	w.env.RegisterDelayedCallback(func() {
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), result}}, make(chan any, 1))
+	}, time.Minute)
+	if next := w.continued(input); next.Continues != "r" {
+		t.Errorf("it goes on with %+v", next)
+	}
+}
+
+// What waits behind questions is bounded like what waits behind a run: it is one payload that goes on.
+func TestTooManyWaitBehindQuestions(t *testing.T) {
+	t.Parallel()
+	w := interrupted(t)
+	answers := make(chan any, 100)
+	w.env.RegisterDelayedCallback(func() {
+		for i := range 40 {
+			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
+			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: workflows.OnBusyEnqueue, Offer: &in}, answers)
+		}
+	}, time.Second)
+	w.env.ExecuteWorkflow(workflows.TypeRun, input)
+	var parked workflows.Parked
+	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	close(answers)
+	refused := 0
+	for a := range answers {
+		if a == workflows.ErrorQueueFull {
+			refused++
+		}
+	}
+	if n := len(parked.Run.Queue); n == 0 || n+refused != 40 || refused == 0 {
+		t.Errorf("%d wait, %d were refused", n, refused)
+	}
+	if _, err := workflows.DataConverter().ToPayload(parked); err != nil {
+		t.Error(err)
 	}
 }
