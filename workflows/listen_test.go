@@ -187,13 +187,16 @@ func TestPause(t *testing.T) {
 	w := newWorld(t)
 	answers := make(chan any, 4)
 	asked := make(chan struct{})
+	const pause = 5 * time.Minute
+	var paused time.Time
 	w.env.RegisterDelayedCallback(func() {
 		w.update(workflows.UpdatePause, workflows.Pause{RunID: "r0"}, answers)
 		w.update(workflows.UpdatePause, workflows.Pause{}, answers)
+		// Counted from here: the first model call may begin before or after this.
+		paused = w.env.Now()
+		w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{RunID: "r"}, answers) }, pause)
 		close(asked)
 	}, time.Millisecond)
-	const pause = 5 * time.Minute
-	w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{RunID: "r"}, answers) }, pause)
 	var times []time.Time
 	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 		times = append(times, w.env.Now())
@@ -207,8 +210,8 @@ func TestPause(t *testing.T) {
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	result, _ := w.run(input)
-	if len(times) != 2 || times[1].Sub(times[0]) < pause || result.Outcome != workflows.OutcomeSuccess {
-		t.Errorf("%+v, model calls at %v", result, times)
+	if len(times) != 2 || times[1].Sub(paused) < pause || result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v, paused at %v, model calls at %v", result, paused, times)
 	}
 	if a := <-answers; a != workflows.ErrorNotActive {
 		t.Errorf("to pause another run is answered %v", a)
