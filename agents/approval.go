@@ -20,6 +20,21 @@ type Approval struct {
 	// is true, and where it fails, so that nothing slips through. Empty = always. At most 4 KiB.
 	When string
 
+	// Approvers may decide: a subject, or role:name for whoever has that role. None = whoever may use the thread.
+	Approvers []string
+
+	// Quorum is how many different people have to approve, 1 to 8. 0 = 1.
+	Quorum int
+
+	// NotByRequester keeps who asked for the run from deciding.
+	NotByRequester bool
+
+	// Remind is how often people are reminded that a decision is due. 0 = never.
+	Remind time.Duration
+
+	// Escalate adds approvers when nobody has decided for some time. In the order of their times, at most 4.
+	Escalate []Escalation
+
 	// Expires is how long there is to decide. 0 = for ever.
 	Expires time.Duration
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 )
 
 // Input is a run's input as the log has it: the client's RunAgentInput without its messages, and
@@ -17,7 +18,7 @@ type Input struct {
 	Input    agui.RunAgentInput `json:"input"`
 	Accepted Acceptance         `json:"accepted"`
 	// Requester is who asked for the run.
-	Requester string `json:"requester,omitempty"`
+	Requester *auth.Principal `json:"requester,omitempty"`
 }
 
 // saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.
@@ -48,6 +49,9 @@ type Decision struct {
 	// Result stands for the call's, as a tool message.
 	Result *agui.Message `json:"result,omitempty"`
 	Reason string        `json:"reason,omitempty"`
+	// By is who said it, Channel how it came: agui, rest, ws, batch or link. When is the record's time.
+	By      *auth.Principal `json:"by,omitempty"`
+	Channel string          `json:"channel,omitempty"`
 }
 
 // Decided tells which decision about a call was carried out.

@@ -13,6 +13,7 @@ const (
 	ActivityCallModel = "model.call.v1"
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
+	ActivityNotify    = "approval.notify.v1"
 	UpdateSubmit      = "submit"
 	UpdateSteer       = "steer"
 	UpdatePause       = "pause"

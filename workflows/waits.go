@@ -36,9 +36,41 @@ type Waiting struct {
 	Call
 	Index int `json:"index"` // its place in the message
 	// Expires is when nobody can decide any more; zero = never.
-	Expires  time.Time `json:"expires,omitzero"`
-	Decision *Decision `json:"decision,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
+	// Votes are those for making the call, as long as they are fewer than the approval's quorum.
+	Votes []Decision `json:"votes,omitempty"`
+	// Escalations is how many have come.
+	Escalations int       `json:"escalations,omitempty"`
+	Decision    *Decision `json:"decision,omitempty"`
 }
+
+// Notice asks ActivityNotify to make known what has happened to questions that a thread waits with.
+type Notice struct {
+	Run       Run         `json:"run"`
+	Agent     string      `json:"agent"`
+	Revision  string      `json:"revision"`
+	Event     NoticeEvent `json:"event"`
+	Opened    time.Time   `json:"opened"` // when the run had ended with the questions
+	At        time.Time   `json:"at"`     // when it happened
+	MessageID string      `json:"messageId"`
+	// Calls are those that it happened to, as they are now.
+	Calls []Waiting `json:"calls"`
+	// After is a record that the log has to have: the run's terminal one.
+	After uint64 `json:"after"`
+}
+
+// NoticeEvent is what has happened.
+type NoticeEvent string
+
+// What may have happened.
+const (
+	NoticeOpened    NoticeEvent = "opened"
+	NoticeReminded  NoticeEvent = "reminded"
+	NoticeEscalated NoticeEvent = "escalated"
+	NoticeVoted     NoticeEvent = "voted" // one more approves, and others have to
+	NoticeDecided   NoticeEvent = "decided"
+	NoticeExpired   NoticeEvent = "expired"
+)
 
 // Approval says that a person decides about a call before it is made, and by which rule.
 type Approval struct {
@@ -46,6 +78,12 @@ type Approval struct {
 	Rule int `json:"rule"`
 	// Args is the digest of the arguments that the model wrote: they are what is decided about.
 	Args string `json:"args"`
+	// Quorum is how many people have to approve; 0 = 1.
+	Quorum int `json:"quorum,omitempty"`
+	// Remind is how often people are reminded; 0 = never.
+	Remind time.Duration `json:"remind,omitempty"`
+	// Escalate are the times, since the question was asked, at which more people may decide.
+	Escalate []time.Duration `json:"escalate,omitempty"`
 	// Expires is how long there is to decide; 0 = for ever.
 	Expires  time.Duration `json:"expires,omitempty"`
 	OnExpiry OnExpiry      `json:"onExpiry,omitempty"`
@@ -86,6 +124,10 @@ type Decision struct {
 	Input uint64 `json:"input,omitempty"`
 	// Args is the digest of the arguments that the call is to be made with.
 	Args string `json:"args,omitempty"`
+	// By is a digest of who decided: nobody counts twice.
+	By string `json:"by,omitempty"`
+	// Remember makes further calls of the tool on this thread, to which the same rule applies, without asking.
+	Remember bool `json:"remember,omitempty"`
 }
 
 // Decide is what UpdateDecide carries: decisions about calls that a thread waits for. Each is judged

@@ -31,14 +31,15 @@ var layers = []layer{
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
 	{"tools/internal/...", []string{"tools", "llm"}},
 	{"tools/...", []string{"tools", "tools/internal/...", "llm", anything}},
-	{"stream", []string{"agui", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
+	{"internal/auth", nil},
+	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"workflows", []string{
 		"agui", "agents", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
-	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/telemetry", anything}},
-	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
+	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/telemetry", anything}},
+	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
 
 	{"internal/live", nil},
 	{"internal/sse", []string{"internal/live"}},
