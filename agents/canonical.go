@@ -47,6 +47,7 @@ func (d *Definition) Revision() string {
 func canonical(d *Definition) []byte {
 	complete := *d
 	complete.Limits = d.Limits.orDefault()
+	complete.withoutDefaults()
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)

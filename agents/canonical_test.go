@@ -41,6 +41,8 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"defaults spelled":    base + "limits: {parallelTools: 8, duration: 120m, tokens: 400000, turns: 30}\n",
 		"some defaults":       base + "limits: {turns: 30}\n",
 		"kind spelled":        base + "kind: agent\n",
+		"inputs refused":      base + "onNewInput: reject\n",
+		"results abandoned":   base + "onMissingToolResult: abandon\n",
 		"an empty limits map": base + "limits: {}\n",
 		"an empty state":      base + "state: {}\n",
 		"an empty reasoning":  base + "reasoning: {}\n",
@@ -63,6 +65,9 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"an effort":                            base + "reasoning: {effort: low}\n",
 		"another effort":                       base + "reasoning: {effort: high}\n",
 		"a limit":                              base + "limits: {turns: 31}\n",
+		"inputs that wait":                     base + "onNewInput: queue\n",
+		"inputs that wait for results":         base + "onMissingToolResult: queue\n",
+		"inputs refused without results":       base + "onMissingToolResult: reject\n",
 	}
 	for name, text := range different {
 		got := parse(t, text).Revision()
@@ -75,7 +80,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 
 func TestDefinitionMadeInGo(t *testing.T) {
 	t.Parallel()
-	d := &agents.Definition{Name: "a", Model: "openrouter/meta/llama-4", Instructions: "<&>\u2028\n"}
+	d := &agents.Definition{Name: "a", Model: "openrouter/meta/llama-4", Instructions: "<&>\u2028\n", OnMissingToolResult: agents.OpenQueue}
 	if err := d.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,13 @@ type Definition struct {
 
 	// Limits is how far a run may go.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
+
+	// OnNewInput is what becomes of an input that leaves questions open: reject (the default) or queue.
+	OnNewInput string `json:"onNewInput,omitempty" yaml:"onNewInput,omitempty"`
+
+	// OnMissingToolResult is what becomes of an input without results for calls of the client's tools:
+	// abandon (the default), reject or queue.
+	OnMissingToolResult string `json:"onMissingToolResult,omitempty" yaml:"onMissingToolResult,omitempty"`
 }
 
 // Limits bounds a run. In Go, a field that is zero has its default; in a file, a

@@ -55,9 +55,12 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state(&d.State)},
 		{"limits", r.limits(&d.Limits)},
+		{"onNewInput", oneOf(&d.OnNewInput, newInputs...)},
+		{"onMissingToolResult", oneOf(&d.OnMissingToolResult, missingResults...)},
 	})
 	r.validate(d, root)
 	d.Limits = d.Limits.orDefault()
+	d.withoutDefaults()
 	return d
 }
 

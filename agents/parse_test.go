@@ -110,6 +110,9 @@ func TestParseErrors(t *testing.T) {
 		{"tagged", "name: !!str {a: b}\nmodel: p/m\n", "a.yaml:1: name must be text, not keys and values"},
 		{"long instructions", least + "instructions: " + strings.Repeat("a", 256<<10+1), "a.yaml:3: instructions must be at most 262144 bytes, not 262145"},
 
+		{"questions abandoned", least + "onNewInput: abandon\n", `a.yaml:3: onNewInput must be one of reject, queue, not "abandon"`},
+		{"results forgotten", least + "onMissingToolResult: forget\n", `a.yaml:3: onMissingToolResult must be one of abandon, reject, queue, not "forget"`},
+
 		{"tools as text", least + "tools: calculate\n", "a.yaml:3: tools must be a list, not text"},
 		{"tool as number", least + "tools:\n  - calculate\n  - 7\n", "a.yaml:5: an entry of tools must be text, not a number"},
 		{"tool with a space", least + "tools:\n  - get order\n", `a.yaml:4: tools: "get order" must be a tool's name, or a pattern with *`},

@@ -57,6 +57,7 @@ func (d *Definition) complaints() []complaint {
 	found = append(found, d.complainTools()...)
 	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)
+	found = append(found, d.complainOpen()...)
 	return append(found, d.Limits.complaints()...)
 }
 

@@ -1,0 +1,47 @@
+package agents
+
+import (
+	"slices"
+	"strings"
+)
+
+// What may become of an input that leaves open what its thread waits for.
+const (
+	OpenReject  = "reject"  // it is refused
+	OpenQueue   = "queue"   // it waits until nothing is open any more
+	OpenAbandon = "abandon" // what is open is given up
+)
+
+var (
+	newInputs      = []string{OpenReject, OpenQueue}
+	missingResults = []string{OpenAbandon, OpenReject, OpenQueue}
+)
+
+// MissingToolResult is OnMissingToolResult, or its default.
+func (d *Definition) MissingToolResult() string {
+	if d.OnMissingToolResult == "" {
+		return OpenAbandon
+	}
+	return d.OnMissingToolResult
+}
+
+// withoutDefaults leaves out what says the same as saying nothing.
+func (d *Definition) withoutDefaults() {
+	if d.OnNewInput == OpenReject {
+		d.OnNewInput = ""
+	}
+	if d.OnMissingToolResult == OpenAbandon {
+		d.OnMissingToolResult = ""
+	}
+}
+
+func (d *Definition) complainOpen() []complaint {
+	var found []complaint
+	if d.OnNewInput != "" && !slices.Contains(newInputs, d.OnNewInput) {
+		found = append(found, about("onNewInput", "must be one of %s, not %.80q", strings.Join(newInputs, ", "), d.OnNewInput))
+	}
+	if d.OnMissingToolResult != "" && !slices.Contains(missingResults, d.OnMissingToolResult) {
+		found = append(found, about("onMissingToolResult", "must be one of %s, not %.80q", strings.Join(missingResults, ", "), d.OnMissingToolResult))
+	}
+	return found
+}
