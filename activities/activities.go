@@ -48,6 +48,8 @@ type Presence interface {
 func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: workflows.ActivityCallModel})
 	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: workflows.ActivityCallTool})
+	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: workflows.ActivityHold})
+	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityKeep})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
 }
 
@@ -63,15 +65,21 @@ func mainPlace(s workflows.Step, step string) stream.Place {
 // and stopped if the run is cancelled. leave must be called.
 func (a *Activities) enter(ctx context.Context, run workflows.Run) (_ context.Context, leave func(), err error) {
 	ctx, stop := heartbeat(ctx) // first: what follows waits for the log
-	gone := func() {}
-	if a.Presence != nil {
-		if gone, err = a.Presence.Begin(ctx, activity.GetInfo(ctx).TaskToken); err != nil {
-			stop()
-			return nil, nil, err
-		}
+	gone, err := a.present(ctx)
+	if err != nil {
+		stop()
+		return nil, nil, err
 	}
 	ctx, release := a.Cancels.Context(ctx, runOf(run))
 	return ctx, func() { release(); stop(); gone() }, nil
+}
+
+// present has an attempt taken over if this worker dies. gone must be called.
+func (a *Activities) present(ctx context.Context) (gone func(), err error) {
+	if a.Presence == nil {
+		return func() {}, nil
+	}
+	return a.Presence.Begin(ctx, activity.GetInfo(ctx).TaskToken)
 }
 
 // heartbeatInterval keeps three beats within the timeout.

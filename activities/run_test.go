@@ -40,6 +40,7 @@ type engine struct {
 	input    agui.RunAgentInput // what the run is asked besides
 	more     []agui.Message     // what the user says besides
 	accepted stream.Acceptance  // what the run's input means, if not nothing but the message
+	hold     bool               // the run is held while something waits
 	calls    atomic.Int32       // of the model
 	outage   atomic.Int32       // how often the definition can't be had yet
 }
@@ -135,7 +136,7 @@ func (e *engine) run(message string) ([]agui.Event, workflows.RunResult) {
 		e.t.Fatal(err)
 	}
 	e.env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
-		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits, Hold: e.hold,
 	})
 	var result workflows.RunResult
 	if err := e.env.GetWorkflowResult(&result); err != nil {

@@ -93,9 +93,9 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 
 // outcomeOf tells what the workflow made of a decision.
 func outcomeOf(id string, d workflows.Decision, r workflows.DecisionResult) (decided, error) {
-	var stands *decided
+	var stands any
 	if r.Recorded != nil {
-		stands = &decided{ID: id, Decision: string(r.Recorded.Verdict)}
+		stands = decided{ID: id, Decision: string(r.Recorded.Verdict)}
 	}
 	switch r.Error {
 	case "":

@@ -26,8 +26,10 @@ type Problem struct {
 	Errors []Mistake `json:"errors,omitempty"`
 	// ActiveRun is the run that keeps a thread busy.
 	ActiveRun string `json:"activeRun,omitempty"`
-	// Recorded is the decision that stands, if somebody decided before.
-	Recorded *decided `json:"recorded,omitempty"`
+	// PendingToolCallIDs are the calls whose results a thread waits for.
+	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+	// Recorded is the decision or the result that stands, if somebody decided or answered before.
+	Recorded any `json:"recorded,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
 }

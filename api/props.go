@@ -13,6 +13,7 @@ type props struct {
 	History            stream.History   `json:"history"`
 	OnBusy             workflows.OnBusy `json:"onBusy"`
 	CancelOnDisconnect bool             `json:"cancelOnDisconnect"`
+	Hold               bool             `json:"hold"`
 }
 
 // propsOf reads and checks them. Any value is allowed in forwardedProps; only ours is looked at.

@@ -56,7 +56,7 @@ func isObject(raw json.RawMessage) bool {
 // resumed are the answers that an input has for what the thread waits for: the entries of resume, and
 // results of the client's own tools.
 func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction) ([]workflows.Decision, error) {
-	if len(thread.Interrupts) == 0 {
+	if !thread.Sealed || len(thread.Interrupts)+len(thread.Waits) == 0 {
 		return nil, nil
 	}
 	asked := stream.Run{Thread: o.run.Thread, ID: thread.RunID}
@@ -90,14 +90,12 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	return append(decisions, results(o.input.Messages, thread)...), nil
 }
 
-// results are those of the client's own tools, for calls beside which the questions stand: one for each.
+// results are those of the client's own tools, for calls that the thread waits for: one for each.
 func results(messages []agui.Message, thread *stream.Reduction) []workflows.Decision {
 	open := map[string]bool{}
-	for _, e := range thread.Entries {
-		if slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == thread.Interrupts[0].ToolCallID }) {
-			for _, c := range e.Message.ToolCalls {
-				open[c.ID] = true
-			}
+	if at := lastCalls(thread); at >= 0 {
+		for _, c := range thread.Entries[at].Message.ToolCalls {
+			open[c.ID] = true
 		}
 	}
 	var decisions []workflows.Decision
@@ -106,8 +104,7 @@ func results(messages []agui.Message, thread *stream.Reduction) []workflows.Deci
 			continue
 		}
 		delete(open, m.ToolCallID)
-		digest := m.Digest()
-		decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: fmt.Sprintf("%x", digest[:16])})
+		decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: stream.ResultDigest(&m)})
 	}
 	return decisions
 }
@@ -176,19 +173,37 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 }
 
 // withoutAnswers leaves out the tool messages that some clients send beside an answer: they repeat what
-// the person said, and are not the call's result.
-func withoutAnswers(messages []agui.Message, thread *stream.Reduction) []agui.Message {
+// the person said, and are not the call's result. It also leaves out, unless the client's list is to be
+// taken literally, results of calls that were answered otherwise meanwhile.
+func withoutAnswers(messages []agui.Message, thread *stream.Reduction, history stream.History) []agui.Message {
 	asked := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
-		return m.Role == agui.RoleTool && slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID }) &&
-			!knows(thread, m.ID)
+		if m.Role != agui.RoleTool || knows(thread, m.ID) {
+			return false
+		}
+		return history != stream.HistoryComplete && answersTwice(m, thread) ||
+			slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	})
+}
+
+// answersTwice tells whether a message has a result for a call that the thread has one of.
+func answersTwice(m agui.Message, thread *stream.Reduction) bool {
+	if m.Role != agui.RoleTool || knows(thread, m.ID) {
+		return false
+	}
+	e := resultOf(thread, m.ToolCallID)
+	return e != nil && e.Sent == ""
 }
 
 // answersLate tells whether an input answers nothing but what was answered before, by somebody else or
 // by time: then it is shown what became of that.
 func answersLate(in *agui.RunAgentInput, thread *stream.Reduction) bool {
-	return len(in.Resume) > 0 && !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
-		return !slices.ContainsFunc(thread.Answered, func(q agui.Interrupt) bool { return q.ID == entry.InterruptID })
-	})
+	if len(in.Resume) > 0 {
+		return !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
+			return !slices.ContainsFunc(thread.Answered, func(q agui.Interrupt) bool { return q.ID == entry.InterruptID })
+		})
+	}
+	twice := func(m agui.Message) bool { return answersTwice(m, thread) }
+	return slices.ContainsFunc(in.Messages, twice) &&
+		!slices.ContainsFunc(in.Messages, func(m agui.Message) bool { return !knows(thread, m.ID) && !twice(m) })
 }

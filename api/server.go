@@ -151,6 +151,7 @@ func (s *Server) Handler() http.Handler {
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
 	v1.POST("/threads/:thread/messages", s.steerThread)
 	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
+	v1.POST("/threads/:thread/tool-results", s.postToolResult)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r

@@ -97,14 +97,14 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	}
 	input, history := *o.input, o.props.History
 	input.Messages = nil
-	if len(decisions) > 0 && history == stream.HistoryMerge {
+	if len(decisions) > 0 && len(thread.Interrupts) > 0 && history == stream.HistoryMerge {
 		history = stream.HistoryAppend // who answers does not ask for another answer
 	}
+	said := withoutAnswers(o.input.Messages, thread, history)
 	late := answersLate(o.input, thread)
 	if late {
 		history, o.props.OnBusy = stream.HistoryAppend, workflows.OnBusyEnqueue // it waits for what goes on
 	}
-	said := withoutAnswers(o.input.Messages, thread)
 	accepted := thread.Accept(said, history)
 	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
 	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted})
@@ -134,7 +134,8 @@ func (s *Server) runInput(o *offer, p stream.Proposal) workflows.RunInput {
 			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
 			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
 		},
-		ParkAfter: s.ParkAfter,
+		ParkAfter: s.ParkAfter, Hold: o.props.Hold,
+		OnNewInput: workflows.OnOpen(o.agent.OnNewInput), OnMissing: workflows.OnOpen(o.agent.MissingToolResult()),
 	}
 }
 
@@ -174,10 +175,8 @@ const (
 // ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
 // run that has begun in Temporal and not yet in the log; that one answers.)
 func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, decisions []workflows.Decision, thread *stream.Reduction, execution string) (bool, error) {
-	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts) == 0 {
-		ctx, cancel := context.WithTimeout(ctx, closeCheck)
-		defer cancel()
-		_ = s.Temporal.GetWorkflow(ctx, workflowID(o.run.Thread), execution).Get(ctx, nil) // how it ended is its own matter
+	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.Waits) == 0 {
+		s.awaitClose(ctx, o.run.Thread, execution)
 		return false, nil
 	}
 	in.Token = stream.Token(o.run.ID)
@@ -188,10 +187,21 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, de
 	if err != nil {
 		return false, refusedBy(err)
 	}
+	if taken.Closing {
+		s.awaitClose(ctx, o.run.Thread, execution)
+		return false, nil
+	}
 	if taken.Interrupted != "" {
 		err = s.tellCancelled(ctx, stream.Run{Thread: o.run.Thread, ID: taken.Interrupted}, "another run takes its place")
 	}
 	return taken.Attached || taken.Queued, err
+}
+
+// awaitClose waits a moment for an execution to close; how is its own matter.
+func (s *Server) awaitClose(ctx context.Context, thread stream.Thread, execution string) {
+	ctx, cancel := context.WithTimeout(ctx, closeCheck)
+	defer cancel()
+	_ = s.Temporal.GetWorkflow(ctx, workflowID(thread), execution).Get(ctx, nil)
 }
 
 // steerInstead tells the active run what the input says. That run may end meanwhile: then the thread is
@@ -232,6 +242,17 @@ func interruptedBy(app *temporal.ApplicationError) error {
 	return p
 }
 
+// missingResults refuses an input that leaves out results which its agent insists on.
+func missingResults(app *temporal.ApplicationError) error {
+	var active workflows.Active
+	if err := app.Details(&active); err != nil {
+		return fmt.Errorf("api: submit: %w", err)
+	}
+	p := problem(http.StatusConflict, "missing_tool_results", "the thread waits for results of the client's tool calls: send a tool message for each, or post them to tool-results")
+	p.ActiveRun, p.PendingToolCallIDs = stream.ShownRunID(active.RunID), active.Waiting
+	return p
+}
+
 // busyWith tells whether a workflow refuses an offer because another run is active, and which.
 func busyWith(err error) (active string, busy bool) {
 	var app *temporal.ApplicationError
@@ -255,6 +276,8 @@ func refusedBy(err error) error {
 	switch {
 	case errors.As(err, &app) && app.Type() == workflows.ErrorInterrupted:
 		return interruptedBy(app)
+	case errors.As(err, &app) && app.Type() == workflows.ErrorMissingResults:
+		return missingResults(app)
 	case errors.As(err, &app) && app.Type() == workflows.ErrorRunIDReused:
 		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
 	case errors.As(err, &app) && app.Type() == workflows.ErrorQueueFull:

@@ -83,7 +83,8 @@ func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Ru
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
 	var gone *serviceerror.NotFound
-	if err == nil || errors.As(err, &gone) {
+	var waits *temporal.ApplicationError // the thread has nothing but what it waits for
+	if err == nil || errors.As(err, &gone) || errors.As(err, &waits) {
 		return stream.Run{}, errNotActive()
 	}
 	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)

@@ -37,6 +37,7 @@ type wsFrame struct {
 	Pointer    string          `json:"pointer"`
 	ActiveRun  string          `json:"activeRun"`
 	RetryAfter int             `json:"retryAfter"`
+	Result     json.RawMessage `json:"result"`
 }
 
 // line is an event as it stands in a stream of server-sent events.

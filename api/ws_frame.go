@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 
 	"github.com/perdure/perdure/stream"
@@ -28,6 +27,17 @@ type request struct {
 	Reason string `json:"reason"`
 	// Of steer.
 	Message json.RawMessage `json:"message"`
+	// Of decide, beside reason and content.
+	ApprovalID string          `json:"approvalId"`
+	Decision   string          `json:"decision"`
+	Args       json.RawMessage `json:"args"`
+	// Of tool_result.
+	ToolCallID json.RawMessage `json:"toolCallId"`
+	Content    json.RawMessage `json:"content"`
+	Error      json.RawMessage `json:"error"`
+
+	// result is what the ack tells of what was done.
+	result any
 }
 
 // decodeRequest reads a frame. What could be read of one that is refused is returned too, so that the
@@ -77,10 +87,11 @@ type acknowledgement struct {
 	ThreadID string `json:"threadId,omitempty"`
 	RunID    string `json:"runId,omitempty"`
 	Cursor   string `json:"cursor,omitempty"` // of a steer
+	Result   any    `json:"result,omitempty"` // of a decide and a tool_result
 }
 
 func ack(r *request, run stream.Run) acknowledgement {
-	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown()}
+	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown(), Result: r.result}
 }
 
 // ending says that the stream of a request is complete.
@@ -101,12 +112,15 @@ type refusal struct {
 	Pointer    string `json:"pointer,omitempty"`
 	ActiveRun  string `json:"activeRun,omitempty"`
 	RetryAfter int    `json:"retryAfter,omitempty"`
+	// PendingToolCallIDs and Recorded are those of the problem.
+	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+	Recorded           any      `json:"recorded,omitempty"`
 }
 
 func refuse(r *request, p *Problem) refusal {
 	return refusal{
 		Type: "error", ID: r.ID, Status: p.Status, Code: p.Code, Detail: p.Detail, Pointer: p.Pointer,
-		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter,
+		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter, PendingToolCallIDs: p.PendingToolCallIDs, Recorded: p.Recorded,
 	}
 }
 
@@ -144,10 +158,4 @@ func (e envelope) wrap(to []byte, f stream.Frame) []byte {
 	to = append(to, e.middle...)
 	to = append(to, f.Event...)
 	return append(to, '}')
-}
-
-func notSupported(pointer, detail string) *Problem {
-	p := problem(http.StatusNotImplemented, "not_supported", detail)
-	p.Pointer = pointer
-	return p
 }

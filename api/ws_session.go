@@ -134,8 +134,10 @@ func (s *session) take(ctx context.Context, r *request) error {
 		return s.start(ctx, r, s.cancel)
 	case "steer":
 		return s.start(ctx, r, s.steer)
-	case "tool_result", "decide":
-		return notSupported("/type", "this server does not take such frames yet")
+	case "decide":
+		return s.start(ctx, r, s.decide)
+	case "tool_result":
+		return s.start(ctx, r, s.toolResult)
 	default:
 		return invalidFrame("/type", "is no type of frame")
 	}

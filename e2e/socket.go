@@ -13,13 +13,15 @@ import (
 // socket is a WebSocket to an api, on which one thing is asked for at a time.
 type socket struct{ conn *websocket.Conn }
 
-// socketFrame is a frame of the server: the members of those that a subscription is answered with.
+// socketFrame is a frame of the server, as far as tests look.
 type socketFrame struct {
 	Type   string          `json:"type"`
+	ID     string          `json:"id"`
 	Cursor string          `json:"cursor"`
 	Event  json.RawMessage `json:"event"`
 	Code   string          `json:"code"`
 	Detail string          `json:"detail"`
+	Result json.RawMessage `json:"result"`
 }
 
 func (p *endpoint) dial(t *testing.T) *socket {
@@ -50,13 +52,35 @@ func (s *socket) behind(in input, cursor string) ([]event, error) {
 		}
 		switch f.Type {
 		case "event":
-			e := event{ID: f.Cursor, Data: f.Event}
-			e.Type = e.member("type")
-			events = append(events, e)
+			events = append(events, f.event())
 		case "end":
 			return events, nil
 		case "error":
 			return nil, fmt.Errorf("behind %s: %s: %s", cursor, f.Code, f.Detail)
 		}
 	}
+}
+
+func (s *socket) send(t *testing.T, frame any) {
+	t.Helper()
+	if err := s.conn.WriteJSON(frame); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *socket) next(t *testing.T) (f socketFrame) {
+	t.Helper()
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.conn.ReadJSON(&f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f socketFrame) event() event {
+	e := event{ID: f.Cursor, Data: f.Event}
+	e.Type = e.member("type")
+	return e
 }

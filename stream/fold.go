@@ -51,9 +51,12 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 	}
 	switch rec.Kind {
 	case KindOpen:
+		if err := f.hold(ctx, rec); err != nil {
+			return err
+		}
 		return f.steer(ctx, rec)
 	case KindTerminal:
-		f.r.Sealed = true
+		f.r.Sealed, f.r.Waits, f.r.Interrupts = true, nil, nil
 		f.abandon(func(Lane) bool { return true })
 		return f.end(ctx, rec)
 	case KindAttempt:
@@ -127,7 +130,7 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 		return err
 	}
 	f.abandon(func(Lane) bool { return true })
-	if len(f.r.Interrupts) > 0 {
+	if len(f.r.Interrupts)+len(f.r.Waits) > 0 {
 		f.r.Answered, f.r.Decided = f.r.Interrupts, nil
 	}
 	f.r.Waits, f.r.Interrupts = nil, nil
@@ -209,7 +212,7 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	}
 	f.settle(rec.Lane)
 	if res.Decided != nil {
-		f.r.Decided = append(slices.Clip(f.r.Decided), *res.Decided)
+		f.answer(*res.Decided)
 	}
 	for id, arguments := range res.Edited {
 		f.edit(id, arguments)
@@ -263,6 +266,7 @@ func (f *fold) moveBehind(i int) {
 // insert adds a message where clients put it: a tool's behind the message with its call and the
 // results already there, any other at the end.
 func (f *fold) insert(e Entry) {
+	f.supplant(e)
 	at, ok := f.behindCall(e.Message)
 	if !ok {
 		f.r.Entries = append(f.r.Entries, e)
@@ -272,6 +276,25 @@ func (f *fold) insert(e Entry) {
 	for i := range f.r.Pending {
 		if f.r.Pending[i].At >= at {
 			f.r.Pending[i].At++
+		}
+	}
+}
+
+// supplant takes out what a client has sent of its own as the result of a call that now has one.
+func (f *fold) supplant(e Entry) {
+	if e.Message.Role != agui.RoleTool || e.Sent != "" {
+		return
+	}
+	i := slices.IndexFunc(f.r.Entries, func(o Entry) bool {
+		return o.Sent != "" && o.Message.Role == agui.RoleTool && o.Message.ToolCallID == e.Message.ToolCallID
+	})
+	if i < 0 {
+		return
+	}
+	f.r.Entries = slices.Concat(f.r.Entries[:i], f.r.Entries[i+1:])
+	for j := range f.r.Pending {
+		if f.r.Pending[j].At > i {
+			f.r.Pending[j].At--
 		}
 	}
 }

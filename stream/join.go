@@ -17,6 +17,7 @@ import (
 //	MESSAGES_SNAPSHOT   what finished steps have said: complete messages, none of which grows again
 //	STATE_SNAPSHOT
 //	…                   open steps and subagents, and what unfinished attempts have said, from its start
+//	CUSTOM …            what the run is held for, if it is
 //
 // That order was measured with clients of both generations: what stands in a snapshot and grows
 // afterwards, or is left open by it, ends wrong in some of them. So a message whose attempt goes on is
@@ -65,6 +66,10 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, err := p.held(ctx)
+	if err != nil {
+		return nil, err
+	}
 	at := Position{p.record, max(p.index, 0)}
 	if p.terminal { // where the run's last event stands behind its closings is not known without the run
 		at.Index = maxIndex
@@ -73,7 +78,7 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	for _, v := range p.lanes {
 		v.said = nil
 	}
-	frames, err := p.tell(slices.Concat([][]byte{p.started}, snapshots, open.encoded, last)...)
+	frames, err := p.tell(slices.Concat([][]byte{p.started}, snapshots, open.encoded, held, last)...)
 	if err != nil {
 		return nil, err
 	}

@@ -140,6 +140,7 @@ func (s *story) callTools(m string) {
 // The stories that readers join. Each ends in its own way.
 var stories = map[string]func(s *story){
 	"attempts die": (*story).tell,
+	"held":         (*story).tellHeld,
 	"parallel tools, an error": func(s *story) {
 		s.begin(run, user, `{"given":true}`)
 		s.callTools("m1")

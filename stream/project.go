@@ -174,6 +174,11 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 		}
 		p.heal = p.heal || opening.Edits
 	}
+	questions, _, err := readHeld(events)
+	if err != nil {
+		return err
+	}
+	p.heal = p.heal || len(questions) > 0 // calls may be made with other arguments than readers were shown
 	for i, e := range events {
 		if err := p.scopes.track(e, Position{rec.Seq, i}); err != nil {
 			return err

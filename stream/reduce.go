@@ -29,8 +29,8 @@ type Reduction struct {
 	Input   uint64 `json:"input,omitempty"`
 	Context bool   `json:"context,omitempty"`
 	Tools   bool   `json:"tools,omitempty"`
-	// Waits are the tool calls that the run has ended with and that its client is to answer, Interrupts
-	// the questions. Answered are the last ones that were answered, by whomever.
+	// Waits are the tool calls that the run has ended with, or is held for, and that its client is to answer,
+	// Interrupts the questions. Answered are the last ones that were answered, by whomever.
 	Waits      []string         `json:"waits,omitempty"`
 	Interrupts []agui.Interrupt `json:"interrupts,omitempty"`
 	Answered   []agui.Interrupt `json:"answered,omitempty"`

@@ -47,6 +47,7 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
+		Held: r.held,
 	}
 	return next
 }
@@ -59,8 +60,8 @@ const maxCarried = MaxPayload - 4<<10
 func (r *run) fits(queue []RunInput, steered []uint64) bool {
 	next := r.carryWith(queue, steered)
 	next.Progress.Usage = nil
-	body, err := encode(next)
-	return err == nil && len(body) <= maxCarried
+	body, err := encode(next) //workflowcheck:ignore the same value gives the same text
+	return err == nil && len(body)+r.held.reserve() <= maxCarried
 }
 
 // mayContinue tells whether to continue as new: there is a reason, and nothing that is more urgent.

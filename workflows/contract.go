@@ -14,12 +14,15 @@ const (
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
 	ActivityNotify    = "approval.notify.v1"
+	ActivityHold      = "run.hold.v1"
+	ActivityKeep      = "tool.result.v1"
 	UpdateSubmit      = "submit"
 	UpdateSteer       = "steer"
 	UpdatePause       = "pause"
 	UpdateResume      = "resume"
 	UpdateDecide      = "decide"
 	SignalCancel      = "cancel"
+	SignalToolResult  = "tool_result"
 )
 
 // Run names a run and its address.
@@ -52,6 +55,14 @@ type RunInput struct {
 
 	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+
+	// Hold keeps the run open while calls of its turns wait.
+	Hold bool `json:"hold,omitempty"`
+	// OnNewInput is what becomes of an input that leaves questions open, behind the run's end; none is
+	// OnOpenReject. OnMissing is the same for results of the client's tools; none is that of runs which
+	// do not wait for such results.
+	OnNewInput OnOpen `json:"onNewInput,omitempty"`
+	OnMissing  OnOpen `json:"onMissing,omitempty"`
 
 	// Resume is set in a run that goes on with calls of the one before it: all are decided.
 	Resume *Waits `json:"resume,omitempty"`
@@ -90,6 +101,8 @@ type Progress struct {
 	Usage     []Usage   `json:"usage,omitempty"`
 	Steered   []uint64  `json:"steered,omitempty"`
 	Folded    int       `json:"folded,omitempty"`
+	// Held is what the run waits for in a turn that has not ended.
+	Held *Waits `json:"held,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -219,6 +232,18 @@ type ToolAnswer struct {
 	Opened uint64 `json:"opened"`
 }
 
+// Hold asks to tell what a run waits for that goes on afterwards. The answer is the sequence of the main
+// lane's last record.
+type Hold struct {
+	Step
+	Waits *Waits `json:"waits"`
+}
+
+// Keep asks to put a ToolResult, which comes along, into the log. The answer is the Decision.
+type Keep struct {
+	Run Run `json:"run"`
+}
+
 // Finish asks for the run's terminal record.
 type Finish struct {
 	Run       Run     `json:"run"`
@@ -270,6 +295,16 @@ const (
 	OnBusySteer OnBusy = "steer"
 )
 
+// OnOpen says what becomes of an input that leaves open what the thread waits for.
+type OnOpen string
+
+// What may become of it.
+const (
+	OnOpenReject  OnOpen = "reject"
+	OnOpenQueue   OnOpen = "queue"   // it waits until nothing is open any more
+	OnOpenAbandon OnOpen = "abandon" // what is open is given up
+)
+
 // Submit offers a run to the workflow that occupies its thread.
 type Submit struct {
 	RunID  string `json:"run"`
@@ -289,6 +324,8 @@ type Submitted struct {
 	Queued bool `json:"queued,omitempty"`
 	// Interrupted is the active run that has to make way.
 	Interrupted string `json:"interrupted,omitempty"`
+	// Closing: the offer is not kept, since the workflow closes; the run is to be started.
+	Closing bool `json:"closing,omitempty"`
 }
 
 // Cancel is what SignalCancel carries: a signal, since a cancel has to reach a workflow that no
@@ -331,13 +368,16 @@ const (
 	// ErrorInterrupted refuses a Submit: the thread waits for decisions that it does not bring. Its detail
 	// is an Active.
 	ErrorInterrupted = "interrupted"
+	// ErrorMissingResults refuses a Submit: the thread waits for results of the client's tools that it does
+	// not bring. Its detail is an Active.
+	ErrorMissingResults = "missing_results"
 	// ErrorTooMuchSteering refuses a Steer: the run has taken as many as it can.
 	ErrorTooMuchSteering = "too_much_steering"
 	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
 	ErrorRunIDReused = "run_id_reused"
 )
 
-// Active is the detail of an ErrorBusy and an ErrorInterrupted.
+// Active is the detail of an ErrorBusy, an ErrorInterrupted and an ErrorMissingResults.
 type Active struct {
 	RunID string `json:"run"`
 	// Waiting are the calls that the run waits for.

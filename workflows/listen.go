@@ -42,6 +42,7 @@ func (r *run) listen(ctx workflow.Context) error {
 			r.heed(c)
 		}
 	})
+	r.takeResults(ctx)
 	return nil
 }
 

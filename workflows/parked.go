@@ -17,9 +17,11 @@ func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
 	if r.waits != nil {
 		return RunResult{}, r.suspend(ctx, 0)
 	}
+	if r.held != nil {
+		return RunResult{}, r.parkedHold(ctx)
+	}
 	since := workflow.Now(ctx)
-	full := func() bool { return workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
-	cancelled := workflow.Await(ctx, func() bool { return !r.paused || full() }) != nil
+	cancelled := workflow.Await(ctx, func() bool { return !r.paused || full(ctx) }) != nil
 	r.waited(ctx, since)
 	next := r.carry()
 	if r.paused && !cancelled {

@@ -34,11 +34,9 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	if err != nil {
 		return RunResult{}, err
 	}
-	if end.outcome == OutcomeInterrupt {
-		r.waits = end.waits // who has seen the end may answer before it is reported here
-	}
+	r.waits = r.waitsBehind(end) // who has seen the end may answer before it is reported here
 	result, err := r.finish(running, end)
-	if r.waits != nil && err == nil && result.Outcome == OutcomeInterrupt {
+	if r.waits != nil && err == nil && result.Outcome == end.outcome {
 		return result, r.suspend(ctx, r.in.parkAfter())
 	}
 	if next := r.next(); next != nil {
@@ -65,8 +63,13 @@ type run struct {
 	steered   []uint64 // proposals of what people said to the run
 	folded    int      // how many of them a model call has been told
 
+	held     *Waits // what the run waits for in its turn
+	answered *Waits // what it has waited for last
+	results  results
+
 	waits   *Waits    // what the thread waits for behind the end of the run
 	resumed *RunInput // the run that goes on
+	closing bool      // nothing goes on here
 }
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
@@ -76,7 +79,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
-		r.steered, r.folded = p.Steered, p.Folded
+		r.steered, r.folded, r.held = p.Steered, p.Folded, p.Held
 	}
 	return r
 }
@@ -98,19 +101,32 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 		return end, nil
 	}
 	for ; ; r.turn++ {
-		if r.turn > r.in.Limits.Turns {
-			return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), nil
+		if r.held == nil { // else it goes on in the middle of a turn
+			if end, over, err := r.beginTurn(ctx); over || err != nil {
+				return end, err
+			}
 		}
-		if err := r.rest(ctx); err != nil {
-			return ending{}, err
-		}
-		if end, over := r.takeTurn(ctx); over {
-			return end, nil
+		if r.held != nil {
+			if end, over, err := r.goOnHeld(ctx); over || err != nil {
+				return end, err
+			}
 		}
 	}
 }
 
-// takeTurn is one turn of model and tools. over tells that the run ends with it.
+func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
+	if r.turn > r.in.Limits.Turns {
+		return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
+	}
+	if err := r.rest(ctx); err != nil {
+		return ending{}, false, err
+	}
+	end, over = r.takeTurn(ctx)
+	return end, over, nil
+}
+
+// takeTurn is one turn of model and tools, but for calls that the run is held for. over tells that the run
+// ends with it.
 func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	answer, err := r.callModel(ctx)
 	if err != nil {
@@ -126,19 +142,19 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeSuccess}, true
 	case tokens(r.usage) > r.in.Limits.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case answer.count() > r.in.Limits.ParallelTools, answer.WaitCount > len(waits.Calls), answer.WaitCount > 0 && !waits.fits(r.in):
+	case answer.count() > r.in.Limits.ParallelTools, answer.WaitCount > len(waits.Calls), answer.WaitCount > 0 && !r.keeps(waits):
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools), true
 	}
 	if answer.count() == 0 {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
-	cancelled, err := r.callTools(ctx, calls)
+	if end, over := r.makeCalls(ctx, calls); over {
+		return end, true
+	}
 	switch {
-	case err != nil:
-		return r.failure(ctx, err), true
-	case cancelled || ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
+	case r.held != nil:
+		return r.tellHeld(ctx)
 	case answer.WaitCount > 0:
 		return ending{outcome: waits.outcome(), waits: waits}, true
 	}
@@ -228,7 +244,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	for _, i := range r.cut {
 		in.Lanes = append(in.Lanes, Lane{Index: i, After: r.lanes[i]})
 	}
-	r.ended = true
+	r.ended, r.held = true, nil
 	var done Finished
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},

@@ -24,11 +24,14 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 		now := workflow.Now(ctx)
 		w.expire(now)
 		elsewhere := patience > 0 && !now.Before(late) || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-		if elsewhere && r.resumed == nil && !w.settled() {
+		if elsewhere && r.hear(ctx) && r.resumed == nil && !w.settled() {
 			in := r.in
 			in.Queue, in.Resume = r.queue, nil
 			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
 		}
+	}
+	if r.closing {
+		return nil
 	}
 	next := r.resumed
 	if next == nil {
@@ -71,13 +74,18 @@ func (r *run) goOn(ctx workflow.Context) *RunInput {
 // them. Calls of the client's own it may leave. It tells whether the thread resumes with the offer, as
 // opposed to keeping it for later.
 func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
-	open, asks := r.waits.open(in.Decisions...)
+	leaving := r.leaving(in)
 	switch {
-	case asks && in.OnBusy != OnBusyEnqueue || in.Offer == nil || r.resumed != nil:
-		return false, temporal.NewApplicationError("the thread waits for decisions", ErrorInterrupted, Active{RunID: r.in.Run.ID, Waiting: open})
-	case asks:
+	case r.closing || r.frees(in):
+		return true, nil
+	case r.resumed != nil && in.OnBusy != OnBusyEnqueue:
+		return false, temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.resumed.Run.ID})
+	case in.Offer == nil || leaving == OnOpenReject:
+		return false, r.refusal(in)
+	case leaving == OnOpenQueue || r.resumed != nil:
 		return false, nil
 	}
+	open, _ := r.waits.open()
 	next := *in.Offer
 	next.Resume, next.Queue = r.waits, r.queue
 	body, err := encode(next)
@@ -89,25 +97,32 @@ func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 
 // answer takes an offer that judgeAnswer has let pass.
 func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
-	if _, asks := r.waits.open(in.Decisions...); asks {
+	if r.closing = r.closing || r.frees(in); r.closing {
+		r.take(ctx, in)
+		return Submitted{Closing: true}
+	}
+	if r.resumed != nil || r.leaving(in) == OnOpenQueue {
 		r.queue = append(r.queue, *in.Offer)
 		return Submitted{Queued: true}
 	}
-	for _, d := range in.Decisions {
-		r.waits.decide(d, workflow.Now(ctx)) // what was decided before stands
-	}
-	r.waits.expire(workflow.Now(ctx))
-	r.waits.abandon()
+	r.take(ctx, in)
 	r.resumed = in.Offer
 	return Submitted{Queued: true}
 }
 
+// take takes what an offer answers, and gives up what it leaves of the client's.
+func (r *run) take(ctx workflow.Context, in Submit) {
+	for _, d := range in.Decisions {
+		r.waits.decide(d, workflow.Now(ctx)) // what was decided before stands
+		r.waits.bring(d)
+	}
+	r.waits.expire(workflow.Now(ctx))
+	r.waits.abandon()
+}
+
 // decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.
 func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
-	w := r.waits
-	if w == nil {
-		w = r.in.Resume
-	}
+	w := r.pending()
 	var out Decided
 	for _, d := range in.Decisions {
 		out.Results = append(out.Results, w.decide(d, workflow.Now(ctx)))
@@ -128,12 +143,5 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	if len(calls) == 0 {
 		return ending{}, false
 	}
-	cancelled, err := r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)})
-	switch {
-	case err != nil:
-		return r.failure(ctx, err), true
-	case cancelled || ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
-	}
-	return ending{}, false
+	return r.makeCalls(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)})
 }

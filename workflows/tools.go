@@ -45,6 +45,18 @@ func (a ModelAnswer) calls() []call {
 	return calls
 }
 
+// makeCalls is callTools for a run that ends if that fails or is cancelled.
+func (r *run) makeCalls(ctx workflow.Context, t toolTurn) (end ending, over bool) {
+	cancelled, err := r.callTools(ctx, t)
+	switch {
+	case err != nil:
+		return r.failure(ctx, err), true
+	case cancelled || ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	}
+	return ending{}, false
+}
+
 func (r *run) callTools(ctx workflow.Context, t toolTurn) (cancelled bool, err error) {
 	t.run, t.ctx, t.ended = r, ctx, workflow.NewSelector(ctx)
 	atOnce := min(len(t.calls), MaxLanes)

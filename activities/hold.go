@@ -1,0 +1,49 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Hold is run.hold.v1: it tells readers what a run waits for that goes on afterwards. It returns the main
+// lane's last record.
+func (a *Activities) Hold(ctx context.Context, in workflows.Hold) (seq uint64, err error) {
+	defer contain(ctx, &err)
+	gone, err := a.present(ctx)
+	if err != nil {
+		return 0, fail(ctx, err)
+	}
+	defer gone()
+	seq, err = a.hold(ctx, in)
+	return seq, fail(ctx, err)
+}
+
+func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error) {
+	open := workflows.Waits{MessageID: in.Waits.MessageID}
+	var theirs []string
+	for _, c := range in.Waits.Calls {
+		switch {
+		case c.Decision != nil:
+		case c.Client:
+			theirs = append(theirs, c.ID)
+		default:
+			open.Calls = append(open.Calls, c)
+		}
+	}
+	asked, err := interrupts(runOf(in.Run), &open)
+	if err != nil {
+		return 0, err
+	}
+	told, err := stream.HeldEvents(asked, theirs)
+	if err != nil {
+		return 0, err
+	}
+	var events []agui.Event
+	if in.Closes != "" {
+		events = append(events, &agui.StepFinished{StepName: in.Closes})
+	}
+	return a.Log.Open(ctx, mainPlace(in.Step, in.ID), nil, append(events, told...)...)
+}

@@ -1,0 +1,71 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A run that is held says what it waits for, and shows what came of it: readers see one run.
+func TestAHeldRunIsShown(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return call([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "pick", `{}`})
+		}
+		return say("Done.")
+	}, add())
+	e.agent.Tools = append(e.agent.Tools, "client:*")
+	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: time.Hour}}
+	e.input.Tools = []agui.Tool{{Name: "pick"}}
+	e.hold = true
+	var waits *stream.Reduction
+	e.env.RegisterDelayedCallback(func() {
+		var err error
+		if waits, err = e.log.Reduce(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.Waits) != 1 {
+			t.Errorf("the thread waits for %+v: %v", waits, err)
+			e.env.CancelWorkflow()
+			return
+		}
+		e.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`{"no":"content"}`)})
+		e.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
+		d := workflows.Decision{
+			CallID: waits.Interrupts[0].ToolCallID, Verdict: workflows.VerdictEdit, Digest: "d", Args: workflows.DigestArgs(`{"a":2,"b":2}`),
+			Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
+		}
+		e.env.UpdateWorkflow(workflows.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
+		}, workflows.Decide{Decisions: []workflows.Decision{d}})
+	}, time.Minute)
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess || waits == nil {
+		t.Fatalf("the run ended with %+v", result)
+	}
+	const question, asked = "CUSTOM", "STEP_FINISHED CUSTOM CUSTOM STEP_STARTED"
+	types := typesOf(events)
+	if !strings.Contains(types, asked) || strings.Count(types, "TOOL_CALL_RESULT") != 2 || strings.Count(types, question) != 2 || !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
+		t.Errorf("readers were shown %s", types)
+	}
+	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Interrupts)+len(r.Waits) != 0 || len(r.Answered) != 1 || len(r.Decided) != 2 {
+		t.Errorf("at the end the thread waits for %v and %v; answered were %v, decided %v", r.Interrupts, r.Waits, r.Answered, r.Decided)
+	}
+	m := r.Messages()
+	said := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.Waits[0] })
+	if m[said].Content.Text() != "blue" || m[said].Error == "" || m[1].ToolCalls[0].Arguments != `{"a":2,"b":2}` || m[len(m)-1].Content.Text() != "Done." {
+		t.Errorf("the conversation is %s", asText(t, m))
+	}
+}

@@ -1,0 +1,229 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// toolResult is what a client says came of a call of its own, outside of an input.
+type toolResult struct {
+	ToolCallID json.RawMessage `json:"toolCallId"`
+	Content    json.RawMessage `json:"content"`
+	Error      json.RawMessage `json:"error,omitempty"`
+}
+
+// message checks a result and makes it a tool message.
+func (r toolResult) message() (*agui.Message, error) {
+	m, err := agui.DecodeToolResult(r.ToolCallID, r.Content, r.Error)
+	pointer, detail := "", ""
+	if wrong, ok := errors.AsType[*agui.DecodeError](err); ok {
+		pointer, detail = wrong.Pointer, wrong.Detail
+	} else if err != nil {
+		return nil, err
+	} else if p, ok := errors.AsType[*Problem](checkID("/toolCallId", m.ToolCallID)); ok {
+		pointer, detail = p.Pointer, p.Detail
+	}
+	if detail == "" {
+		return m, nil
+	}
+	p := problem(http.StatusUnprocessableEntity, "invalid_tool_result", detail)
+	p.Pointer = pointer
+	return nil, p
+}
+
+// acceptedResult tells that a result was taken, or which one stands.
+type acceptedResult struct {
+	ToolCallID string `json:"toolCallId"`
+	Content    any    `json:"content,omitempty"` // of one that stands: text or parts
+	Error      string `json:"error,omitempty"`
+	Repeated   bool   `json:"repeated,omitempty"`
+}
+
+// postToolResult takes what came of a call of the client's. The answer comes when the run has taken it; the
+// same one again is taken once, and another one is told which stands.
+func (s *Server) postToolResult(c *gin.Context) {
+	thread, err := threadOf(c)
+	var r toolResult
+	if err == nil {
+		err = s.readJSON(c, &r)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	answer, err := s.takeResult(ctx, thread, r, "rest")
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+// A client may be quicker than its run: it knows a call from the model's first word of it, and the run
+// waits for the result when the model has finished. looks bounds how often a run that is active is asked
+// again, and betweenLooks is the pause.
+const (
+	looks        = 20
+	betweenLooks = 100 * time.Millisecond
+)
+
+// takeResult offers a result to the run that waits for it. channel is how it came.
+func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolResult, channel string) (acceptedResult, error) {
+	m, err := r.message()
+	if err != nil {
+		return acceptedResult{}, err
+	}
+	for look := 1; ; look++ {
+		now, err := s.Log.Reduce(ctx, thread, 0)
+		if err != nil {
+			return acceptedResult{}, err
+		}
+		answer, err := s.tryResult(ctx, now, stream.Run{Thread: thread, ID: now.RunID}, m, channel)
+		p, ok := errors.AsType[*Problem](err)
+		if !ok || p.Code != errUnknownCall().Code || now.Sealed || now.Run == "" || look == looks {
+			return answer, err
+		}
+		select {
+		case <-time.After(betweenLooks):
+		case <-ctx.Done():
+			return acceptedResult{}, err
+		}
+	}
+}
+
+func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run stream.Run, m *agui.Message, channel string) (acceptedResult, error) {
+	if callOf(now, m.ToolCallID) < 0 {
+		return acceptedResult{}, errUnknownCall()
+	}
+	if answer, known, err := answeredBefore(now, m); known {
+		return answer, err
+	}
+	said, digest := stream.ClientResult(m)
+	said.Channel = channel
+	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
+	if err != nil {
+		return acceptedResult{}, err
+	}
+	d := workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: p.Digest, Input: p.Seq}
+	var taken workflows.Decided
+	err = s.update(ctx, run.Thread, workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, &taken)
+	if p, ok := errors.AsType[*Problem](err); ok && p.Code == errNotActive().Code {
+		return s.resultMissed(ctx, run.Thread, m)
+	}
+	if err != nil {
+		return acceptedResult{}, err
+	}
+	switch r := taken.Results[0]; {
+	case r.Error == workflows.ErrorUnknownCall:
+		return s.resultMissed(ctx, run.Thread, m)
+	case r.Error == "":
+		return acceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}, nil
+	case r.Recorded.Verdict == workflows.VerdictAbandon:
+		return acceptedResult{}, errAbandonedCall()
+	default:
+		return s.resultStands(ctx, run.Thread, m, r.Recorded.Input)
+	}
+}
+
+// resultStands refuses a result with the one that was taken before. Without a proposal that came with an
+// input, and stands in the conversation.
+func (s *Server) resultStands(ctx context.Context, thread stream.Thread, m *agui.Message, proposal uint64) (acceptedResult, error) {
+	if proposal == 0 {
+		return s.resultMissed(ctx, thread, m)
+	}
+	said, err := s.Log.Decision(ctx, proposal)
+	if err != nil {
+		return acceptedResult{}, err
+	}
+	return acceptedResult{}, errAnswered(said.Result)
+}
+
+// resultMissed answers from the log, where the thread has gone on.
+func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui.Message) (acceptedResult, error) {
+	now, err := s.Log.Reduce(ctx, thread, 0)
+	if err != nil {
+		return acceptedResult{}, err
+	}
+	if answer, known, err := answeredBefore(now, m); known {
+		return answer, err
+	}
+	if !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
+		return acceptedResult{}, errUnknownCall() // it is under way, or nobody waits for it yet
+	}
+	return acceptedResult{}, errAbandonedCall()
+}
+
+// callOf is the entry of the conversation that makes a call; -1 = none.
+func callOf(now *stream.Reduction, id string) int {
+	return slices.IndexFunc(now.Entries, func(e stream.Entry) bool {
+		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
+	})
+}
+
+// lastCalls is the last entry of the conversation that makes calls; -1 = none.
+func lastCalls(now *stream.Reduction) int {
+	last := -1
+	for i, e := range now.Entries {
+		if len(e.Message.ToolCalls) > 0 {
+			last = i
+		}
+	}
+	return last
+}
+
+// resultOf is the entry of the conversation that answers a call; nil = none.
+func resultOf(now *stream.Reduction, id string) *stream.Entry {
+	i := slices.IndexFunc(now.Entries, func(e stream.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
+	if i < 0 {
+		return nil
+	}
+	return &now.Entries[i]
+}
+
+// answeredBefore tells what became of a call that has a result in the conversation.
+func answeredBefore(now *stream.Reduction, m *agui.Message) (answer acceptedResult, known bool, err error) {
+	e := resultOf(now, m.ToolCallID)
+	if e == nil {
+		return acceptedResult{}, false, nil
+	}
+	digest, mine := stream.ResultDigest(m), stream.ResultDigest(&e.Message)
+	for _, d := range now.Decided {
+		if d.CallID == m.ToolCallID && d.Digest != "" {
+			mine = d.Digest
+		}
+	}
+	if digest != mine {
+		return acceptedResult{}, true, errAnswered(&e.Message)
+	}
+	return acceptedResult{ToolCallID: m.ToolCallID, Repeated: true}, true, nil
+}
+
+func errUnknownCall() *Problem {
+	return problem(http.StatusNotFound, "unknown_tool_call", "the thread waits for no result of such a call")
+}
+
+func errAbandonedCall() *Problem {
+	return problem(http.StatusGone, "abandoned", "the thread has gone on without the result of this call")
+}
+
+func errAnswered(m *agui.Message) *Problem {
+	p := problem(http.StatusConflict, "answered", "the call has another result")
+	recorded := acceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
+	if !m.Content.IsText() {
+		recorded.Content = m.Content.Parts()
+	}
+	p.Recorded = recorded
+	return p
+}

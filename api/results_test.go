@@ -1,0 +1,148 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// calls writes what a run does whose model calls a tool of the client's. With end, the run ends with that.
+func (n *node) calls(in workflows.RunInput, end bool) stream.Place {
+	n.t.Helper()
+	p := n.begin(in, "e-"+in.Run.ID)
+	a, _, err := n.log.Begin(n.ctx(), p)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer a.Close()
+	m := agui.Message{ID: "m1", Role: agui.RoleAssistant, ToolCalls: []agui.ToolCall{{ID: "c1", Name: "pick", Arguments: "{}"}}}
+	p.After, err = a.Finish(n.ctx(), &stream.Result{Messages: []agui.Message{m}},
+		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "pick", ParentMessageID: "m1"}, &agui.ToolCallEnd{ToolCallID: "c1"})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if end {
+		outcome := &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: []string{"c1"}}
+		if _, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: "t", RunID: in.Run.ID, Outcome: outcome}); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	return p
+}
+
+const resultsPath = "/v1/threads/t/tool-results"
+
+// What the workflow makes of a result is told, with the result that stands; its content stays in the log.
+func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(in workflows.RunInput) error { n.calls(in, true); return nil }
+	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	var taken *workflows.Decision
+	n.temporal.decide = func(in workflows.Decide) (workflows.Decided, error) {
+		d := in.Decisions[0]
+		r := workflows.DecisionResult{Recorded: taken}
+		switch {
+		case taken == nil:
+			taken = &d
+		case taken.Verdict == workflows.VerdictAbandon || taken.Digest != d.Digest:
+			r.Error = workflows.ErrorDecided
+		}
+		return workflows.Decided{Results: []workflows.DecisionResult{r}}, nil
+	}
+	post := func(body string, status int, want string) {
+		t.Helper()
+		if a := n.do(http.MethodPost, resultsPath, body); a.status != status || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s, want %d %s", body, a.status, a.body, status, want)
+		}
+	}
+	blue := `{"toolCallId":"c1","content":[{"type":"text","text":"blue"}],"error":"dim"}`
+	post(blue, 200, `{"toolCallId":"c1"}`)
+	post(`{"content":[{"text":"blue","type":"text"}],"error":"dim","toolCallId":"c1"}`, 200, `"repeated":true`)
+	post(`{"toolCallId":"c1","content":"blue"}`, 409, `"recorded":{"toolCallId":"c1","content":[{"type":"text","text":"blue"}],"error":"dim"}`)
+	said, err := n.log.Decision(n.ctx(), taken.Input)
+	if err != nil || said.Verdict != "result" || said.Channel != "rest" || said.Result.Content.Text() != "blue" {
+		t.Errorf("the log has %+v: %v", said, err)
+	}
+	taken = &workflows.Decision{CallID: "c1", Verdict: workflows.VerdictAbandon}
+	post(blue, 410, `"abandoned"`)
+	n.temporal.decide = func(workflows.Decide) (workflows.Decided, error) {
+		return workflows.Decided{Results: []workflows.DecisionResult{{Error: workflows.ErrorUnknownCall}}}, nil
+	}
+	post(blue, 410, `"abandoned"`)
+	post(`{"toolCallId":"c2","content":""}`, 404, `"unknown_tool_call"`)
+}
+
+// A client may be quicker than its run: it is asked again until the run waits.
+func TestAToolResultComesEarly(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	asked := 0
+	n.temporal.start = func(in workflows.RunInput) error { n.calls(in, false); return nil }
+	n.temporal.decide = func(workflows.Decide) (workflows.Decided, error) {
+		r := workflows.DecisionResult{Error: workflows.ErrorUnknownCall}
+		if asked++; asked == 3 {
+			r.Error = ""
+		}
+		return workflows.Decided{Results: []workflows.DecisionResult{r}}, nil
+	}
+	c := n.dial()
+	body, err := json.Marshal(inputOf("r1", "hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.send(`{"type":"run","id":"1","agent":"a","input":` + string(body) + `}`)
+	c.want("ack", "1")
+	c.send(`{"type":"tool_result","id":"2","threadId":"t","toolCallId":"c1","content":"blue"}`)
+	f := c.next()
+	for f.ID != "2" {
+		f = c.next()
+	}
+	if f.Type != "ack" || string(f.Result) != `{"toolCallId":"c1"}` || asked != 3 {
+		t.Errorf("after %d updates: %+v", asked, f)
+	}
+}
+
+// Results that come with an input are decisions too, and an agent may insist on them.
+func TestAnInputWithoutResults(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(in workflows.RunInput) error {
+		if in.Run.ID == "r1" {
+			if in.OnMissing != workflows.OnOpenAbandon || in.Hold {
+				t.Errorf("the workflow is started with %+v", in)
+			}
+			n.calls(in, true)
+			return nil
+		}
+		return running("e-r1")
+	}
+	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	var offered workflows.Submit
+	n.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+		offered = in
+		return workflows.Submitted{}, temporal.NewApplicationError("", workflows.ErrorMissingResults, workflows.Active{RunID: "r1", Waiting: []string{"c1"}})
+	}
+	next := inputOf("r2", "and now?")
+	a := n.post(next)
+	if a.status != http.StatusConflict || a.problem.Code != "missing_tool_results" || len(a.problem.PendingToolCallIDs) != 1 || len(offered.Decisions) != 0 {
+		t.Errorf("%d %s after the offer %+v", a.status, a.body, offered)
+	}
+	m := agui.Message{ID: "m2", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("blue")}
+	next.Messages = []agui.Message{m}
+	n.post(next)
+	if d := offered.Decisions; len(d) != 1 || d[0].CallID != "c1" || d[0].Input != 0 || d[0].Digest != stream.ResultDigest(&m) {
+		t.Errorf("the offer has the decisions %+v", d)
+	}
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// answer does something about what a thread waits for; the ack of the frame tells what came of it.
+func (s *session) answer(ctx context.Context, r *request, do func(context.Context, stream.Thread) (any, error)) error {
+	if err := checkID("/threadId", r.ThreadID); err != nil {
+		return err
+	}
+	thread := stream.Thread{Tenant: tenantDefault, ID: r.ThreadID}
+	return s.insist(ctx, func(ctx context.Context) (err error) {
+		r.result, err = do(ctx, thread)
+		return err
+	})
+}
+
+// decide decides about a call that waits for it: what POST approvals does.
+func (s *session) decide(ctx context.Context, r *request) error {
+	v, err := r.verdict()
+	if err != nil {
+		return err
+	}
+	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
+		return s.server.decide(ctx, thread, r.ApprovalID, v)
+	})
+}
+
+func (r *request) verdict() (verdict, error) {
+	v := verdict{Decision: r.Decision, Args: r.Args, Reason: r.Reason}
+	if len(r.Content) > 0 {
+		if err := json.Unmarshal(r.Content, &v.Content); err != nil {
+			return v, invalidFrame("/content", "must be text")
+		}
+	}
+	return v, v.check("")
+}
+
+// toolResult takes what came of a call of the client's: what POST tool-results does.
+func (s *session) toolResult(ctx context.Context, r *request) error {
+	said := toolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
+	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
+		return s.server.takeResult(ctx, thread, said, "ws")
+	})
+}

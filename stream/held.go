@@ -1,0 +1,110 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// A run that is held does not end with what it waits for; it says so in custom events. They stand in an
+// open record, which nobody but a run's own workflow has written.
+const (
+	// CustomApproval has one question, as an interrupt.
+	CustomApproval = "perdure.approval"
+	// CustomToolCalls has the ids of the calls that the client is to make.
+	CustomToolCalls = "perdure.toolCalls"
+)
+
+// HeldEvents tell readers what a run waits for.
+func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error) {
+	var events []agui.Event
+	for _, q := range questions {
+		value, err := json.Marshal(q)
+		if err != nil {
+			return nil, fmt.Errorf("stream: encode question: %w", err)
+		}
+		events = append(events, &agui.Custom{Name: CustomApproval, Value: value})
+	}
+	if len(calls) == 0 {
+		return events, nil
+	}
+	value, err := json.Marshal(calls)
+	if err != nil {
+		return nil, fmt.Errorf("stream: encode calls: %w", err)
+	}
+	return append(events, &agui.Custom{Name: CustomToolCalls, Value: value}), nil
+}
+
+// readHeld reads them from the events of an open record.
+func readHeld(events [][]byte) (questions []agui.Interrupt, calls []string, err error) {
+	for _, raw := range events {
+		if agui.TypeOf(raw) != agui.EventCustom {
+			continue
+		}
+		e, err := agui.Decode(raw)
+		if err != nil {
+			return nil, nil, err
+		}
+		custom, ok := e.(*agui.Custom)
+		switch {
+		case ok && custom.Name == CustomApproval:
+			var q agui.Interrupt
+			if err := json.Unmarshal(custom.Value, &q); err != nil {
+				return nil, nil, fmt.Errorf("stream: question: %w", err)
+			}
+			questions = append(questions, q)
+		case ok && custom.Name == CustomToolCalls:
+			if err := json.Unmarshal(custom.Value, &calls); err != nil {
+				return nil, nil, fmt.Errorf("stream: calls: %w", err)
+			}
+		}
+	}
+	return questions, calls, nil
+}
+
+// hold notes what a run waits for that goes on afterwards.
+func (f *fold) hold(ctx context.Context, rec *Record) error {
+	if rec.HasResult() {
+		return nil
+	}
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	questions, calls, err := readHeld(events)
+	if err != nil || len(questions)+len(calls) == 0 {
+		return err
+	}
+	f.r.Interrupts, f.r.Waits, f.r.Answered, f.r.Decided = questions, calls, nil, nil
+	return nil
+}
+
+// answer notes that something which a run was held for is done.
+func (f *fold) answer(d Decided) {
+	f.r.Decided = append(slices.Clip(f.r.Decided), d)
+	f.r.Waits = slices.DeleteFunc(slices.Clone(f.r.Waits), func(id string) bool { return id == d.CallID })
+	at := slices.IndexFunc(f.r.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == d.CallID })
+	if at >= 0 {
+		f.r.Answered = append(slices.Clip(f.r.Answered), f.r.Interrupts[at])
+		f.r.Interrupts = slices.Delete(slices.Clone(f.r.Interrupts), at, at+1)
+	}
+}
+
+// held are the events that tell a joining reader what the run is held for.
+func (p *Projection) held(ctx context.Context) ([][]byte, error) {
+	if p.terminal {
+		return nil, nil
+	}
+	r, err := p.log.ReduceTo(ctx, p.run.Thread, p.record)
+	if err != nil || r.Sealed || r.Run != Token(p.run.ID) {
+		return nil, err
+	}
+	events, err := HeldEvents(r.Interrupts, r.Waits)
+	if err != nil {
+		return nil, err
+	}
+	return encodeEvents(events)
+}

@@ -1,0 +1,120 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// A run that its client asked to hold does not end when calls of its turn wait, for the client or a
+// person: it says so, waits, and goes on with the turn.
+
+// stepHeld are the calls of a turn that were waited for; what clients see of the step is named like that
+// of the others.
+const stepHeld = "held"
+
+// keeps tells whether what a turn waits for can be carried on. A run that holds has it from here on, before
+// the other calls of the turn are made: an answer may come early.
+func (r *run) keeps(w *Waits) bool {
+	if !r.in.Hold {
+		return w.fits(r.in)
+	}
+	r.held, r.answered = w, nil
+	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steered)
+}
+
+// tellHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
+// ends, since it could not.
+func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
+	if r.held.settled() {
+		return ending{}, false
+	}
+	in := Hold{Step: r.step(r.turn, "hold", ""), Waits: r.held}
+	var seq uint64
+	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "hold"))
+	if err := workflow.ExecuteActivity(ctx, ActivityHold, in).Get(ctx, &seq); err != nil {
+		return r.failure(ctx, err), true
+	}
+	r.main, r.open = seq, ""
+	return ending{}, false
+}
+
+// goOnHeld waits until everything is answered, and does what was decided. over tells that the run ends
+// with it. It fails only to continue as new.
+func (r *run) goOnHeld(ctx workflow.Context) (end ending, over bool, err error) {
+	if err := r.awaitAnswers(ctx, r.in.parkAfter()); err != nil {
+		return ending{}, false, err
+	}
+	end, over = r.actHeld(ctx)
+	return end, over, nil
+}
+
+// actHeld does what was decided about the calls that were waited for.
+func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
+	w := r.held
+	switch {
+	case ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	case w.fails():
+		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
+	}
+	r.held, r.answered = nil, w
+	return r.makeCalls(ctx, toolTurn{messageID: w.MessageID, calls: w.calls(), step: r.step(r.turn, stepHeld, stepTools)})
+}
+
+// awaitAnswers waits until everything is answered or the run is cancelled. Where it takes longer than the
+// patience, the run is parked: that is the error. The wait is no time of the run's.
+func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
+	w, since := r.held, workflow.Now(ctx)
+	late := since.Add(patience)
+	for !w.settled() && ctx.Err() == nil {
+		r.awaitAnswer(ctx, earlier(w.next(), late))
+		now := workflow.Now(ctx)
+		w.expire(now)
+		if elsewhere := !now.Before(late) || full(ctx); elsewhere && r.hear(ctx) && !w.settled() {
+			r.waited(ctx, since)
+			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
+		}
+	}
+	r.waited(ctx, since)
+	return nil
+}
+
+// awaitAnswer waits until everything is answered, or some time, or the run is cancelled; zero = for ever.
+func (r *run) awaitAnswer(ctx workflow.Context, until time.Time) {
+	ready := func() bool { return r.held.settled() || full(ctx) }
+	if until.IsZero() {
+		_ = workflow.Await(ctx, ready) // it fails when ctx ends
+		return
+	}
+	_, _ = workflow.AwaitWithTimeout(ctx, until.Sub(workflow.Now(ctx)), ready)
+}
+
+func full(ctx workflow.Context) bool { return workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
+
+// parkedHold is a parked run that is held: it goes on when everything is answered, or it is cancelled.
+func (r *run) parkedHold(ctx workflow.Context) error {
+	w, since := r.held, workflow.Now(ctx)
+	for !w.settled() && ctx.Err() == nil && !full(ctx) {
+		r.awaitAnswer(ctx, w.next())
+		w.expire(workflow.Now(ctx))
+	}
+	cancelled := ctx.Err() != nil
+	r.hear(ctx)
+	r.waited(ctx, since)
+	next := r.carry()
+	if !w.settled() && !cancelled {
+		return continueWith(ctx, TypeParked, Parked{Run: next})
+	}
+	next.Progress.Cancelled = cancelled
+	return continueWith(ctx, TypeRun, next)
+}
+
+// reserve is what decisions are going to take of what is carried on.
+func (w *Waits) reserve() int {
+	if w == nil {
+		return 0
+	}
+	open, _ := w.open()
+	return len(open) * maxDecision
+}

@@ -1,0 +1,249 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// holding is a world whose run is held for questions in its first turn, and is done in the second. It
+// notes what it told readers and which tool calls were made.
+type holding struct {
+	*world
+	told  []workflows.Hold
+	calls []workflows.ToolCall
+	kept  []workflows.ToolResult
+	keep  func(attempt int32) error // fails to put a result into the log
+}
+
+func newHolding(t *testing.T) *holding {
+	t.Helper()
+	h := &holding{world: newWorld(t), keep: func(int32) error { return nil }}
+	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if in.Turn == 1 {
+			return asks(10), nil
+		}
+		return says(30), nil
+	}
+	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.calls = append(h.calls, in)
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: 20}, nil
+	}
+	h.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
+		h.told = append(h.told, in)
+		return 15, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityHold})
+	h.env.RegisterActivityWithOptions(func(ctx context.Context, in workflows.Keep, said workflows.ToolResult) (workflows.Decision, error) {
+		if err := h.keep(activity.GetInfo(ctx).Attempt); err != nil {
+			return workflows.Decision{}, err
+		}
+		h.kept = append(h.kept, said)
+		return workflows.Decision{CallID: said.CallID, Verdict: workflows.VerdictResult, Digest: "kept", Input: 80}, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityKeep})
+	return h
+}
+
+func heldInput() workflows.RunInput {
+	in := input
+	in.Hold = true
+	return in
+}
+
+func (h *holding) decide(after time.Duration, decisions ...workflows.Decision) {
+	h.env.RegisterDelayedCallback(func() {
+		h.update(workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, make(chan any, 1))
+	}, after)
+}
+
+func (h *holding) made() (ids []string) {
+	for _, c := range h.calls {
+		ids = append(ids, c.CallID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+var clientResult = workflows.Decision{CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71}
+
+// A run that is held goes on with its turn when everything is answered, and then with the next.
+func TestAHeldRunGoesOn(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	h.decide(time.Minute, approves("ask"))
+	h.decide(2*time.Minute, clientResult)
+	result, finish := h.run(heldInput())
+	if result.Outcome != workflows.OutcomeSuccess || finish.Waits != nil || len(h.models) != 2 {
+		t.Errorf("%+v, finished with %+v after %d turns", result, finish, len(h.models))
+	}
+	if len(h.told) != 1 || h.told[0].ID != "1/hold" || h.told[0].Closes != "tools" || len(h.told[0].Waits.Calls) != 2 {
+		t.Errorf("readers were told %+v", h.told)
+	}
+	if !slices.Equal(h.made(), []string{"ask", "client", "now"}) {
+		t.Fatalf("the calls are %q", h.made())
+	}
+	if c := h.calls[1]; c.Open != "1/held" || c.After != 15 || c.Closes != "" || c.Decision == nil || c.Opens != nil {
+		t.Errorf("a call that waited is made with %+v", c)
+	}
+	if m := h.models[1]; m.ID != "2/model" || m.Closes != "tools" || m.After != 16 {
+		t.Errorf("the next turn begins with %+v", m)
+	}
+}
+
+// An answer may come before the other calls of the turn have ended: nobody is asked then.
+func TestAHeldRunIsAnsweredEarly(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	slow := h.tool
+	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		if in.CallID == "now" {
+			answers := make(chan any, 1)
+			h.env.RegisterDelayedCallback(func() {
+				h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), clientResult}}, answers)
+			}, 0)
+			<-answers
+		}
+		return slow(in)
+	}
+	if result, _ := h.run(heldInput()); result.Outcome != workflows.OutcomeSuccess || len(h.told) != 0 || len(h.made()) != 3 {
+		t.Errorf("%+v after %q; readers were told %+v", result, h.made(), h.told)
+	}
+}
+
+// A wait is no time of the run's. One that takes long is parked, hears everything there, and goes on where
+// the run was.
+func TestAHeldRunIsParked(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	h.decide(time.Minute, clientResult)
+	began := h.env.Now()
+	h.env.ExecuteWorkflow(workflows.TypeRun, heldInput())
+	var parked workflows.Parked
+	continuedAs(t, h.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	p := parked.Run.Progress
+	if took := h.env.Now().Sub(began); took < workflows.DefaultParkAfter || parked.Waits != nil || p.Held == nil || p.Turn != 1 || len(h.finished) != 0 {
+		t.Fatalf("after %s it is parked with %+v", took, parked)
+	}
+	const weekend = 20 * time.Hour
+	later := newHolding(t)
+	later.env.SetStartTime(h.env.Now())
+	later.decide(weekend, approves("ask"))
+	later.env.ExecuteWorkflow(workflows.TypeParked, parked)
+	var next workflows.RunInput
+	continuedAs(t, later.env.GetWorkflowError(), workflows.TypeRun, &next)
+	if longer := next.Progress.Deadline.Sub(p.Deadline); longer < weekend {
+		t.Errorf("the deadline moved by %s", longer)
+	}
+	again := newHolding(t)
+	result, _ := again.run(next)
+	if result.Outcome != workflows.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.told) != 0 || again.models[0].Turn != 2 {
+		t.Errorf("%+v after %q and %+v", result, again.made(), again.models)
+	}
+}
+
+// Whoever cancels a run that is held ends it, parked or not, and takes the questions away.
+func TestAHeldRunIsCancelled(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	answers := make(chan any, 1)
+	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }, time.Minute)
+	if result, finish := h.run(heldInput()); result.Outcome != workflows.OutcomeCancelled || finish.Waits != nil || len(h.made()) != 1 {
+		t.Errorf("%+v, finished with %+v after %q", result, finish, h.made())
+	}
+	p := newHolding(t)
+	p.env.ExecuteWorkflow(workflows.TypeRun, heldInput())
+	var parked workflows.Parked
+	continuedAs(t, p.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	next := unpark(t, parked, time.Hour, func(w *world) {
+		w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"})
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{clientResult}}, answers)
+	})
+	again := newHolding(t)
+	if result, _ := again.run(next); result.Outcome != workflows.OutcomeCancelled || len(again.made())+len(again.models) != 0 {
+		t.Errorf("a parked one: %+v after %q", result, again.made())
+	}
+}
+
+// Nobody decides in time: the agent may want the run to fail.
+func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	h.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		a := says(10, "ask")
+		a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Expires: time.Minute, OnExpiry: workflows.OnExpiryFail}, 1
+		return a, nil
+	}
+	if result, _ := h.run(heldInput()); result.Code != workflows.CodeApprovalExpired || len(h.made()) != 0 {
+		t.Errorf("%+v after %q", result, h.made())
+	}
+}
+
+// A result that comes by signal goes to the log and is a decision then, however long the log is away.
+// What is unknown, about somebody's decision, doubled, or no result changes nothing.
+func TestResultsBySignal(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	h.keep = func(attempt int32) error {
+		switch {
+		case len(h.kept) == 0 && attempt < 3:
+			return errors.New("the log is away")
+		case len(h.kept) == 1:
+			return temporal.NewNonRetryableApplicationError("no content", "invalid_tool_result", nil)
+		}
+		return nil
+	}
+	signal := func(call string) {
+		h.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: call, Content: []byte(`"blue"`)})
+	}
+	h.env.RegisterDelayedCallback(func() {
+		h.env.SignalWorkflow(workflows.SignalToolResult, 7)
+		for _, call := range []string{"nobody's", "ask", "now", "client", "client"} {
+			signal(call)
+		}
+	}, time.Minute)
+	h.decide(time.Hour, approves("ask"))
+	in := heldInput()
+	in.ParkAfter = 2 * time.Hour
+	if result, _ := h.run(in); result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v", result)
+	}
+	if len(h.kept) != 1 || h.kept[0].CallID != "client" || string(h.kept[0].Content) != `"blue"` {
+		t.Errorf("kept are %+v", h.kept)
+	}
+	for _, c := range h.calls {
+		if c.CallID == "client" && (c.Decision.Input != 80 || c.Decision.Digest != "kept") {
+			t.Errorf("the call is answered by %+v", c.Decision)
+		}
+	}
+}
+
+// Who parks waits for results that are on their way into the log.
+func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	h.keep = func(attempt int32) error {
+		if attempt < 5 { // for longer than the run waits here
+			return errors.New("the log is away")
+		}
+		return nil
+	}
+	in := heldInput()
+	in.ParkAfter = time.Minute
+	h.env.RegisterDelayedCallback(func() {
+		h.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
+	}, 59*time.Second)
+	h.env.ExecuteWorkflow(workflows.TypeRun, in)
+	var parked workflows.Parked
+	continuedAs(t, h.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	if d := parked.Run.Progress.Held.Calls[1].Decision; d == nil || d.Input != 80 {
+		t.Errorf("the call is parked with %+v", d)
+	}
+}
