@@ -18,7 +18,7 @@ type saying struct {
 // read returns what has been said up to a record, the lane's last.
 func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Result, error) {
 	if s.writer != last.Writer {
-		*s = saying{writer: last.Writer, upTo: p.After, said: agui.NewReducer(nil, nil)}
+		*s = saying{writer: last.Writer, upTo: max(p.After, p.Since), said: agui.NewReducer(nil, nil)}
 	}
 	for rec, err := range l.records(ctx, l.laneSubject(p.Run, p.Lane), s.upTo+1, last.Seq) {
 		if err != nil {
