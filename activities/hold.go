@@ -12,12 +12,12 @@ import (
 // lane's last record.
 func (a *Activities) Hold(ctx context.Context, in workflows.Hold) (seq uint64, err error) {
 	defer contain(ctx, &err)
-	gone, err := a.present(ctx)
+	work, leave, err := a.attend(ctx)
 	if err != nil {
 		return 0, fail(ctx, err)
 	}
-	defer gone()
-	seq, err = a.hold(ctx, in)
+	defer leave()
+	seq, err = a.hold(work, in)
 	return seq, fail(ctx, err)
 }
 
@@ -45,5 +45,5 @@ func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error
 	if in.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: in.Closes})
 	}
-	return a.Log.Open(ctx, mainPlace(in.Step, in.ID), nil, append(events, told...)...)
+	return a.Log.Open(ctx, speaking(in.Step, in.ID), nil, append(events, told...)...)
 }

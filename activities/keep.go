@@ -16,12 +16,12 @@ import (
 // refers to it. One that is none fails for good.
 func (a *Activities) Keep(ctx context.Context, in workflows.Keep, said workflows.ToolResult) (d workflows.Decision, err error) {
 	defer contain(ctx, &err)
-	gone, err := a.present(ctx)
+	work, leave, err := a.attend(ctx)
 	if err != nil {
 		return d, fail(ctx, err)
 	}
-	defer gone()
-	d, err = a.keep(ctx, runOf(in.Run), said)
+	defer leave()
+	d, err = a.keep(work, runOf(in.Run), said)
 	return d, fail(ctx, err)
 }
 

@@ -172,11 +172,11 @@ func callOf(now *stream.Reduction, id string) int {
 	})
 }
 
-// lastCalls is the last entry of the conversation that makes calls; -1 = none.
+// lastCalls is the last entry of the conversation in which the run's own agent makes calls; -1 = none.
 func lastCalls(now *stream.Reduction) int {
 	last := -1
 	for i, e := range now.Entries {
-		if len(e.Message.ToolCalls) > 0 {
+		if len(e.Message.ToolCalls) > 0 && e.Message.SubagentRunID == "" {
 			last = i
 		}
 	}

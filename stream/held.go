@@ -106,5 +106,13 @@ func (p *Projection) held(ctx context.Context) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encodeEvents(events)
+	var encoded [][]byte
+	for _, e := range events {
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return nil, err
+		}
+		encoded = append(encoded, raw)
+	}
+	return encoded, nil
 }

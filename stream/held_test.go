@@ -21,7 +21,7 @@ func (s *story) tellHeld() {
 	s.after = s.last()
 	done := func(lane int, id, call, verdict string) {
 		e, m := answer(id, call, "sunny")
-		a := s.attempt(s.lane(stream.ToolLane(lane), "1/held/"+call))
+		a := s.attempt(s.lane(stream.LaneMain.Tool(lane), "1/held/"+call))
 		s.finish(a, &stream.Result{Messages: []agui.Message{m}, Decided: &stream.Decided{CallID: call, Verdict: verdict}}, e)
 	}
 	done(0, "r1", "c1", "approve")
