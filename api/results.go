@@ -130,15 +130,13 @@ func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run strea
 		return s.resultMissed(ctx, run.Thread, m)
 	case r.Error == "":
 		return acceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}, nil
-	case r.Recorded.Verdict == workflows.VerdictAbandon:
-		return acceptedResult{}, errAbandonedCall()
 	default:
 		return s.resultStands(ctx, run.Thread, m, r.Recorded.Input)
 	}
 }
 
-// resultStands refuses a result with the one that was taken before. Without a proposal that came with an
-// input, and stands in the conversation.
+// resultStands refuses a result with the one that was taken before. One without a proposal came with an
+// input, and stands in the conversation, or is none: the call was given up.
 func (s *Server) resultStands(ctx context.Context, thread stream.Thread, m *agui.Message, proposal uint64) (acceptedResult, error) {
 	if proposal == 0 {
 		return s.resultMissed(ctx, thread, m)
