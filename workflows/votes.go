@@ -138,7 +138,8 @@ func (w *Waits) release(decided *Waiting) []*Waiting {
 	d := decided.Decision
 	for i := range w.Calls {
 		c := &w.Calls[i]
-		if !d.Remember || c.Decision != nil || c.Approval == nil || c.Tool != decided.Tool || c.Approval.Rule != decided.Approval.Rule {
+		if !d.Remember || c.Decision != nil || c.Approval == nil || c.Tool != decided.Tool ||
+			c.Approval.Rule != decided.Approval.Rule || c.Approval.Policy != decided.Approval.Policy { // that of another agent is another rule
 			continue
 		}
 		same := *d

@@ -14,6 +14,8 @@ type Waits struct {
 	Calls     []Waiting `json:"calls"`
 	// Delegates are the agents that the calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
+	// Suspended are the subagents whose calls are among them.
+	Suspended []Suspended `json:"suspended,omitempty"`
 	// RunID, Agent and Revision are those of the run that has ended with them, After is its terminal record.
 	RunID    string `json:"run,omitempty"`
 	Agent    string `json:"agent,omitempty"`
@@ -53,6 +55,8 @@ func (w *Waits) fits(in RunInput) bool {
 type Waiting struct {
 	Call
 	Index int `json:"index"` // its place in the message
+	// Within is the suspended subagent whose call it is, from 1; 0 = the run's own agent's.
+	Within int `json:"within,omitempty"`
 	// Expires is when nobody can decide any more; zero = never.
 	Expires time.Time `json:"expires,omitzero"`
 	// Votes are those for making the call that did not decide. They do not name the call, and no arguments
@@ -252,7 +256,7 @@ func (w *Waits) calls() []call {
 	var calls []call
 	for _, c := range w.Calls {
 		d := c.Decision
-		if d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
+		if c.Within > 0 || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
 		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates)}
@@ -264,5 +268,5 @@ func (w *Waits) calls() []call {
 		}
 		calls = append(calls, next)
 	}
-	return calls
+	return append(calls, w.resumed()...)
 }
