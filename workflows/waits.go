@@ -23,6 +23,8 @@ type Waits struct {
 	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
 	News    []News `json:"news,omitempty"`
 	Noticed int    `json:"noticed,omitempty"`
+	// Delegates are the agents that the calls hand work to.
+	Delegates []Delegate `json:"delegates,omitempty"`
 }
 
 // MaxWaits bounds the calls that a run may end with: they go on as one payload, with the run and those
@@ -163,7 +165,7 @@ func (c Call) waits() bool { return c.Client || c.Approval != nil }
 
 // waits are the calls of an answer to a run that are not made before the run ends, and since when.
 func (a ModelAnswer) waits(in RunInput, now time.Time) *Waits {
-	w := &Waits{MessageID: a.MessageID, RunID: in.Run.ID, Agent: in.Agent, Revision: in.Revision, Opened: now}
+	w := &Waits{MessageID: a.MessageID, RunID: in.Run.ID, Agent: in.Agent, Revision: in.Revision, Opened: now, Delegates: a.Delegates}
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue
@@ -253,7 +255,7 @@ func (w *Waits) calls() []call {
 		if d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
-		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, votes: c.decidedWith()}
+		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates)}
 		if d.Verdict == VerdictExpire {
 			next.onExpiry = c.Approval.OnExpiry
 		}
