@@ -73,14 +73,15 @@ func TestAQuestionOverDays(t *testing.T) {
 func TestRemindersEnd(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour}, 1
+	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
 	story, _, _ := waitOut(t, a, func(_ *workflows.Parked, w *world) {
 		w.env.RegisterDelayedCallback(func() {
 			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
 		}, 100*24*time.Hour)
 	})
-	if n := len(story); n != 1+workflows.MaxReminders || story[n-1].After != workflows.MaxReminders*time.Hour {
-		t.Errorf("%d notices, the last is %+v", n, story[n-1])
+	n := len(story)
+	if n != 2+workflows.MaxReminders || story[n-2].After != workflows.MaxReminders*time.Hour || story[n-1].Event != workflows.NoticeEscalated {
+		t.Errorf("%d notices, the last are %+v", n, story[n-2:])
 	}
 }
 

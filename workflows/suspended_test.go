@@ -16,7 +16,9 @@ func TestWaitsOfSubagents(t *testing.T) {
 		}
 		return w
 	}
-	by := func(agent, said string) Suspended { return Suspended{Delegate: Delegate{Agent: agent}, CallID: "call-" + agent, Said: said} }
+	by := func(agent, said string) Suspended {
+		return Suspended{Delegate: Delegate{Agent: agent}, CallID: "call-" + agent, Said: said}
+	}
 	middle := waits("b1", "b2")
 	middle.adopt(by("deep", "m-c1"), waits("c1"))
 	middle.adopt(by("deeper", "m-d1"), waits("d1"))
