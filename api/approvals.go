@@ -53,7 +53,7 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 	if question == nil {
 		return decided{}, errNoApproval()
 	}
-	d, err := s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, v)
+	d, err := s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, v, channelREST)
 	if err != nil {
 		return decided{}, err
 	}
