@@ -30,6 +30,7 @@ const maxDocument = 1 << 20
 // is no document is auth.ErrUnavailable.
 type fetcher struct {
 	base http.RoundTripper
+	now  func() time.Time
 
 	mu        sync.Mutex
 	documents map[string]*document // by URL
@@ -43,17 +44,16 @@ type document struct {
 	err    error
 }
 
-func newFetcher(base http.RoundTripper) *fetcher {
-	return &fetcher{base: base, documents: map[string]*document{}}
+func newFetcher(base http.RoundTripper, now func() time.Time) *fetcher {
+	return &fetcher{base: base, now: now, documents: map[string]*document{}}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
 	for url, d := range f.documents {
-		if now.After(d.until) {
+		if f.now().After(d.until) {
 			delete(f.documents, url)
 		}
 	}
@@ -75,9 +75,9 @@ func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 func (f *fetcher) fetch(r *http.Request) *document {
 	header, body, err := f.ask(r)
 	if err != nil {
-		return &document{until: time.Now().Add(broken), err: fmt.Errorf("%w: %w", auth.ErrUnavailable, err)}
+		return &document{until: f.now().Add(broken), err: fmt.Errorf("%w: %w", auth.ErrUnavailable, err)}
 	}
-	return &document{until: time.Now().Add(fresh), header: header, body: body}
+	return &document{until: f.now().Add(fresh), header: header, body: body}
 }
 
 func (f *fetcher) ask(r *http.Request) (http.Header, []byte, error) {

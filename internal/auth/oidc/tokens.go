@@ -43,6 +43,7 @@ var signatures = []string{
 // Tokens knows callers by their tokens. It is safe for concurrent use.
 type Tokens struct {
 	cfg      Config
+	now      func() time.Time
 	client   *http.Client
 	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the provider was found
 	finding  singleflight.Group
@@ -50,7 +51,11 @@ type Tokens struct {
 
 // New knows the tokens of a provider, which is asked when it is needed, or by Discover.
 func New(cfg Config) *Tokens {
-	return &Tokens{cfg: cfg, client: &http.Client{Transport: newFetcher(http.DefaultTransport), Timeout: patience}}
+	return newTokens(cfg, time.Now)
+}
+
+func newTokens(cfg Config, now func() time.Time) *Tokens {
+	return &Tokens{cfg: cfg, now: now, client: &http.Client{Transport: newFetcher(http.DefaultTransport, now), Timeout: patience}}
 }
 
 // Discover finds the provider. It is done once; many may ask for it at a time.
@@ -85,7 +90,7 @@ func (t *Tokens) discover(ctx context.Context) error {
 	t.verifier.Store(oidc.NewVerifier(t.cfg.Issuer, keySet{oidc.NewRemoteKeySet(ctx, document.Keys)}, &oidc.Config{
 		SkipClientIDCheck:    true, // there may be several; accepts looks
 		SupportedSigningAlgs: signatures,
-		Now:                  func() time.Time { return time.Now().Add(-Skew) },
+		Now:                  func() time.Time { return t.now().Add(-Skew) },
 	}))
 	return nil
 }
