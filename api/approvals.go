@@ -61,7 +61,7 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 	if err := s.mayDecide(ctx, now, question, v, ""); err != nil {
 		return decided{}, err
 	}
-	d, err := s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, v)
+	d, err := s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, v, channelREST)
 	if err != nil {
 		return decided{}, err
 	}

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -32,8 +30,7 @@ func voter(p auth.Principal) string {
 	if p.Subject == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(p.Tenant + "\x00" + p.Subject))
-	return hex.EncodeToString(sum[:8])
+	return p.Digest()
 }
 
 // asking is the rule by which a question is asked, in its agent as it was then.

@@ -32,6 +32,9 @@ var layers = []layer{
 	{"tools/internal/...", []string{"tools", "llm"}},
 	{"tools/...", []string{"tools", "tools/internal/...", "llm", anything}},
 	{"internal/auth", nil},
+	{"internal/auth/apikey", []string{"internal/auth", "go.yaml.in/yaml/v3"}},
+	{"internal/auth/oidc", []string{"internal/auth", "github.com/coreos/go-oidc/v3/...", "golang.org/x/sync/..."}},
+	{"internal/callers", []string{"internal/auth/...", "internal/config"}},
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"workflows", []string{
@@ -48,10 +51,10 @@ var layers = []layer{
 	{"internal/presence", []string{"stream", anything}},
 	{"internal/announce", []string{"stream", "tools", anything}},
 	{"internal/models", []string{"llm/..."}},
-	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/announce", anything}},
+	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/presence", anything}},
 	{"internal/toolset", []string{"agents", "tools/..."}},
-	{"internal/config", []string{"stream", anything}},
+	{"internal/config", []string{"stream", "internal/auth", anything}},
 	{"internal/connect", []string{"internal/config", anything}},
 	{"internal/devserver", []string{anything}},
 	{"internal/archtest", nil},
