@@ -30,7 +30,8 @@ var layers = []layer{
 	{"agents", []string{"go.yaml.in/yaml/v3", "github.com/google/cel-go/..."}},
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
 	{"tools/internal/...", []string{"tools", "llm"}},
-	{"tools/...", []string{"tools", "tools/internal/...", "llm", anything}},
+	{"tools/...", []string{"tools", "tools/internal/...", "internal/egress", "llm", anything}},
+	{"internal/egress", nil},
 	{"internal/auth", nil},
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
