@@ -35,6 +35,8 @@ var layers = []layer{
 	{"internal/auth", nil},
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
+	{"internal/inbox", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
+
 	{"workflows", []string{
 		"agui", "agents", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
