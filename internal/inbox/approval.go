@@ -77,5 +77,5 @@ const (
 // Types are all of them.
 var Types = []EventType{Opened, Reminded, Escalated, Voted, Decided, Expired}
 
-// settles tells whether nothing waits any more.
-func (t EventType) settles() bool { return t == Decided || t == Expired }
+// Settles tells whether nothing waits any more.
+func (t EventType) Settles() bool { return t == Decided || t == Expired }

@@ -141,10 +141,11 @@ func (s *Store) known(ctx context.Context, key string, at time.Time) (revision u
 		return 0, false, unreached(err)
 	}
 	var was pending
-	if msg.Header.Get("KV-Operation") != "" || json.Unmarshal(msg.Data, &was) != nil {
-		return msg.Sequence, true, nil
+	if msg.Header.Get("KV-Operation") == "" { // it is not settled
+		err = json.Unmarshal(msg.Data, &was)
+		return msg.Sequence, at.Before(was.At), err
 	}
-	return msg.Sequence, at.Before(was.At), nil
+	return msg.Sequence, true, nil
 }
 
 // Settle takes an approval out of what is pending, for good.
