@@ -36,6 +36,7 @@ var layers = []layer{
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"internal/inbox", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
+	{"internal/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/webhook", []string{"internal/inbox", "internal/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"workflows", []string{
