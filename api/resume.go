@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -166,11 +165,11 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 	case workflows.VerdictAnswer:
 		said.Result = &agui.Message{ID: callID, Role: agui.RoleTool, ToolCallID: callID, Content: agui.TextContent(*v.Content)}
 	}
-	body, err := json.Marshal(said)
+	digest, err := digestOf(ctx, said)
 	if err != nil {
-		return d, fmt.Errorf("api: encode decision: %w", err)
+		return d, err
 	}
-	p, err := s.Log.ProposeDecision(ctx, run, sha256.Sum256(body), said)
+	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	d.Input, d.Digest = p.Seq, p.Digest
 	return d, err
 }

@@ -37,6 +37,23 @@ func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool)
 	}}
 }
 
+// secretPrefix begins the variables that have secrets.
+const secretPrefix = "PERDURE_SECRET_"
+
+// Open makes a sender for the hooks of a file, as [Load] reads it; an empty name = none. Getenv reads the
+// worker's environment, for secrets, and is used concurrently. Close must be called.
+func Open(file string, getenv func(name string) string, allowPrivate bool) (*Sender, error) {
+	lookup := func(name string) string { return getenv(secretPrefix + name) }
+	if file == "" {
+		return NewSender(nil, lookup, allowPrivate), nil
+	}
+	hooks, err := Load(file, lookup)
+	if err != nil {
+		return nil, err
+	}
+	return NewSender(hooks, lookup, allowPrivate), nil
+}
+
 // Close ends the connections that are not in use.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
