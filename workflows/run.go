@@ -39,6 +39,7 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	}
 	result, err := r.finish(running, end)
 	if r.waits != nil && err == nil && result.Outcome == OutcomeInterrupt {
+		r.notifyOpened(ctx, r.waits, result.Seq)
 		return result, r.suspend(ctx, r.in.parkAfter())
 	}
 	if next := r.next(); next != nil {

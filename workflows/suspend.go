@@ -30,6 +30,7 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
 		}
 	}
+	r.notifySettled(ctx, w)
 	next := r.resumed
 	if next == nil {
 		next = r.goOn(ctx)

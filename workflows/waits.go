@@ -12,6 +12,9 @@ import (
 type Waits struct {
 	MessageID string    `json:"messageId"`
 	Calls     []Waiting `json:"calls"`
+	// After is the terminal record of the run that has ended with them, Opened is when that was.
+	After  uint64    `json:"after,omitempty"`
+	Opened time.Time `json:"opened,omitzero"`
 }
 
 // MaxWaits bounds the calls that a run may end with: they go on as one payload, with the run and those
