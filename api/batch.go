@@ -63,7 +63,7 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 	threads := map[string][]int{} // the places of their entries
 	for i := range raw {
 		if err := readEntry(raw[i], i, &entries[i]); err != nil {
-			results[i] = resultOf(entries[i], judged{err: err})
+			results[i] = s.resultOf(ctx, entries[i], judged{err: err})
 			continue
 		}
 		threads[entries[i].ThreadID] = append(threads[entries[i].ThreadID], i)
@@ -79,7 +79,7 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 				some = append(some, asked{entries[i].ID, entries[i].verdict})
 			}
 			for n, answer := range s.decideAll(ctx, stream.Thread{Tenant: caller(ctx).Tenant, ID: id}, some) {
-				results[places[n]] = resultOf(entries[places[n]], answer)
+				results[places[n]] = s.resultOf(ctx, entries[places[n]], answer)
 			}
 		})
 	}
@@ -102,10 +102,14 @@ func readEntry(raw json.RawMessage, i int, e *batchEntry) error {
 	return e.check(at)
 }
 
-func resultOf(e batchEntry, answer judged) batchResult {
+// resultOf is what a client is told of it. Causes behind a 503 are for the log, once.
+func (s *Server) resultOf(ctx context.Context, e batchEntry, answer judged) batchResult {
 	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated}
 	if answer.err != nil {
 		p := problemOf(answer.err)
+		if p.Status >= http.StatusInternalServerError {
+			s.logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.err)
+		}
 		r.Status, r.Code, r.Detail, r.Pointer, r.Recorded = p.Status, p.Code, p.Detail, p.Pointer, p.Recorded
 	}
 	return r

@@ -22,6 +22,7 @@ type linkPage struct {
 	Args     string
 	Done     bool
 	Problem  string
+	Unknown  bool // whether it was decided, behind a Problem
 	Style    template.CSS
 }
 

@@ -187,14 +187,14 @@ func (s *Server) useLink(c *gin.Context) {
 		as := through(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), channelLink)
 		_, err = s.decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, verdict{Decision: l.Decision})
 	}
-	if err == nil {
-		// Behind the decision, which is taken once whatever becomes of this: a link that is not known to be
-		// used can decide nothing else.
-		err = s.Inbox.Links.Use(ctx, l)
-	}
 	if err != nil {
 		s.showRefusal(c, err)
 		return
+	}
+	// The decision is taken, once, whatever becomes of this: a link that is not known to be used can decide
+	// nothing else.
+	if err := s.Inbox.Links.Use(ctx, l); err != nil {
+		s.logger.WarnContext(ctx, "a link is not known to be used", "error", err)
 	}
 	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true})
 }
@@ -205,7 +205,7 @@ func (s *Server) showRefusal(c *gin.Context, err error) {
 	if p.Status >= http.StatusInternalServerError {
 		s.logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
 	}
-	page := linkPage{Problem: p.Detail}
+	page := linkPage{Problem: p.Detail, Unknown: p.Status >= http.StatusInternalServerError}
 	if p.Recorded != nil {
 		page.Decision = p.Recorded.Decision
 	}

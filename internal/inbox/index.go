@@ -81,15 +81,30 @@ func (x *Index) follow(ctx context.Context, loaded func()) {
 	}
 }
 
+// check is how often it is looked whether a watch still tells what happens.
+const check = 15 * time.Second
+
 // take takes in what a watch tells, until it breaks. What there is at its beginning replaces all that was
 // known, at once and sorted once.
+//
+// A watch that has lost its end on the servers' side, where a node has died, may say nothing for long: it is
+// broken, too, if it has not told what was there at the last two looks.
 func (x *Index) take(ctx context.Context, w jetstream.KeyWatcher, loaded func()) {
 	first := map[string]map[string]*item{}
+	looks := time.NewTicker(x.store.check)
+	defer looks.Stop()
+	missed := false
 	for {
 		var entry jetstream.KeyValueEntry
 		select {
 		case <-ctx.Done():
 			return
+		case <-looks.C:
+			before := missed
+			if missed = x.behind(ctx); missed && before {
+				return
+			}
+			continue
 		case e, ok := <-w.Updates():
 			if !ok {
 				return
@@ -108,6 +123,17 @@ func (x *Index) take(ctx context.Context, w jetstream.KeyWatcher, loaded func())
 			x.change(entry)
 		}
 	}
+}
+
+// behind tells whether there is something that was not told. Who is asked may be behind as well: then there is
+// not.
+func (x *Index) behind(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, x.store.check)
+	defer cancel()
+	last, err := x.store.behind.GetLastMsgForSubject(ctx, x.store.prefix+pendingPrefix+">")
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return err == nil && last.Sequence > x.revision
 }
 
 func (x *Index) note(revision uint64) {
