@@ -185,6 +185,9 @@ func TestPages(t *testing.T) {
 	if err != nil || !slices.Equal(ids(t, first.Items), all[:4]) || first.Next == "" {
 		t.Fatalf("the first page is %v, %q (%v)", ids(t, first.Items), first.Next, err)
 	}
+	if next, err := x.List(tenant, inbox.Filter{}, first.Next, 1); err != nil || !slices.Equal(ids(t, next.Items), all[4:5]) {
+		t.Errorf("behind the first page comes %v (%v)", ids(t, next.Items), err)
+	}
 	if err := s.Settle(t.Context(), tenant, approval(3)); err != nil { // the last one of that page
 		t.Fatal(err)
 	}
