@@ -81,8 +81,8 @@ func interrupts(run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
 			Message: fmt.Sprintf("May %s be called?", c.Tool), ResponseSchema: json.RawMessage(approvalSchema),
 			Metadata: metadata,
 		}
-		if _, _, by := w.Asker(c); by != "" {
-			i.SubagentRunID = subagentID(by)
+		if by := w.Asker(c); by.CallID != "" {
+			i.SubagentRunID = subagentID(by.CallID)
 		}
 		if !c.Expires.IsZero() {
 			i.ExpiresAt = c.Expires.UTC().Format("2006-01-02T15:04:05.000Z07:00")
@@ -97,9 +97,9 @@ func questionID(run stream.Run, callID string) string { return run.Identify("int
 
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
 func asked(w *workflows.Waits, c workflows.Waiting) (agui.Metadata, error) {
-	agent, revision, _ := w.Asker(c)
+	by := w.Asker(c)
 	rule, err := json.Marshal(stream.Asked{
-		Agent: agent, Revision: revision, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: w.Opened, Quorum: max(1, c.Approval.Quorum),
+		Agent: by.Agent, Revision: by.Revision, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: w.Opened, Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)

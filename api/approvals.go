@@ -49,35 +49,103 @@ func (s *Server) decideApproval(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
+// asked is a decision about an approval, as somebody asks for it.
+type asked struct {
+	id string
+	v  verdict
+}
+
+// judged is what became of it: a decision that stands, or why it does not.
+type judged struct {
+	decided
+	err error
+}
+
+// decide decides about one call of a thread.
 func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v verdict) (decided, error) {
+	answer := s.decideAll(ctx, thread, []asked{{id, v}})[0]
+	return answer.decided, answer.err
+}
+
+// decideAll decides about calls of one thread, as many as fit in one update at a time, and answers in their
+// order. What turns out not to wait any more is not listed any longer.
+func (s *Server) decideAll(ctx context.Context, thread stream.Thread, all []asked) []judged {
+	answers := make([]judged, 0, len(all))
+	for some := range slices.Chunk(all, workflows.MaxWaits) {
+		answers = append(answers, s.decideSome(ctx, thread, some)...)
+	}
+	return answers
+}
+
+func (s *Server) decideSome(ctx context.Context, thread stream.Thread, all []asked) []judged {
+	answers := make([]judged, len(all))
 	now, err := s.Log.Reduce(ctx, thread, 0)
 	if err != nil {
-		return decided{}, err
+		return failAll(answers, err)
 	}
-	question := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
+	var decisions []workflows.Decision
+	var of []int // their places
+	for i, a := range all {
+		d, err := s.proposeAnswer(ctx, thread, now, a)
+		if err != nil {
+			answers[i].err = err
+			continue
+		}
+		decisions, of = append(decisions, d), append(of, i)
+	}
+	if len(decisions) > 0 {
+		for n, answer := range s.take(ctx, thread, all, of, decisions) {
+			answers[of[n]] = answer
+		}
+	}
+	for i, a := range all {
+		s.forget(ctx, thread, now, a.id, answers[i].err)
+	}
+	return answers
+}
+
+func failAll(answers []judged, err error) []judged {
+	for i := range answers {
+		answers[i].err = err
+	}
+	return answers
+}
+
+// proposeAnswer writes down what somebody says about a question that was asked.
+func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *stream.Reduction, a asked) (workflows.Decision, error) {
+	question := questionOf(slices.Concat(now.Interrupts, now.Answered), a.id)
 	if question == nil {
-		return decided{}, errNoApproval()
+		return workflows.Decision{}, errNoApproval()
 	}
-	if err := s.mayDecide(ctx, now, question, v, ""); err != nil {
-		return decided{}, err
+	if err := s.mayDecide(ctx, now, question, a.v, ""); err != nil {
+		return workflows.Decision{}, err
 	}
-	d, err := s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, v, channelREST)
-	if err != nil {
-		return decided{}, err
-	}
+	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v)
+}
+
+// take has the thread's workflow take decisions; of are their places among what was asked for.
+func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of []int, decisions []workflows.Decision) []judged {
+	answers := make([]judged, len(decisions))
 	var taken workflows.Decided
-	err = s.update(ctx, thread, workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, &taken)
+	err := s.update(ctx, thread, workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, &taken)
 	var p *Problem
-	if errors.As(err, &p) && p.Code == errNotActive().Code || err == nil && taken.Results[0].Error == workflows.ErrorUnknownCall {
-		return s.decidedBefore(ctx, thread, id, d)
+	gone := errors.As(err, &p) && p.Code == errNotActive().Code
+	if err != nil && !gone {
+		return failAll(answers, err)
 	}
-	if err != nil {
-		return decided{}, err
+	for n, d := range decisions {
+		id := all[of[n]].id
+		if gone || taken.Results[n].Error == workflows.ErrorUnknownCall {
+			answers[n].decided, answers[n].err = s.decidedBefore(ctx, thread, id, d)
+			continue
+		}
+		if r := taken.Results[n]; r.Error == workflows.ErrorOtherEdit {
+			answers[n].err = s.otherEdit(ctx, id, r.Recorded)
+		} else {
+			answers[n].decided, answers[n].err = outcomeOf(id, d, r)
+		}
 	}
-	if r := taken.Results[0]; r.Error == workflows.ErrorOtherEdit {
-		return decided{}, s.otherEdit(ctx, id, r.Recorded)
-	}
-	return outcomeOf(id, d, taken.Results[0])
+	return answers
 }
 
 // otherEdit refuses an edit while people approve of another one, and says which that is.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -75,6 +76,8 @@ func problemOf(err error) *Problem {
 		return badRequest("invalid_cursor", "", "this is not a cursor of this server, or its place is not in what is asked for")
 	case errors.Is(err, stream.ErrLogReplaced):
 		return problem(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
+	case errors.Is(err, inbox.ErrGone):
+		return problem(http.StatusGone, "gone", "what came behind the cursor may not be kept any more; list what is pending, and follow from there")
 	case errors.Is(err, catalog.ErrUnknownAgent):
 		return problem(http.StatusNotFound, "unknown_agent", "there is no such agent")
 	case errors.Is(err, catalog.ErrUnknownRevision):

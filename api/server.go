@@ -35,6 +35,9 @@ type Config struct {
 	// Tools knows which tools there are workers for. nil = nobody does.
 	Tools Tools
 
+	// Inbox is what waits for people, over all threads. nil = there are no routes for it.
+	Inbox *Inbox
+
 	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
 	// BodyTime bounds how long either may take to arrive. Defaults to 1 min.
@@ -70,6 +73,7 @@ type Server struct {
 	silences *silences
 	sockets  sockets
 	streams  places
+	feeds    places
 	closed   context.Context // ends when streams have to go
 	close    context.CancelFunc
 }
@@ -105,6 +109,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
 	s.sockets.places.most, s.streams.most = int64(cfg.Sockets), int64(cfg.Streams)
+	s.feeds.most = feeds
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -135,6 +140,7 @@ func (s *Server) Handler() http.Handler {
 	}))
 	r.Use(s.timeBody)
 	r.GET(socketPath, s.authenticate, s.openSocket) // before CORS, whose refusals say nothing
+	s.linkRoutes(r)                                 // before CORS as well: no page of another origin has business there
 	if len(s.Origins) > 0 {
 		r.Use(cors.New(s.cors())) // browsers ask without credentials whether they may
 	}
@@ -160,15 +166,17 @@ func (s *Server) Handler() http.Handler {
 	v1.POST("/threads/:thread/runs/:run/cancel", s.cancelRun)
 	v1.POST("/threads/:thread/messages", s.steerThread)
 	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
+	s.approvalRoutes(v1)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r
 }
 
 // traced tells whether a request is worth a span: sockets have one for each frame, others of no route
-// of ours are probes.
+// of ours are probes. A link's path is a secret.
 func traced(c *gin.Context) bool {
-	return strings.HasPrefix(c.Request.URL.Path, "/v1/") && c.Request.URL.Path != socketPath
+	path := c.Request.URL.Path
+	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, linkPath)
 }
 
 // ready tells whether this node can serve: the log takes writes and Temporal answers.
@@ -185,6 +193,10 @@ func (s *Server) ready(c *gin.Context) {
 	}
 	if _, err := s.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
 		s.refuse(c, problem(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer"))
+		return
+	}
+	if s.Inbox != nil && !s.Inbox.Index.Current() {
+		s.refuse(c, problem(http.StatusServiceUnavailable, "inbox_unavailable", "changes of the list of approvals are not being heard"))
 		return
 	}
 	c.String(http.StatusOK, "ready\n")

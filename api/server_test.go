@@ -55,6 +55,7 @@ type temporalStub struct {
 	cancel func(run string) error
 	pause  func(update string) error
 	steer  func(in workflows.Steer) (workflows.Steered, error)
+	decide func(thread string, in workflows.Decide) (workflows.Decided, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	// history is that of the latest execution, whose id is "latest".
 	history []*historypb.HistoryEvent
@@ -72,6 +73,9 @@ func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflow
 
 func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	switch o.UpdateName {
+	case workflows.UpdateDecide:
+		taken, err := s.decide(o.WorkflowID, o.Args[0].(workflows.Decide))
+		return updateStub{decided: taken}, err
 	case workflows.UpdateSteer:
 		taken, err := s.steer(o.Args[0].(workflows.Steer))
 		return updateStub{steered: taken}, err
@@ -118,6 +122,7 @@ type updateStub struct {
 	client.WorkflowUpdateHandle
 	taken   workflows.Submitted
 	steered workflows.Steered
+	decided workflows.Decided
 }
 
 func (u updateStub) Get(_ context.Context, to any) error {
@@ -126,6 +131,8 @@ func (u updateStub) Get(_ context.Context, to any) error {
 		*to = u.taken
 	case *workflows.Steered:
 		*to = u.steered
+	case *workflows.Decided:
+		*to = u.decided
 	}
 	return nil
 }

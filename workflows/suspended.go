@@ -78,12 +78,29 @@ func (w *Waits) resumed() []call {
 	return calls
 }
 
-// Asker is whose call it is that waits: an agent, its revision, and the call that it works for if it is a
-// subagent.
-func (w *Waits) Asker(c Waiting) (agent, revision, callID string) {
-	if c.Within == 0 {
-		return w.Agent, w.Revision, ""
+// Asker is whose call it is that waits.
+type Asker struct {
+	Agent, Revision string
+	// MessageID is the message that has the call.
+	MessageID string
+	// CallID is what the asker works for, if it is a subagent.
+	CallID string
+}
+
+// Asker tells whose call it is that waits.
+func (w *Waits) Asker(c Waiting) Asker {
+	return asker(Asker{Agent: w.Agent, Revision: w.Revision, MessageID: w.MessageID}, w.Suspended, c)
+}
+
+// Asker tells whose call it is that something has happened to.
+func (n Notice) Asker(c Waiting) Asker {
+	return asker(Asker{Agent: n.Agent, Revision: n.Revision, MessageID: n.MessageID}, n.Suspended, c)
+}
+
+func asker(run Asker, suspended []Suspended, c Waiting) Asker {
+	if c.Within == 0 || c.Within > len(suspended) {
+		return run
 	}
-	s := w.Suspended[c.Within-1]
-	return s.Agent, s.Revision, s.CallID
+	s := suspended[c.Within-1]
+	return Asker{Agent: s.Agent, Revision: s.Revision, MessageID: s.Said, CallID: s.CallID}
 }

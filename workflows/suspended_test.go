@@ -28,8 +28,11 @@ func TestWaitsOfSubagents(t *testing.T) {
 
 	asked := map[string]string{}
 	for _, c := range all.Calls {
-		agent, _, call := all.Asker(c)
-		asked[c.ID] = agent + " " + call
+		by := all.Asker(c)
+		asked[c.ID] = by.Agent + " " + by.CallID
+		if by.MessageID != "m-"+c.ID[:1]+"1" {
+			t.Errorf("the call %s is looked for in %s", c.ID, by.MessageID)
+		}
 	}
 	want := map[string]string{
 		"a1": " ", "e1": "other call-other", "b1": "middle call-middle", "b2": "middle call-middle", "c1": "deep call-deep", "d1": "deeper call-deeper",

@@ -106,6 +106,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Strict:      cfg.Strict,
 		Sockets:     cfg.MaxSockets,
 		Streams:     cfg.MaxStreams,
+		LinkKey:     cfg.LinkKey,
+		PublicURL:   cfg.PublicURL,
 		Metrics:     tel.Metrics(),
 		Logger:      logger,
 	})

@@ -30,6 +30,7 @@ import (
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/internal/toolset"
+	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -117,6 +118,11 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer set.Close() // behind the nodes, whose calls are made with it
+	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, o.allowPrivateHosts)
+	if err != nil {
+		return err
+	}
+	defer hooks.Close()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
@@ -147,7 +153,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder.Agents, set.Registry(), cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder.Agents, set.Registry(), hooks, cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -200,7 +206,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, definitions []*agents.Definition, registry *tools.Registry, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, definitions []*agents.Definition, registry *tools.Registry, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -213,7 +219,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
 			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence), Tools: registry,
-			WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
+			Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err
 	})
@@ -222,6 +228,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
 			Auth: authenticator, AdminRole: cfg.Auth.AdminRole,
 			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
+			LinkKey: cfg.LinkKey, PublicURL: cfg.PublicURL,
 		})
 		return err
 	})

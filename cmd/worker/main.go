@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/internal/toolset"
+	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
@@ -55,6 +56,12 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	}
 	defer set.Close() // behind the node, whose calls are made with it
 
+	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, cfg.AllowPrivateHosts)
+	if err != nil {
+		return err
+	}
+	defer hooks.Close()
+
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
 		return err
@@ -86,6 +93,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Identity:      cfg.Temporal.Identity,
 		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence),
 		Tools:         set.Registry(),
+		Webhooks:      hooks,
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,
 		BuildID:       cfg.BuildID,

@@ -38,6 +38,9 @@ func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
 func promote(c *Config) pflag.Value        { return bind(&c.Promote, truth) }
 func stopTimeout(c *Config) pflag.Value    { return bind(&c.StopTimeout, positiveDuration) }
 func toolGrace(c *Config) pflag.Value      { return bind(&c.ToolGrace, positiveDuration) }
+func linkKey(c *Config) pflag.Value        { return bind(&c.LinkKey, secretKey) }
+func publicURL(c *Config) pflag.Value      { return bind(&c.PublicURL, baseURL) }
+func webhooks(c *Config) pflag.Value       { return bind(&c.Webhooks, text) }
 func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
 func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, upTo(5)) }
 func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }

@@ -64,6 +64,13 @@ type Config struct {
 	// for a worker that has its tools.
 	StopTimeout, ToolGrace time.Duration
 
+	// LinkKey signs links; empty = the one that apis share. PublicURL is where they lead, without a slash at
+	// its end; empty = where the request came to.
+	LinkKey   []byte
+	PublicURL string
+	// Webhooks is the file of the worker's webhooks. Empty = none.
+	Webhooks string
+
 	// Stream says which log to use, and how to create it if it is not there.
 	Stream stream.Options
 	NATS   NATS
