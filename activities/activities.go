@@ -53,6 +53,7 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: workflows.ActivityCallTool})
 	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswer})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
+	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: workflows.ActivityNotify})
 }
 
 func runOf(r workflows.Run) stream.Run {

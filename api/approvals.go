@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -17,6 +18,10 @@ type decided struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
 	Repeated bool   `json:"repeated,omitempty"`
+	// Missing is how many more people have to approve.
+	Missing int `json:"missing,omitempty"`
+	// Args are the arguments that others have approved instead of the model's.
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // decideApproval decides about a tool call that waits for it. The answer comes when the run has taken
@@ -53,6 +58,9 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 	if question == nil {
 		return decided{}, errNoApproval()
 	}
+	if err := s.mayDecide(ctx, now, question, v, ""); err != nil {
+		return decided{}, err
+	}
 	d, err := s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, v, channelREST)
 	if err != nil {
 		return decided{}, err
@@ -66,7 +74,21 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 	if err != nil {
 		return decided{}, err
 	}
+	if r := taken.Results[0]; r.Error == workflows.ErrorOtherEdit {
+		return decided{}, s.otherEdit(ctx, id, r.Recorded)
+	}
 	return outcomeOf(id, d, taken.Results[0])
+}
+
+// otherEdit refuses an edit while people approve of another one, and says which that is.
+func (s *Server) otherEdit(ctx context.Context, id string, stands *workflows.Decision) error {
+	said, err := s.Log.Decision(ctx, stands.Input)
+	if err != nil {
+		return err
+	}
+	p := problem(http.StatusConflict, workflows.ErrorOtherEdit, "others have approved of other arguments: approve of these, of the model's, or reject the call")
+	p.Recorded = &decided{ID: id, Decision: string(stands.Verdict), Args: said.Args}
+	return p
 }
 
 // decidedBefore answers from the log, where the thread has gone on from what was decided.
@@ -81,6 +103,7 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 		}
 		r := workflows.DecisionResult{Recorded: &workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(before.Verdict), Digest: before.Digest}}
 		switch {
+		case slices.ContainsFunc(before.Votes, func(v stream.Vote) bool { return v.Digest == d.Digest }):
 		case before.Verdict == string(workflows.VerdictExpire):
 			r.Error = workflows.ErrorExpired
 		case before.Digest != d.Digest || before.Verdict != string(d.Verdict):
@@ -99,9 +122,9 @@ func outcomeOf(id string, d workflows.Decision, r workflows.DecisionResult) (dec
 	}
 	switch r.Error {
 	case "":
-		return decided{ID: id, Decision: string(d.Verdict), Repeated: r.Recorded != nil}, nil
+		return decided{ID: id, Decision: string(d.Verdict), Repeated: r.Recorded != nil, Missing: r.Missing}, nil
 	case workflows.ErrorDecided:
-		p := problem(http.StatusConflict, "decided", "somebody has decided otherwise")
+		p := problem(http.StatusConflict, "decided", "it was decided otherwise")
 		p.Recorded = stands
 		return decided{}, p
 	case workflows.ErrorExpired:
