@@ -81,10 +81,34 @@ func (s *Server) mayDecide(ctx context.Context, thread *stream.Reduction, questi
 	if a.rule.NotByRequester && isRequester(input, who) {
 		return forbidden("not_by_requester", "who asked for the run may not decide about its calls", at)
 	}
-	if edits {
-		return a.covers(thread, question, input, v.Args, at)
+	if !edits {
+		return nil
 	}
-	return nil
+	if err := a.covers(thread, question, input, v.Args, at); err != nil {
+		return err
+	}
+	return s.fit(ctx, toolOf(thread, question.ToolCallID), v.Args, at)
+}
+
+// fit refuses arguments that the tool would. Where no worker has said what it takes, the one that makes the
+// call says so.
+func (s *Server) fit(ctx context.Context, tool string, args json.RawMessage, at string) error {
+	if s.Tools == nil {
+		return nil
+	}
+	pointer, reason, err := s.Tools.Check(ctx, tool, args)
+	if err != nil || reason == "" {
+		return err
+	}
+	return unfit(editPointer(at)+pointer, reason)
+}
+
+// editPointer is where an answer has edited arguments: entries of resume have them under a name of their own.
+func editPointer(at string) string {
+	if at == "" {
+		return "/args"
+	}
+	return at + "/editedArgs"
 }
 
 // isRequester tells whether somebody may be who asked for a run: two who did not say who they are may be one.
@@ -111,7 +135,7 @@ func (a *asking) covers(thread *stream.Reduction, question *agui.Interrupt, inpu
 		return nil
 	}
 	p := problem(http.StatusUnprocessableEntity, "other_approval", "with these arguments the call is under another rule, by which others decide: reject it instead")
-	p.Pointer = at + "/args"
+	p.Pointer = editPointer(at)
 	return p
 }
 

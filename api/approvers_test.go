@@ -163,6 +163,39 @@ func TestEditsUnderOtherRules(t *testing.T) {
 	}
 }
 
+// small is a worker that takes amounts below ten.
+type small struct{}
+
+func (small) Missing([]string) []string { return nil }
+
+func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
+	var args struct{ Amount int }
+	if err := json.Unmarshal(arguments, &args); err != nil || tool != "pay" {
+		return "", "", errors.Join(err, errors.New(tool))
+	}
+	if args.Amount >= 10 {
+		return "/amount", "is too large", nil
+	}
+	return "", "", nil
+}
+
+// Arguments that the tool would refuse are refused before anything is written, with their place.
+func TestEditsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, time.Now(), 0, agents.Approval{})
+	c.Tools = small{}
+	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: "/resume/1/payload/editedArgs/amount"} {
+		err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
+		var p *Problem
+		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
+			t.Errorf("%s: %v at %+v, want %q", args, err, p, want)
+		}
+	}
+	if p := editPointer(""); p != "/args" {
+		t.Errorf("the decision route has arguments at %s", p)
+	}
+}
+
 // A question that no rule asks is anybody's, and one whose rule cannot be found is nobody's.
 func TestQuestionsWithoutARule(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ type verdict struct {
 func (v verdict) check(at string) error {
 	switch {
 	case v.Decision == string(workflows.VerdictEdit) && !isObject(v.Args):
-		return unfit(at+"/args", "must be an object: the arguments to make the call with")
+		return unfit(editPointer(at), "must be an object: the arguments to make the call with")
 	case v.Decision == string(workflows.VerdictAnswer) && v.Content == nil:
 		return unfit(at+"/content", "must be the result to give the model")
 	case v.Remember && v.Decision != string(workflows.VerdictApprove):

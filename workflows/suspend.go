@@ -24,8 +24,10 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 		now := workflow.Now(ctx)
 		w.pass(now)
 		elsewhere := patience > 0 && !now.Before(late) || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-		if elsewhere && r.resumed == nil && !w.settled() {
-			r.leave(ctx)
+		if !elsewhere || r.resumed != nil || w.settled() {
+			continue
+		}
+		if r.leave(ctx); r.resumed == nil { // nobody has answered meanwhile
 			in := r.in
 			in.Queue, in.Resume = r.queue, nil
 			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})

@@ -49,7 +49,7 @@ var layers = []layer{
 	{"internal/socket", []string{"github.com/gorilla/websocket"}},
 	{"internal/telemetry", []string{anything}},
 	{"internal/presence", []string{"stream", anything}},
-	{"internal/announce", []string{"stream", anything}},
+	{"internal/announce", []string{"stream", "tools", anything}},
 	{"internal/models", []string{"llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/presence", anything}},
