@@ -8,7 +8,6 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -29,12 +28,8 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *str
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode input: %w", err)
 	}
-	caller, err := encodeCaller(in.Requester)
-	if err != nil {
-		return nil, err
-	}
 	return func(tool, arguments string) *workflows.Approval {
-		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: caller})
+		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
 		if rule < 0 || slices.Contains(thread.Remembered, stream.Remembered{Tool: tool, Rule: d.RuleDigest(rule)}) {
 			return nil
 		}
@@ -50,19 +45,6 @@ func approval(d *agents.Definition, rule int, arguments string) *workflows.Appro
 		Rule: rule, Args: workflows.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
 		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: workflows.OnExpiry(then),
 	}
-}
-
-// encodeCaller is who asked for a run, as conditions see it: with all members, so that none of them fails
-// where one is empty. Nobody is null.
-func encodeCaller(p *auth.Principal) (json.RawMessage, error) {
-	if p == nil {
-		return nil, nil
-	}
-	caller, err := json.Marshal(map[string]any{"tenant": p.Tenant, "subject": p.Subject, "roles": append([]string{}, p.Roles...)})
-	if err != nil {
-		return nil, fmt.Errorf("activities: encode caller: %w", err)
-	}
-	return caller, nil
 }
 
 // interrupts are the questions that a run ends with, in the order of the calls.

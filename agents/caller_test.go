@@ -1,7 +1,6 @@
 package agents_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/perdure/perdure/agents"
@@ -9,14 +8,15 @@ import (
 
 func TestConditionsSeeWhoAsked(t *testing.T) {
 	t.Parallel()
-	const clerk, nobody = `{"tenant":"shop","subject":"ann","roles":["finance","clerk"]}`, `{"tenant":"shop","subject":"","roles":[]}`
+	clerk, nobody := &agents.Caller{Tenant: "shop", Subject: "ann", Roles: []string{"finance", "clerk"}}, &agents.Caller{Tenant: "shop"}
 	for _, tt := range []struct {
-		when, caller string
-		want         int
+		when   string
+		caller *agents.Caller
+		want   int
 	}{
 		{`!("finance" in caller.roles)`, clerk, -1},
 		{`!("finance" in caller.roles)`, nobody, 0},
-		{`!("finance" in caller.roles)`, ``, 0}, // a run of before: nothing slips through
+		{`!("finance" in caller.roles)`, nil, 0}, // a run of before: nothing slips through
 		{`caller.subject != "ann" || caller.tenant != "shop"`, clerk, -1},
 		{`caller.subject != "ann"`, nobody, 0},
 		{`caller.roles.exists(r, r.startsWith("cle"))`, clerk, 0},
@@ -25,8 +25,8 @@ func TestConditionsSeeWhoAsked(t *testing.T) {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", tt.when, err)
 		}
-		if got := d.Asks(agents.ProposedCall{Agent: "shop", Tool: "pay", Caller: json.RawMessage(tt.caller)}); got != tt.want {
-			t.Errorf("%s of %s: rule %d, want %d", tt.when, tt.caller, got, tt.want)
+		if got := d.Asks(agents.ProposedCall{Agent: "shop", Tool: "pay", Caller: tt.caller}); got != tt.want {
+			t.Errorf("%s of %+v: rule %d, want %d", tt.when, tt.caller, got, tt.want)
 		}
 	}
 }

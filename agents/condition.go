@@ -13,9 +13,24 @@ import (
 // ProposedCall is a tool call that a model wants to make, as a condition sees it.
 type ProposedCall struct {
 	Agent, Tool string
-	// Args, State, Input and Caller are JSON; what is none is null for the condition. Caller is who asked
-	// for the run: an object with tenant, subject and roles.
-	Args, State, Input, Caller json.RawMessage
+	// Args, State and Input are JSON; what is none is null for the condition.
+	Args, State, Input json.RawMessage
+	// Caller is who asked for the run; nil = nobody knows, and null for the condition.
+	Caller *Caller
+}
+
+// Caller is a person or program, as a condition sees them.
+type Caller struct {
+	Tenant, Subject string
+	Roles           []string
+}
+
+// value has all members, so that no condition fails because one is empty.
+func (c *Caller) value() any {
+	if c == nil {
+		return nil
+	}
+	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
 }
 
 // condition is an expression that is true or false.
@@ -56,7 +71,7 @@ func compileCondition(source string) (condition, error) {
 // holds evaluates the condition. It fails, for example, if a member that it looks at is not there.
 func (c condition) holds(call ProposedCall) (bool, error) {
 	value, _, err := c.program.Eval(map[string]any{
-		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "caller": decoded(call.Caller), "tool": call.Tool, "agent": call.Agent,
+		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "caller": call.Caller.value(), "tool": call.Tool, "agent": call.Agent,
 	})
 	if err != nil {
 		return false, fmt.Errorf("agents: condition: %w", err)

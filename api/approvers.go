@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,7 +24,8 @@ func voter(p auth.Principal) string {
 	if p.Subject == "" {
 		return ""
 	}
-	return p.Digest()
+	sum := sha256.Sum256([]byte(p.Tenant + "\x00" + p.Subject))
+	return hex.EncodeToString(sum[:8])
 }
 
 // asking is the rule by which a question is asked, in its agent as it was then.
@@ -118,6 +121,7 @@ func (a *asking) covers(thread *stream.Reduction, question *agui.Interrupt, inpu
 	}
 	rule := a.definition.Asks(agents.ProposedCall{
 		Agent: a.definition.Name, Tool: toolOf(thread, question.ToolCallID), Args: args, State: thread.State, Input: said,
+		Caller: (*agents.Caller)(input.Requester),
 	})
 	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].AsManyDecideAs(a.rule) {
 		return nil

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,12 +30,6 @@ type Principal struct {
 
 // Has tells whether the principal has a role.
 func (p Principal) Has(role string) bool { return slices.Contains(p.Roles, role) }
-
-// Digest tells people apart without naming them: 16 digits of tenant and subject, since roles change.
-func (p Principal) Digest() string {
-	sum := sha256.Sum256([]byte(p.Tenant + "\x00" + p.Subject)) // no name has a NUL
-	return hex.EncodeToString(sum[:8])
-}
 
 // Check refuses a principal that is out of bounds, and names that nobody could tell apart by looking at
 // them. The subject may be empty. Errors: ErrInvalid.

@@ -39,21 +39,3 @@ func roles(n int) []string {
 	}
 	return list
 }
-
-// Two people are two digests, whatever their names are cut from; roles come and go.
-func TestDigestTellsPeopleApart(t *testing.T) {
-	t.Parallel()
-	seen := map[string]auth.Principal{}
-	for _, p := range []auth.Principal{{Tenant: "a", Subject: "bc"}, {Tenant: "ab", Subject: "c"}, {Tenant: "abc"}, {Tenant: "a", Subject: "b"}} {
-		if other, ok := seen[p.Digest()]; ok {
-			t.Errorf("%v and %v are one", p, other)
-		}
-		seen[p.Digest()] = p
-	}
-	ann := auth.Principal{Tenant: "a", Subject: "ann"}
-	before := ann.Digest()
-	ann.Roles = []string{"finance"}
-	if ann.Digest() != before {
-		t.Error("a role makes somebody else")
-	}
-}
