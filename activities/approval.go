@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -27,14 +28,31 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *str
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode input: %w", err)
 	}
+	caller, err := encodeCaller(in.Requester)
+	if err != nil {
+		return nil, err
+	}
 	return func(tool, arguments string) *workflows.Approval {
-		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input})
+		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: caller})
 		if rule < 0 {
 			return nil
 		}
 		r := d.Approvals[rule]
 		return &workflows.Approval{Rule: rule, Args: workflows.DigestArgs(arguments), Expires: r.Expires, OnExpiry: workflows.OnExpiry(r.OnExpiry)}
 	}, nil
+}
+
+// encodeCaller is who asked for a run, as conditions see it: with all members, so that none of them fails
+// where one is empty. Nobody is null.
+func encodeCaller(p *auth.Principal) (json.RawMessage, error) {
+	if p == nil {
+		return nil, nil
+	}
+	caller, err := json.Marshal(map[string]any{"tenant": p.Tenant, "subject": p.Subject, "roles": append([]string{}, p.Roles...)})
+	if err != nil {
+		return nil, fmt.Errorf("activities: encode caller: %w", err)
+	}
+	return caller, nil
 }
 
 // interrupts are the questions that a run ends with, in the order of the calls.

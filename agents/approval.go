@@ -16,7 +16,7 @@ type Approval struct {
 	// Tools are names of tools of ours, or patterns with * for any run of characters. At least one, at most 64.
 	Tools []string
 
-	// When is a condition in CEL over args, tool, agent, state and input; the rule applies where it
+	// When is a condition in CEL over args, tool, agent, state, input and caller; the rule applies where it
 	// is true, and where it fails, so that nothing slips through. Empty = always. At most 4 KiB.
 	When string
 

@@ -13,8 +13,9 @@ import (
 // ProposedCall is a tool call that a model wants to make, as a condition sees it.
 type ProposedCall struct {
 	Agent, Tool string
-	// Args, State and Input are JSON; what is none is null for the condition.
-	Args, State, Input json.RawMessage
+	// Args, State, Input and Caller are JSON; what is none is null for the condition. Caller is who asked
+	// for the run: an object with tenant, subject and roles.
+	Args, State, Input, Caller json.RawMessage
 }
 
 // condition is an expression that is true or false.
@@ -26,7 +27,7 @@ const maxCost = 100_000
 // conditionVariables is made once: it has the standard functions.
 var conditionVariables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
-		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType),
+		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType), cel.Variable("caller", cel.DynType),
 		cel.Variable("tool", cel.StringType), cel.Variable("agent", cel.StringType),
 	)
 })
@@ -55,7 +56,7 @@ func compileCondition(source string) (condition, error) {
 // holds evaluates the condition. It fails, for example, if a member that it looks at is not there.
 func (c condition) holds(call ProposedCall) (bool, error) {
 	value, _, err := c.program.Eval(map[string]any{
-		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "tool": call.Tool, "agent": call.Agent,
+		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "caller": decoded(call.Caller), "tool": call.Tool, "agent": call.Agent,
 	})
 	if err != nil {
 		return false, fmt.Errorf("agents: condition: %w", err)

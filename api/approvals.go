@@ -112,7 +112,7 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if question == nil {
 		return workflows.Decision{}, errNoApproval()
 	}
-	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v)
+	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v, channelOf(ctx))
 }
 
 // take has the thread's workflow take decisions; of are their places among what was asked for.

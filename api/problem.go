@@ -31,6 +31,8 @@ type Problem struct {
 	Recorded *decided `json:"recorded,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
+	// Challenge is sent as the header WWW-Authenticate.
+	Challenge string `json:"-"`
 }
 
 // Mistake is one of several things that are wrong with a body, and where; Line and Column count from 1.
@@ -84,6 +86,9 @@ func problemOf(err error) *Problem {
 	if p := invalidAgent(err); p != nil {
 		return p
 	}
+	if p := unauthenticated(err); p != nil {
+		return p
+	}
 	unavailable := problem(http.StatusServiceUnavailable, "unavailable", "it is unknown whether this took effect; sending the same again is safe")
 	unavailable.RetryAfter = 1
 	return unavailable
@@ -101,6 +106,9 @@ func (s *Server) refuse(c *gin.Context, err error) {
 	}
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	if p.Challenge != "" {
+		c.Header("WWW-Authenticate", p.Challenge)
 	}
 	c.Abort()
 	c.Data(p.Status, "application/problem+json", body)

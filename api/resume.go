@@ -3,12 +3,14 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -77,7 +79,7 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 		if err != nil {
 			return nil, err
 		}
-		d, err := s.propose(ctx, asked, question.ToolCallID, v)
+		d, err := s.propose(ctx, asked, question.ToolCallID, v, channelAGUI)
 		if err != nil {
 			return nil, err
 		}
@@ -151,8 +153,14 @@ func verdictOf(entry agui.ResumeEntry, at string) (verdict, error) {
 	return v, v.check(at + "/payload")
 }
 
-// propose writes down what somebody said about a call of a run.
-func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict) (workflows.Decision, error) {
+// Channels are the ways that decisions come by.
+const (
+	channelAGUI = "agui" // resume of an input
+	channelREST = "rest"
+)
+
+// propose writes down what the caller said about a call of a run.
+func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict, channel string) (workflows.Decision, error) {
 	said := &stream.Decision{CallID: callID, Verdict: v.Decision, Reason: v.Reason}
 	d := workflows.Decision{CallID: callID, Verdict: workflows.Verdict(v.Decision)}
 	switch d.Verdict {
@@ -169,9 +177,26 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 	if err != nil {
 		return d, err
 	}
+	if said.By, said.Channel = requester(ctx), channel; said.By != nil {
+		d.By = said.By.Digest()
+	}
 	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	d.Input, d.Digest = p.Seq, p.Digest
 	return d, err
+}
+
+// digestOf is what decisions are compared by: the same person saying the same, whatever way and with
+// whatever roles, says it once, and two people do not.
+func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, error) {
+	compared := *said
+	if by, ok := auth.From(ctx); ok {
+		compared.By = &auth.Principal{Tenant: by.Tenant, Subject: by.Subject}
+	}
+	body, err := json.Marshal(compared)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("api: encode decision: %w", err)
+	}
+	return sha256.Sum256(body), nil
 }
 
 // withoutAnswers leaves out the tool messages that some clients send beside an answer: they repeat what

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -27,6 +28,10 @@ type Config struct {
 	Catalog  *catalog.Catalog // watched
 	Temporal client.Client
 	Logger   *slog.Logger
+	// Auth finds out who calls. Required.
+	Auth auth.Authenticator
+	// AdminRole is the role of those who may change what all tenants share. Defaults to "admin".
+	AdminRole string
 	// Tools knows which tools there are workers for. nil = nobody does.
 	Tools Tools
 
@@ -75,6 +80,9 @@ type Server struct {
 
 // New makes a server.
 func New(cfg Config) *Server {
+	if cfg.AdminRole == "" {
+		cfg.AdminRole = "admin"
+	}
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = 10 << 20
 	}
@@ -131,11 +139,12 @@ func (s *Server) Handler() http.Handler {
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
 	}))
 	r.Use(s.timeBody)
-	r.GET(socketPath, s.openSocket) // before CORS, whose refusals say nothing
-	s.linkRoutes(r)                 // before CORS as well: no page of another origin has business there
+	r.GET(socketPath, s.authenticate, s.openSocket) // before CORS, whose refusals say nothing
+	s.linkRoutes(r)                                 // before CORS and before anybody signs in: a link is all it takes
 	if len(s.Origins) > 0 {
-		r.Use(cors.New(s.cors()))
+		r.Use(cors.New(s.cors())) // browsers ask without credentials whether they may
 	}
+	r.Use(s.authenticate)
 	r.NoRoute(func(c *gin.Context) { s.refuse(c, problem(http.StatusNotFound, "not_found", "there is no such route")) })
 	r.NoMethod(func(c *gin.Context) { s.refuse(c, problem(http.StatusMethodNotAllowed, "method_not_allowed", "")) })
 
@@ -147,7 +156,7 @@ func (s *Server) Handler() http.Handler {
 	v1 := r.Group("/v1", s.checkQuery)
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
-	v1.PUT("/agents/:agent", s.putAgent)
+	v1.PUT("/agents/:agent", s.administers, s.putAgent)
 	v1.GET("/agents/:agent/revisions", s.listRevisions)
 	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
 	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
@@ -193,18 +202,22 @@ func (s *Server) ready(c *gin.Context) {
 	c.String(http.StatusOK, "ready\n")
 }
 
-// tenantDefault is the tenant of everybody until callers are told apart.
-const tenantDefault = "default"
-
 // runOf reads the run that a path names.
 func runOf(c *gin.Context) (stream.Run, error) {
-	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: segment(c, "thread")}, ID: segment(c, "run")}
+	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
+	if err != nil {
+		return stream.Run{}, err
+	}
+	run := stream.Run{Thread: thread, ID: segment(c, "run")}
 	return run, checkIDs(run)
 }
 
 // threadOf reads the thread that a path names.
 func threadOf(c *gin.Context) (stream.Thread, error) {
-	thread := stream.Thread{Tenant: tenantDefault, ID: segment(c, "thread")}
+	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
+	if err != nil {
+		return thread, err
+	}
 	return thread, checkID("/threadId", thread.ID)
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 	"github.com/perdure/perdure/workflows"
@@ -170,6 +171,7 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	t.Cleanup(func() { stop(); <-watching })
 	cfg := api.Config{
 		Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
+		Auth:   &auth.Anonymous{Roles: []string{"admin"}},
 		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20, Silence: 10 * time.Millisecond,
 	}
 	for _, c := range change {

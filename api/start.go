@@ -32,13 +32,17 @@ type offer struct {
 
 // offer makes an offer of an input. Its view must be closed; it comes first, so that what the run
 // writes from its first moment on goes to it.
-func (s *Server) offer(agent catalog.Published, input *agui.RunAgentInput) (*offer, error) {
+func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*offer, error) {
+	thread, err := threadIn(ctx, input.ThreadID)
+	if err != nil {
+		return nil, err
+	}
 	wanted, err := propsOf(input)
 	if err != nil {
 		return nil, err
 	}
 	s.strip(input)
-	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: input.ThreadID}, ID: input.RunID}
+	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil
 }
@@ -91,7 +95,7 @@ func (s *Server) place(ctx context.Context, o *offer) error {
 // start writes the input down and starts the workflow. It reports false if the thread has to be
 // looked at again.
 func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) (bool, error) {
-	decisions, err := s.resumed(through(ctx, channelAGUI), o, thread)
+	decisions, err := s.resumed(ctx, o, thread)
 	if err != nil {
 		return false, err
 	}
@@ -107,7 +111,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	said := withoutAnswers(o.input.Messages, thread)
 	accepted := thread.Accept(said, history)
 	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
-	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted})
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted, Requester: requester(ctx)})
 	if err != nil {
 		return false, err
 	}

@@ -23,6 +23,8 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/apinode"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/callers"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
@@ -126,6 +128,10 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return fmt.Errorf("--addr: %w", err)
 	}
 	defer func() { _ = listener.Close() }()
+	authenticator, err := callers.New(ctx, cfg.Auth, listener.Addr().String(), logger)
+	if err != nil {
+		return err
+	}
 	if o.pprof != "" {
 		if err := serveProfiles(ctx, o.pprof); err != nil {
 			return fmt.Errorf("--pprof: %w", err)
@@ -147,7 +153,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, folder.Agents, set.Registry(), hooks, cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder.Agents, set.Registry(), hooks, cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -200,7 +206,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, registry *tools.Registry, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, definitions []*agents.Definition, registry *tools.Registry, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -220,6 +226,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
 			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
+			Auth: authenticator, AdminRole: cfg.Auth.AdminRole,
 			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
 			LinkKey: cfg.LinkKey, PublicURL: cfg.PublicURL,
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/stream"
@@ -31,6 +32,9 @@ type Config struct {
 	Agents      []*agents.Definition
 	ForceAgents bool
 	Origins     []string
+	// Auth finds out who calls. AdminRole is whose who may publish agents; empty = the default.
+	Auth      auth.Authenticator
+	AdminRole string
 	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict has every event checked that is sent.
@@ -91,6 +95,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n.server = api.New(api.Config{
 		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
+		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
 		Inbox: approvals,
 	})

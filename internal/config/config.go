@@ -42,6 +42,8 @@ type Config struct {
 	ForceAgents bool
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
+	// Auth says how the api finds out who calls.
+	Auth Auth
 	// ParkAfter is how long a run waits for a person before it is parked.
 	ParkAfter time.Duration
 	// Strict has the api check every event that it sends.
@@ -143,6 +145,10 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg.Unknown = cfg.env.unknown()
 	if p != Dev {
 		wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	}
+	wrong = append(wrong, cfg.Auth.check())
+	if p == API {
+		wrong = append(wrong, cfg.Auth.CheckAddr(cfg.Addr))
 	}
 	return cfg, errors.Join(wrong...)
 }
