@@ -160,9 +160,7 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	told := &stream.Result{Messages: []agui.Message{message}, Answer: recorded}
-	if d := in.Decision; d != nil {
-		told.Decided = &stream.Decided{CallID: call.ID, Verdict: string(d.Verdict), Digest: d.Digest, Proposal: d.Input}
-	}
+	told.Decided = decidedOf(in, call.Name)
 	if in.Decision != nil && in.Decision.Verdict == workflows.VerdictEdit {
 		told.Edited = map[string]string{call.ID: call.Arguments}
 	}

@@ -1,10 +1,6 @@
 package api
 
-import (
-	"context"
-
-	"github.com/perdure/perdure/internal/auth"
-)
+import "context"
 
 // More channels.
 const (
@@ -24,12 +20,4 @@ func channelOf(ctx context.Context) string {
 		return channel
 	}
 	return channelREST
-}
-
-// caller is who calls; where callers are not told apart, nobody in particular.
-func caller(ctx context.Context) auth.Principal {
-	if p, ok := auth.From(ctx); ok {
-		return p
-	}
-	return auth.Principal{Tenant: auth.TenantDefault}
 }

@@ -209,6 +209,10 @@ type ToolCall struct {
 	// Decision is what came of it that the call had to wait.
 	Decision *Decision `json:"decision,omitempty"`
 	OnExpiry OnExpiry  `json:"onExpiry,omitempty"`
+	// Votes are those of the people who approved before the decision, Remember is the rule under which it is
+	// to be remembered, by its digest.
+	Votes    []Vote `json:"votes,omitempty"`
+	Remember string `json:"remember,omitempty"`
 	// Opens is set in the calls that a run begins with.
 	Opens *Beginning `json:"opens,omitempty"`
 }
@@ -307,6 +311,8 @@ type Submitted struct {
 	Queued bool `json:"queued,omitempty"`
 	// Interrupted is the active run that has to make way.
 	Interrupted string `json:"interrupted,omitempty"`
+	// Open: more people have to approve. What the offer decided was taken, the run was not.
+	Open bool `json:"open,omitempty"`
 }
 
 // Cancel is what SignalCancel carries: a signal, since a cancel has to reach a workflow that no

@@ -30,18 +30,22 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	if err := errors.Join(r.listen(running), r.rename(running)); err != nil {
 		return RunResult{}, err
 	}
+	r.announce(ctx)
 	end, err := r.turns(running)
 	if err != nil {
 		return RunResult{}, err
 	}
 	if end.outcome == OutcomeInterrupt {
 		r.waits = end.waits // who has seen the end may answer before it is reported here
+		r.waits.noteOpened()
 	}
 	result, err := r.finish(running, end)
 	if r.waits != nil && err == nil && result.Outcome == OutcomeInterrupt {
-		r.notifyOpened(ctx, r.waits, result.Seq)
+		r.waits.After = result.Seq
 		return result, r.suspend(ctx, r.in.parkAfter())
 	}
+	r.waits = nil
+	r.tellRest(ctx)
 	if next := r.next(); next != nil {
 		return result, continueWith(ctx, TypeRun, *next)
 	}
@@ -68,6 +72,9 @@ type run struct {
 
 	waits   *Waits    // what the thread waits for behind the end of the run
 	resumed *RunInput // the run that goes on
+
+	telling bool // a notice is under way
+	leaving bool // no other one is to be
 
 	branch      *Branch   // set in a subagent
 	call        *ToolCall // what the subagent works for
@@ -125,7 +132,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	}
 	r.main, r.open = answer.Seq, stepModel
 	r.usage = addUsage(r.usage, answer.Usage)
-	waits := answer.waits(workflow.Now(ctx))
+	waits := answer.waits(r.in, workflow.Now(ctx))
 	switch {
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true

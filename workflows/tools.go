@@ -30,6 +30,8 @@ type call struct {
 	id, tool string
 	decision *Decision
 	onExpiry OnExpiry
+	votes    []Vote
+	remember string
 	delegate *Delegate // the agent that it hands work to
 }
 
@@ -74,6 +76,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn) (cancelled bool, err e
 func (t *toolTurn) begin(lane int) {
 	c := t.calls[0]
 	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	summary := "tool"
 	if c.id == "" {
