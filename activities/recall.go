@@ -99,7 +99,7 @@ func (r *recollection) decisions(ctx context.Context, c workflows.Waiting) ([]in
 	}
 	decisions := []inbox.Decision{}
 	for _, d := range all {
-		decision := inbox.Decision{Decision: string(d.Verdict), At: r.notice.At.UTC(), Digest: d.Digest, ArgsDigest: d.Args}
+		decision := inbox.Decision{Decision: string(d.Verdict), At: r.notice.At.UTC(), Digest: d.Digest, ArgsDigest: cmp.Or(d.Args, c.Approval.Args)}
 		if d.Input > 0 {
 			said, at, err := r.log.DecisionSaid(ctx, d.Input)
 			if err != nil {

@@ -62,8 +62,8 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 	entries := make([]batchEntry, len(raw))
 	threads := map[string][]int{} // the places of their entries
 	for i := range raw {
-		if err := readEntry(raw[i], i, &entries[i]); err != nil {
-			results[i] = s.resultOf(ctx, entries[i], judged{err: err})
+		if err := readEntry(raw[i], &entries[i]); err != nil {
+			results[i] = s.resultOf(ctx, i, entries[i], judged{err: err})
 			continue
 		}
 		threads[entries[i].ThreadID] = append(threads[entries[i].ThreadID], i)
@@ -79,7 +79,7 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 				some = append(some, asked{entries[i].ID, entries[i].verdict})
 			}
 			for n, answer := range s.decideAll(ctx, stream.Thread{Tenant: caller(ctx).Tenant, ID: id}, some) {
-				results[places[n]] = s.resultOf(ctx, entries[places[n]], answer)
+				results[places[n]] = s.resultOf(ctx, places[n], entries[places[n]], answer)
 			}
 		})
 	}
@@ -88,29 +88,31 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 }
 
 // readEntry reads one entry, with the checks that a request for it alone would have.
-func readEntry(raw json.RawMessage, i int, e *batchEntry) error {
-	at := fmt.Sprintf("/decisions/%d", i)
+func readEntry(raw json.RawMessage, e *batchEntry) error {
 	if err := json.Unmarshal(raw, e); err != nil {
-		return badRequest("invalid_input", at, "must be a JSON object with the documented members")
+		return badRequest("invalid_input", "", "must be a JSON object with the documented members")
 	}
-	if err := checkID(at+"/threadId", e.ThreadID); err != nil {
+	if err := checkID("/threadId", e.ThreadID); err != nil {
 		return err
 	}
-	if err := checkID(at+"/id", e.ID); err != nil {
+	if err := checkID("/id", e.ID); err != nil {
 		return err
 	}
-	return e.check(at)
+	return e.check("")
 }
 
-// resultOf is what a client is told of it. Causes behind a 503 are for the log, once.
-func (s *Server) resultOf(ctx context.Context, e batchEntry, answer judged) batchResult {
+// resultOf is what a client is told of the i-th. Causes behind a 503 are for the log, once.
+func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judged) batchResult {
 	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated}
 	if answer.err != nil {
 		p := problemOf(answer.err)
 		if p.Status >= http.StatusInternalServerError {
 			s.logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.err)
 		}
-		r.Status, r.Code, r.Detail, r.Pointer, r.Recorded = p.Status, p.Code, p.Detail, p.Pointer, p.Recorded
+		r.Status, r.Code, r.Detail, r.Recorded = p.Status, p.Code, p.Detail, p.Recorded
+		if p.Pointer != "" || p.Status == http.StatusBadRequest {
+			r.Pointer = fmt.Sprintf("/decisions/%d%s", i, p.Pointer)
+		}
 	}
 	return r
 }
