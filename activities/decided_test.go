@@ -65,6 +65,9 @@ func (e *engine) resume(w *workflows.Waits, d workflows.Decision, then workflows
 		Step: workflows.Step{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
 		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &workflows.Beginning{Continues: run.ID},
 	}
+	if d.Remember {
+		in.Remember = e.agent.RuleDigest(0)
+	}
 	value, err := env.ExecuteActivity(e.acts.CallTool, in)
 	var answer workflows.ToolAnswer
 	if err == nil {

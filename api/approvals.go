@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -17,6 +18,10 @@ type decided struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
 	Repeated bool   `json:"repeated,omitempty"`
+	// Missing is how many more people have to approve.
+	Missing int `json:"missing,omitempty"`
+	// Args are the arguments that others have approved instead of the model's.
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // decideApproval decides about a tool call that waits for it. The answer comes when the run has taken
@@ -112,6 +117,9 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if question == nil {
 		return workflows.Decision{}, errNoApproval()
 	}
+	if err := s.mayDecide(ctx, now, question, a.v, ""); err != nil {
+		return workflows.Decision{}, err
+	}
 	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v)
 }
 
@@ -131,9 +139,24 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 			answers[n].decided, answers[n].err = s.decidedBefore(ctx, thread, id, d)
 			continue
 		}
+		if r := taken.Results[n]; r.Error == workflows.ErrorOtherEdit {
+			answers[n].err = s.otherEdit(ctx, id, r.Recorded)
+			continue
+		}
 		answers[n].decided, answers[n].err = outcomeOf(id, d, taken.Results[n])
 	}
 	return answers
+}
+
+// otherEdit refuses an edit while people approve of another one, and says which that is.
+func (s *Server) otherEdit(ctx context.Context, id string, stands *workflows.Decision) error {
+	said, err := s.Log.Decision(ctx, stands.Input)
+	if err != nil {
+		return err
+	}
+	p := problem(http.StatusConflict, workflows.ErrorOtherEdit, "others have approved of other arguments: approve of these, of the model's, or reject the call")
+	p.Recorded = &decided{ID: id, Decision: string(stands.Verdict), Args: said.Args}
+	return p
 }
 
 // decidedBefore answers from the log, where the thread has gone on from what was decided.
@@ -148,6 +171,7 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 		}
 		r := workflows.DecisionResult{Recorded: &workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(before.Verdict), Digest: before.Digest}}
 		switch {
+		case slices.ContainsFunc(before.Votes, func(v stream.Vote) bool { return v.Digest == d.Digest }):
 		case before.Verdict == string(workflows.VerdictExpire):
 			r.Error = workflows.ErrorExpired
 		case before.Digest != d.Digest || before.Verdict != string(d.Verdict):
@@ -166,9 +190,9 @@ func outcomeOf(id string, d workflows.Decision, r workflows.DecisionResult) (dec
 	}
 	switch r.Error {
 	case "":
-		return decided{ID: id, Decision: string(d.Verdict), Repeated: r.Recorded != nil}, nil
+		return decided{ID: id, Decision: string(d.Verdict), Repeated: r.Recorded != nil, Missing: r.Missing}, nil
 	case workflows.ErrorDecided:
-		p := problem(http.StatusConflict, "decided", "somebody has decided otherwise")
+		p := problem(http.StatusConflict, "decided", "it was decided otherwise")
 		p.Recorded = stands
 		return decided{}, p
 	case workflows.ErrorExpired:

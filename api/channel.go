@@ -32,14 +32,6 @@ func channelOf(ctx context.Context) string {
 	return channelREST
 }
 
-// caller is who calls; where callers are not told apart, nobody in particular.
-func caller(ctx context.Context) auth.Principal {
-	if p, ok := auth.From(ctx); ok {
-		return p
-	}
-	return auth.Principal{Tenant: auth.TenantDefault}
-}
-
 // digestOf adds to a decision who says it and by which channel, and returns the digest by which decisions are
 // compared. The same by the same person is the same, with whatever roles and wherever it comes from.
 func digestOf(ctx context.Context, said *stream.Decision) ([32]byte, error) {

@@ -29,6 +29,8 @@ type Problem struct {
 	ActiveRun string `json:"activeRun,omitempty"`
 	// Recorded is the decision that stands, if somebody decided before.
 	Recorded *decided `json:"recorded,omitempty"`
+	// Counted tells that what an input decides was taken, though the input was not.
+	Counted bool `json:"counted,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
 }

@@ -188,6 +188,9 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, de
 	if err != nil {
 		return false, refusedBy(err)
 	}
+	if taken.Open {
+		return false, stillOpen(thread.RunID)
+	}
 	if taken.Interrupted != "" {
 		err = s.tellCancelled(ctx, stream.Run{Thread: o.run.Thread, ID: taken.Interrupted}, "another run takes its place")
 	}
@@ -229,6 +232,13 @@ func interruptedBy(app *temporal.ApplicationError) error {
 	}
 	p := problem(http.StatusConflict, "interrupted", "the thread waits for decisions: answer all of its interrupts in resume, with status cancelled those that you give up")
 	p.ActiveRun = active.RunID
+	return p
+}
+
+// stillOpen refuses an input whose answers were taken and are not enough.
+func stillOpen(asking string) error {
+	p := problem(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
+	p.ActiveRun, p.Counted = asking, true
 	return p
 }
 

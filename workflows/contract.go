@@ -209,8 +209,14 @@ type ToolCall struct {
 	// Decision is what came of it that the call had to wait.
 	Decision *Decision `json:"decision,omitempty"`
 	OnExpiry OnExpiry  `json:"onExpiry,omitempty"`
+	// Votes are those of the people who approved before the decision, Remember is the rule under which it is
+	// to be remembered, by its digest.
+	Votes    []Vote `json:"votes,omitempty"`
+	Remember string `json:"remember,omitempty"`
 	// Opens is set in the calls that a run begins with.
 	Opens *Beginning `json:"opens,omitempty"`
+	// Announces is set in those that a subagent begins with: the call that it works for.
+	Announces *ToolCall `json:"announces,omitempty"`
 }
 
 // Beginning is what a run's first record is made of.
@@ -233,6 +239,9 @@ type ToolAnswer struct {
 	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
+	// Suspended is a subagent that waits for people, and Waits what for.
+	Suspended *Suspended `json:"suspended,omitempty"`
+	Waits     *Waits     `json:"waits,omitempty"`
 }
 
 // Finish asks for the run's terminal record.
@@ -307,6 +316,8 @@ type Submitted struct {
 	Queued bool `json:"queued,omitempty"`
 	// Interrupted is the active run that has to make way.
 	Interrupted string `json:"interrupted,omitempty"`
+	// Open: more people have to approve. What the offer decided was taken, the run was not.
+	Open bool `json:"open,omitempty"`
 }
 
 // Cancel is what SignalCancel carries: a signal, since a cancel has to reach a workflow that no

@@ -22,15 +22,18 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 			return err
 		}
 		now := workflow.Now(ctx)
-		w.expire(now)
+		w.pass(now)
 		elsewhere := patience > 0 && !now.Before(late) || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-		if elsewhere && r.resumed == nil && !w.settled() {
+		if !elsewhere || r.resumed != nil || w.settled() {
+			continue
+		}
+		if r.leave(ctx); r.resumed == nil { // nobody has answered meanwhile
 			in := r.in
 			in.Queue, in.Resume = r.queue, nil
 			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
 		}
 	}
-	r.notifySettled(ctx, w)
+	r.leave(ctx)
 	next := r.resumed
 	if next == nil {
 		next = r.goOn(ctx)
@@ -82,25 +85,41 @@ func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 	next := *in.Offer
 	next.Resume, next.Queue = r.waits, r.queue
 	body, err := encode(next)
-	if err != nil || len(body)+len(open)*maxDecision+len(in.Decisions)*maxDecision > MaxPayload {
+	if err != nil || len(body)+(len(open)+len(in.Decisions))*maxDecision+r.waits.maxNews() > MaxPayload {
 		return false, temporal.NewApplicationError("the run's id leaves too little room for those that wait", ErrorQueueFull)
 	}
 	return true, nil
 }
 
-// answer takes an offer that judgeAnswer has let pass.
+// answer takes an offer that judgeAnswer has let pass. What it decides about is decided, also where more
+// people have to approve: then the questions stay open, and the thread does not resume with the offer.
 func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
-	if _, asks := r.waits.open(in.Decisions...); asks {
+	now := workflow.Now(ctx)
+	_, left := r.waits.open(in.Decisions...)
+	if !left {
+		r.waits.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Approval != nil }) // what was decided before stands
+	}
+	r.waits.pass(now)
+	if _, asks := r.waits.open(); asks {
+		if in.OnBusy != OnBusyEnqueue {
+			return Submitted{Open: true}
+		}
 		r.queue = append(r.queue, *in.Offer)
 		return Submitted{Queued: true}
 	}
-	for _, d := range in.Decisions {
-		r.waits.decide(d, workflow.Now(ctx)) // what was decided before stands
-	}
-	r.waits.expire(workflow.Now(ctx))
+	r.waits.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Client })
 	r.waits.abandon()
 	r.resumed = in.Offer
 	return Submitted{Queued: true}
+}
+
+// decideAll takes decisions about some of the calls.
+func (w *Waits) decideAll(decisions []Decision, now time.Time, about func(*Waiting) bool) {
+	for _, d := range decisions {
+		if c := w.find(d.CallID); c != nil && about(c) {
+			w.decide(d, now)
+		}
+	}
 }
 
 // decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.
@@ -129,12 +148,10 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	if len(calls) == 0 {
 		return ending{}, false
 	}
-	cancelled, err := r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)})
-	switch {
-	case err != nil:
-		return r.failure(ctx, err), true
-	case cancelled || ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
+	waits := &Waits{MessageID: w.MessageID, RunID: r.in.Run.ID, Agent: r.in.Agent, Revision: r.in.Revision, Opened: workflow.Now(ctx)}
+	end, over = r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)}, waits)
+	if over || len(waits.Calls) == 0 {
+		return end, over
 	}
-	return ending{}, false
+	return ending{outcome: waits.outcome(), waits: waits}, true
 }

@@ -51,7 +51,7 @@ var layers = []layer{
 	{"internal/socket", []string{"github.com/gorilla/websocket"}},
 	{"internal/telemetry", []string{anything}},
 	{"internal/presence", []string{"stream", anything}},
-	{"internal/announce", []string{"stream", anything}},
+	{"internal/announce", []string{"stream", "tools", anything}},
 	{"internal/models", []string{"llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/announce", "internal/inbox", "internal/links", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/inbox", "internal/presence", "internal/webhook", anything}},

@@ -105,7 +105,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	workflows.Register(n.worker)
 	a.Register(n.worker)
-	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), names(cfg.Tools)); err != nil {
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), specs(cfg.Tools)); err != nil {
 		return nil, errors.Join(err, n.leave(ctx))
 	}
 	if err := n.worker.Start(); err != nil {
@@ -125,12 +125,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // alone is the name of a worker that has no identity, since there is no other.
 const alone = "alone"
 
-// names lists all tools.
-func names(r *tools.Registry) []string {
+// specs lists all tools.
+func specs(r *tools.Registry) []tools.Spec {
 	all, _ := r.Select([]string{"*"}) // a pattern, which may match nothing, does not fail
-	list := make([]string, len(all))
+	list := make([]tools.Spec, len(all))
 	for i, t := range all {
-		list[i] = t.Spec().Name
+		list[i] = t.Spec()
 	}
 	return list
 }
