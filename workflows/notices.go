@@ -148,8 +148,9 @@ const (
 	// tellInHurry is how long an execution that goes on waits for the notice that is under way, so that it
 	// need not be given twice.
 	tellInHurry = time.Second
-	// tellAtEnd is how long a thread that has nothing else to do waits for its last notices.
-	tellAtEnd = 10 * time.Minute
+	// tellAtEnd is how long an execution waits for its last notices when there is none behind it: no longer than
+	// clients may wait for a run that has ended to make way.
+	tellAtEnd = 2 * time.Second
 )
 
 // leave begins no further notice, since another execution is to give them.
@@ -159,15 +160,14 @@ func (r *run) leave(ctx workflow.Context) {
 	}
 }
 
-// tellRest gives the notices that no other execution would give, and gives them up if somebody waits for the
-// thread, or after a while: what they tell stands in the log.
+// tellRest gives the notices that no other execution would give, and gives them up after a while: what they
+// tell stands in the log.
 func (r *run) tellRest(ctx workflow.Context) {
-	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	told := func() bool { return r.untold() == nil }
-	if !told() {
-		_, _ = workflow.AwaitWithTimeout(ctx, tellAtEnd, func() bool { return told() || len(r.queue) > 0 })
+	if r.untold() == nil {
+		return
 	}
-	if !told() {
-		_, _ = workflow.AwaitWithTimeout(ctx, tellInHurry, told)
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if told, _ := workflow.AwaitWithTimeout(ctx, tellAtEnd, func() bool { return r.untold() == nil }); !told {
+		workflow.GetLogger(ctx).Warn("the last notices about a run's questions were not given", "run", r.untold().RunID)
 	}
 }

@@ -85,14 +85,13 @@ func TestNoticesGoAlong(t *testing.T) {
 		t.Fatalf("left are %v, want %v", left, want)
 	}
 
-	// The next run is over before they can be told. It waits for them, unless somebody waits for it.
+	// The next run is over before they can be told. It waits for them, but not for ever.
 	for name, tt := range map[string]struct {
 		failures int
-		offered  time.Duration
 		want     []workflows.NoticeEvent
 	}{
-		"told":     {4, 0, []workflows.NoticeEvent{"opened", "opened", "opened", "opened", "opened", "decided"}},
-		"given up": {1000, 5 * time.Second, slices.Repeat([]workflows.NoticeEvent{"opened"}, 3)},
+		"told":     {1, []workflows.NoticeEvent{"opened", "opened", "decided"}},
+		"given up": {1000, []workflows.NoticeEvent{"opened", "opened"}},
 	} {
 		again := newWorld(t)
 		failures := tt.failures
@@ -106,9 +105,6 @@ func TestNoticesGoAlong(t *testing.T) {
 			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
 		again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
-		if tt.offered > 0 {
-			again.env.RegisterDelayedCallback(func() { again.offer("r9", workflows.OnBusyEnqueue) }, tt.offered)
-		}
 		again.env.ExecuteWorkflow(workflows.TypeRun, next)
 		if len(again.finished) != 1 || again.finished[0].Outcome != workflows.OutcomeSuccess {
 			t.Errorf("%s: the run is finished with %+v", name, again.finished)
@@ -116,6 +112,33 @@ func TestNoticesGoAlong(t *testing.T) {
 		if got := again.events(); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: tried was %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// Who answers while the thread is on its way to where it is parked is heard, though a notice is under way.
+func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
+	w.notify = func(in workflows.Notice) error {
+		if in.Event == workflows.NoticeVoted {
+			return errors.New("out of reach")
+		}
+		return nil
+	}
+	answers := make(chan any, 2)
+	for at, who := range map[time.Duration]person{-300 * time.Millisecond: ann, 600 * time.Millisecond: bob} {
+		w.env.RegisterDelayedCallback(func() {
+			in := waiting("r-" + string(who))
+			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []workflows.Decision{who.approves("c0")}}, answers)
+		}, workflows.DefaultParkAfter+at)
+	}
+	next := w.continued(input)
+	if first, second := <-answers, <-answers; first != (workflows.Submitted{Open: true}) || second != (workflows.Submitted{Queued: true}) {
+		t.Errorf("the answers are %+v and %+v", first, second)
+	}
+	if next.Run.ID != "r-bob" || next.Resume.Calls[0].Decision == nil {
+		t.Errorf("it goes on with %+v", next)
 	}
 }
 

@@ -57,7 +57,7 @@ func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
 		d.Args = c.Approval.Args
 	}
 	c.Decision = &d
-	w.note(NoticeDecided, now, w.release(c)...)
+	w.note(NoticeDecided, now, w.release(c, now)...)
 	return DecisionResult{}
 }
 
@@ -133,12 +133,14 @@ func (c *Waiting) decidedWith() []Vote {
 }
 
 // release makes the other calls as well that a decision is to be remembered for, and returns all of them.
-func (w *Waits) release(decided *Waiting) []*Waiting {
+func (w *Waits) release(decided *Waiting, now time.Time) []*Waiting {
 	released := []*Waiting{decided}
 	d := decided.Decision
 	for i := range w.Calls {
 		c := &w.Calls[i]
-		if !d.Remember || c.Decision != nil || c.Approval == nil || c.Tool != decided.Tool || c.Approval.Rule != decided.Approval.Rule {
+		open := c.Decision == nil && c.Approval != nil && !c.expired(now)
+		if !d.Remember || !open || c.Tool != decided.Tool ||
+			c.Approval.Rule != decided.Approval.Rule || c.Approval.Policy != decided.Approval.Policy { // that of another agent is another rule
 			continue
 		}
 		same := *d
