@@ -70,7 +70,7 @@ func (a *Activities) makeKnown(ctx context.Context, in workflows.Notice, c workf
 
 // eventID is the same for the same notice, and for no other.
 func eventID(in workflows.Notice, a *inbox.Approval) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", a.ID, in.Event, in.At.UnixNano()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", a.ID, in.Event, in.Number))
 	return "evt_" + hex.EncodeToString(sum[:15])
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// recollection is what the log and the definition say about the questions of a run.
+// recollection is what the log says about the questions of a run.
 type recollection struct {
 	log       *stream.Log
 	agents    Definitions
@@ -43,34 +43,63 @@ func (a *Activities) recall(ctx context.Context, in workflows.Notice) (*recollec
 
 // approval is what people are shown of a call that waits.
 func (r *recollection) approval(ctx context.Context, c workflows.Waiting) (*inbox.Approval, error) {
-	in, by := r.notice, r.notice.Asker(c)
-	call, err := findCall(r.thread, workflows.ToolCall{CallID: c.ID, MessageID: by.MessageID})
-	if err != nil {
-		return nil, err
-	}
-	definition, err := r.agents.Revision(ctx, by.Agent, by.Revision)
-	if err != nil {
-		return nil, err
-	}
+	in := r.notice
 	a := &inbox.Approval{
-		ID: runOf(in.Run).Identify("int", c.ID), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: by.Agent,
-		ToolCallID: c.ID, ToolName: call.Name, ArgsDigest: c.Approval.Args, RequestedAt: in.Opened.UTC(), Approvers: []string{},
+		ID: questionID(runOf(in.Run), c.ID), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
+		ToolCallID: c.ID, ArgsDigest: c.Approval.Args, RequestedAt: in.Opened.UTC(), Approvers: []string{},
 		Quorum: cmp.Or(c.Approval.Quorum, 1), Requester: r.requester, Escalations: c.Escalations,
-	}
-	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
-		a.Message = r.thread.Interrupts[i].Message
 	}
 	if !c.Expires.IsZero() {
 		expires := c.Expires.UTC()
 		a.ExpiresAt = &expires
 	}
-	if rule := c.Approval.Rule; rule < len(definition.Approvals) {
-		a.NotByRequester = definition.Approvals[rule].NotByRequester
-		a.Approvers = append(a.Approvers, definition.Approvals[rule].ApproversAt(c.Escalations)...)
+	if err := r.rule(ctx, c, a); err != nil {
+		return nil, err
 	}
-	a.Args, a.ArgsTruncated = shownArgs(call.Arguments)
+	a.ToolName, a.Args, a.ArgsTruncated = r.call(c)
+	var err error
 	a.Decisions, err = r.decisions(ctx, c)
 	return a, err
+}
+
+// rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
+func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.Approval) error {
+	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Rule: c.Approval.Rule}
+	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
+		question := r.thread.Interrupts[i]
+		a.Message = question.Message
+		asked, err := stream.AskedBy(question)
+		if err != nil {
+			return err
+		}
+		if asked != nil {
+			by = asked
+		}
+	}
+	definition, err := r.agents.Revision(ctx, by.Agent, by.Revision)
+	if err != nil {
+		return err
+	}
+	a.Agent = by.Agent
+	if by.Rule < len(definition.Approvals) {
+		rule := definition.Approvals[by.Rule]
+		a.NotByRequester = rule.NotByRequester
+		a.Approvers = append(a.Approvers, rule.ApproversAt(c.Escalations)...)
+	}
+	return nil
+}
+
+// call finds the call in the conversation, whoever made it. What is not there any more is known by its tool.
+func (r *recollection) call(c workflows.Waiting) (tool string, args json.RawMessage, truncated bool) {
+	for i := len(r.thread.Entries) - 1; i >= 0; i-- {
+		for _, call := range r.thread.Entries[i].Message.ToolCalls {
+			if call.ID == c.ID {
+				args, truncated = shownArgs(call.Arguments)
+				return call.Name, args, truncated
+			}
+		}
+	}
+	return c.Tool, nil, true
 }
 
 // shownArgs are arguments in their bounds. What a model wrote need not be JSON.

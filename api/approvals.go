@@ -120,7 +120,7 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if err := s.mayDecide(ctx, now, question, a.v, ""); err != nil {
 		return workflows.Decision{}, err
 	}
-	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v)
+	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v, channelOf(ctx))
 }
 
 // take has the thread's workflow take decisions; of are their places among what was asked for.
@@ -141,9 +141,9 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 		}
 		if r := taken.Results[n]; r.Error == workflows.ErrorOtherEdit {
 			answers[n].err = s.otherEdit(ctx, id, r.Recorded)
-		} else {
-			answers[n].decided, answers[n].err = outcomeOf(id, d, r)
+			continue
 		}
+		answers[n].decided, answers[n].err = outcomeOf(id, d, taken.Results[n])
 	}
 	return answers
 }

@@ -19,6 +19,14 @@ import (
 // Who may decide is found out here, before anything is written: the workflow knows no roles, and counts whom
 // the api lets through.
 
+// caller is who makes a request.
+func caller(ctx context.Context) auth.Principal {
+	if p, ok := auth.From(ctx); ok {
+		return p
+	}
+	return auth.Principal{Tenant: auth.TenantDefault}
+}
+
 // voter is what the workflow knows people by; those who did not say who they are, are one.
 func voter(p auth.Principal) string {
 	if p.Subject == "" {

@@ -32,6 +32,7 @@ type batchResult struct {
 	Status   int      `json:"status"`
 	Decision string   `json:"decision,omitempty"`
 	Repeated bool     `json:"repeated,omitempty"`
+	Missing  int      `json:"missing,omitempty"`
 	Code     string   `json:"code,omitempty"`
 	Detail   string   `json:"detail,omitempty"`
 	Pointer  string   `json:"pointer,omitempty"`
@@ -103,7 +104,7 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 
 // resultOf is what a client is told of the i-th. Causes behind a 503 are for the log, once.
 func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judged) batchResult {
-	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated}
+	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing}
 	if answer.err != nil {
 		p := problemOf(answer.err)
 		if p.Status >= http.StatusInternalServerError {

@@ -1,19 +1,9 @@
 package api
 
-import (
-	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
+import "context"
 
-	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/stream"
-)
-
-// Channels by which decisions come.
+// More channels.
 const (
-	channelAGUI  = "agui" // with an input
-	channelREST  = "rest"
 	channelBatch = "batch"
 	channelLink  = "link"
 )
@@ -30,29 +20,4 @@ func channelOf(ctx context.Context) string {
 		return channel
 	}
 	return channelREST
-}
-
-// caller is who calls; where callers are not told apart, nobody in particular.
-func caller(ctx context.Context) auth.Principal {
-	if p, ok := auth.From(ctx); ok {
-		return p
-	}
-	return auth.Principal{Tenant: auth.TenantDefault}
-}
-
-// digestOf adds to a decision who says it and by which channel, and returns the digest by which decisions are
-// compared. The same by the same person is the same, with whatever roles and wherever it comes from.
-func digestOf(ctx context.Context, said *stream.Decision) ([32]byte, error) {
-	if p, ok := auth.From(ctx); ok {
-		said.By = &auth.Principal{Tenant: p.Tenant, Subject: p.Subject}
-	}
-	body, err := json.Marshal(said)
-	if err != nil {
-		return [32]byte{}, fmt.Errorf("api: encode decision: %w", err)
-	}
-	if p, ok := auth.From(ctx); ok {
-		said.By = &p
-	}
-	said.Channel = channelOf(ctx)
-	return sha256.Sum256(body), nil
 }

@@ -29,12 +29,9 @@ const (
 	maxLinkLife = 7 * 24 * time.Hour
 )
 
-// Who has one of these roles may have links made for others, and says who these are: programs that send
-// them, and administrators.
-const (
-	roleLinks = "links"
-	roleAdmin = "admin"
-)
+// roleLinks is that of programs which send links to others: whoever has it, or administers all, may have links
+// made for others, and says who these are.
+const roleLinks = "links"
 
 // linkRequest asks for a link.
 type linkRequest struct {
@@ -54,7 +51,7 @@ func (s *Server) makeLink(c *gin.Context) {
 	}
 	var l links.Link
 	if err == nil {
-		l, err = linkOf(c.Request.Context(), in, time.Now())
+		l, err = s.linkOf(c.Request.Context(), in, time.Now())
 	}
 	var q *question
 	if err == nil {
@@ -79,7 +76,7 @@ func (s *Server) makeLink(c *gin.Context) {
 }
 
 // linkOf reads what a link is asked for. Only programs that may are asked for one of somebody else's.
-func linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
+func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
 	if in.Decision != string(workflows.VerdictApprove) && in.Decision != string(workflows.VerdictReject) {
 		return l, unfit("/decision", `must be "approve" or "reject"`)
@@ -100,7 +97,7 @@ func linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, err
 	switch {
 	case in.Subject == "" && len(in.Roles) == 0, known && in.Subject == p.Subject && len(in.Roles) == 0:
 		l.Subject, l.Roles = p.Subject, p.Roles
-	case known && !p.Has(roleLinks) && !p.Has(roleAdmin):
+	case known && !p.Has(roleLinks) && !p.Has(s.AdminRole):
 		return l, problem(http.StatusForbidden, "not_yours", `only who has the role "links" may ask for links of other people`)
 	}
 	return l, nil

@@ -3,12 +3,14 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -69,7 +71,7 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	}
 	var decisions []workflows.Decision
 	for _, a := range answers {
-		d, err := s.propose(ctx, asked, a.callID, a.verdict)
+		d, err := s.propose(ctx, asked, a.callID, a.verdict, channelAGUI)
 		if err != nil {
 			return nil, err
 		}
@@ -177,8 +179,14 @@ func verdictOf(entry agui.ResumeEntry, at string) (verdict, error) {
 	return v, v.check(at + "/payload")
 }
 
+// Channels are the ways that decisions come by.
+const (
+	channelAGUI = "agui" // resume of an input
+	channelREST = "rest"
+)
+
 // propose writes down what the caller said about a call of a run.
-func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict) (workflows.Decision, error) {
+func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict, channel string) (workflows.Decision, error) {
 	said := &stream.Decision{CallID: callID, Verdict: v.Decision, Reason: v.Reason}
 	d := workflows.Decision{CallID: callID, Verdict: workflows.Verdict(v.Decision), By: voter(caller(ctx)), Remember: v.Remember}
 	switch d.Verdict {
@@ -195,6 +203,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 	if err != nil {
 		return d, err
 	}
+	said.By, said.Channel = requester(ctx), channel
 	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	d.Input, d.Digest = p.Seq, p.Digest[:min(len(p.Digest), maxDecisionDigest)]
 	return d, err
@@ -202,6 +211,20 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 
 // maxDecisionDigest is as much of a digest as tells decisions apart: a workflow has room for so much.
 const maxDecisionDigest = 32
+
+// digestOf is what decisions are compared by: the same person saying the same, whatever way and with
+// whatever roles, says it once, and two people do not.
+func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, error) {
+	compared := *said
+	if by, ok := auth.From(ctx); ok {
+		compared.By = &auth.Principal{Tenant: by.Tenant, Subject: by.Subject}
+	}
+	body, err := json.Marshal(compared)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("api: encode decision: %w", err)
+	}
+	return sha256.Sum256(body), nil
+}
 
 // withoutAnswers leaves out the tool messages that some clients send beside an answer: they repeat what
 // the person said, and are not the call's result.

@@ -140,7 +140,7 @@ func (s *Server) Handler() http.Handler {
 	}))
 	r.Use(s.timeBody)
 	r.GET(socketPath, s.authenticate, s.openSocket) // before CORS, whose refusals say nothing
-	s.linkRoutes(r)                                 // before CORS as well: no page of another origin has business there
+	s.linkRoutes(r)                                 // before CORS and before anybody signs in: a link is all it takes
 	if len(s.Origins) > 0 {
 		r.Use(cors.New(s.cors())) // browsers ask without credentials whether they may
 	}

@@ -95,7 +95,7 @@ func (s *Server) place(ctx context.Context, o *offer) error {
 // start writes the input down and starts the workflow. It reports false if the thread has to be
 // looked at again.
 func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) (bool, error) {
-	decisions, err := s.resumed(through(ctx, channelAGUI), o, thread)
+	decisions, err := s.resumed(ctx, o, thread)
 	if err != nil {
 		return false, err
 	}

@@ -20,6 +20,7 @@ func as(t *testing.T, subject string, roles ...string) context.Context {
 // A link is of whoever asks for it, unless that is a program that sends links to others.
 func TestWhoseALinkIs(t *testing.T) {
 	t.Parallel()
+	s := &Server{Config: Config{AdminRole: "boss"}}
 	for name, tt := range map[string]struct {
 		ctx     context.Context
 		in      linkRequest
@@ -33,12 +34,12 @@ func TestWhoseALinkIs(t *testing.T) {
 		"with more roles":         {as(t, "ada"), linkRequest{Subject: "ada", Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
 		"nobody's, with roles":    {as(t, "ada"), linkRequest{Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
 		"a program's":             {as(t, "bot", roleLinks), linkRequest{Subject: "bob", Roles: []string{"finance"}}, "bob", []string{"finance"}, 0},
-		"an administrator's":      {as(t, "root", roleAdmin), linkRequest{Subject: "bob"}, "bob", nil, 0},
+		"an administrator's":      {as(t, "root", "boss"), linkRequest{Subject: "bob"}, "bob", nil, 0},
 		"a program's, of no role": {as(t, "bot", roleLinks), linkRequest{Subject: "bob"}, "bob", nil, 0},
 		"where nobody is known":   {t.Context(), linkRequest{Subject: "bob"}, "bob", nil, 0},
 	} {
 		tt.in.Decision = "approve"
-		l, err := linkOf(tt.ctx, tt.in, time.Now())
+		l, err := s.linkOf(tt.ctx, tt.in, time.Now())
 		var p *Problem
 		if tt.status != 0 {
 			if !errors.As(err, &p) || p.Status != tt.status {

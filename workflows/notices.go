@@ -22,8 +22,6 @@ type Notice struct {
 	MessageID string    `json:"messageId"`
 	// Calls are those that it happened to, as they are now.
 	Calls []Waiting `json:"calls"`
-	// Suspended are the subagents whose calls are among them.
-	Suspended []Suspended `json:"suspended,omitempty"`
 	// After is a record that the log has to have: the run's terminal one.
 	After uint64 `json:"after"`
 }
@@ -93,7 +91,6 @@ func (w *Waits) notice(thread Run) Notice {
 	n := Notice{
 		Run: thread, Agent: w.Agent, Revision: w.Revision, Event: news.Event, Number: news.Number,
 		Opened: w.Opened, At: news.At, MessageID: w.MessageID, After: w.After,
-		Suspended: w.Suspended,
 	}
 	passes := news.Event == NoticeVoted || news.Event == NoticeReminded || news.Event == NoticeEscalated
 	for _, i := range news.Calls {

@@ -89,18 +89,9 @@ type Asker struct {
 
 // Asker tells whose call it is that waits.
 func (w *Waits) Asker(c Waiting) Asker {
-	return asker(Asker{Agent: w.Agent, Revision: w.Revision, MessageID: w.MessageID}, w.Suspended, c)
-}
-
-// Asker tells whose call it is that something has happened to.
-func (n Notice) Asker(c Waiting) Asker {
-	return asker(Asker{Agent: n.Agent, Revision: n.Revision, MessageID: n.MessageID}, n.Suspended, c)
-}
-
-func asker(run Asker, suspended []Suspended, c Waiting) Asker {
-	if c.Within == 0 || c.Within > len(suspended) {
-		return run
+	if c.Within == 0 {
+		return Asker{Agent: w.Agent, Revision: w.Revision, MessageID: w.MessageID}
 	}
-	s := suspended[c.Within-1]
+	s := w.Suspended[c.Within-1]
 	return Asker{Agent: s.Agent, Revision: s.Revision, MessageID: s.Said, CallID: s.CallID}
 }
