@@ -59,9 +59,12 @@ func interrupts(run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
 			return nil, err
 		}
 		i := agui.Interrupt{
-			ID: run.Identify("int", c.ID), Reason: "tool_call", ToolCallID: c.ID,
+			ID: questionID(run, c.ID), Reason: "tool_call", ToolCallID: c.ID,
 			Message: fmt.Sprintf("May %s be called?", c.Tool), ResponseSchema: json.RawMessage(approvalSchema),
 			Metadata: metadata,
+		}
+		if _, _, by := w.Asker(c); by != "" {
+			i.SubagentRunID = subagentID(by)
 		}
 		if !c.Expires.IsZero() {
 			i.ExpiresAt = c.Expires.UTC().Format("2006-01-02T15:04:05.000Z07:00")
@@ -71,10 +74,14 @@ func interrupts(run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
 	return questions, nil
 }
 
+// questionID is the id of the question about a call that a run ends with.
+func questionID(run stream.Run, callID string) string { return run.Identify("int", callID) }
+
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
 func asked(w *workflows.Waits, c workflows.Waiting) (agui.Metadata, error) {
+	agent, revision, _ := w.Asker(c)
 	rule, err := json.Marshal(stream.Asked{
-		Agent: w.Agent, Revision: w.Revision, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: w.Opened, Quorum: max(1, c.Approval.Quorum),
+		Agent: agent, Revision: revision, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: w.Opened, Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)

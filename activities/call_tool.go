@@ -65,6 +65,9 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 
 func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
 	place := speaking(in.Step, in.Open)
+	if in.Announces != nil {
+		return a.announce(ctx, place, in.Step, *in.Announces)
+	}
 	if in.Opens == nil {
 		return a.openStep(ctx, place, in.Step, nil)
 	}

@@ -213,6 +213,8 @@ type ToolCall struct {
 	Remember string `json:"remember,omitempty"`
 	// Opens is set in the calls that a run begins with.
 	Opens *Beginning `json:"opens,omitempty"`
+	// Announces is set in those that a subagent begins with: the call that it works for.
+	Announces *ToolCall `json:"announces,omitempty"`
 }
 
 // Beginning is what a run's first record is made of.
@@ -235,6 +237,9 @@ type ToolAnswer struct {
 	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
+	// Suspended is a subagent that waits for people, and Waits what for.
+	Suspended *Suspended `json:"suspended,omitempty"`
+	Waits     *Waits     `json:"waits,omitempty"`
 }
 
 // Finish asks for the run's terminal record.

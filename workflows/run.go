@@ -148,24 +148,10 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
-	if r.branch != nil {
-		calls.calls = append(calls.calls, waits.unasked()...)
-		answer.WaitCount = 0
+	if end, over = r.callTools(ctx, calls, waits); over || len(waits.Calls) == 0 {
+		return end, over
 	}
-	var ok bool
-	if calls.share, ok = r.shareSubagents(calls.calls); !ok {
-		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
-	}
-	cancelled, err := r.callTools(ctx, calls)
-	switch {
-	case err != nil:
-		return r.failure(ctx, err), true
-	case cancelled || ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
-	case answer.WaitCount > 0:
-		return ending{outcome: waits.outcome(), waits: waits}, true
-	}
-	return ending{}, false
+	return ending{outcome: waits.outcome(), waits: waits}, true
 }
 
 // Names of steps, as STEP_STARTED says them.
@@ -185,14 +171,21 @@ func (r *run) beginning() *Beginning {
 	return &Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.edits()}
 }
 
+// opens is what the agent's first step has to open: the run, or a subagent.
+func (r *run) opens() (*Beginning, *ToolCall) {
+	if r.branch != nil {
+		return nil, r.call
+	}
+	return r.beginning(), nil
+}
+
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
-	switch {
-	case r.main == 0 && r.branch != nil:
-		call.Announces = r.call
-	case r.main == 0:
-		call.Beginning = *r.beginning()
-	default:
+	if opens, announces := r.opens(); r.main == 0 && announces != nil {
+		call.Announces = announces
+	} else if r.main == 0 {
+		call.Beginning = *opens
+	} else {
 		call.Steered, r.folded = r.steered[r.folded:], len(r.steered)
 	}
 	var answer ModelAnswer

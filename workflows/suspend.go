@@ -148,12 +148,10 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	if len(calls) == 0 {
 		return ending{}, false
 	}
-	cancelled, err := r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)})
-	switch {
-	case err != nil:
-		return r.failure(ctx, err), true
-	case cancelled || ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
+	waits := &Waits{MessageID: w.MessageID, RunID: r.in.Run.ID, Agent: r.in.Agent, Revision: r.in.Revision, Opened: workflow.Now(ctx)}
+	end, over = r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)}, waits)
+	if over || len(waits.Calls) == 0 {
+		return end, over
 	}
-	return ending{}, false
+	return ending{outcome: waits.outcome(), waits: waits}, true
 }

@@ -139,7 +139,8 @@ func (w *Waits) release(decided *Waiting, now time.Time) []*Waiting {
 	for i := range w.Calls {
 		c := &w.Calls[i]
 		open := c.Decision == nil && c.Approval != nil && !c.expired(now)
-		if !d.Remember || !open || c.Tool != decided.Tool || c.Approval.Rule != decided.Approval.Rule {
+		if !d.Remember || !open || c.Tool != decided.Tool ||
+			c.Approval.Rule != decided.Approval.Rule || c.Approval.Policy != decided.Approval.Policy { // that of another agent is another rule
 			continue
 		}
 		same := *d

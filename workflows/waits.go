@@ -12,6 +12,10 @@ import (
 type Waits struct {
 	MessageID string    `json:"messageId"`
 	Calls     []Waiting `json:"calls"`
+	// Delegates are the agents that the calls hand work to.
+	Delegates []Delegate `json:"delegates,omitempty"`
+	// Suspended are the subagents whose calls are among them.
+	Suspended []Suspended `json:"suspended,omitempty"`
 	// RunID, Agent and Revision are those of the run that has ended with them, After is its terminal record.
 	RunID    string `json:"run,omitempty"`
 	Agent    string `json:"agent,omitempty"`
@@ -23,8 +27,6 @@ type Waits struct {
 	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
 	News    []News `json:"news,omitempty"`
 	Noticed int    `json:"noticed,omitempty"`
-	// Delegates are the agents that the calls hand work to.
-	Delegates []Delegate `json:"delegates,omitempty"`
 }
 
 // MaxWaits bounds the calls that a run may end with: they go on as one payload, with the run and those
@@ -53,6 +55,8 @@ func (w *Waits) fits(in RunInput) bool {
 type Waiting struct {
 	Call
 	Index int `json:"index"` // its place in the message
+	// Within is the suspended subagent whose call it is, from 1; 0 = the run's own agent's.
+	Within int `json:"within,omitempty"`
 	// Expires is when nobody can decide any more; zero = never.
 	Expires time.Time `json:"expires,omitzero"`
 	// Votes are those for making the call that did not decide. They do not name the call, and no arguments
@@ -165,7 +169,7 @@ func (c Call) waits() bool { return c.Client || c.Approval != nil }
 
 // waits are the calls of an answer to a run that are not made before the run ends, and since when.
 func (a ModelAnswer) waits(in RunInput, now time.Time) *Waits {
-	w := &Waits{MessageID: a.MessageID, RunID: in.Run.ID, Agent: in.Agent, Revision: in.Revision, Opened: now, Delegates: a.Delegates}
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, RunID: in.Run.ID, Agent: in.Agent, Revision: in.Revision, Opened: now}
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue
@@ -252,7 +256,7 @@ func (w *Waits) calls() []call {
 	var calls []call
 	for _, c := range w.Calls {
 		d := c.Decision
-		if d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
+		if c.Within > 0 || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
 		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates)}
@@ -264,5 +268,5 @@ func (w *Waits) calls() []call {
 		}
 		calls = append(calls, next)
 	}
-	return calls
+	return append(calls, w.resumed()...)
 }
