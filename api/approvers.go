@@ -84,10 +84,14 @@ func (s *Server) mayDecide(ctx context.Context, thread *stream.Reduction, questi
 	if !edits {
 		return nil
 	}
-	if err := a.covers(thread, question, input, v.Args, at); err != nil {
+	tool := toolOf(thread, question.ToolCallID)
+	if tool == "" { // nobody could tell which rules such a call is under
+		return fmt.Errorf("api: question %s: its call is not in the conversation", question.ID)
+	}
+	if err := a.covers(thread, tool, input, v.Args, at); err != nil {
 		return err
 	}
-	return s.fit(ctx, toolOf(thread, question.ToolCallID), v.Args, at)
+	return s.fit(ctx, tool, v.Args, at)
 }
 
 // fit refuses arguments that the tool would. Where no worker has said what it takes, the one that makes the
@@ -122,13 +126,13 @@ func isRequester(input *stream.Input, who auth.Principal) bool {
 
 // covers refuses arguments about which others would have to be asked: an edit may leave the rule that asks, but
 // not get around another one.
-func (a *asking) covers(thread *stream.Reduction, question *agui.Interrupt, input *stream.Input, args json.RawMessage, at string) error {
+func (a *asking) covers(thread *stream.Reduction, tool string, input *stream.Input, args json.RawMessage, at string) error {
 	said, err := json.Marshal(input.Input)
 	if err != nil {
 		return fmt.Errorf("api: encode input: %w", err)
 	}
 	rule := a.definition.Asks(agents.ProposedCall{
-		Agent: a.definition.Name, Tool: toolOf(thread, question.ToolCallID), Args: args, State: thread.State, Input: said,
+		Agent: a.definition.Name, Tool: tool, Args: args, State: thread.State, Input: said,
 		Caller: (*agents.Caller)(input.Requester),
 	})
 	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].AsManyDecideAs(a.rule) {

@@ -204,6 +204,11 @@ func TestQuestionsWithoutARule(t *testing.T) {
 	if err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
 		t.Errorf("a rule that is not there: %v", err)
 	}
+	c = newCourt(t, time.Now(), 0, agents.Approval{})
+	c.thread.Entries = nil
+	if err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
+		t.Error("an edit of a call that is not there is taken")
+	}
 	c.thread.Interrupts[0].Metadata = nil
 	if got := c.judges(t, nil, approves); got != "" {
 		t.Errorf("it is answered %q", got)
