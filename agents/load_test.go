@@ -89,7 +89,7 @@ DIR/b.yaml:1: model is missing
 DIR/d.yml:1: name "c" is taken by DIR/c.yaml:1
 DIR/d.yml:8: name "d" is taken by DIR/d.yml:4
 DIR/e.yml:4: url or command is missing
-DIR/e.yml:7: kind must be agent, tool, mcp, not "tol"`
+DIR/e.yml:7: kind must be agent, tool, mcp, script, not "tol"`
 		if diff := cmp.Diff(want, strings.ReplaceAll(err.Error(), dir, "DIR")); diff != "" {
 			t.Errorf("errors (-want +got):\n%s", diff)
 		}

@@ -141,6 +141,7 @@ func TestSchemaHasTheFields(t *testing.T) {
 
 type schemaNode struct {
 	Properties map[string]schemaNode
+	Items      *schemaNode
 	Default    any
 }
 

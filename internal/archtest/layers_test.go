@@ -47,7 +47,7 @@ var layers = []layer{
 	{"internal/telemetry", []string{anything}},
 	{"internal/presence", []string{"stream", anything}},
 	{"internal/announce", []string{"stream", anything}},
-	{"internal/models", []string{"llm/..."}},
+	{"internal/models", []string{"agents", "llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/announce", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/presence", anything}},
 	{"internal/toolset", []string{"agents", "tools/..."}},
