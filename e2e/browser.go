@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -90,7 +90,7 @@ func (p *endpoint) proxy(t *testing.T) string {
 		// Connections of its own: those of the default transport are closed by every test server that ends.
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0), // clients are told
+		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients are told
 	})
 	t.Cleanup(server.Close)
 	return server.URL

@@ -20,11 +20,11 @@ export interface Approval {
   requestedAt: string;
   expiresAt?: string;
   /** A subject, or `role:name`; none: whoever may use the thread. */
-  approvers?: string[];
+  approvers: string[];
   /** How many different people have to approve. */
-  quorum?: number;
+  quorum: number;
   /** The decisions that count so far. */
-  decisions?: Vote[];
+  decisions: Vote[];
 }
 
 /** One person's decision. */
@@ -54,6 +54,8 @@ export interface ApprovalPage {
   items: Approval[];
   /** There are more. */
   nextCursor?: string;
+  /** Where `GET /v1/approvals/events` goes on from the page. */
+  eventsCursor: string;
 }
 
 /**

@@ -65,12 +65,13 @@ test("what waits is listed page by page", async () => {
   const approval: Approval = {
     id: "int_1", threadId, runId: "r-1", agent: "support", toolCallId: "call_1", toolName: "issue_refund",
     args: { amount: 70 }, argsDigest: "9f", message: "May it?", requestedAt: "2026-03-01T08:00:00Z",
+    approvers: ["role:finance"], quorum: 1, decisions: [],
   };
-  const replies: Reply[] = [problem(503, "inbox_unavailable"), json({ items: [approval], nextCursor: "c 1" }), json({ items: [] })];
+  const replies: Reply[] = [problem(503, "inbox_unavailable"), json({ items: [approval], nextCursor: "c 1", eventsCursor: "e" }), json({ items: [], eventsCursor: "e" })];
   const client = new PerdureClient({ baseUrl: "http://server", retry: hasty, fetch: fetchOf((_, n) => replies[n]!, asked) });
   const page = await client.approvals({ agent: "support", olderThan: "4h", limit: 1, cursor: undefined });
-  assert.deepEqual(page, { items: [approval], nextCursor: "c 1" });
-  assert.deepEqual(await client.approvals({ cursor: page.nextCursor }), { items: [] });
+  assert.deepEqual(page, { items: [approval], nextCursor: "c 1", eventsCursor: "e" });
+  assert.deepEqual(await client.approvals({ cursor: page.nextCursor }), { items: [], eventsCursor: "e" });
   const first = "?agent=support&olderThan=4h&limit=1";
   assert.deepEqual(asked.map(({ method, path, query }) => [method, path, query]), [
     ["GET", "/v1/approvals", first],
