@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -22,6 +23,8 @@ import (
 // Definitions finds the definition that a run began with.
 type Definitions interface {
 	Revision(ctx context.Context, agent, revision string) (*agents.Definition, error)
+	// Latest is what an agent is now, for work that is handed to it.
+	Latest(ctx context.Context, agent string) (catalog.Published, error)
 }
 
 // Activities are the side effects of runs. All fields must be set before Register; the value is
@@ -48,6 +51,7 @@ type Presence interface {
 func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: workflows.ActivityCallModel})
 	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: workflows.ActivityCallTool})
+	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswer})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
 }
 
@@ -55,13 +59,38 @@ func runOf(r workflows.Run) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: r.Tenant, ID: r.Thread}, ID: r.ID}
 }
 
-func mainPlace(s workflows.Step, step string) stream.Place {
-	return stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
+// speaking is where the agent of a step speaks.
+func speaking(s workflows.Step, step string) stream.Place {
+	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
+	if b := s.Branch; b != nil {
+		for _, i := range b.Slots {
+			p.Lane = p.Lane.Subagent(i)
+		}
+		p.Since, p.Subagent = b.Since, subagentID(b.CallID)
+	}
+	return p
 }
 
-// enter begins an attempt at a step of a run: it is seen to be alive, taken over if this worker dies,
-// and stopped if the run is cancelled. leave must be called.
+// working is where a tool call of that agent has its result.
+func working(in workflows.ToolCall) stream.Place {
+	p := speaking(in.Step, in.ID)
+	p.Lane, p.After = p.Lane.Tool(in.Lane), in.LaneAfter
+	return p
+}
+
+// enter is attend, and stops the attempt if the run is cancelled.
 func (a *Activities) enter(ctx context.Context, run workflows.Run) (_ context.Context, leave func(), err error) {
+	ctx, end, err := a.attend(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, release := a.Cancels.Context(ctx, runOf(run))
+	return ctx, func() { release(); end() }, nil
+}
+
+// attend begins an attempt at a step: it is seen to be alive, and taken over if this worker dies. leave must
+// be called.
+func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(), err error) {
 	ctx, stop := heartbeat(ctx) // first: what follows waits for the log
 	gone := func() {}
 	if a.Presence != nil {
@@ -70,8 +99,7 @@ func (a *Activities) enter(ctx context.Context, run workflows.Run) (_ context.Co
 			return nil, nil, err
 		}
 	}
-	ctx, release := a.Cancels.Context(ctx, runOf(run))
-	return ctx, func() { release(); stop(); gone() }, nil
+	return ctx, func() { stop(); gone() }, nil
 }
 
 // heartbeatInterval keeps three beats within the timeout.

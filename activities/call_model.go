@@ -29,7 +29,7 @@ func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (ans
 }
 
 func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
-	place := mainPlace(in.Step, in.ID)
+	place := speaking(in.Step, in.ID)
 	var err error
 	if place.After, err = a.openModelStep(ctx, place, in); err != nil {
 		return workflows.ModelAnswer{}, err
@@ -55,6 +55,9 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 }
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
+	if in.Announces != nil {
+		return a.announce(ctx, p, in)
+	}
 	if in.Beginning == (workflows.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
@@ -76,18 +79,28 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	if err != nil {
 		return err
 	}
-	conversation, err := a.Log.Reduce(ctx, run.Thread, in.After)
+	after := in.After
+	if in.Branch != nil {
+		after = max(after, in.Branch.Since)
+	}
+	conversation, err := a.Log.Reduce(ctx, run.Thread, after)
 	if err != nil {
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	model, req, err := a.request(ctx, definition, conversation)
+	model, req, err := a.request(ctx, definition, conversation, in)
 	if err != nil {
 		return err
 	}
-	n.offer(req.Tools)
-	if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
+	if n.delegates, err = a.delegates(ctx, definition, in.Branch); err != nil {
 		return err
+	}
+	req.Tools = offerDelegates(req.Tools, n.delegates)
+	n.offer(req.Tools)
+	if in.Branch == nil {
+		if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
+			return err
+		}
 	}
 	req.Tools = append(req.Tools, n.clients...)
 	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
@@ -120,7 +133,7 @@ func listen(ctx context.Context, model llm.Model, req *llm.Request, n *narrator,
 }
 
 // request builds what the model is asked.
-func (a *Activities) request(ctx context.Context, d *agents.Definition, conversation *stream.Reduction) (llm.Model, *llm.Request, error) {
+func (a *Activities) request(ctx context.Context, d *agents.Definition, conversation *stream.Reduction, in workflows.ModelCall) (llm.Model, *llm.Request, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
@@ -134,7 +147,11 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if err != nil {
 		return nil, nil, err
 	}
-	req := &llm.Request{Model: name, Messages: prompt(told, conversation.Entries), ReasoningEffort: d.Reasoning.Effort}
+	entries, err := a.heard(ctx, in, conversation)
+	if err != nil {
+		return nil, nil, err
+	}
+	req := &llm.Request{Model: name, Messages: prompt(told, entries), ReasoningEffort: d.Reasoning.Effort}
 	for _, t := range offered {
 		s := t.Spec()
 		req.Tools = append(req.Tools, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})

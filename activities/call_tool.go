@@ -35,9 +35,7 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	attempt, done, err := a.Log.Begin(ctx, stream.Place{
-		Run: runOf(in.Run), Lane: stream.ToolLane(in.Lane), Step: in.ID, Execution: in.Execution, After: in.LaneAfter,
-	})
+	attempt, done, err := a.Log.Begin(ctx, working(in))
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
@@ -66,7 +64,7 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 }
 
 func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
-	place := mainPlace(in.Step, in.Open)
+	place := speaking(in.Step, in.Open)
 	if in.Opens == nil {
 		return a.openStep(ctx, place, in.Step, nil)
 	}
@@ -95,7 +93,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	}
 	i := slices.IndexFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == call.Name })
 	if i < 0 {
-		return tools.Failed(fmt.Sprintf("There is no tool %.64q.", call.Name)), workflows.OutcomeError, nil
+		return tools.Failed(notCallable(definition, call)), workflows.OutcomeError, nil
 	}
 	tool := offered[i]
 	if attempt.Resumed() && !tool.Spec().Idempotent {
@@ -147,8 +145,8 @@ func findCall(thread *stream.Reduction, in workflows.ToolCall) (agui.ToolCall, e
 	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", workflows.CodeInternal, nil)
 }
 
-// finishTool writes the result, also that of a cancelled call, whose context has ended.
-func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer) (workflows.ToolAnswer, error) {
+// finishTool writes the result, behind some events, also that of a cancelled call, whose context has ended.
+func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer, before ...agui.Event) (workflows.ToolAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	message := agui.Message{
@@ -168,8 +166,8 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 	if in.Decision != nil && in.Decision.Verdict == workflows.VerdictEdit {
 		told.Edited = map[string]string{call.ID: call.Arguments}
 	}
-	answer.Seq, err = attempt.Finish(ctx, told,
-		&agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
+	shown := &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool}
+	answer.Seq, err = attempt.Finish(ctx, told, append(before, shown)...)
 	return answer, err
 }
 

@@ -33,12 +33,8 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 			return workflows.Finished{}, err
 		}
 	}
-	for _, lane := range in.Lanes {
-		p := place
-		p.Lane, p.After = stream.ToolLane(lane.Index), lane.After
-		if err := a.Log.Supersede(ctx, p, false); err != nil {
-			return workflows.Finished{}, err
-		}
+	if err := a.takeOver(ctx, place, in.Lanes); err != nil {
+		return workflows.Finished{}, err
 	}
 	// A model call that nobody finished: what it said is kept if the run was cancelled.
 	if err := a.Log.Supersede(ctx, place, in.Outcome == workflows.OutcomeCancelled); err != nil {
@@ -63,6 +59,25 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 	a.checkpoint(ctx, run.Thread, seq)
 	telemetry.RunFinished(ctx, in.Agent, string(in.Outcome), in.Code)
 	return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
+}
+
+// takeOver takes over the lanes of calls that came to no end, and those of the subagents that worked for them.
+func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []workflows.Lane) error {
+	for _, lane := range lanes {
+		p := speaking
+		p.Lane, p.After = speaking.Lane.Tool(lane.Index), lane.After
+		if err := a.Log.Supersede(ctx, p, false); err != nil {
+			return err
+		}
+		if !lane.Subagents {
+			continue
+		}
+		p.Lane, p.After, p.Since, p.Subagent = speaking.Lane.Subagent(lane.Index), 0, lane.After, ""
+		if err := a.Log.SupersedeSubagents(ctx, p, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openUnbegun opens a run whose first step failed before it could: a run's first event is

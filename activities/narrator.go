@@ -27,9 +27,11 @@ type narrator struct {
 	attempt *stream.Attempt
 	offered []string
 	clients []llm.Tool // which the client runs
-	asks    gate       // tells which calls people decide about; nil = none
-	predict predictor
-	shows   *reporter // of what the provider does by itself; made when it says so
+	// delegates are the agents that the model may hand work to, as it calls tools.
+	delegates []handed
+	asks      gate // tells which calls people decide about; nil = none
+	predict   predictor
+	shows     *reporter // of what the provider does by itself; made when it says so
 
 	messageID string
 	texting   bool
@@ -199,6 +201,7 @@ func (n *narrator) result() (*stream.Result, error) {
 		}
 		result.ProviderIDs[call.id] = call.providerID
 		waits := n.waits(call)
+		n.handOver(call, &waits)
 		if waits.Client || waits.Approval != nil {
 			n.answer.WaitCount++
 		}

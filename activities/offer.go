@@ -39,13 +39,18 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 	if err == nil {
 		return offered, nil
 	}
+	return nil, a.lacking(ctx, err)
+}
+
+// lacking is what a step fails with that lacks something of its agent's.
+func (a *Activities) lacking(ctx context.Context, cause error) error {
 	grace := a.ToolGrace
 	if grace == 0 {
 		grace = DefaultToolGrace
 	}
-	lacking := &lackingError{cause: err}
+	lacking := &lackingError{cause: cause}
 	if time.Since(activity.GetInfo(ctx).ScheduledTime) < grace {
 		lacking.retry = max(toolInterval, grace/toolLooks)
 	}
-	return nil, lacking
+	return lacking
 }

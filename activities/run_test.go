@@ -18,6 +18,7 @@ import (
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -37,19 +38,31 @@ type engine struct {
 	acts     *activities.Activities
 	limits   workflows.Limits
 	agent    *agents.Definition
-	input    agui.RunAgentInput // what the run is asked besides
-	more     []agui.Message     // what the user says besides
-	accepted stream.Acceptance  // what the run's input means, if not nothing but the message
-	calls    atomic.Int32       // of the model
-	outage   atomic.Int32       // how often the definition can't be had yet
+	others   map[string]*agents.Definition // that work is handed to
+	input    agui.RunAgentInput            // what the run is asked besides
+	more     []agui.Message                // what the user says besides
+	accepted stream.Acceptance             // what the run's input means, if not nothing but the message
+	calls    atomic.Int32                  // of the model
+	outage   atomic.Int32                  // how often the definition can't be had yet
 }
 
-// Revision makes the engine the keeper of its one definition.
-func (e *engine) Revision(context.Context, string, string) (*agents.Definition, error) {
+// Revision makes the engine the keeper of its definitions.
+func (e *engine) Revision(_ context.Context, name, _ string) (*agents.Definition, error) {
 	if e.outage.Add(-1) >= 0 {
 		return nil, fmt.Errorf("%w: no responders", stream.ErrUnavailable)
 	}
+	if d := e.others[name]; d != nil {
+		return d, nil
+	}
 	return e.agent, nil
+}
+
+func (e *engine) Latest(_ context.Context, name string) (catalog.Published, error) {
+	d := e.others[name]
+	if d == nil {
+		return catalog.Published{}, fmt.Errorf("%w: %s", catalog.ErrUnknownAgent, name)
+	}
+	return catalog.Published{Definition: d, Revision: d.Revision()}, nil
 }
 
 // script answers the n-th model call, from 1, with chunks or an error.

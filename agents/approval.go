@@ -129,6 +129,7 @@ func (d *Definition) complainApprovals() []complaint {
 // complainUnused finds names that none of the agent's tools has: a rule with a typing error would never ask.
 func (d *Definition) complainUnused(key string, a Approval) []complaint {
 	ours, _ := SplitTools(d.Tools)
+	ours = append(ours, Delegates(d.Tools)...)
 	var found []complaint
 	for i, name := range a.Tools {
 		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })

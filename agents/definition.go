@@ -25,7 +25,8 @@ type Definition struct {
 	Instructions string `json:"instructions,omitempty" yaml:"instructions,omitempty"`
 
 	// Tools are names of tools, or patterns with * for any run of characters,
-	// in the order in which the model is offered them. Each only once, at most 256.
+	// in the order in which the model is offered them; agent:name is an agent that this one may
+	// hand work to. Each only once, at most 256.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
 
 	// Approvals are the calls that a person decides about. At most 32 rules.

@@ -55,6 +55,7 @@ func (d *Definition) complaints() []complaint {
 	found = append(found, d.Reasoning.complaints()...)
 	found = append(found, complainText("instructions", d.Instructions, maxInstructions)...)
 	found = append(found, d.complainTools()...)
+	found = append(found, d.complainDelegates()...)
 	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)
 	return append(found, d.Limits.complaints()...)

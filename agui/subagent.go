@@ -100,45 +100,70 @@ func (o *SubagentOutcome) UnmarshalJSON(raw []byte) error { return unmarshal(raw
 // ownerOf returns the subagentRunId an event is attributed to, or "".
 func ownerOf(e Event) string {
 	switch e := e.(type) {
-	case *TextMessageStart:
-		return e.SubagentRunID
-	case *TextMessageContent:
-		return e.SubagentRunID
-	case *TextMessageEnd:
-		return e.SubagentRunID
-	case *ToolCallStart:
-		return e.SubagentRunID
-	case *ToolCallArgs:
-		return e.SubagentRunID
-	case *ToolCallEnd:
-		return e.SubagentRunID
-	case *ToolCallResult:
-		return e.SubagentRunID
-	case *StateSnapshot:
-		return e.SubagentRunID
-	case *StateDelta:
-		return e.SubagentRunID
-	case *StepStarted:
-		return e.SubagentRunID
-	case *StepFinished:
-		return e.SubagentRunID
-	case *ReasoningStart:
-		return e.SubagentRunID
-	case *ReasoningEnd:
-		return e.SubagentRunID
-	case *ReasoningMessageStart:
-		return e.SubagentRunID
-	case *ReasoningMessageContent:
-		return e.SubagentRunID
-	case *ReasoningMessageEnd:
-		return e.SubagentRunID
-	case *Custom:
-		return e.SubagentRunID
 	case *SubagentFinished:
 		return e.SubagentRunID
 	case *SubagentError:
 		return e.SubagentRunID
-	default:
-		return ""
 	}
+	if owner := attribution(e); owner != nil {
+		return *owner
+	}
+	return ""
+}
+
+// Attribute makes an event one of a subagent's, unless it is somebody's already or of a type that belongs
+// to no agent. It changes the event.
+func Attribute(e Event, subagentRunID string) {
+	if owner := attribution(e); owner != nil && *owner == "" {
+		*owner = subagentRunID
+	}
+}
+
+// attribution is where an event says which agent it is of; nil = it does not say. Chunks are not looked at.
+func attribution(e Event) *string {
+	switch e := e.(type) {
+	case *TextMessageStart:
+		return &e.SubagentRunID
+	case *TextMessageContent:
+		return &e.SubagentRunID
+	case *TextMessageEnd:
+		return &e.SubagentRunID
+	case *ToolCallStart:
+		return &e.SubagentRunID
+	case *ToolCallArgs:
+		return &e.SubagentRunID
+	case *ToolCallEnd:
+		return &e.SubagentRunID
+	case *ToolCallResult:
+		return &e.SubagentRunID
+	case *StateSnapshot:
+		return &e.SubagentRunID
+	case *StateDelta:
+		return &e.SubagentRunID
+	case *StepStarted:
+		return &e.SubagentRunID
+	case *StepFinished:
+		return &e.SubagentRunID
+	case *ReasoningStart:
+		return &e.SubagentRunID
+	case *ReasoningEnd:
+		return &e.SubagentRunID
+	case *ReasoningMessageStart:
+		return &e.SubagentRunID
+	case *ReasoningMessageContent:
+		return &e.SubagentRunID
+	case *ReasoningMessageEnd:
+		return &e.SubagentRunID
+	case *Custom:
+		return &e.SubagentRunID
+	case *ActivitySnapshot:
+		return &e.SubagentRunID
+	case *ActivityDelta:
+		return &e.SubagentRunID
+	case *ReasoningEncryptedValue:
+		return &e.SubagentRunID
+	case *Raw:
+		return &e.SubagentRunID
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 )
@@ -17,7 +18,8 @@ type Agent struct {
 	Tools        []string               `json:"tools,omitempty"`
 	Revision     string                 `json:"revision"`
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
-	// UnavailableTools are those that no worker has just now: runs that begin wait for one.
+	// UnavailableTools are those that no worker has just now, and agents that are not published: runs that begin
+	// wait for one.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
 }
 
@@ -46,12 +48,27 @@ func (s *Server) showAgent(c *gin.Context) {
 }
 
 func (s *Server) describe(p catalog.Published) Agent {
+	others, missing := s.delegates(p)
 	a := Agent{
 		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
-		Capabilities: capabilities(p),
+		Capabilities: capabilities(p, others),
 	}
 	if s.Tools != nil {
 		a.UnavailableTools = s.Tools.Missing(p.Tools)
 	}
+	a.UnavailableTools = append(a.UnavailableTools, missing...)
 	return a
+}
+
+// delegates are the agents that an agent may hand work to, and the names of those that nobody has published.
+func (s *Server) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
+	for _, name := range agents.Delegates(p.Tools) {
+		d, err := s.Catalog.Current(name)
+		if err != nil {
+			missing = append(missing, agents.AgentPrefix+name)
+			continue
+		}
+		others = append(others, agui.SubagentInfo{Name: name, Description: d.Description})
+	}
+	return others, missing
 }

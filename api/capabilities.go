@@ -10,11 +10,13 @@ import (
 
 var yes, no = true, false
 
-// capabilities declares what holds for an agent. What is left out is unknown, not absent.
-func capabilities(p catalog.Published) agui.AgentCapabilities {
+// capabilities declares what holds for an agent that may hand work to these others. What is left out is unknown,
+// not absent.
+func capabilities(p catalog.Published, subagents []agui.SubagentInfo) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
 	clients, asks := len(fromClients) > 0, len(p.Approvals) > 0
+	delegates := len(subagents) > 0
 	parallel := hasTools && p.Limits.ParallelTools > 1
 	return agui.AgentCapabilities{
 		Identity: &agui.IdentityCapabilities{
@@ -27,7 +29,7 @@ func capabilities(p catalog.Published) agui.AgentCapabilities {
 		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: deltas(p)},
 		// Which media a model reads, and whether it thinks, is not known here: they reach it, and are shown.
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
-		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &no, Delegation: &no, Handoffs: &no},
+		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &delegates, Delegation: &delegates, Handoffs: &no, Subagents: subagents},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
 		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &asks, Feedback: &no, Interrupts: &asks, ApproveWithEdits: &asks},
 	}

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -155,7 +156,10 @@ func replay(h *historypb.History) error {
 		return err
 	}
 	workflows.Register(replayer)
-	if err := replayer.ReplayWorkflowHistoryFromJSONFile(silent{}, file); err != nil {
+	// The ids of children derive from that of their parent.
+	id := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
+	options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}}
+	if err := replayer.ReplayWorkflowHistoryWithOptions(silent{}, h, options); err != nil {
 		return fmt.Errorf("replay of %s: %w", file, err)
 	}
 	return nil

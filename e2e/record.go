@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/go-cmp/cmp"
@@ -140,7 +141,7 @@ func judge(client *referenceClient, stream recording) error {
 		err = errors.New("the client refuses it " + compacted.Error)
 	}
 	if err == nil {
-		if diff := cmp.Diff(end.conversation(), compacted.conversation()); diff != "" {
+		if diff := cmp.Diff(byOwner(end.conversation()), byOwner(compacted.conversation())); diff != "" {
 			err = fmt.Errorf("messages (-as it came +compacted):\n%s", diff)
 		}
 	}
@@ -148,6 +149,22 @@ func judge(client *referenceClient, stream recording) error {
 		return fmt.Errorf("%s: a stream for %s, compacted: %w\n%s", stream.Test, stream.Generation, err, listed(stream.Events))
 	}
 	return nil
+}
+
+// byOwner puts messages that subagents have said one after the other in the order of who said them. Those of
+// agents that spoke at once may change places when a stream is compacted: what came between the beginning of
+// a message and its end, such as a snapshot, is moved behind it.
+func byOwner(messages []map[string]any) []map[string]any {
+	owner := func(m map[string]any) string { id, _ := m["subagentRunId"].(string); return id }
+	for i := 0; i < len(messages); i++ {
+		end := i
+		for end < len(messages) && owner(messages[end]) != "" {
+			end++
+		}
+		slices.SortStableFunc(messages[i:end], func(a, b map[string]any) int { return strings.Compare(owner(a), owner(b)) })
+		i = max(i, end-1)
+	}
+	return messages
 }
 
 // listed is a stream for people, an event a line.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,7 @@ func (a *Attempt) Context(ctx context.Context) (context.Context, context.CancelF
 
 // Emit hands events to the log, in order. It returns as soon as there is room for them.
 func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
-	lines, err := encodeEvents(events)
+	lines, err := a.place.encode(events)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (a *Attempt) wake() {
 // unless they are too many: a tool's result and the end of its step are one record, so that nobody
 // has the one without the other.
 func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Event) (uint64, error) {
-	lines, err := encodeEvents(events)
+	lines, err := a.place.encode(events)
 	if err != nil {
 		return 0, err
 	}
@@ -141,6 +142,9 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 			return 0, err
 		}
 		lines, size = nil, 0
+	}
+	for i := range result.Messages {
+		result.Messages[i].SubagentRunID = cmp.Or(result.Messages[i].SubagentRunID, a.place.Subagent)
 	}
 	body, err := json.Marshal(result)
 	if err != nil {

@@ -87,12 +87,16 @@ func (f *fold) share(ctx context.Context, rec *Record) error {
 		switch t := agui.TypeOf(raw); {
 		case t == agui.EventStateSnapshot, t == agui.EventStateDelta:
 			f.r.Journal.Changes = append(f.r.Journal.Changes, change{Lane: rec.Lane, Writer: rec.Writer, Event: raw})
-		case sharesEvent(t):
+		case rec.Lane.shares(t):
 			e, err := agui.Decode(raw)
 			if err != nil {
 				return err
 			}
-			f.r.Pending = notice(f.r.Pending, len(f.r.Entries), rec, e)
+			if rec.Lane.begins(t) {
+				f.keepPlace(rec, e)
+			} else {
+				f.r.Pending = notice(f.r.Pending, len(f.r.Entries), rec, e)
+			}
 		}
 	}
 	return nil
@@ -215,7 +219,8 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		f.edit(id, arguments)
 	}
 	for _, m := range res.Messages {
-		if at := f.find(m.ID); m.Role == agui.RoleActivity && at >= 0 { // settled, where it began
+		at := f.find(m.ID)
+		if m.Role == agui.RoleActivity && at >= 0 { // settled, where it began
 			if rec.Lane == LaneMain {
 				f.moveBehind(at)
 			}
@@ -228,7 +233,14 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		if m.Role == agui.RoleReasoning {
 			e.AnswerID = res.answerID()
 		}
-		f.insert(e)
+		if at >= 0 && isPlace(f.r.Entries[at].Message) {
+			f.r.Entries[at] = e // settled just now, so nobody else has seen the list with it
+		} else {
+			f.insert(e)
+		}
+	}
+	if rec.Lane.subagents() { // places of what nobody said, which are new in the list: it is ours
+		f.r.Entries = slices.DeleteFunc(f.r.Entries, func(e Entry) bool { return isPlace(e.Message) })
 	}
 	return nil
 }
@@ -267,6 +279,9 @@ func (f *fold) insert(e Entry) {
 	if !ok {
 		f.r.Entries = append(f.r.Entries, e)
 		return
+	}
+	if slices.ContainsFunc(f.r.Entries[at:], func(e Entry) bool { return e.Message.SubagentRunID != "" }) {
+		f.moved(at) // those who have what subagents have said so far would put the result behind it
 	}
 	f.r.Entries = slices.Insert(f.r.Entries, at, e)
 	for i := range f.r.Pending {
@@ -309,6 +324,11 @@ func (f *fold) move(o *Opening) {
 	if !late && !o.Accepted.Cut {
 		return
 	}
+	f.moved(unmoved)
+}
+
+// moved notes that no more than so many messages at the beginning never stood anywhere else.
+func (f *fold) moved(unmoved int) {
 	if !f.r.Moved || unmoved < f.r.Unmoved {
 		f.r.Unmoved = unmoved
 	}

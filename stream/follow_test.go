@@ -90,7 +90,7 @@ func TestReadersMissNothingAndGetNothingTwice(t *testing.T) {
 	for i := range lanes {
 		writers.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 1))
-			write(run, stream.ToolLane(i), func(int) {
+			write(run, stream.LaneMain.Tool(i), func(int) {
 				if r.IntN(every) == 0 {
 					read()
 				}

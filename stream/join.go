@@ -25,6 +25,9 @@ import (
 // A run that has ended is RUN_STARTED, the two snapshots and its last event: of its records only the
 // first and the last are read.
 //
+// Where several subagents speak at once and a later message is finished before an earlier one, who joins
+// between the two has them in that order; their order says nothing then.
+//
 // Only the last event of a prelude has a cursor. Whoever goes on behind it counts as having been shown
 // all that the unfinished attempts had said, so that a withdrawal is right for them too.
 
@@ -42,7 +45,7 @@ func inSnapshots(lane Lane, t agui.EventType) bool {
 	case agui.EventStateSnapshot, agui.EventStateDelta:
 		return true
 	case agui.EventActivitySnapshot, agui.EventActivityDelta:
-		return lane != LaneMain
+		return !lane.speaks()
 	}
 	return false
 }
@@ -174,7 +177,7 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 	if err != nil {
 		return nil, err
 	}
-	r = r.withoutPending(LaneMain)
+	r = r.withoutSpoken()
 	back := p.gone
 	there := r.messagesFor(p.dead)
 	if lacks(there, open.kept) {

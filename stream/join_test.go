@@ -121,7 +121,7 @@ func (s *story) callTools(m string) {
 	set := func(n int) agui.Event {
 		return &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/%s","value":%d}]`, m, n))}
 	}
-	t0, t1 := s.lane(stream.ToolLane(0), "1/tools/0"), s.lane(stream.ToolLane(1), "1/tools/1")
+	t0, t1 := s.lane(stream.LaneMain.Tool(0), "1/tools/0"), s.lane(stream.LaneMain.Tool(1), "1/tools/1")
 	s.attempt(t0, set(1), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
 	b := s.attempt(t1, &agui.Custom{Name: "progress", Value: json.RawMessage("2")})
 	a := s.attempt(t0, set(3))
@@ -161,7 +161,7 @@ var stories = map[string]func(s *story){
 			&agui.ReasoningMessageContent{MessageID: "x1", Delta: "Let"}, start("m1"), text("m1", "It "),
 			&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"`})
 		s.supersede(s.place("1/model"), false)
-		s.attempt(s.lane(stream.ToolLane(0), "1/tools/0"), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
+		s.attempt(s.lane(stream.LaneMain.Tool(0), "1/tools/0"), &agui.Custom{Name: "progress", Value: json.RawMessage("1")})
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	},
 	"somebody says something meanwhile": func(s *story) {

@@ -21,8 +21,21 @@ func sharesEvent(t agui.EventType) bool {
 	return false
 }
 
-func sharesAny(events [][]byte) bool {
-	return slices.ContainsFunc(events, func(raw []byte) bool { return sharesEvent(agui.TypeOf(raw)) })
+// shares is sharesEvent on a lane. Subagents speak at the same time as others, so where their messages
+// begin is looked at too: that is where clients have them.
+func (l Lane) shares(t agui.EventType) bool { return sharesEvent(t) || l.begins(t) }
+
+// begins tells whether an event may begin a message of a subagent.
+func (l Lane) begins(t agui.EventType) bool {
+	switch t {
+	case agui.EventTextMessageStart, agui.EventReasoningMessageStart, agui.EventToolCallStart:
+		return l.subagents() && l.speaks()
+	}
+	return false
+}
+
+func (l Lane) sharesAny(events [][]byte) bool {
+	return slices.ContainsFunc(events, func(raw []byte) bool { return l.shares(agui.TypeOf(raw)) })
 }
 
 // journal is the state as the log tells it: what is settled, and the changes from the first one of
@@ -92,13 +105,33 @@ func applyChanges(state json.RawMessage, changes []change, counts func(change) b
 }
 
 // Pending is an activity of an attempt that is still open. It is no part of the conversation yet,
-// but readers have it, at its place.
+// but readers have it, at its place. Of what a subagent says it is the place alone.
 type Pending struct {
 	// At is how many entries of the conversation stand before it.
 	At      int          `json:"at"`
 	Lane    Lane         `json:"lane"`
 	Writer  string       `json:"writer"`
 	Message agui.Message `json:"message"`
+}
+
+// isPlace tells whether a message, or what stands for it, says only where it is to be: it has no role.
+func isPlace(m agui.Message) bool { return m.Role == "" }
+
+// keepPlace notes where a message of a subagent begins, unless it is there: a message may be opened again.
+func (f *fold) keepPlace(rec *Record, e agui.Event) {
+	var id string
+	switch e := e.(type) {
+	case *agui.TextMessageStart:
+		id = e.MessageID
+	case *agui.ReasoningMessageStart:
+		id = e.MessageID
+	case *agui.ToolCallStart:
+		id = e.ParentMessageID
+	}
+	known := slices.ContainsFunc(f.r.Pending, func(p Pending) bool { return p.Message.ID == id }) || f.find(id) >= 0
+	if id != "" && !known {
+		f.r.Pending = append(f.r.Pending, Pending{At: len(f.r.Entries), Lane: rec.Lane, Writer: rec.Writer, Message: agui.Message{ID: id}})
+	}
 }
 
 // notice applies an activity event to the pending activities. Who begins an activity owns it: its id

@@ -55,7 +55,7 @@ func (m *tumult) open() []agui.Message {
 
 func (m *tumult) place(i int) stream.Place {
 	lane := &m.lanes[i]
-	return stream.Place{Run: run, Lane: stream.ToolLane(i), Step: fmt.Sprintf("%d/tools/%d", lane.step, i), Execution: "e1", After: lane.after}
+	return stream.Place{Run: run, Lane: stream.LaneMain.Tool(i), Step: fmt.Sprintf("%d/tools/%d", lane.step, i), Execution: "e1", After: lane.after}
 }
 
 func (m *tumult) act() {

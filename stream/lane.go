@@ -36,6 +36,11 @@ type Place struct {
 	Execution string
 	// After is the sequence of the lane's last record as the workflow knows it, 0 for none.
 	After uint64
+	// Since is where the lane's present use begins: a slot is used again, and what stands there up to here is
+	// over. It serves who has not written there yet.
+	Since uint64
+	// Subagent is whose events are written, by its subagentRunId; empty = the run's own agent's.
+	Subagent string
 }
 
 // executionTag begins every writer's name.
@@ -55,7 +60,7 @@ func (r *Record) writtenFor(execution string) bool {
 // ours judges the lane's last record from a step's point of view.
 func (p Place) ours(last *Record) (begun bool, err error) {
 	switch found := lastSeq(last); {
-	case found == p.After:
+	case found == p.After, p.After == 0 && found <= p.Since:
 		return false, nil
 	case found < p.After:
 		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, found, p.After)
@@ -92,6 +97,7 @@ func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event)
 		case begun:
 			return p.After, nil
 		}
+		p.After = lastSeq(last)
 	}
 }
 
@@ -135,9 +141,9 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 		if err != nil {
 			return err
 		}
-		begun := lastSeq(last) > p.After
+		begun := lastSeq(last) > max(p.After, p.Since)
 		switch {
-		case !begun && p.Lane == LaneMain, begun && last.Kind != KindAttempt && last.Kind != KindEvents:
+		case !begun && p.Lane.speaks(), begun && last.Kind != KindAttempt && last.Kind != KindEvents:
 			return nil
 		case begun && !last.writtenFor(p.Execution):
 			return ErrOver
@@ -181,7 +187,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 
 // put writes one record of a lane.
 func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note any, events []agui.Event) (uint64, error) {
-	lines, err := encodeEvents(events)
+	lines, err := p.encode(events)
 	if err != nil {
 		return 0, err
 	}
@@ -196,7 +202,8 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 
 // write puts what is too large for a frame aside and appends the record.
 func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
-	s.shared = s.shared || sharesAny(events)
+	_, _, lane, _ := splitSubject(subject)
+	s.shared = s.shared || lane.sharesAny(events)
 	events, err := l.shrinkAll(ctx, subject, events)
 	if err != nil {
 		return 0, err
@@ -209,9 +216,11 @@ func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint6
 	return l.append(ctx, message(subject, s, events, result), s, expected)
 }
 
-func encodeEvents(events []agui.Event) ([][]byte, error) {
+// encode makes lines of events, each told whose it is.
+func (p Place) encode(events []agui.Event) ([][]byte, error) {
 	lines := make([][]byte, 0, len(events))
 	for _, e := range events {
+		agui.Attribute(e, p.Subagent)
 		line, err := agui.Encode(e)
 		if err != nil {
 			return nil, fmt.Errorf("stream: encode %s: %w", e.EventType(), err)

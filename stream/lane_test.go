@@ -79,7 +79,7 @@ func TestTheLastEventsComeWithTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	for i := range 50 {
-		p := stream.Place{Run: run, Lane: stream.ToolLane(0), Step: fmt.Sprint(i), Execution: "e1"}
+		p := stream.Place{Run: run, Lane: stream.LaneMain.Tool(0), Step: fmt.Sprint(i), Execution: "e1"}
 		p.Run.ID = fmt.Sprint("r", i)
 		a := begin(t, ctx, l, p)
 		if err := a.Emit(ctx, &agui.Custom{Name: "before"}); err != nil {
@@ -177,7 +177,7 @@ func TestAnotherExecutionIsRefused(t *testing.T) {
 func TestSupersededStepDoesNotBeginAnyMore(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	p := stream.Place{Run: run, Lane: stream.ToolLane(0), Step: "1/tools/0", Execution: "e1"}
+	p := stream.Place{Run: run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
 	for range 2 { // whoever finishes a run may have to do so twice
 		if err := l.Supersede(ctx, p, false); err != nil {
 			t.Fatal(err)

@@ -32,11 +32,30 @@ const (
 	LaneControl Lane = "ctl"
 )
 
-// MaxToolLanes bounds how many tool calls of one run write at the same time.
+// MaxToolLanes bounds how many tool calls of one agent write at the same time.
 const MaxToolLanes = 8
 
-// ToolLane is the i-th slot for parallel tool calls, 0 ≤ i < MaxToolLanes.
-func ToolLane(i int) Lane { return Lane(fmt.Sprintf("t%d", i)) }
+// Tool is the i-th slot for parallel tool calls of the agent that speaks on a lane, 0 ≤ i < MaxToolLanes.
+// Those of the run's own agent are t0 to t7, those of a subagent on s2 are s2t0 to s2t7.
+func (l Lane) Tool(i int) Lane { return l.slot('t', i) }
+
+// Subagent is the lane of a subagent that works for the call in the i-th slot: s2, or within another s2s0.
+func (l Lane) Subagent(i int) Lane { return l.slot('s', i) }
+
+func (l Lane) slot(kind byte, i int) Lane {
+	if l == LaneMain {
+		l = ""
+	}
+	return Lane(fmt.Sprintf("%s%c%d", l, kind, i))
+}
+
+// subagents tells whether a lane is one of a subagent: what it says itself, or what its tools do.
+func (l Lane) subagents() bool { return strings.HasPrefix(string(l), "s") }
+
+// speaks tells whether an agent speaks on the lane, as opposed to its tools.
+func (l Lane) speaks() bool {
+	return l == LaneMain || l.subagents() && !strings.Contains(string(l), "t")
+}
 
 // proposalPrefix begins the lanes of what came from outside and is not yet accepted.
 const proposalPrefix = "in-"

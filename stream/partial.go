@@ -18,14 +18,14 @@ type saying struct {
 // read returns what has been said up to a record, the lane's last.
 func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Result, error) {
 	if s.writer != last.Writer {
-		*s = saying{writer: last.Writer, upTo: p.After, said: agui.NewReducer(nil, nil)}
+		*s = saying{writer: last.Writer, upTo: max(p.After, p.Since), said: agui.NewReducer(nil, nil)}
 	}
 	for rec, err := range l.records(ctx, l.laneSubject(p.Run, p.Lane), s.upTo+1, last.Seq) {
 		if err != nil {
 			return nil, err
 		}
 		if rec.Writer == s.writer {
-			if err := reduceEvents(ctx, s.said, rec); err != nil {
+			if err := reduceEvents(ctx, s.said, rec, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -34,13 +34,17 @@ func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Resu
 	return &Result{Messages: s.said.Messages()}, nil
 }
 
-func reduceEvents(ctx context.Context, to *agui.Reducer, rec *Record) error {
+// reduceEvents applies the events of a record, but for those that are hidden; nil = none are.
+func reduceEvents(ctx context.Context, to *agui.Reducer, rec *Record, hidden func(writer string, at Position) bool) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
 		return err
 	}
 	var all error
-	for _, raw := range events {
+	for i, raw := range events {
+		if hidden != nil && hidden(rec.Writer, Position{rec.Seq, i}) {
+			continue
+		}
 		e, err := agui.Decode(raw)
 		if err != nil {
 			return err

@@ -59,9 +59,10 @@ type Projection struct {
 // laneView is what a reader has of the attempt that holds a lane.
 type laneView struct {
 	writer string
-	wrote  bool  // the attempt logged events, shown or not
-	shown  bool  // the reader was shown some of them
-	taken  taken // among them, what it takes more than a snapshot of messages to take back
+	from   uint64 // the record with which the attempt began
+	wrote  bool   // the attempt logged events, shown or not
+	shown  bool   // the reader was shown some of them
+	taken  taken  // among them, what it takes more than a snapshot of messages to take back
 
 	texts, calls, reasonings, spans []string // open, in order
 
@@ -202,12 +203,13 @@ func (p *Projection) open(ctx context.Context, rec *Record) error {
 
 func (p *Projection) attempt(ctx context.Context, rec *Record) error {
 	v := p.lane(rec.Lane)
+	delete(p.lanes, rec.Lane)
 	if v.writer != "" && v.writer != rec.Writer {
 		if err := p.withdraw(ctx, v); err != nil {
 			return err
 		}
 	}
-	p.lanes[rec.Lane] = &laneView{writer: rec.Writer}
+	p.lanes[rec.Lane] = &laneView{writer: rec.Writer, from: rec.Seq}
 	return nil
 }
 
@@ -222,9 +224,8 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 		return err
 	}
 	v.wrote = v.wrote || len(events) > 0
-	diedAt, died := p.dead[rec.Writer]
 	for i, e := range events {
-		if died && (diedAt <= p.seen.Seq || p.seen.before(Position{rec.Seq, i})) {
+		if p.hides(rec.Writer, Position{rec.Seq, i}) {
 			p.index++
 			if p.joining {
 				if err := p.gone.note(e); err != nil {
@@ -251,6 +252,12 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 	return nil
 }
 
+// hides tells whether an event is of an attempt that died and is not, or no more, shown to this reader.
+func (p *Projection) hides(writer string, at Position) bool {
+	diedAt, died := p.dead[writer]
+	return died && (diedAt <= p.seen.Seq || p.seen.before(at))
+}
+
 // supersede closes a lane whose step will have no further attempt.
 func (p *Projection) supersede(ctx context.Context, rec *Record) error {
 	v := p.lane(rec.Lane)
@@ -275,7 +282,9 @@ func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
 	if err := p.emit(v.ends()...); err != nil {
 		return err
 	}
-	if err := p.restate(ctx, p.record, v.taken); err != nil {
+	back := v.taken
+	back.amid = true
+	if err := p.restate(ctx, p.record, back); err != nil {
 		return err
 	}
 	return p.emit(v.callEnds()...)

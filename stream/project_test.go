@@ -126,7 +126,7 @@ func (s *story) tell() {
 		&agui.ToolCallEnd{ToolCallID: "c1"})
 	s.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
 	s.after = s.last()
-	tool := stream.Place{Run: run, Lane: stream.ToolLane(0), Step: "1/tools/0", Execution: "e1"}
+	tool := stream.Place{Run: run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
 	s.live(tool, &stream.Result{Messages: []agui.Message{{ID: "r1", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("sunny")}}},
 		&agui.ToolCallResult{MessageID: "r1", ToolCallID: "c1", Content: agui.TextContent("sunny"), Role: agui.RoleTool})
 	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})

@@ -37,7 +37,8 @@ type Reduction struct {
 	// Decided are the decisions about these that were carried out.
 	Decided []Decided `json:"decided,omitempty"`
 	Entries []Entry   `json:"entries,omitempty"`
-	// Moved tells that inputs have changed the order of the conversation, Unmoved how many messages at its
+	// Moved tells that the order of the conversation has changed, by an input or by the result of work that
+	// was handed to a subagent, Unmoved how many messages at its
 	// beginning never stood anywhere else.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
@@ -88,12 +89,12 @@ func (r *Reduction) stateFor(unshown map[string]uint64) json.RawMessage {
 // attempts. What they say otherwise, texts and calls, is not in it.
 func liveMessages(r *Reduction) []agui.Message { return r.messagesFor(nil) }
 
-// withoutPending leaves out the activities of a lane's open attempt.
-func (r *Reduction) withoutPending(lane Lane) *Reduction {
+// withoutSpoken leaves out the activities of open attempts on lanes that agents speak on.
+func (r *Reduction) withoutSpoken() *Reduction {
 	without := *r
 	without.Pending = nil
 	for _, p := range r.Pending {
-		if p.Lane != lane {
+		if !p.Lane.speaks() {
 			without.Pending = append(without.Pending, p)
 		}
 	}
@@ -107,7 +108,7 @@ func (r *Reduction) messagesFor(unshown map[string]uint64) []agui.Message {
 		for ; next < p.At; next++ {
 			messages = append(messages, r.Entries[next].Message)
 		}
-		if _, hidden := unshown[p.Writer]; !hidden {
+		if _, hidden := unshown[p.Writer]; !hidden && !isPlace(p.Message) {
 			messages = append(messages, p.Message)
 		}
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
@@ -16,6 +17,7 @@ type taken struct {
 	activities []agui.Message // emptied
 	kept       []agui.Message // emptied, of both kinds, and to be in the snapshot in this order
 	state      bool           // the state changed
+	amid       bool           // others go on speaking, whose words so far are to stay
 }
 
 func (t *taken) add(more taken) {
@@ -120,11 +122,48 @@ func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken
 	if err != nil {
 		return err
 	}
+	if back.amid {
+		said, err := p.openSaid(ctx)
+		if err != nil {
+			return err
+		}
+		back.kept = append(back.kept, said...)
+	}
 	snapshot, err := p.conversation(r, back)
 	if err != nil {
 		return err
 	}
 	return p.emit(snapshot)
+}
+
+// openSaid is what the reader was shown of the messages that subagents are still saying: what comes next is
+// added to it, so it is there to the last piece.
+func (p *Projection) openSaid(ctx context.Context) ([]agui.Message, error) {
+	var all []agui.Message
+	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
+		v := p.lanes[lane]
+		if !v.shown || !lane.speaks() {
+			continue
+		}
+		said := agui.NewReducer(nil, nil)
+		for rec, err := range p.log.records(ctx, p.log.laneSubject(p.run, lane), v.from, p.record) {
+			if err != nil {
+				return nil, err
+			}
+			if rec.Writer != v.writer {
+				continue
+			}
+			if err := reduceEvents(ctx, said, rec, p.hides); err != nil {
+				return nil, err
+			}
+		}
+		for _, m := range said.Messages() {
+			if m.Role != agui.RoleActivity { // those are in the conversation by now
+				all = append(all, m)
+			}
+		}
+	}
+	return all, nil
 }
 
 // conversation makes a snapshot of what the reader is to have. Clients keep reasoning and activities

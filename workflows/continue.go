@@ -22,6 +22,9 @@ func (r *run) rest(ctx workflow.Context) error {
 	if !r.mayContinue(ctx) {
 		return nil
 	}
+	if r.branch != nil {
+		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: *r.branch, Call: *r.call, Subagents: r.mayDelegate})
+	}
 	return continueWith(ctx, TypeRun, r.carry())
 }
 
@@ -47,6 +50,7 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
+		Subagents: r.subagents,
 	}
 	return next
 }

@@ -9,10 +9,12 @@ const TaskQueue = "perdure"
 // Names as Temporal knows them. They stand in histories: never change one, add a version.
 const (
 	TypeRun           = "agent.run.v1"
+	TypeBranch        = "agent.branch.v1"
 	TypeParked        = "thread.parked.v1"
 	ActivityCallModel = "model.call.v1"
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
+	ActivityAnswer    = "branch.answer.v1"
 	ActivityNotify    = "approval.notify.v1"
 	UpdateSubmit      = "submit"
 	UpdateSteer       = "steer"
@@ -90,6 +92,7 @@ type Progress struct {
 	Usage     []Usage   `json:"usage,omitempty"`
 	Steered   []uint64  `json:"steered,omitempty"`
 	Folded    int       `json:"folded,omitempty"`
+	Subagents int       `json:"subagents,omitempty"` // that have worked
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -124,8 +127,10 @@ type Step struct {
 	// Name is what STEP_STARTED says; Closes is the step whose STEP_FINISHED rides along.
 	Name   string `json:"name"`
 	Closes string `json:"closes,omitempty"`
-	// After is the last record of the main lane.
+	// After is the last record of the lane that the agent speaks on.
 	After uint64 `json:"after"`
+	// Branch is set in the steps of a subagent.
+	Branch *Branch `json:"branch,omitempty"`
 }
 
 // ModelCall asks for one call of the agent's model.
@@ -133,6 +138,8 @@ type ModelCall struct {
 	Step
 	// Beginning is set in a run's first step.
 	Beginning
+	// Announces is set in a subagent's first step: the call that it works for.
+	Announces *ToolCall `json:"announces,omitempty"`
 	// Steered are the proposals, by sequence, of what people have said since the last call.
 	Steered []uint64 `json:"steered,omitempty"`
 }
@@ -148,8 +155,10 @@ type ModelAnswer struct {
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
 	// WaitCount is how many calls wait, for the client or a person. All of those have to be named.
-	WaitCount int   `json:"waitCount,omitempty"`
-	Usage     Usage `json:"usage"`
+	WaitCount int `json:"waitCount,omitempty"`
+	// Delegates are the agents that calls hand work to.
+	Delegates []Delegate `json:"delegates,omitempty"`
+	Usage     Usage      `json:"usage"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
@@ -164,6 +173,8 @@ type Call struct {
 	Tool string `json:"tool,omitempty"`
 	// Client: the client runs the tool, when the AG-UI run has ended.
 	Client bool `json:"client,omitempty"`
+	// Delegate is the agent that the call hands work to, counted from 1; 0 = the call is a tool's.
+	Delegate int `json:"delegate,omitempty"`
 	// Approval: a person decides before the call is made.
 	Approval *Approval `json:"approval,omitempty"`
 }
@@ -214,9 +225,12 @@ type Beginning struct {
 // ToolAnswer tells how a tool call ended; the result is in the log.
 type ToolAnswer struct {
 	Outcome Outcome `json:"outcome"`
-	// Seq is the lane's last record, Opened that of the main lane.
+	// Seq is the lane's last record, Opened that of the lane which the agent speaks on.
 	Seq    uint64 `json:"seq"`
 	Opened uint64 `json:"opened"`
+	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
+	Usage     []Usage `json:"usage,omitempty"`
+	Subagents int     `json:"subagents,omitempty"`
 }
 
 // Finish asks for the run's terminal record.
@@ -249,6 +263,8 @@ const MaxLanes = 8
 type Lane struct {
 	Index int    `json:"lane"`
 	After uint64 `json:"after"`
+	// Subagents tells that a subagent worked for the call.
+	Subagents bool `json:"subagents,omitempty"`
 }
 
 // Finished is the terminal record that stands, which may be an earlier one.
@@ -350,6 +366,7 @@ const (
 	CodeLimitTokens        = "limit_tokens"
 	CodeLimitDuration      = "limit_duration"
 	CodeLimitParallelTools = "limit_parallel_tools"
+	CodeLimitSubagents     = "limit_subagents"
 )
 
 // CodeApprovalExpired ends a run whose agent fails when nobody decides in time.

@@ -11,6 +11,9 @@ func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(AgentRun, workflow.RegisterOptions{
 		Name: TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
+	r.RegisterWorkflowWithOptions(AgentBranch, workflow.RegisterOptions{
+		Name: TypeBranch, VersioningBehavior: workflow.VersioningBehaviorPinned,
+	})
 	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{
 		Name: TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})

@@ -2,11 +2,14 @@ package workflows_test
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/workflows"
 )
@@ -29,7 +32,20 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 				t.Fatal(err)
 			}
 			workflows.Register(r)
-			if err := r.ReplayWorkflowHistoryFromJSONFile(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)), file); err != nil {
+			recorded, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = recorded.Close() }()
+			history, err := client.HistoryFromJSON(recorded, client.HistoryJSONOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The ids of children derive from that of their parent.
+			id := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
+			logger := temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+			err = r.ReplayWorkflowHistoryWithOptions(logger, history, worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}})
+			if err != nil {
 				t.Errorf("%s does not replay: %v", file, err)
 			}
 		})

@@ -23,7 +23,7 @@ const stepAttempts = 100
 func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	running, cancel := workflow.WithCancel(ctx) // the run; what waits behind its end is not cancelled with it
 	r := begin(running, in)
-	r.cancel = cancel
+	r.cancel, r.mayDelegate = cancel, MaxSubagents
 	if p := in.Progress; p != nil && p.Cancelled {
 		cancel()
 	}
@@ -56,7 +56,7 @@ type run struct {
 	turn      int
 	main      uint64 // last record of the main lane
 	lanes     []uint64
-	cut       []int  // lanes whose step did not finish
+	cut       []Lane // those whose step did not finish
 	open      string // the step that is open
 	usage     []Usage
 	paused    bool
@@ -67,6 +67,12 @@ type run struct {
 
 	waits   *Waits    // what the thread waits for behind the end of the run
 	resumed *RunInput // the run that goes on
+
+	branch      *Branch   // set in a subagent
+	call        *ToolCall // what the subagent works for
+	said        string    // the message that it ends with
+	subagents   int       // how many have worked for this agent, and for those
+	mayDelegate int       // how many may
 }
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
@@ -76,7 +82,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
-		r.steered, r.folded = p.Steered, p.Folded
+		r.steered, r.folded, r.subagents = p.Steered, p.Folded, p.Subagents
 	}
 	return r
 }
@@ -123,6 +129,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
 	case answer.count() == 0 && r.folded == len(r.steered):
+		r.said = answer.MessageID
 		return ending{outcome: OutcomeSuccess}, true
 	case tokens(r.usage) > r.in.Limits.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
@@ -133,6 +140,14 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
+	if r.branch != nil {
+		calls.calls = append(calls.calls, waits.unasked()...)
+		answer.WaitCount = 0
+	}
+	var ok bool
+	if calls.share, ok = r.shareSubagents(calls.calls); !ok {
+		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
+	}
 	cancelled, err := r.callTools(ctx, calls)
 	switch {
 	case err != nil:
@@ -154,7 +169,7 @@ const (
 func (r *run) step(turn int, id, name string) Step {
 	return Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: fmt.Sprintf("%d/%s", turn, id), Turn: turn, Name: name, Closes: r.open, After: r.main,
+		ID: fmt.Sprintf("%s%d/%s", r.prefix(), turn, id), Turn: turn, Name: name, Closes: r.open, After: r.main, Branch: r.branch,
 	}
 }
 
@@ -164,9 +179,12 @@ func (r *run) beginning() *Beginning {
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
-	if r.main == 0 {
+	switch {
+	case r.main == 0 && r.branch != nil:
+		call.Announces = r.call
+	case r.main == 0:
 		call.Beginning = *r.beginning()
-	} else {
+	default:
 		call.Steered, r.folded = r.steered[r.folded:], len(r.steered)
 	}
 	var answer ModelAnswer
@@ -225,9 +243,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision,
 		First: r.step(1, stepModel, stepModel).ID, Waits: end.waits, Steered: r.steered[r.folded:],
 	}
-	for _, i := range r.cut {
-		in.Lanes = append(in.Lanes, Lane{Index: i, After: r.lanes[i]})
-	}
+	in.Lanes = r.cut
 	r.ended = true
 	var done Finished
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{

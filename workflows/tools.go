@@ -17,6 +17,7 @@ type toolTurn struct {
 	step      Step
 	calls     []call // those that have not begun
 	ended     workflow.Selector
+	share     int // of the subagents that there may be, for each call that hands work to one
 
 	underWay  int
 	cancelled bool
@@ -29,6 +30,7 @@ type call struct {
 	id, tool string
 	decision *Decision
 	onExpiry OnExpiry
+	delegate *Delegate // the agent that it hands work to
 }
 
 // calls are those of an answer that wait for nothing.
@@ -39,10 +41,18 @@ func (a ModelAnswer) calls() []call {
 		case i >= len(a.Calls):
 			calls = append(calls, call{index: i})
 		case !a.Calls[i].waits():
-			calls = append(calls, call{index: i, id: a.Calls[i].ID, tool: a.Calls[i].Tool})
+			calls = append(calls, call{index: i, id: a.Calls[i].ID, tool: a.Calls[i].Tool, delegate: a.Calls[i].to(a.Delegates)})
 		}
 	}
 	return calls
+}
+
+// to is the agent that the call hands work to; nil = it is a tool's.
+func (c Call) to(delegates []Delegate) *Delegate {
+	if c.Delegate < 1 || c.Delegate > len(delegates) {
+		return nil
+	}
+	return &delegates[c.Delegate-1]
 }
 
 func (r *run) callTools(ctx workflow.Context, t toolTurn) (cancelled bool, err error) {
@@ -75,21 +85,30 @@ func (t *toolTurn) begin(lane int) {
 		in.Opens = t.run.beginning()
 	}
 	t.calls, t.underWay = t.calls[1:], t.underWay+1
+	if c.delegates() {
+		t.run.subagents++
+		t.ended.AddFuture(t.run.delegate(t.ctx, *c.delegate, in, t.share), func(f workflow.Future) { t.end(lane, true, f) })
+		return
+	}
 	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))
-	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(lane, f) })
+	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(lane, false, f) })
 }
 
 // end takes in how the call on a lane ended, and gives the lane to the next.
-func (t *toolTurn) end(lane int, f workflow.Future) {
+func (t *toolTurn) end(lane int, delegated bool, f workflow.Future) {
 	t.underWay--
 	var done ToolAnswer
 	if err := f.Get(t.ctx, &done); err != nil {
 		t.err = errors.Join(t.err, err)
-		t.run.cut = append(t.run.cut, lane)
+		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: delegated})
 		return
 	}
 	t.run.lanes[lane] = done.Seq
 	t.run.main, t.run.open = max(t.run.main, done.Opened), stepTools
+	t.run.subagents += done.Subagents
+	for _, u := range done.Usage {
+		t.run.usage = addUsage(t.run.usage, u)
+	}
 	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled
 	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {
 		t.begin(lane)

@@ -12,6 +12,8 @@ import (
 type Waits struct {
 	MessageID string    `json:"messageId"`
 	Calls     []Waiting `json:"calls"`
+	// Delegates are the agents that the calls hand work to.
+	Delegates []Delegate `json:"delegates,omitempty"`
 }
 
 // MaxWaits bounds the calls that a run may end with: they go on as one payload, with the run and those
@@ -166,7 +168,7 @@ func (c Call) waits() bool { return c.Client || c.Approval != nil }
 
 // waits are the calls of an answer that are not made before the run ends, and since when.
 func (a ModelAnswer) waits(now time.Time) *Waits {
-	w := &Waits{MessageID: a.MessageID}
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates}
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue
@@ -298,7 +300,7 @@ func (w *Waits) calls() []call {
 		if d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
-		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d}
+		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, delegate: c.to(w.Delegates)}
 		if d.Verdict == VerdictExpire {
 			next.onExpiry = c.Approval.OnExpiry
 		}

@@ -114,6 +114,20 @@ func (c *Catalog) Current(name string) (Published, error) {
 	return p, nil
 }
 
+// Latest returns an agent's current definition as the bucket has it now, or ErrUnknownAgent: for whoever
+// does not watch.
+func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
+	last, err := c.last(ctx, name)
+	if err != nil {
+		return Published{}, err
+	}
+	if last.Revision == "" {
+		return Published{}, fmt.Errorf("%w: %.64q", ErrUnknownAgent, name)
+	}
+	d, err := c.Revision(ctx, name, last.Revision)
+	return Published{Definition: d, Revision: last.Revision}, err
+}
+
 // List returns all current definitions by name. It needs Watch.
 func (c *Catalog) List() []Published {
 	c.mu.RLock()

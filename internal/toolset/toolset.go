@@ -5,7 +5,9 @@ package toolset
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/perdure/perdure/agents"
@@ -74,8 +76,29 @@ func Open(cfg Config) (_ *Set, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.registry, err = registry.With(sources...)
-	return s, err
+	if s.registry, err = registry.With(sources...); err != nil {
+		return s, err
+	}
+	return s, clashes(cfg.Folder.Agents, s.registry)
+}
+
+// clashes finds agents whose model could not tell a tool from an agent that work is handed to: they have one
+// name for it.
+func clashes(all []*agents.Definition, r *tools.Registry) error {
+	var wrong []error
+	for _, d := range all {
+		ours, _ := agents.SplitTools(d.Tools)
+		offered, err := r.Select(ours)
+		if err != nil {
+			continue // what it lacks may be another worker's
+		}
+		for _, name := range agents.Delegates(d.Tools) {
+			if slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == name }) {
+				wrong = append(wrong, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s%s and a tool have one name for the model", d.Name, agents.AgentPrefix, name)})
+			}
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // Registry returns the tools.

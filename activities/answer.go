@@ -1,0 +1,115 @@
+package activities
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// What the model is told of work that came to no good end, besides the code.
+const (
+	delegateFailed    = "The agent did not finish its work"
+	delegateCancelled = "The agent's work was cancelled."
+	delegateSilent    = "The agent ended without an answer."
+)
+
+// Answer is branch.answer.v1: it ends a subagent, and the call that it has worked for with what it said
+// last. What it left open is taken over first, like at a run's end. A subagent that failed is a call that
+// failed: the model that made it goes on.
+func (a *Activities) Answer(ctx context.Context, in workflows.Answer) (answer workflows.ToolAnswer, err error) {
+	defer contain(ctx, &err)
+	work, leave, err := a.attend(ctx)
+	if err != nil {
+		return answer, fail(ctx, err)
+	}
+	defer leave()
+	answer, err = a.answer(work, in)
+	return answer, fail(ctx, err)
+}
+
+func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows.ToolAnswer, error) {
+	opened, err := a.openToolStep(ctx, in.Call)
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	last, err := a.endSpeaking(ctx, in)
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	attempt, done, err := a.Log.Begin(ctx, working(in.Call))
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	if done != nil {
+		return recordedToolAnswer(ctx, done)
+	}
+	defer attempt.Close()
+	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, max(opened, in.After))
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	call, err := findCall(thread, in.Call)
+	if err == nil {
+		_, _, err = a.decided(ctx, in.Call, &call)
+	}
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	result := workResult(in, thread)
+	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
+	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, last, result)...)
+}
+
+// endSpeaking takes over what the subagent left open, and returns the step that it was in; "" = it was
+// never announced.
+func (a *Activities) endSpeaking(ctx context.Context, in workflows.Answer) (step string, err error) {
+	p := speaking(in.Step, "")
+	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
+		return "", err
+	}
+	if err := a.takeOver(ctx, p, in.Lanes); err != nil {
+		return "", err
+	}
+	if p.Step == "" {
+		return "", nil
+	}
+	return path.Base(p.Step), a.Log.Supersede(ctx, p, in.Outcome == workflows.OutcomeCancelled)
+}
+
+// workResult is what the call comes to.
+func workResult(in workflows.Answer, thread *stream.Reduction) tools.Result {
+	switch in.Outcome {
+	case workflows.OutcomeSuccess:
+	case workflows.OutcomeCancelled:
+		return tools.Failed(delegateCancelled)
+	default:
+		return tools.Failed(delegateFailed + ": " + in.Code + ".")
+	}
+	at := slices.IndexFunc(thread.Entries, func(e stream.Entry) bool { return e.Message.ID == in.MessageID })
+	if in.MessageID == "" || at < 0 || thread.Entries[at].Message.Content.IsAbsent() {
+		return tools.Result{Content: delegateSilent}
+	}
+	return resultOf(thread.Entries[at].Message)
+}
+
+// farewell closes the subagent's last step and the subagent.
+func farewell(in workflows.Answer, step string, result tools.Result) []agui.Event {
+	if step == "" {
+		return nil
+	}
+	id := subagentID(in.Branch.CallID)
+	events := []agui.Event{&agui.StepFinished{StepName: step, SubagentRunID: id}}
+	if in.Outcome == workflows.OutcomeSuccess {
+		return append(events, &agui.SubagentFinished{SubagentRunID: id, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
+	}
+	code := in.Code
+	if in.Outcome == workflows.OutcomeCancelled {
+		code = "cancelled"
+	}
+	return append(events, &agui.SubagentError{SubagentRunID: id, Message: result.Content, Code: code})
+}

@@ -1,0 +1,185 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// An agent hands work to another one by a tool call whose name is the other agent's. That one is told the
+// task and nothing else of the conversation; its last message is the call's result.
+
+// handed is an agent that a model is offered.
+type handed struct {
+	workflows.Delegate
+	description string
+}
+
+// taskSchema is what a call has to say.
+const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
+	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
+
+// subagentID is the subagentRunId of what works for a call. Calls have ids of their own, whatever becomes
+// of the run, so the subagent has the same one when it goes on in another.
+func subagentID(callID string) string {
+	if rest, ok := strings.CutPrefix(callID, "call_"); ok {
+		return "sub_" + rest
+	}
+	return "sub_" + callID
+}
+
+// delegates are the agents that an agent may hand work to, as they are now. One that is not published yet
+// may be on its way, like a tool.
+func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *workflows.Branch) ([]handed, error) {
+	if branch != nil && len(branch.Slots)+1 >= workflows.MaxDepth {
+		return nil, nil
+	}
+	var all []handed
+	for _, name := range agents.Delegates(d.Tools) {
+		p, err := a.Agents.Latest(ctx, name)
+		if errors.Is(err, catalog.ErrUnknownAgent) {
+			return nil, a.lacking(ctx, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, handed{
+			Delegate: workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.Limits{
+				Turns: p.Limits.Turns, Tokens: p.Limits.Tokens, Duration: p.Limits.Duration, ParallelTools: p.Limits.ParallelTools,
+			}},
+			description: p.Description,
+		})
+	}
+	return all, nil
+}
+
+// offerDelegates adds the agents to a model's tools. A tool of the same name goes before.
+func offerDelegates(offered []llm.Tool, delegates []handed) []llm.Tool {
+	for _, d := range delegates {
+		if !slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == d.Agent }) {
+			offered = append(offered, llm.Tool{Name: d.Agent, Description: d.description, Parameters: json.RawMessage(taskSchema)})
+		}
+	}
+	return offered
+}
+
+// handOver tells the workflow of a call that hands work to an agent.
+func (n *narrator) handOver(c *narratedCall, call *workflows.Call) {
+	i := slices.IndexFunc(n.delegates, func(d handed) bool { return d.Agent == c.name })
+	if i < 0 || call.Client {
+		return
+	}
+	if _, err := taskOf(c.arguments.String()); err != nil {
+		return // the call is answered with what is wrong
+	}
+	to := n.delegates[i].Delegate
+	at := slices.Index(n.answer.Delegates, to)
+	if at < 0 && len(n.answer.Delegates) < workflows.MaxDelegates {
+		at, n.answer.Delegates = len(n.answer.Delegates), append(n.answer.Delegates, to)
+	}
+	call.Delegate = at + 1
+}
+
+// taskOf reads the arguments of such a call.
+func taskOf(arguments string) (string, error) {
+	var in struct {
+		Task string `json:"task"`
+	}
+	decoder := json.NewDecoder(strings.NewReader(arguments))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&in); err != nil || in.Task == "" || decoder.More() {
+		return "", errors.New(`invalid arguments: expected {"task": "…"}, a text that is not empty`)
+	}
+	return in.Task, nil
+}
+
+// notCallable tells the model why a call cannot be made.
+func notCallable(d *agents.Definition, call agui.ToolCall) string {
+	if slices.Contains(agents.Delegates(d.Tools), call.Name) {
+		if _, err := taskOf(call.Arguments); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("The agent %.64q cannot be given work here: too many agents are at work for one another, or too many calls are made at once.", call.Name)
+	}
+	return fmt.Sprintf("There is no tool %.64q.", call.Name)
+}
+
+// announce opens a subagent's first step: the one in which it is called, if that is not open yet, and the
+// subagent's own.
+func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
+	if _, err := a.openToolStep(ctx, *in.Announces); err != nil {
+		return 0, err
+	}
+	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	if err != nil {
+		return 0, err
+	}
+	revision, err := json.Marshal(in.Revision)
+	if err != nil {
+		return 0, fmt.Errorf("activities: encode revision: %w", err)
+	}
+	started := &agui.SubagentStarted{
+		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.revision": revision}}, SubagentRunID: p.Subagent, Name: in.Agent,
+		Description: d.Description, ParentToolCallID: in.Branch.CallID, ParentMessageID: in.Branch.MessageID,
+	}
+	if parent := in.Announces.Branch; parent != nil {
+		started.ParentSubagentRunID = subagentID(parent.CallID)
+	}
+	return a.Log.Open(ctx, p, nil, started, &agui.StepStarted{StepName: in.Name})
+}
+
+// heard is the part of a thread's conversation that an agent takes part in: the run's own agent in what no
+// subagent says, a subagent in its task and what it has said since.
+func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
+	var owner string
+	var entries []stream.Entry
+	if b := in.Branch; b != nil {
+		owner = subagentID(b.CallID)
+		task, err := a.task(ctx, b, thread)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, stream.Entry{Message: agui.Message{ID: b.CallID, Role: agui.RoleUser, Content: agui.TextContent(task)}})
+	}
+	for _, e := range thread.Entries {
+		if e.Message.SubagentRunID == owner {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
+// task is what the call asks a subagent to do: as the model wrote it, or as a person has put it instead.
+func (a *Activities) task(ctx context.Context, b *workflows.Branch, thread *stream.Reduction) (string, error) {
+	of := workflows.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
+	call, err := findCall(thread, of)
+	if err != nil {
+		return "", err
+	}
+	if b.Args != "" {
+		of.Decision = &workflows.Decision{Verdict: workflows.VerdictApprove, Input: b.Edit, Args: b.Args}
+		if b.Edit > 0 {
+			of.Decision.Verdict = workflows.VerdictEdit
+		}
+		if _, _, err := a.decided(ctx, of, &call); err != nil {
+			return "", err
+		}
+	}
+	task, err := taskOf(call.Arguments)
+	if err != nil {
+		return "", temporal.NewNonRetryableApplicationError("the task of a subagent is not one", workflows.CodeInternal, nil)
+	}
+	return task, nil
+}

@@ -1,0 +1,197 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// helper is an agent that others hand work to.
+func helper(name string, with ...string) *agents.Definition {
+	return &agents.Definition{Name: name, Model: "test/" + name, Description: "Helps.", Instructions: "You are " + name + ".", Tools: with, Limits: agents.DefaultLimits()}
+}
+
+// newDelegating is an engine whose agent may hand work to others.
+func newDelegating(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *engine {
+	t.Helper()
+	e := newEngine(t, s, available...)
+	e.others = map[string]*agents.Definition{}
+	e.agent.Model, e.agent.Tools = "test/lead", nil
+	for _, d := range others {
+		e.others[d.Name] = d
+	}
+	e.agent.Tools = []string{"agent:" + others[0].Name}
+	return e
+}
+
+// heard is a conversation as a model is told it.
+func heard(req *llm.Request) string {
+	var lines []string
+	for _, m := range req.Messages {
+		line := string(m.Role) + ": " + m.Text()
+		for _, c := range m.ToolCalls {
+			line += " " + c.Name + c.Arguments
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A model hands work to another agent twice at once: each of the two knows its task alone, calls tools of its
+// own, and its last words are the result. The clients see it all, told apart; the models do not.
+func TestDelegation(t *testing.T) {
+	t.Parallel()
+	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
+	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		last := req.Messages[len(req.Messages)-1]
+		switch {
+		case req.Model == "lead" && last.Role == llm.RoleUser:
+			if len(req.Tools) != 1 || req.Tools[0].Name != "helper" || req.Tools[0].Description != "Helps." {
+				t.Errorf("the model is offered %+v", req.Tools)
+			}
+			return call([3]string{"1", "helper", `{"task":"1 2"}`}, [3]string{"2", "helper", `{"task":"3 4"}`})
+		case req.Model == "lead":
+			want := "system: Be brief.\nuser: go\nassistant:  helper{\"task\":\"1 2\"} helper{\"task\":\"3 4\"}\ntool: it is 3\ntool: it is 7"
+			if got := heard(req); got != want && got != strings.ReplaceAll(want, "tool: it is 3\ntool: it is 7", "tool: it is 7\ntool: it is 3") {
+				t.Errorf("the model hears\n%s\nwant\n%s", got, want)
+			}
+			return say("done")
+		case last.Role == llm.RoleUser:
+			if want := "system: You are helper.\nuser: " + last.Text(); heard(req) != want {
+				t.Errorf("the helper hears\n%s\nwant\n%s", heard(req), want)
+			}
+			a, b, _ := strings.Cut(last.Text(), " ")
+			return call([3]string{"1", "add", fmt.Sprintf(`{"a":%s,"b":%s}`, a, b)})
+		}
+		return say("it is " + last.Text())
+	}, []*agents.Definition{helper("helper", "add")}, add)
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 6 {
+		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
+	}
+	for kind, want := range map[string]int{
+		"SUBAGENT_STARTED": 2, "SUBAGENT_FINISHED": 2, "SUBAGENT_ERROR": 0, "TOOL_CALL_RESULT": 4, "STEP_STARTED": 3 + 2*3, "STEP_FINISHED": 3 + 2*3,
+	} {
+		if got := strings.Count(typesOf(events), kind); got != want {
+			t.Errorf("%d %s, want %d", got, kind, want)
+		}
+	}
+	usage := events[len(events)-1].(*agui.RunFinished).Usage
+	if len(usage) != 1 || *usage[0].OutputTokens != 3*2 { // three answers in words; calls of tools tell none
+		t.Errorf("the run has used %+v", usage)
+	}
+	e.wantAsShown(events)
+}
+
+// wantAsShown checks that who has watched has the conversation that the log has.
+func (e *engine) wantAsShown(events []agui.Event) {
+	e.t.Helper()
+	reader := agui.NewReducer([]agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("go")}}, nil)
+	for _, event := range events {
+		if err := reader.Apply(event); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+	places := func(messages []agui.Message) []string {
+		var all []string
+		for _, m := range messages {
+			all = append(all, fmt.Sprintf("%s %s %q %s", m.ID, m.Role, m.Content.Text(), m.SubagentRunID))
+		}
+		return all
+	}
+	if got, want := places(reader.Messages()), places(e.conversation()); !slices.Equal(got, want) {
+		e.t.Errorf("who has watched has\n%s\nthe log has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What goes wrong with work that was handed over is a call that failed: the model is told, and goes on.
+func TestDelegationThatFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		arguments string
+		fails     error
+		want      string
+		errors    int
+	}{
+		"no task":      {`{"job":"x"}`, nil, "invalid arguments", 0},
+		"model":        {`{"task":"x"}`, &llm.Error{Code: llm.CodeInvalidRequest, Message: "SECRET"}, "The agent did not finish its work: " + string(llm.CodeInvalidRequest), 1},
+		"its own turn": {`{"task":"x"}`, nil, "limit_turns", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			worker := helper("helper", "agent:helper")
+			worker.Limits.Turns = 1
+			e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+				last := req.Messages[len(req.Messages)-1]
+				switch {
+				case req.Model == "lead" && last.Role == llm.RoleUser:
+					return call([3]string{"1", "helper", c.arguments})
+				case req.Model == "lead":
+					if !last.IsError || !strings.Contains(last.Text(), c.want) || strings.Contains(last.Text(), "SECRET") {
+						t.Errorf("the model hears %+v, want %q", last, c.want)
+					}
+					return say("done")
+				case c.fails != nil:
+					return nil, c.fails
+				}
+				return call([3]string{"1", "nothing", `{}`})
+			}, []*agents.Definition{worker})
+			events, result := e.run("go")
+			if result.Outcome != workflows.OutcomeSuccess {
+				t.Errorf("the run ends with %+v", result)
+			}
+			if got := strings.Count(typesOf(events), "SUBAGENT_ERROR"); got != c.errors {
+				t.Errorf("%d failures are shown, want %d:\n%s", got, c.errors, typesOf(events))
+			}
+			e.wantAsShown(events)
+		})
+	}
+}
+
+// Agents may work for one another so deep and no deeper: the last one is offered none.
+func TestDelegationEndsSomewhere(t *testing.T) {
+	t.Parallel()
+	deepest := 0
+	e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if req.Messages[len(req.Messages)-1].Role == llm.RoleTool {
+			return say("back")
+		}
+		if deepest = n; len(req.Tools) == 0 {
+			return say("at the bottom")
+		}
+		return call([3]string{"1", "helper", `{"task":"go on"}`})
+	}, []*agents.Definition{helper("helper", "agent:helper")})
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess || deepest != workflows.MaxDepth {
+		t.Errorf("%+v with %d agents, want %d", result, deepest, workflows.MaxDepth)
+	}
+	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); got != workflows.MaxDepth-1 {
+		t.Errorf("%d subagents", got)
+	}
+	e.wantAsShown(events)
+}
+
+// A run has a number of subagents, and no more, wherever they are.
+func TestDelegationIsLimited(t *testing.T) {
+	t.Parallel()
+	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		if req.Model == "lead" {
+			return call([3]string{"1", "helper", `{"task":"a"}`}, [3]string{"2", "helper", `{"task":"b"}`}, [3]string{"3", "helper", `{"task":"c"}`})
+		}
+		return say("done")
+	}, []*agents.Definition{helper("helper")})
+	e.limits.Turns = 1000
+	e.limits.Tokens = 1 << 40
+	events, result := e.run("go")
+	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); result.Code != workflows.CodeLimitSubagents || got != workflows.MaxSubagents/3*3 {
+		t.Errorf("%+v after %d subagents", result, got)
+	}
+}

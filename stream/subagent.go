@@ -1,0 +1,77 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A subagent speaks on a lane of its own, beside those of its tools. They are slots of the call that it
+// works for, so a lane is used by one subagent after the other.
+
+// Announced returns the step that a lane has come to in its present use; "" = none: the subagent that is
+// to speak on it has not been announced.
+func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
+	last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+	switch {
+	case err != nil || lastSeq(last) <= p.Since:
+		return "", err
+	case !last.writtenFor(p.Execution):
+		return "", ErrOver
+	}
+	return last.Step, nil
+}
+
+// SupersedeSubagents is Supersede for all lanes of the subagents in a slot, by whatever died without
+// doing it itself. Place.Lane is that of the one which stands above the others.
+func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error {
+	lanes, err := l.lanes(ctx, p.Run)
+	if err != nil {
+		return err
+	}
+	for _, lane := range lanes {
+		at := p
+		at.Lane = lane
+		if !strings.HasPrefix(string(lane), string(p.Lane)) {
+			continue
+		}
+		if at.Step, err = l.Announced(ctx, at); err != nil {
+			return err
+		}
+		if at.Step == "" {
+			continue
+		}
+		if err := l.Supersede(ctx, at, keep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lanes lists those of a run that have records, proposals aside.
+func (l *Log) lanes(ctx context.Context, run Run) ([]Lane, error) {
+	s, err := l.js.Stream(ctx, l.name)
+	if err != nil {
+		return nil, fmt.Errorf("stream: lanes: %w", unreached(err))
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(l.runSubject(run)+".*"))
+	if err != nil {
+		return nil, fmt.Errorf("stream: lanes: %w", unreached(err))
+	}
+	var lanes []Lane
+	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {
+		_, _, lane, ok := splitSubject(subject)
+		if !ok {
+			return nil, errors.New("stream: a subject of a run is no lane")
+		}
+		if !lane.IsProposal() {
+			lanes = append(lanes, lane)
+		}
+	}
+	return lanes, nil
+}

@@ -1,0 +1,141 @@
+package stream_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func init() { stories["two subagents"] = (*story).delegate }
+
+// delegate writes a turn that hands work to two subagents at once, of which one needs a second attempt.
+func (s *story) delegate() {
+	s.begin(run, user, "")
+	c1, c2 := agui.ToolCall{ID: "c1", Name: "f", Arguments: `{}`}, agui.ToolCall{ID: "c2", Name: "f", Arguments: `{}`}
+	s.after = s.live(s.place("1/model"), says(assistant("m1", "", c1, c2)),
+		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{}`}, &agui.ToolCallEnd{ToolCallID: "c1"},
+		&agui.ToolCallStart{ToolCallID: "c2", ToolCallName: "f", ParentMessageID: "m1"}, &agui.ToolCallArgs{ToolCallID: "c2", Delta: `{}`}, &agui.ToolCallEnd{ToolCallID: "c2"})
+	s.open("1/tools", nil, &agui.StepFinished{StepName: "model"}, &agui.StepStarted{StepName: "tools"})
+	s.after = s.last()
+	a, b := s.subagent(0, "sub1"), s.subagent(1, "sub2")
+	s.attempt(a, start("m2"), text("m2", "On"))
+	second := s.attempt(a, start("m2"), text("m2", "One"))
+	other := s.attempt(b, start("m3"), text("m3", "Two"))
+	s.emit(second, text("m2", "."))
+	s.finish(second, says(assistant("m2", "One.")), end("m2"))
+	s.finish(other, says(assistant("m3", "Two.")), text("m3", "."), end("m3"))
+	s.leave(1, "sub2", "r2", "c2")
+	s.leave(0, "sub1", "r1", "c1")
+	s.open("2/model", nil, &agui.StepFinished{StepName: "tools"}, &agui.StepStarted{StepName: "model"})
+	s.after = s.last()
+	s.after = s.live(s.place("2/model"), says(assistant("m4", "Both.")), start("m4"), text("m4", "Both."), end("m4"))
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
+}
+
+// subagent announces one in a slot, and returns where it speaks.
+func (s *story) subagent(slot int, id string) stream.Place {
+	s.t.Helper()
+	p := s.lane(stream.LaneMain.Subagent(slot), id+"/1/model")
+	p.Since, p.Subagent = s.after, id
+	seq, err := s.log.Open(s.ctx, p, nil, &agui.SubagentStarted{SubagentRunID: id, Name: "f"}, &agui.StepStarted{StepName: "model"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.step()
+	p.After = seq
+	return p
+}
+
+// leave ends the subagent in a slot, with the result of the call that it has worked for.
+func (s *story) leave(slot int, id, message, call string) {
+	s.t.Helper()
+	shown, told := answer(message, call, "done")
+	s.finish(s.attempt(s.lane(stream.LaneMain.Tool(slot), "1/tools/"+call)), says(told),
+		&agui.StepFinished{StepName: "model", SubagentRunID: id}, &agui.SubagentFinished{SubagentRunID: id}, shown)
+}
+
+// quiet is a story that nobody listens to.
+func quiet(t *testing.T) *story {
+	t.Helper()
+	return &story{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}
+}
+
+// What several agents say at once stands in the conversation where each message began, as clients have it.
+func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
+	t.Parallel()
+	s := quiet(t)
+	s.begin(run, user, "")
+	s.after = s.last()
+	p := s.subagent(0, "sub1")
+	first, second := s.attempt(p, start("m2"), text("m2", "On")), s.subagent(1, "sub2")
+	s.finish(s.attempt(second, start("m3")), says(assistant("m3", "Two.")), end("m3"))
+	s.finish(first, says(assistant("m2", "One.")), end("m2"))
+	r, err := s.log.Reduce(s.ctx, thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range r.Messages() {
+		got = append(got, m.ID+" "+m.SubagentRunID)
+	}
+	if want := []string{"u1 ", "m2 sub1", "m3 sub2"}; !slices.Equal(got, want) {
+		t.Errorf("the conversation is %q, want %q", got, want)
+	}
+}
+
+// A slot is used by one subagent after the other: the second one begins where the first has ended, and
+// who comes back from the first may write nothing.
+func TestASlotIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := quiet(t)
+	s.begin(run, user, "")
+	s.after = s.last()
+	p := s.subagent(0, "sub1")
+	zombie := s.attempt(p, start("m2"))
+	s.finish(s.attempt(p, start("m2")), says(assistant("m2", "One.")), end("m2"))
+	s.after = s.last()
+	next := s.subagent(0, "sub2")
+	if step, err := s.log.Announced(s.ctx, next); err != nil || step != next.Step {
+		t.Errorf("the lane has come to %q (%v)", step, err)
+	}
+	if err := zombie.Emit(s.ctx, text("m2", "late")); err == nil {
+		if _, err = zombie.Finish(s.ctx, says()); err == nil {
+			t.Error("an attempt of the first subagent has written into the lane of the second")
+		}
+	}
+	s.finish(s.attempt(next, start("m3")), says(assistant("m3", "Two.")), end("m3"))
+	s.after = s.last()
+	unannounced := next
+	unannounced.Since = s.after
+	if step, err := s.log.Announced(s.ctx, unannounced); err != nil || step != "" {
+		t.Errorf("a lane that nobody has used again has come to %q (%v)", step, err)
+	}
+}
+
+// Whatever a subagent leaves open whose workflow died is taken over, on all of its lanes.
+func TestSupersedeSubagents(t *testing.T) {
+	t.Parallel()
+	s := quiet(t)
+	s.begin(run, user, "")
+	s.after = s.last()
+	p := s.subagent(0, "sub1")
+	speaks := s.attempt(p, start("m2"), text("m2", "Wait"))
+	works := s.attempt(s.lane(p.Lane.Tool(3), "sub1/1/tools/3"))
+	beside := s.attempt(s.lane(stream.LaneMain.Tool(1), "1/tools/1"))
+	over := s.lane(p.Lane, "")
+	over.Since = s.after
+	if err := s.log.SupersedeSubagents(s.ctx, over, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range map[string]*stream.Attempt{"what it says": speaks, "its tool": works} {
+		if _, err := a.Finish(s.ctx, says()); err == nil {
+			t.Errorf("%s goes on", name)
+		}
+	}
+	if _, err := beside.Finish(s.ctx, says()); err != nil {
+		t.Errorf("a tool of the run's own agent: %v", err)
+	}
+}

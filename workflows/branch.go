@@ -1,0 +1,183 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// A subagent works for one tool call of another agent. It is a child workflow, with turns of its own,
+// and lanes of its own in the log of the run: what it says and does is part of the run. It ends with the
+// call's result, so for the agent that called it it is a tool like any other.
+//
+// Nobody addresses it: clients talk to the thread's workflow. A cancel reaches it as the child's of the
+// one that is cancelled, and its model and tools at once, since they are the run's.
+
+// MaxDepth is how many agents may work for one another, the run's own agent among them. MaxSubagents is how
+// many may work in a run.
+const (
+	MaxDepth     = 4
+	MaxSubagents = 100
+)
+
+// Delegate is an agent that work is handed to, as it is when the work is handed over.
+type Delegate struct {
+	Agent    string `json:"agent"`
+	Revision string `json:"revision"`
+	Limits   Limits `json:"limits"`
+}
+
+// MaxDelegates bounds the agents that the calls of one turn hand work to.
+const MaxDelegates = 16
+
+// Branch is what tells the steps of a subagent from those of others.
+type Branch struct {
+	// Slots are the places of the calls that led here, from the run's own agent on: the lane.
+	Slots []int `json:"slots"`
+	// Since is where the present use of that lane begins.
+	Since uint64 `json:"since"`
+	// CallID is the call that the subagent works for, MessageID the message that has it.
+	CallID    string `json:"callId"`
+	MessageID string `json:"messageId"`
+	// Args is the digest of the arguments that were approved, if the call had to be, and Edit the proposal with
+	// them if they are others than the model's.
+	Args string `json:"args,omitempty"`
+	Edit uint64 `json:"edit,omitempty"`
+	// Prefix begins the ids of its steps.
+	Prefix string `json:"prefix"`
+}
+
+// BranchInput starts TypeBranch.
+type BranchInput struct {
+	RunInput          // the run, and the subagent's name, revision, limits and progress
+	Branch   Branch   `json:"branch"`
+	Call     ToolCall `json:"call"`
+	// Subagents is how many there may still be.
+	Subagents int `json:"subagents"`
+}
+
+// Answer asks for the result of a call that a subagent has worked for.
+type Answer struct {
+	// Step is the subagent's, Call what it worked for.
+	Step
+	Call    ToolCall `json:"call"`
+	Outcome Outcome  `json:"outcome"`
+	Code    string   `json:"code,omitempty"`
+	Message string   `json:"message,omitempty"` // our own words
+	// MessageID is the message that answers.
+	MessageID string `json:"answer,omitempty"`
+	// Lanes are those whose step did not finish.
+	Lanes     []Lane  `json:"lanes,omitempty"`
+	Usage     []Usage `json:"usage,omitempty"`
+	Subagents int     `json:"subagents,omitempty"`
+}
+
+// AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
+func AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
+	r := begin(ctx, in.RunInput)
+	r.branch, r.call, r.mayDelegate = &in.Branch, &in.Call, in.Subagents
+	end, err := r.turns(ctx)
+	if err != nil {
+		return ToolAnswer{}, err
+	}
+	return r.answerCall(ctx, end)
+}
+
+// answerCall writes the call's result. It goes on when the run is cancelled.
+func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	in := Answer{
+		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
+		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents,
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+	})
+	var answer ToolAnswer
+	err := workflow.ExecuteActivity(ctx, ActivityAnswer, in).Get(ctx, &answer)
+	return answer, err
+}
+
+// prefix begins the ids of an agent's steps, which are the run's.
+func (r *run) prefix() string {
+	if r.branch == nil {
+		return ""
+	}
+	return r.branch.Prefix
+}
+
+// shareSubagents tells how many subagents each of those may have below it that a turn hands work to; ok is
+// false if there may not even be those.
+func (r *run) shareSubagents(calls []call) (share int, ok bool) {
+	n := 0
+	for _, c := range calls {
+		if c.delegates() {
+			n++
+		}
+	}
+	left := r.mayDelegate - r.subagents - n
+	if n == 0 {
+		return 0, true
+	}
+	return max(left, 0) / n, left >= 0
+}
+
+// delegates tells whether the call hands work to an agent, as opposed to one that is answered without.
+func (c call) delegates() bool {
+	return c.delegate != nil && (c.decision == nil || c.decision.Verdict == VerdictApprove || c.decision.Verdict == VerdictEdit)
+}
+
+// delegate starts the subagent that a call hands work to. What it returns is a tool's answer.
+func (r *run) delegate(ctx workflow.Context, to Delegate, call ToolCall, subagents int) workflow.ChildWorkflowFuture {
+	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
+	run := hex.EncodeToString(sum[:8])
+	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.prefix())),
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
+		WaitForCancellation:   true,
+		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary:         "agent: " + to.Agent,
+	})
+	limits := to.Limits
+	limits.Tokens = max(1, min(limits.Tokens, r.in.Limits.Tokens-tokens(r.usage)))
+	deadline := workflow.Now(ctx).Add(limits.Duration)
+	if r.deadline.Before(deadline) {
+		deadline = r.deadline
+	}
+	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Prefix: call.ID + "/"}
+	if d := call.Decision; d != nil {
+		branch.Args = d.Args
+		if d.Verdict == VerdictEdit {
+			branch.Edit = d.Input
+		}
+	}
+	if r.branch != nil {
+		branch.Slots = append(branch.Slots, r.branch.Slots...)
+	}
+	branch.Slots = append(branch.Slots, call.Lane)
+	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
+		RunInput: RunInput{
+			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
+			Progress: &Progress{Execution: r.execution, Turn: 1, Deadline: deadline},
+		},
+		Branch: branch, Call: call, Subagents: subagents,
+	})
+}
+
+// unasked are calls that would wait for a person, answered as if nobody had: a subagent asks nobody.
+func (w *Waits) unasked() []call {
+	var calls []call
+	for _, c := range w.Calls {
+		calls = append(calls, call{index: c.Index, id: c.ID, tool: c.Tool, decision: &Decision{CallID: c.ID, Verdict: VerdictCancel}})
+	}
+	return calls
+}
