@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,4 +141,26 @@ func folder(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+// What the examples define is valid, and needs no key.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	folders, err := filepath.Glob(filepath.Join("..", "examples", "*", "agents"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	for _, dir := range folders {
+		found, err := agents.LoadDir(dir)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, a := range found.Agents {
+			name, scripted := strings.CutPrefix(a.Model, "scripted/")
+			if !scripted || !slices.ContainsFunc(found.Scripts, func(s *agents.Script) bool { return s.Name == name }) {
+				t.Errorf("%s: agent %s has the model %s, which needs more than the folder", dir, a.Name, a.Model)
+			}
+		}
+	}
 }
