@@ -147,6 +147,7 @@ func TestSchemaHasTheFields(t *testing.T) {
 
 type schemaNode struct {
 	Properties map[string]schemaNode
+	Items      *schemaNode
 	Default    any
 }
 

@@ -69,7 +69,7 @@ you like: started again on the same directory, every run goes on.`,
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
-	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools and MCP servers")
+	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools, MCP servers and scripts")
 	f.BoolVar(&o.agentsForce, "agents-force", false, "publish that directory's definitions also in place of newer ones that came over HTTP")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
@@ -153,7 +153,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder.Agents, set.Registry(), hooks, cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set.Registry(), hooks, cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, definitions []*agents.Definition, registry *tools.Registry, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, registry *tools.Registry, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -218,14 +218,14 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	)
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence), Tools: registry,
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: registry,
 			Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err
 	})
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
-			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
+			Listener: listener, Log: log, Temporal: c.temporal, Agents: folder.Agents, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
 			Auth: authenticator, AdminRole: cfg.Auth.AdminRole,
 			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
 			LinkKey: cfg.LinkKey, PublicURL: cfg.PublicURL,

@@ -55,7 +55,7 @@ var layers = []layer{
 	{"internal/telemetry", []string{anything}},
 	{"internal/presence", []string{"stream", anything}},
 	{"internal/announce", []string{"stream", "tools", anything}},
-	{"internal/models", []string{"llm/..."}},
+	{"internal/models", []string{"agents", "llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", "internal/inbox", "internal/links", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/inbox", "internal/presence", "internal/webhook", anything}},
 	{"internal/toolset", []string{"agents", "tools/..."}},
