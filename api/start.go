@@ -186,6 +186,13 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, de
 	}
 	in.Token = stream.Token(o.run.ID)
 	taken, err := s.offerTo(ctx, o.run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Decisions: decisions, Offer: &in}, execution)
+	if active, busy := busyWith(err); busy && thread.Sealed && active == thread.RunID {
+		// Its worker died when it had ended in the log: the workflow is about to find out.
+		wait, cancel := context.WithTimeout(ctx, closeCheck)
+		defer cancel()
+		<-wait.Done()
+		return false, ctx.Err()
+	}
 	if active, busy := busyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
 		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
 	}

@@ -3,6 +3,7 @@ package workflows
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -123,7 +124,14 @@ func (w *Waits) decideAll(decisions []Decision, now time.Time, about func(*Waiti
 }
 
 // decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.
+//
+// A worker that died may have let people see the run's end before Temporal heard of it. Then the update runs
+// before the workflow has come to its end again, in the same task, and waits for that; a decision about what the
+// run does not ask is refused a second later.
 func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
+	if unknown := func() bool { return !r.ended && !r.asked(in) }; unknown() {
+		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // cancelled: it ends
+	}
 	w := r.waits
 	if w == nil {
 		w = r.in.Resume
@@ -133,6 +141,14 @@ func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
 		out.Results = append(out.Results, w.decide(d, workflow.Now(ctx)))
 	}
 	return out, nil
+}
+
+// decidePatience is how long a decision may be early.
+const decidePatience = time.Second
+
+// asked tells whether somebody was asked about one of these calls.
+func (r *run) asked(in Decide) bool {
+	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.waits.find(d.CallID) != nil || r.in.Resume.find(d.CallID) != nil })
 }
 
 // resume does what was decided about the calls of the run before. over tells that the run ends with it.
