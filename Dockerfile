@@ -48,5 +48,7 @@ COPY --from=build-perdure --chown=nonroot:nonroot /out/data /data
 COPY agents/*.yaml /etc/perdure/agents/
 VOLUME /data
 EXPOSE 8080
+# It is for trying things: whoever reaches the published port is let in.
+ENV PERDURE_AUTH_ALLOW_ANONYMOUS=true
 ENTRYPOINT ["/usr/local/bin/perdure"]
 CMD ["dev", "--addr", "0.0.0.0:8080", "--data", "/data", "--agents", "/etc/perdure/agents"]

@@ -24,17 +24,21 @@ LIGHT = $(filter-out $(HEAVY) $(E2E),$(ALL))
 E2E = $(shell go list ./e2e/...)
 
 # Folders with a package.json, whose packages tests need.
-NODE_LOCKS := $(wildcard e2e/node/*/package-lock.json clients/*/package-lock.json web/package-lock.json)
+NODE_LOCKS := $(wildcard e2e/node/*/package-lock.json clients/*/package-lock.json examples/*/package-lock.json web/package-lock.json)
 NODE_READY := $(if $(shell command -v npm),$(NODE_LOCKS:package-lock.json=node_modules/.package-lock.json))
 
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# The example whose agents "make dev" has, a folder in examples/; empty = those in agents/.
+EXAMPLE ?=
+
 .PHONY: dev
-dev: cold ## Build bin/perdure and run everything in one process; ARGS="…" are its flags
+dev: cold ## Build bin/perdure and run everything in one process; ARGS="…" are its flags, EXAMPLE=refund has an example's agents
 	go build -o bin/perdure ./cmd/perdure
-	exec bin/perdure dev $(ARGS)
+	$(if $(EXAMPLE),go build -o bin/ ./examples/...)
+	exec bin/perdure dev $(if $(EXAMPLE),--agents examples/$(EXAMPLE)/agents) $(ARGS)
 
 .PHONY: build
 build: cold ## Build bin/perdure, bin/api and bin/worker
@@ -83,7 +87,7 @@ CHAOS_SEED ?=
 
 .PHONY: chaos
 chaos: cold $(NODE_READY) ## Break what can break in every phase of a run, then at random for CHAOS_TIME; ARGS=-update writes it to the docs
-	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestReliabilityPage)$$' ./e2e -chaos $(ARGS)
+	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestReliabilityPage)$$' ./e2e -chaos $(ARGS)
 
 # How many nodes "make cluster" kills.
 KILLS ?= 20

@@ -14,6 +14,8 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -37,6 +39,11 @@ type Activities struct {
 	Cancels *stream.Cancels
 	// ToolGrace is how long a step waits for a worker that has its agent's tools. 0 = DefaultToolGrace.
 	ToolGrace time.Duration
+	// Inbox is told which approvals wait, and Webhooks what happens to them, by deliveries that StartDelivery
+	// starts, each once. nil = nobody is told.
+	Inbox         *inbox.Store
+	Webhooks      *webhook.Sender
+	StartDelivery func(ctx context.Context, d workflows.Delivery) error
 	// Presence tells others what this worker does, so that they take over if it dies. nil = nobody
 	// else could.
 	Presence Presence
@@ -55,6 +62,8 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityKeep})
 	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswer})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
+	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: workflows.ActivityNotify})
+	r.RegisterActivityWithOptions(a.Deliver, activity.RegisterOptions{Name: workflows.ActivityDeliver})
 }
 
 func runOf(r workflows.Run) stream.Run {

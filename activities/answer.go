@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 
@@ -53,6 +55,9 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
+	if in.Outcome == workflows.OutcomeInterrupt {
+		return suspend(ctx, in, last, attempt, opened)
+	}
 	call, err := findCall(thread, in.Call)
 	if err == nil {
 		_, _, err = a.decided(ctx, in.Call, &call)
@@ -95,6 +100,22 @@ func workResult(in workflows.Answer, thread *stream.Reduction) tools.Result {
 		return tools.Result{Content: delegateSilent}
 	}
 	return resultOf(thread.Entries[at].Message)
+}
+
+// suspend ends a subagent that waits for people, and leaves the call that it works for unanswered.
+func suspend(ctx context.Context, in workflows.Answer, step string, attempt *stream.Attempt, opened uint64) (workflows.ToolAnswer, error) {
+	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
+	recorded, err := json.Marshal(told)
+	if err != nil {
+		return told, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	id, asks := subagentID(in.Branch.CallID), &agui.SubagentOutcome{Type: agui.SubagentSuspended}
+	for _, call := range in.Asks {
+		asks.InterruptIDs = append(asks.InterruptIDs, questionID(runOf(in.Run), call))
+	}
+	told.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded},
+		&agui.StepFinished{StepName: step, SubagentRunID: id}, &agui.SubagentFinished{SubagentRunID: id, Outcome: asks})
+	return told, err
 }
 
 // farewell closes the subagent's last step and the subagent.

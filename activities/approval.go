@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
@@ -28,37 +29,68 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *str
 		return nil, fmt.Errorf("activities: encode input: %w", err)
 	}
 	return func(tool, arguments string) *workflows.Approval {
-		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input})
-		if rule < 0 {
+		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
+		if rule < 0 || slices.Contains(thread.Remembered, stream.Remembered{Tool: tool, Rule: d.RuleDigest(rule)}) {
 			return nil
 		}
-		r := d.Approvals[rule]
-		return &workflows.Approval{Rule: rule, Args: workflows.DigestArgs(arguments), Expires: r.Expires, OnExpiry: workflows.OnExpiry(r.OnExpiry)}
+		return approval(d, rule, arguments)
 	}, nil
+}
+
+// approval is what the workflow is told of a rule: numbers and times. Who may decide is not its matter.
+func approval(d *agents.Definition, rule int, arguments string) *workflows.Approval {
+	r := d.Approvals[rule]
+	expires, then := r.Deadline()
+	return &workflows.Approval{
+		Rule: rule, Args: workflows.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
+		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: workflows.OnExpiry(then),
+	}
 }
 
 // interrupts are the questions that a run ends with, in the order of the calls.
 func interrupts(run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
-	var asked []agui.Interrupt
+	var questions []agui.Interrupt
 	for _, c := range w.Calls {
 		if c.Approval == nil {
 			continue
 		}
-		digest, err := json.Marshal(c.Approval.Args)
+		metadata, err := asked(w, c)
 		if err != nil {
-			return nil, fmt.Errorf("activities: encode digest: %w", err)
+			return nil, err
 		}
 		i := agui.Interrupt{
-			ID: run.Identify("int", c.ID), Reason: "tool_call", ToolCallID: c.ID,
+			ID: questionID(run, c.ID), Reason: "tool_call", ToolCallID: c.ID,
 			Message: fmt.Sprintf("May %s be called?", c.Tool), ResponseSchema: json.RawMessage(approvalSchema),
-			Metadata: agui.Metadata{"perdure.argsDigest": digest},
+			Metadata: metadata,
+		}
+		if by := w.Asker(c); by.CallID != "" {
+			i.SubagentRunID = subagentID(by.CallID)
 		}
 		if !c.Expires.IsZero() {
 			i.ExpiresAt = c.Expires.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 		}
-		asked = append(asked, i)
+		questions = append(questions, i)
 	}
-	return asked, nil
+	return questions, nil
+}
+
+// questionID is the id of the question about a call that a run ends with.
+func questionID(run stream.Run, callID string) string { return run.Identify("int", callID) }
+
+// asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
+func asked(w *workflows.Waits, c workflows.Waiting) (agui.Metadata, error) {
+	by := w.Asker(c)
+	rule, err := json.Marshal(stream.Asked{
+		Agent: by.Agent, Revision: by.Revision, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: w.Opened, Quorum: max(1, c.Approval.Quorum),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("activities: encode question: %w", err)
+	}
+	digest, err := json.Marshal(c.Approval.Args)
+	if err != nil {
+		return nil, fmt.Errorf("activities: encode digest: %w", err)
+	}
+	return agui.Metadata{"perdure.argsDigest": digest, stream.MetadataApproval: rule}, nil
 }
 
 // approvalSchema is what an answer to a question about a tool call looks like.
@@ -66,4 +98,5 @@ const approvalSchema = `{"type":"object","required":["approved"],"properties":{`
 	`"approved":{"type":"boolean","description":"Whether the call may be made."},` +
 	`"editedArgs":{"type":"object","description":"Arguments to make it with, instead of the model's."},` +
 	`"content":{"type":"string","description":"If it is not approved: a result to give the model instead."},` +
-	`"reason":{"type":"string","description":"If it is not approved: why, for the model."}}}`
+	`"reason":{"type":"string","description":"If it is not approved: why, for the model."},` +
+	`"remember":{"type":"boolean","description":"If it is approved as it is: whether to make further calls of this tool, on this thread, without asking."}}}`

@@ -56,7 +56,7 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
 	if in.Announces != nil {
-		return a.announce(ctx, p, in)
+		return a.announce(ctx, p, in.Step, *in.Announces)
 	}
 	if in.Beginning == (workflows.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)

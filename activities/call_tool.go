@@ -65,6 +65,9 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 
 func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
 	place := speaking(in.Step, in.Open)
+	if in.Announces != nil {
+		return a.announce(ctx, place, in.Step, *in.Announces)
+	}
 	if in.Opens == nil {
 		return a.openStep(ctx, place, in.Step, nil)
 	}
@@ -160,9 +163,7 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	told := &stream.Result{Messages: []agui.Message{message}, Answer: recorded}
-	if d := in.Decision; d != nil {
-		told.Decided = &stream.Decided{CallID: call.ID, Verdict: string(d.Verdict), Digest: d.Digest, Proposal: d.Input}
-	}
+	told.Decided = decidedOf(in, call.Name)
 	if in.Decision != nil && in.Decision.Verdict == workflows.VerdictEdit {
 		told.Edited = map[string]string{call.ID: call.Arguments}
 	}

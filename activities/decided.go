@@ -88,3 +88,19 @@ func because(what, reason string) string {
 	}
 	return fmt.Sprintf("%s They said: %s", what, quoted)
 }
+
+// decidedOf is what the log keeps of a decision about a call of a tool; nil = there was none.
+func decidedOf(in workflows.ToolCall, tool string) *stream.Decided {
+	d := in.Decision
+	if d == nil {
+		return nil
+	}
+	decided := &stream.Decided{CallID: d.CallID, Verdict: string(d.Verdict), Digest: d.Digest, Proposal: d.Input}
+	for _, v := range in.Votes {
+		decided.Votes = append(decided.Votes, stream.Vote{Digest: v.Digest, Proposal: v.Input})
+	}
+	if in.Remember != "" {
+		decided.Remembered = &stream.Remembered{Tool: tool, Rule: in.Remember}
+	}
+	return decided
+}

@@ -44,7 +44,7 @@ func asking(t *testing.T) (*engine, *workflows.Waits) {
 func (e *engine) ask(message string) {
 	e.t.Helper()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
-	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &user}}}}
+	in := &stream.Input{Requester: e.requester, Accepted: stream.Acceptance{Tail: []stream.Said{{ID: "u1", Message: &user}}}}
 	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
 	p, err := e.log.ProposeInput(e.t.Context(), run, [32]byte{1}, in)
 	if err != nil {
@@ -64,6 +64,9 @@ func (e *engine) resume(w *workflows.Waits, d workflows.Decision, then workflows
 	in := workflows.ToolCall{
 		Step: workflows.Step{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
 		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &workflows.Beginning{Continues: run.ID},
+	}
+	if d.Remember {
+		in.Remember = e.agent.RuleDigest(0)
 	}
 	value, err := env.ExecuteActivity(e.acts.CallTool, in)
 	var answer workflows.ToolAnswer

@@ -118,8 +118,8 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 
 // announce opens a subagent's first step: the one in which it is called, if that is not open yet, and the
 // subagent's own.
-func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
-	if _, err := a.openToolStep(ctx, *in.Announces); err != nil {
+func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.Step, call workflows.ToolCall) (uint64, error) {
+	if _, err := a.openToolStep(ctx, call); err != nil {
 		return 0, err
 	}
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
@@ -134,7 +134,7 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.
 		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.revision": revision}}, SubagentRunID: p.Subagent, Name: in.Agent,
 		Description: d.Description, ParentToolCallID: in.Branch.CallID, ParentMessageID: in.Branch.MessageID,
 	}
-	if parent := in.Announces.Branch; parent != nil {
+	if parent := call.Branch; parent != nil {
 		started.ParentSubagentRunID = subagentID(parent.CallID)
 	}
 	return a.Log.Open(ctx, p, nil, started, &agui.StepStarted{StepName: in.Name})

@@ -98,9 +98,11 @@ func failuresBefore(ctx context.Context) (n int) {
 }
 
 // countFailure adds one to the failures of the step and tells whether it was the last that it may
-// have. Finishing a run is never given up: nobody else would end it.
+// have. Finishing a run is never given up, since nobody else would end it, nor is telling people that it waits
+// for them.
 func countFailure(ctx context.Context) (last bool) {
-	if activity.GetInfo(ctx).ActivityType.Name == workflows.ActivityFinish {
+	switch activity.GetInfo(ctx).ActivityType.Name {
+	case workflows.ActivityFinish, workflows.ActivityNotify:
 		return false
 	}
 	failures := failuresBefore(ctx) + 1

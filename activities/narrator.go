@@ -205,9 +205,9 @@ func (n *narrator) result() (*stream.Result, error) {
 		if waits.Client || waits.Approval != nil {
 			n.answer.WaitCount++
 		}
-		if len(n.answer.Calls) < workflows.MaxCalls {
+		if n.answer.CallCount == 0 && len(n.answer.Calls) < workflows.MaxCalls && n.answer.WaitCount <= workflows.MaxWaits {
 			n.answer.Calls = append(n.answer.Calls, waits)
-		} else {
+		} else { // more that wait than a run may end with: what they wait for doesn't matter
 			n.answer.CallCount = len(n.calls)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -31,20 +32,21 @@ var run = stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r1
 
 // engine is the run workflow with its real activities on a real log, in Temporal's test environment.
 type engine struct {
-	t        *testing.T
-	log      *stream.Log
-	follower *stream.Follower
-	env      *testsuite.TestWorkflowEnvironment
-	acts     *activities.Activities
-	limits   workflows.Limits
-	agent    *agents.Definition
-	others   map[string]*agents.Definition // that work is handed to
-	input    agui.RunAgentInput            // what the run is asked besides
-	more     []agui.Message                // what the user says besides
-	accepted stream.Acceptance             // what the run's input means, if not nothing but the message
-	hold     bool                          // the run is held while something waits
-	calls    atomic.Int32                  // of the model
-	outage   atomic.Int32                  // how often the definition can't be had yet
+	t         *testing.T
+	log       *stream.Log
+	follower  *stream.Follower
+	env       *testsuite.TestWorkflowEnvironment
+	acts      *activities.Activities
+	limits    workflows.Limits
+	agent     *agents.Definition
+	others    map[string]*agents.Definition // that work is handed to
+	input     agui.RunAgentInput            // what the run is asked besides
+	more      []agui.Message                // what the user says besides
+	requester *auth.Principal               // who asks
+	accepted  stream.Acceptance             // what the run's input means, if not nothing but the message
+	hold      bool                          // the run is held while something waits
+	calls     atomic.Int32                  // of the model
+	outage    atomic.Int32                  // how often the definition can't be had yet
 }
 
 // Revision makes the engine the keeper of its definitions.

@@ -16,7 +16,7 @@ type Approval struct {
 	// Tools are names of tools of ours, or patterns with * for any run of characters. At least one, at most 64.
 	Tools []string
 
-	// When is a condition in CEL over args, tool, agent, state and input; the rule applies where it
+	// When is a condition in CEL over args, tool, agent, state, input and caller; the rule applies where it
 	// is true, and where it fails, so that nothing slips through. Empty = always. At most 4 KiB.
 	When string
 
@@ -38,7 +38,8 @@ type Approval struct {
 	// Expires is how long there is to decide. 0 = for ever.
 	Expires time.Duration
 
-	// OnExpiry is what becomes of a call that nobody decides about in time: reject (the default), skip or fail.
+	// OnExpiry is what becomes of a call that nobody decides about in time: reject (the default), skip, fail,
+	// or escalate, which is to reject it when the same time has passed again.
 	OnExpiry string
 }
 
@@ -47,9 +48,11 @@ const (
 	OnExpiryReject = "reject" // the model is told that nobody approved
 	OnExpirySkip   = "skip"   // the model is told that it was left out
 	OnExpiryFail   = "fail"   // the run fails
+
+	OnExpiryEscalate = "escalate" // all approvers have as long again; then it is rejected
 )
 
-var onExpiries = []string{OnExpiryReject, OnExpirySkip, OnExpiryFail}
+var onExpiries = []string{OnExpiryReject, OnExpirySkip, OnExpiryFail, OnExpiryEscalate}
 
 const (
 	maxApprovals     = 32
@@ -103,7 +106,10 @@ func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 			var a Approval
 			if entry.Kind == yaml.MappingNode {
 				r.mapping(key+".", entry, []field{
-					{"tools", r.texts(&a.Tools)}, {"when", text(&a.When)}, {"expires", duration(&a.Expires)}, {"onExpiry", text(&a.OnExpiry)},
+					{"tools", r.texts("tools", &a.Tools)}, {"when", text(&a.When)},
+					{"approvers", r.texts(key+".approvers", &a.Approvers)}, {"quorum", count(&a.Quorum)}, {"notByRequester", flag(&a.NotByRequester)},
+					{"remind", duration(&a.Remind)}, {"escalate", r.escalations(key+".escalate", &a.Escalate)},
+					{"expires", duration(&a.Expires)}, {"onExpiry", text(&a.OnExpiry)},
 				})
 			} else {
 				r.complain("approvals", entry, key+" must have keys, not be "+describe(entry))
@@ -162,10 +168,10 @@ func (a Approval) complaints(key string) []complaint {
 		found = append(found, about(key+".expires", "must be greater than zero"))
 	}
 	if a.OnExpiry != "" && !slices.Contains(onExpiries, a.OnExpiry) {
-		found = append(found, about(key+".onExpiry", "%.80q must be reject, skip or fail", a.OnExpiry))
+		found = append(found, about(key+".onExpiry", "%.80q must be reject, skip, fail or escalate", a.OnExpiry))
 	}
 	if a.OnExpiry != "" && a.Expires == 0 {
 		found = append(found, about(key+".onExpiry", "needs expires"))
 	}
-	return found
+	return append(found, a.complainApprovers(key)...)
 }

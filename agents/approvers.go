@@ -1,20 +1,57 @@
 package agents
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Escalation says that more people may decide when nobody has for some time.
 type Escalation struct {
 	// After counts from when the approval opened.
 	After time.Duration
-	// To are approvers, as in [Approval.Approvers].
+	// To are approvers, as in [Approval.Approvers]. At least one.
 	To []string
 }
 
 const rolePrefix = "role:"
+
+const (
+	maxApprovers   = 32
+	maxApprover    = 256 // bytes
+	maxQuorum      = 8
+	maxEscalations = 4
+	minRemind      = time.Second
+)
+
+// Escalations are the times, since the approval opened, at which it escalates. With OnExpiry escalate the
+// last one is when it would have expired, whether or not that adds approvers.
+func (a Approval) Escalations() []time.Duration {
+	var times []time.Duration
+	for _, e := range a.Escalate {
+		times = append(times, e.After)
+	}
+	if a.OnExpiry == OnExpiryEscalate && !slices.Contains(times, a.Expires) {
+		times = append(times, a.Expires)
+	}
+	return times
+}
+
+// Deadline is how long there is to decide, and what then becomes of the call: reject, skip or fail.
+func (a Approval) Deadline() (time.Duration, string) {
+	if a.OnExpiry == OnExpiryEscalate {
+		return 2 * a.Expires, OnExpiryReject
+	}
+	return a.Expires, a.OnExpiry
+}
 
 // ApproversAt are those who may decide once so many escalations have come; none = whoever may use the thread.
 func (a Approval) ApproversAt(escalations int) []string {
@@ -28,6 +65,17 @@ func (a Approval) ApproversAt(escalations int) []string {
 	return approvers
 }
 
+// ApproversAfter are those who may decide when the approval has been open for some time.
+func (a Approval) ApproversAfter(open time.Duration) []string {
+	come := 0
+	for _, after := range a.Escalations() {
+		if after <= open {
+			come++
+		}
+	}
+	return a.ApproversAt(come)
+}
+
 // MayDecide tells whether a person is one of the approvers. No approvers are everybody.
 func MayDecide(approvers []string, subject string, roles []string) bool {
 	return len(approvers) == 0 || slices.ContainsFunc(approvers, func(a string) bool {
@@ -36,4 +84,115 @@ func MayDecide(approvers []string, subject string, roles []string) bool {
 		}
 		return subject != "" && a == subject
 	})
+}
+
+// AsManyDecideAs tells whether an approval by this rule is one by the other too: the same people decide,
+// as many of them.
+func (a Approval) AsManyDecideAs(other Approval) bool {
+	sameEscalation := func(a, b Escalation) bool { return a.After == b.After && slices.Equal(a.To, b.To) }
+	return slices.Equal(a.Approvers, other.Approvers) && max(a.Quorum, 1) == max(other.Quorum, 1) &&
+		a.NotByRequester == other.NotByRequester && slices.EqualFunc(a.Escalate, other.Escalate, sameEscalation)
+}
+
+// RuleDigest is that of one of the approval rules: 16 hexadecimal digits, the same as long as the agent's
+// rule says the same.
+func (d *Definition) RuleDigest(rule int) string {
+	body, _ := json.Marshal(struct { // texts and numbers always have a JSON form
+		Agent string   `json:"agent"`
+		Rule  Approval `json:"rule"`
+	}{d.Name, d.Approvals[rule]})
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:8])
+}
+
+func (r *reader) escalations(key string, into *[]Escalation) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.SequenceNode {
+			return "must be a list, not " + describe(node)
+		}
+		for i, entry := range node.Content {
+			at := fmt.Sprintf("%s[%d]", key, i)
+			entry = resolve(entry)
+			var e Escalation
+			if entry.Kind == yaml.MappingNode {
+				r.mapping(at+".", entry, []field{{"after", duration(&e.After)}, {"to", r.texts(at+".to", &e.To)}})
+			} else {
+				r.complain(key, entry, at+" must have keys, not be "+describe(entry))
+			}
+			*into = append(*into, e)
+		}
+		return ""
+	}
+}
+
+func (a Approval) complainApprovers(key string) []complaint {
+	found := complainNames(key+".approvers", a.Approvers)
+	if a.Quorum < 0 || a.Quorum > maxQuorum {
+		found = append(found, about(key+".quorum", "must be 1 to %d, not %d", maxQuorum, a.Quorum))
+	}
+	if most, bounded := a.mostVotes(); bounded && a.Quorum > most {
+		found = append(found, about(key+".quorum", "is %d, and there are %d approvers", a.Quorum, most))
+	}
+	if a.Remind < 0 || a.Remind > 0 && a.Remind < minRemind {
+		found = append(found, about(key+".remind", "must be at least %s", minRemind))
+	}
+	return append(found, a.complainEscalations(key)...)
+}
+
+// mostVotes is how many people can approve, if no role says that there may be more.
+func (a Approval) mostVotes() (people int, bounded bool) {
+	all := a.ApproversAt(len(a.Escalate))
+	slices.Sort(all)
+	isRole := func(name string) bool { return strings.HasPrefix(name, rolePrefix) }
+	return len(slices.Compact(all)), len(all) > 0 && !slices.ContainsFunc(all, isRole)
+}
+
+func (a Approval) complainEscalations(key string) []complaint {
+	var found []complaint
+	if n := len(a.Escalate); n > maxEscalations {
+		found = append(found, about(key+".escalate", "must be at most %d, not %d", maxEscalations, n))
+	}
+	if len(a.Escalate) > 0 && len(a.Approvers) == 0 {
+		found = append(found, about(key+".escalate", "needs approvers: without, everybody may decide from the beginning"))
+	}
+	if a.OnExpiry == OnExpiryEscalate && len(a.Escalate) == 0 {
+		found = append(found, about(key+".onExpiry", "needs escalate"))
+	}
+	last := time.Duration(0)
+	for i, e := range a.Escalate {
+		at := fmt.Sprintf("%s.escalate[%d]", key, i)
+		late := e.After > a.Expires || e.After == a.Expires && a.OnExpiry != OnExpiryEscalate
+		switch {
+		case e.After == 0:
+			found = append(found, about(at+".after", "must be how long to wait"))
+		case e.After <= last:
+			found = append(found, about(at+".after", "must be later than the one before"))
+		case a.Expires > 0 && late:
+			found = append(found, about(at+".after", "must be before the approval expires"))
+		}
+		last = e.After
+		if len(e.To) == 0 {
+			found = append(found, about(at+".to", "must name approvers"))
+		}
+		found = append(found, complainNames(at+".to", e.To)...)
+	}
+	return found
+}
+
+// complainNames finds what cannot be an approver.
+func complainNames(key string, approvers []string) []complaint {
+	if n := len(approvers); n > maxApprovers {
+		return []complaint{about(key, "must be at most %d, not %d", maxApprovers, n)}
+	}
+	var found []complaint
+	for i, a := range approvers {
+		name := strings.TrimPrefix(a, rolePrefix)
+		switch {
+		case name == "" || len(a) > maxApprover || !utf8.ValidString(a) || strings.ContainsFunc(a, unicode.IsControl):
+			found = append(found, complaint{key, i, fmt.Sprintf("%s: %.80q must be a subject, or role: and a role, of at most %d bytes", key, a, maxApprover)})
+		case slices.Contains(approvers[:i], a):
+			found = append(found, complaint{key, i, fmt.Sprintf("%s: %.80q is there twice", key, a)})
+		}
+	}
+	return found
 }

@@ -64,38 +64,6 @@ type limitsJSON struct {
 	ParallelTools *int    `json:"parallelTools,omitempty"`
 }
 
-// approvalJSON has the duration as the text that files have.
-type approvalJSON struct {
-	Tools    []string `json:"tools"`
-	When     string   `json:"when,omitempty"`
-	Expires  string   `json:"expires,omitempty"`
-	OnExpiry string   `json:"onExpiry,omitempty"`
-}
-
-// MarshalJSON writes the duration as text, such as 24h0m0s.
-func (a Approval) MarshalJSON() ([]byte, error) {
-	out := approvalJSON{Tools: a.Tools, When: a.When, OnExpiry: a.OnExpiry}
-	if a.Expires != 0 {
-		out.Expires = a.Expires.String()
-	}
-	return json.Marshal(out)
-}
-
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
-func (a *Approval) UnmarshalJSON(data []byte) error {
-	var in approvalJSON
-	if err := decodeStrictly(data, &in); err != nil {
-		return err
-	}
-	*a = Approval{Tools: in.Tools, When: in.When, OnExpiry: in.OnExpiry}
-	if in.Expires == "" {
-		return nil
-	}
-	var err error
-	a.Expires, err = time.ParseDuration(in.Expires)
-	return err
-}
-
 // MarshalJSON writes the duration as text, such as 2h0m0s, and no limit that is
 // left to its default.
 func (l Limits) MarshalJSON() ([]byte, error) {

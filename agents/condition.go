@@ -15,6 +15,22 @@ type ProposedCall struct {
 	Agent, Tool string
 	// Args, State and Input are JSON; what is none is null for the condition.
 	Args, State, Input json.RawMessage
+	// Caller is who asked for the run; nil = nobody knows, and null for the condition.
+	Caller *Caller
+}
+
+// Caller is a person or program, as a condition sees them.
+type Caller struct {
+	Tenant, Subject string
+	Roles           []string
+}
+
+// value has all members, so that no condition fails because one is empty.
+func (c *Caller) value() any {
+	if c == nil {
+		return nil
+	}
+	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
 }
 
 // condition is an expression that is true or false.
@@ -26,7 +42,7 @@ const maxCost = 100_000
 // conditionVariables is made once: it has the standard functions.
 var conditionVariables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
-		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType),
+		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType), cel.Variable("caller", cel.DynType),
 		cel.Variable("tool", cel.StringType), cel.Variable("agent", cel.StringType),
 	)
 })
@@ -55,7 +71,7 @@ func compileCondition(source string) (condition, error) {
 // holds evaluates the condition. It fails, for example, if a member that it looks at is not there.
 func (c condition) holds(call ProposedCall) (bool, error) {
 	value, _, err := c.program.Eval(map[string]any{
-		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "tool": call.Tool, "agent": call.Agent,
+		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "caller": call.Caller.value(), "tool": call.Tool, "agent": call.Agent,
 	})
 	if err != nil {
 		return false, fmt.Errorf("agents: condition: %w", err)

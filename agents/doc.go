@@ -24,10 +24,11 @@
 //     and defaults spelled out do not change it; anything that a run could
 //     notice does.
 //   - A file may have several documents. What else stands in them besides agents, by their kind, are
-//     tools that are HTTP requests, and MCP servers: [Folder]. Only their form is checked here.
+//     tools that are HTTP requests, MCP servers, and scripts that stand for a model: [Folder]. Only their
+//     form is checked here.
 //   - Whether the model and the tools exist is not asked here: the workers that
 //     have them come and go.
 //
-// agent.schema.json, tool.schema.json and mcp.schema.json describe the formats to editors. assistant.yaml,
-// demo.yaml and think.yaml, beside it, are the agents that come with the program.
+// agent.schema.json, tool.schema.json, mcp.schema.json and script.schema.json describe the formats to
+// editors. assistant.yaml, demo.yaml and think.yaml, beside it, are the agents that come with the program.
 package agents

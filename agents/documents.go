@@ -3,6 +3,7 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -13,6 +14,7 @@ type Folder struct {
 	Agents  []*Definition
 	Tools   []*Tool
 	Servers []*Server
+	Scripts []*Script
 }
 
 // Place is where a document stands, and where its keys do.
@@ -58,6 +60,9 @@ func (r *reader) folder(data []byte) (found *Folder, places []named) {
 		case kindServer:
 			s := d.server(root)
 			found.Servers, name = append(found.Servers, s), s.Name
+		case kindScript:
+			s := d.script(root)
+			found.Scripts, name = append(found.Scripts, s), s.Name
 		default:
 			a := d.agent(root)
 			found.Agents, name = append(found.Agents, a), a.Name
@@ -79,13 +84,16 @@ const (
 	kindAgent  = "agent"
 	kindTool   = "tool"
 	kindServer = "mcp"
+	kindScript = "script"
 )
+
+var kinds = []string{kindAgent, kindTool, kindServer, kindScript}
 
 // kindOf finds out what a document defines. What is no kind is an agent with a mistake.
 func kindOf(root *yaml.Node) string {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		value := resolve(root.Content[i+1])
-		if root.Content[i].Value == "kind" && isText(value) && (value.Value == kindTool || value.Value == kindServer) {
+		if root.Content[i].Value == "kind" && isText(value) && slices.Contains(kinds, value.Value) {
 			return value.Value
 		}
 	}
@@ -99,13 +107,13 @@ func (r *reader) kind(want string) func(*yaml.Node) string {
 		if reason := text(&kind)(node); reason != "" {
 			return reason
 		}
-		switch kind {
-		case want:
+		switch {
+		case kind == want:
 			return ""
-		case kindAgent, kindTool, kindServer:
+		case slices.Contains(kinds, kind):
 			return fmt.Sprintf("must be %s here, not %s", want, kind)
 		}
-		return fmt.Sprintf("must be %s, not %.80q", strings.Join([]string{kindAgent, kindTool, kindServer}, ", "), kind)
+		return fmt.Sprintf("must be %s, not %.80q", strings.Join(kinds, ", "), kind)
 	}
 }
 
@@ -123,5 +131,6 @@ func (f *Folder) merge(more *Folder, places []named, taken map[string]Place) err
 	f.Agents = append(f.Agents, more.Agents...)
 	f.Tools = append(f.Tools, more.Tools...)
 	f.Servers = append(f.Servers, more.Servers...)
+	f.Scripts = append(f.Scripts, more.Scripts...)
 	return errors.Join(wrong...)
 }

@@ -16,6 +16,7 @@ import (
 const (
 	leastTool   = "kind: tool\nname: a\nhttp: {method: GET, url: x}\n"
 	leastServer = "kind: mcp\nname: a\nurl: x\n"
+	leastScript = "kind: script\nname: a\nturns: [{steps: [{say: x}]}]\n"
 )
 
 const completeFile = `
@@ -134,11 +135,24 @@ func TestSchemasOfKindsAgreeWithParse(t *testing.T) {
 		{"headers for a program", "kind: mcp\nname: a\ncommand: [x]\nheaders: {A: b}\n", "a.yaml:4: headers belong to a url"},
 		{"environment for a URL", leastServer + "env: {A: b}\n", "a.yaml:4: env belongs to a command"},
 		{"unknown key of a server", leastServer + "tools: []\n", `a.yaml:4: unknown key "tools"`},
+
+		{"least script", leastScript, ""},
+		{"script", "kind: script\nname: a\nturns: [{when: \"(?i)a(?P<n>.*)\", steps: [{calls: [{tool: t, arguments: {x: \"{n}\"}}, {tool: u}]}, {say: \"{t.x}\"}]}]\n", ""},
+		{"no turns", "kind: script\nname: a\n", "a.yaml:1: turns is missing"},
+		{"empty turns", "kind: script\nname: a\nturns: []\n", "a.yaml:3: turns must be 1 to 100 entries, not 0"},
+		{"turn as text", "kind: script\nname: a\nturns: [x]\n", "a.yaml:3: turns[0] must have keys, not be text"},
+		{"turn without steps", "kind: script\nname: a\nturns: [{when: x}]\n", "a.yaml:3: turns[0].steps is missing"},
+		{"step of nothing", "kind: script\nname: a\nturns: [{steps: [{}]}]\n", "a.yaml:3: turns[0].steps[0] must have either say or calls"},
+		{"step of both", "kind: script\nname: a\nturns: [{steps: [{say: x, calls: [{tool: t}]}]}]\n", "a.yaml:3: turns[0].steps[0] must have either say or calls"},
+		{"call of nothing", "kind: script\nname: a\nturns: [{steps: [{calls: [{arguments: {}}]}]}]\n", "a.yaml:3: turns[0].steps[0].calls[0].tool is missing"},
+		{"arguments as text", "kind: script\nname: a\nturns: [{steps: [{calls: [{tool: t, arguments: x}]}]}]\n", "a.yaml:3: turns[0].steps[0].calls[0].arguments must have keys, not be text"},
+		{"unknown key of a step", "kind: script\nname: a\nturns: [{steps: [{say: x, call: y}]}]\n", `a.yaml:3: unknown key "turns[0].steps[0].call"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			schema := compileSchema(t, map[bool]string{true: "tool.schema.json", false: "mcp.schema.json"}[strings.HasPrefix(tt.yaml, "kind: tool")])
+			kind, _, _ := strings.Cut(strings.TrimPrefix(tt.yaml, "kind: "), "\n")
+			schema := compileSchema(t, kind+".schema.json")
 			if err := schema.Validate(value(t, tt.yaml)); (err == nil) != (tt.want == "") {
 				t.Errorf("schema: %v, want valid: %t", err, tt.want == "")
 			}
@@ -152,7 +166,9 @@ func TestSchemasOfKindsAgreeWithParse(t *testing.T) {
 
 func TestSchemasOfKindsHaveTheFields(t *testing.T) {
 	t.Parallel()
-	tool, server := readSchema(t, "tool.schema.json"), readSchema(t, "mcp.schema.json")
+	tool, server, script := readSchema(t, "tool.schema.json"), readSchema(t, "mcp.schema.json"), readSchema(t, "script.schema.json")
+	turn := script.Properties["turns"].Items
+	step := turn.Properties["steps"].Items
 	for name, pair := range map[string]struct {
 		of   reflect.Type
 		node schemaNode
@@ -160,10 +176,24 @@ func TestSchemasOfKindsHaveTheFields(t *testing.T) {
 		"tool": {reflect.TypeFor[agents.Tool](), tool},
 		"http": {reflect.TypeFor[agents.HTTP](), tool.Properties["http"]},
 		"mcp":  {reflect.TypeFor[agents.Server](), server},
+
+		"script":      {reflect.TypeFor[agents.Script](), script},
+		"script turn": {reflect.TypeFor[agents.ScriptTurn](), *turn},
+		"script step": {reflect.TypeFor[agents.ScriptStep](), *step},
+		"script call": {reflect.TypeFor[agents.ScriptCall](), *step.Properties["calls"].Items},
 	} {
 		if diff := cmp.Diff(yamlFields(pair.of), pair.node.names()); diff != "" {
 			t.Errorf("keys of %s (-struct +schema):\n%s", name, diff)
 		}
+	}
+}
+
+// Schemas cannot tell what is an expression of RE2.
+func TestScriptWithoutExpression(t *testing.T) {
+	t.Parallel()
+	_, err := agents.ParseFile("a.yaml", []byte("kind: script\nname: a\nturns:\n  - when: (\n    steps: [{say: x}]\n"))
+	if want := "a.yaml:4: turns[0].when must be a regular expression: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -44,6 +44,7 @@ func LoadDir(dir string) (*Folder, error) {
 	slices.SortFunc(all.Agents, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(all.Tools, func(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(all.Servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all.Scripts, func(a, b *Script) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ DIR/b.yaml:1: model is missing
 DIR/d.yml:1: name "c" is taken by DIR/c.yaml:1
 DIR/d.yml:8: name "d" is taken by DIR/d.yml:4
 DIR/e.yml:4: url or command is missing
-DIR/e.yml:7: kind must be agent, tool, mcp, not "tol"`
+DIR/e.yml:7: kind must be agent, tool, mcp, script, not "tol"`
 		if diff := cmp.Diff(want, strings.ReplaceAll(err.Error(), dir, "DIR")); diff != "" {
 			t.Errorf("errors (-want +got):\n%s", diff)
 		}
@@ -140,4 +141,26 @@ func folder(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+// What the examples define is valid, and needs no key.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	folders, err := filepath.Glob(filepath.Join("..", "examples", "*", "agents"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	for _, dir := range folders {
+		found, err := agents.LoadDir(dir)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, a := range found.Agents {
+			name, scripted := strings.CutPrefix(a.Model, "scripted/")
+			if !scripted || !slices.ContainsFunc(found.Scripts, func(s *agents.Script) bool { return s.Name == name }) {
+				t.Errorf("%s: agent %s has the model %s, which needs more than the folder", dir, a.Name, a.Model)
+			}
+		}
+	}
 }

@@ -51,7 +51,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"model", text(&d.Model)},
 		{"reasoning", r.reasoning(&d.Reasoning)},
 		{"instructions", text(&d.Instructions)},
-		{"tools", r.texts(&d.Tools)},
+		{"tools", r.texts("tools", &d.Tools)},
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state(&d.State)},
 		{"limits", r.limits(&d.Limits)},

@@ -41,6 +41,12 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{"compound duration", least + "limits: {duration: 1h30m}\n", true},
 		{"fraction of an hour", least + "limits: {duration: 1.5h}\n", true},
 		{"state", least + "state: {visible: true, predict: [{tool: write, argument: text, key: a b/c}]}\n", true},
+		{"approvers", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann, 'role:x'], quorum: 2, notByRequester: true, remind: 1h, expires: 2h, onExpiry: escalate, escalate: [{after: 1h, to: [bob]}]}]\n", true},
+		{"approver twice", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann, ann]}]\n", false},
+		{"role without a name", least + "tools: [a]\napprovals: [{tools: [a], approvers: ['role:']}]\n", false},
+		{"large quorum", least + "tools: [a]\napprovals: [{tools: [a], quorum: 9}]\n", false},
+		{"escalation to nobody", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann], escalate: [{after: 1h, to: []}]}]\n", false},
+		{"escalation at once", least + "tools: [a]\napprovals: [{tools: [a], approvers: [ann], escalate: [{to: [bob]}]}]\n", false},
 		{"empty state", least + "state: {}\n", true},
 		{"unknown use of the state", least + "state: {hidden: true}\n", false},
 		{"text for a flag", least + "state: {visible: \"true\"}\n", false},
@@ -146,6 +152,7 @@ func TestSchemaHasTheFields(t *testing.T) {
 
 type schemaNode struct {
 	Properties map[string]schemaNode
+	Items      *schemaNode
 	Default    any
 }
 

@@ -25,7 +25,8 @@ func isText(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str"
 }
 
-func (r *reader) texts(into *[]string) func(*yaml.Node) string {
+// texts reads a list; its entries are complained about under the key.
+func (r *reader) texts(key string, into *[]string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
 			return "must be a list, not " + describe(node)
@@ -34,7 +35,7 @@ func (r *reader) texts(into *[]string) func(*yaml.Node) string {
 			entry = resolve(entry)
 			var s string
 			if reason := text(&s)(entry); reason != "" {
-				r.complain("tools", entry, "an entry of tools "+reason)
+				r.complain(key, entry, "an entry of "+key+" "+reason)
 			}
 			*into = append(*into, s)
 		}

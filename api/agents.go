@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -27,6 +29,9 @@ type Agent struct {
 type Tools interface {
 	// Missing returns those of an agent's tools that no worker has.
 	Missing(tools []string) []string
+	// Check finds what is wrong with the arguments of a call, and where; no reason = nothing is, as far as
+	// is known.
+	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
 }
 
 func (s *Server) listAgents(c *gin.Context) {

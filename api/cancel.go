@@ -108,9 +108,9 @@ func (s *Server) tellCancelled(ctx context.Context, run stream.Run, reason strin
 }
 
 // abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has ended
-// for another reason than that this node goes down.
+// for another reason than that this node goes down, or that the client has to show new credentials.
 func (s *Server) abandon(ctx context.Context, o *offer) {
-	if !o.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil {
+	if !o.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), errExpired) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -23,17 +23,18 @@ func (s *Server) allows(origin string) bool {
 	return false
 }
 
-// allowed tells whether a request comes from a page that may call, or from no page.
+// allowed tells whether a request comes from a page that may call, or from no page. Behind a proxy that
+// changes the host only the browser knows that a page is ours.
 func (s *Server) allowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	return origin == "" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.allows(origin)
+	return origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.allows(origin)
 }
 
 func (s *Server) cors() cors.Config {
 	cfg := cors.Config{
 		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
 		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID", "Traceparent"},
-		ExposeHeaders: []string{"ETag", "Retry-After"},
+		ExposeHeaders: []string{"ETag", "Retry-After", "WWW-Authenticate"},
 		MaxAge:        time.Hour,
 	}
 	if len(s.Origins) == 1 && s.Origins[0] == "*" {

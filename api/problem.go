@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -30,8 +31,12 @@ type Problem struct {
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 	// Recorded is the decision or the result that stands, if somebody decided or answered before.
 	Recorded any `json:"recorded,omitempty"`
+	// Counted tells that what an input decides was taken, though the input was not.
+	Counted bool `json:"counted,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
+	// Challenge is sent as the header WWW-Authenticate.
+	Challenge string `json:"-"`
 }
 
 // Mistake is one of several things that are wrong with a body, and where; Line and Column count from 1.
@@ -73,6 +78,8 @@ func problemOf(err error) *Problem {
 		return badRequest("invalid_cursor", "", "this is not a cursor of this server, or its place is not in what is asked for")
 	case errors.Is(err, stream.ErrLogReplaced):
 		return problem(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
+	case errors.Is(err, inbox.ErrGone):
+		return problem(http.StatusGone, "gone", "what came behind the cursor may not be kept any more; list what is pending, and follow from there")
 	case errors.Is(err, catalog.ErrUnknownAgent):
 		return problem(http.StatusNotFound, "unknown_agent", "there is no such agent")
 	case errors.Is(err, catalog.ErrUnknownRevision):
@@ -81,6 +88,9 @@ func problemOf(err error) *Problem {
 		return problem(http.StatusPreconditionFailed, "revision_mismatch", "another revision is current than the request expects")
 	}
 	if p := invalidAgent(err); p != nil {
+		return p
+	}
+	if p := unauthenticated(err); p != nil {
 		return p
 	}
 	unavailable := problem(http.StatusServiceUnavailable, "unavailable", "it is unknown whether this took effect; sending the same again is safe")
@@ -100,6 +110,9 @@ func (s *Server) refuse(c *gin.Context, err error) {
 	}
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	if p.Challenge != "" {
+		c.Header("WWW-Authenticate", p.Challenge)
 	}
 	c.Abort()
 	c.Data(p.Status, "application/problem+json", body)

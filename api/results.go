@@ -63,7 +63,7 @@ func (s *Server) postToolResult(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
-	answer, err := s.takeResult(ctx, thread, r, "rest")
+	answer, err := s.takeResult(ctx, thread, r, channelREST)
 	if err != nil {
 		s.refuse(c, err)
 		return
@@ -111,7 +111,7 @@ func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run strea
 		return answer, err
 	}
 	said, digest := stream.ClientResult(m)
-	said.Channel = channel
+	said.By, said.Channel = requester(ctx), channel
 	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	if err != nil {
 		return acceptedResult{}, err

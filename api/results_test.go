@@ -48,7 +48,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	var taken *workflows.Decision
-	n.temporal.decide = func(in workflows.Decide) (workflows.Decided, error) {
+	n.temporal.decide = func(_ string, in workflows.Decide) (workflows.Decided, error) {
 		d := in.Decisions[0]
 		r := workflows.DecisionResult{Recorded: taken}
 		switch {
@@ -75,7 +75,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	}
 	taken = &workflows.Decision{CallID: "c1", Verdict: workflows.VerdictAbandon}
 	post(blue, 410, `"abandoned"`)
-	n.temporal.decide = func(workflows.Decide) (workflows.Decided, error) {
+	n.temporal.decide = func(string, workflows.Decide) (workflows.Decided, error) {
 		return workflows.Decided{Results: []workflows.DecisionResult{{Error: workflows.ErrorUnknownCall}}}, nil
 	}
 	post(blue, 410, `"abandoned"`)
@@ -88,7 +88,7 @@ func TestAToolResultComesEarly(t *testing.T) {
 	n := newNode(t)
 	asked := 0
 	n.temporal.start = func(in workflows.RunInput) error { n.calls(in, false); return nil }
-	n.temporal.decide = func(workflows.Decide) (workflows.Decided, error) {
+	n.temporal.decide = func(string, workflows.Decide) (workflows.Decided, error) {
 		r := workflows.DecisionResult{Error: workflows.ErrorUnknownCall}
 		if asked++; asked == 3 {
 			r.Error = ""

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -24,15 +25,19 @@ type verdict struct {
 	Args     json.RawMessage `json:"args,omitempty"`
 	Content  *string         `json:"content,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
+	// Remember makes further calls of the tool on this thread without asking.
+	Remember bool `json:"remember,omitempty"`
 }
 
 // check reads what a verdict must have; at is where it stands in the request.
 func (v verdict) check(at string) error {
 	switch {
 	case v.Decision == string(workflows.VerdictEdit) && !isObject(v.Args):
-		return unfit(at+"/args", "must be an object: the arguments to make the call with")
+		return unfit(editPointer(at), "must be an object: the arguments to make the call with")
 	case v.Decision == string(workflows.VerdictAnswer) && v.Content == nil:
 		return unfit(at+"/content", "must be the result to give the model")
+	case v.Remember && v.Decision != string(workflows.VerdictApprove):
+		return unfit(at+"/remember", "belongs to an approval of the call as it is")
 	case len(v.Reason) > maxReason:
 		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", maxReason))
 	}
@@ -60,25 +65,13 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 		return nil, nil
 	}
 	asked := stream.Run{Thread: o.run.Thread, ID: thread.RunID}
+	answers, unknown, err := s.answers(ctx, o.input.Resume, thread)
+	if err != nil {
+		return nil, err
+	}
 	var decisions []workflows.Decision
-	answered := map[string]bool{}
-	unknown := 0
-	for i, entry := range o.input.Resume {
-		at := fmt.Sprintf("/resume/%d", i)
-		question := questionOf(thread.Interrupts, entry.InterruptID)
-		if question == nil {
-			unknown++
-			continue
-		}
-		if answered[question.ID] {
-			return nil, unfit(at+"/interruptId", "is answered twice")
-		}
-		answered[question.ID] = true
-		v, err := verdictOf(entry, at)
-		if err != nil {
-			return nil, err
-		}
-		d, err := s.propose(ctx, asked, question.ToolCallID, v)
+	for _, a := range answers {
+		d, err := s.propose(ctx, asked, a.callID, a.verdict, channelAGUI)
 		if err != nil {
 			return nil, err
 		}
@@ -88,6 +81,39 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 		s.logger.WarnContext(ctx, "an input answers what was not asked; it goes on without", "thread", o.run.Thread.ID, "run", o.run.ID, "count", unknown)
 	}
 	return append(decisions, results(o.input.Messages, thread)...), nil
+}
+
+// answer is what an entry of resume says about a call.
+type answer struct {
+	callID  string
+	verdict verdict
+}
+
+// answers reads the entries of resume, and refuses all of them if one is not to be taken. Those that answer what
+// was not asked are only counted.
+func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, thread *stream.Reduction) (answers []answer, unknown int, err error) {
+	answered := map[string]bool{}
+	for i, entry := range resume {
+		at := fmt.Sprintf("/resume/%d", i)
+		question := questionOf(thread.Interrupts, entry.InterruptID)
+		if question == nil {
+			unknown++
+			continue
+		}
+		if answered[question.ID] {
+			return nil, 0, unfit(at+"/interruptId", "is answered twice")
+		}
+		answered[question.ID] = true
+		v, err := verdictOf(entry, at)
+		if err == nil {
+			err = s.mayDecide(ctx, thread, question, v, at+"/payload")
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		answers = append(answers, answer{question.ToolCallID, v})
+	}
+	return answers, unknown, nil
 }
 
 // results are those of the client's own tools, for calls that the thread waits for: one for each.
@@ -131,11 +157,12 @@ func verdictOf(entry agui.ResumeEntry, at string) (verdict, error) {
 		EditedArgs json.RawMessage `json:"editedArgs"`
 		Content    *string         `json:"content"`
 		Reason     string          `json:"reason"`
+		Remember   bool            `json:"remember"`
 	}
 	if err := json.Unmarshal(entry.Payload, &payload); err != nil || payload.Approved == nil {
 		return verdict{}, unfit(at+"/payload", "must be an object as the question's responseSchema describes it, with approved true or false")
 	}
-	v := verdict{Args: payload.EditedArgs, Content: payload.Content, Reason: payload.Reason}
+	v := verdict{Args: payload.EditedArgs, Content: payload.Content, Reason: payload.Reason, Remember: payload.Remember}
 	switch {
 	case *payload.Approved && len(payload.EditedArgs) > 0:
 		v.Decision = string(workflows.VerdictEdit)
@@ -149,10 +176,16 @@ func verdictOf(entry agui.ResumeEntry, at string) (verdict, error) {
 	return v, v.check(at + "/payload")
 }
 
-// propose writes down what somebody said about a call of a run.
-func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict) (workflows.Decision, error) {
+// Channels are the ways that decisions come by.
+const (
+	channelAGUI = "agui" // resume of an input
+	channelREST = "rest"
+)
+
+// propose writes down what the caller said about a call of a run.
+func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict, channel string) (workflows.Decision, error) {
 	said := &stream.Decision{CallID: callID, Verdict: v.Decision, Reason: v.Reason}
-	d := workflows.Decision{CallID: callID, Verdict: workflows.Verdict(v.Decision)}
+	d := workflows.Decision{CallID: callID, Verdict: workflows.Verdict(v.Decision), By: voter(caller(ctx)), Remember: v.Remember}
 	switch d.Verdict {
 	case workflows.VerdictEdit:
 		var b bytes.Buffer
@@ -163,13 +196,31 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 	case workflows.VerdictAnswer:
 		said.Result = &agui.Message{ID: callID, Role: agui.RoleTool, ToolCallID: callID, Content: agui.TextContent(*v.Content)}
 	}
-	body, err := json.Marshal(said)
+	digest, err := digestOf(ctx, said)
 	if err != nil {
-		return d, fmt.Errorf("api: encode decision: %w", err)
+		return d, err
 	}
-	p, err := s.Log.ProposeDecision(ctx, run, sha256.Sum256(body), said)
-	d.Input, d.Digest = p.Seq, p.Digest
+	said.By, said.Channel = requester(ctx), channel
+	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
+	d.Input, d.Digest = p.Seq, p.Digest[:min(len(p.Digest), maxDecisionDigest)]
 	return d, err
+}
+
+// maxDecisionDigest is as much of a digest as tells decisions apart: a workflow has room for so much.
+const maxDecisionDigest = 32
+
+// digestOf is what decisions are compared by: the same person saying the same, whatever way and with
+// whatever roles, says it once, and two people do not.
+func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, error) {
+	compared := *said
+	if by, ok := auth.From(ctx); ok {
+		compared.By = &auth.Principal{Tenant: by.Tenant, Subject: by.Subject}
+	}
+	body, err := json.Marshal(compared)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("api: encode decision: %w", err)
+	}
+	return sha256.Sum256(body), nil
 }
 
 // withoutAnswers leaves out the tool messages that some clients send beside an answer: they repeat what

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -160,6 +161,10 @@ type lacks []string
 
 func (l lacks) Missing(tools []string) []string {
 	return slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return !slices.Contains(l, tool) })
+}
+
+func (l lacks) Check(context.Context, string, json.RawMessage) (pointer, reason string, err error) {
+	return "", "", nil
 }
 
 // That no worker has a tool yet is said, and hinders nothing.

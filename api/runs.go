@@ -28,7 +28,7 @@ func (s *Server) startRun(c *gin.Context) {
 		return
 	}
 	defer s.streams.leave()
-	o, err := s.offer(agent, input)
+	o, err := s.offer(c.Request.Context(), agent, input)
 	if err != nil {
 		s.refuse(c, err)
 		return

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -27,8 +28,15 @@ type Config struct {
 	Catalog  *catalog.Catalog // watched
 	Temporal client.Client
 	Logger   *slog.Logger
+	// Auth finds out who calls. Required.
+	Auth auth.Authenticator
+	// AdminRole is the role of those who may change what all tenants share. Defaults to "admin".
+	AdminRole string
 	// Tools knows which tools there are workers for. nil = nobody does.
 	Tools Tools
+
+	// Inbox is what waits for people, over all threads. nil = there are no routes for it.
+	Inbox *Inbox
 
 	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
@@ -65,12 +73,16 @@ type Server struct {
 	silences *silences
 	sockets  sockets
 	streams  places
+	feeds    places
 	closed   context.Context // ends when streams have to go
 	close    context.CancelFunc
 }
 
 // New makes a server.
 func New(cfg Config) *Server {
+	if cfg.AdminRole == "" {
+		cfg.AdminRole = "admin"
+	}
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = 10 << 20
 	}
@@ -97,6 +109,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
 	s.sockets.places.most, s.streams.most = int64(cfg.Sockets), int64(cfg.Streams)
+	s.feeds.most = feeds
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -126,10 +139,12 @@ func (s *Server) Handler() http.Handler {
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
 	}))
 	r.Use(s.timeBody)
-	r.GET(socketPath, s.openSocket) // before CORS, whose refusals say nothing
+	r.GET(socketPath, s.authenticate, s.openSocket) // before CORS, whose refusals say nothing
+	s.linkRoutes(r)                                 // before CORS and before anybody signs in: a link is all it takes
 	if len(s.Origins) > 0 {
-		r.Use(cors.New(s.cors()))
+		r.Use(cors.New(s.cors())) // browsers ask without credentials whether they may
 	}
+	r.Use(s.authenticate)
 	r.NoRoute(func(c *gin.Context) { s.refuse(c, problem(http.StatusNotFound, "not_found", "there is no such route")) })
 	r.NoMethod(func(c *gin.Context) { s.refuse(c, problem(http.StatusMethodNotAllowed, "method_not_allowed", "")) })
 
@@ -141,7 +156,7 @@ func (s *Server) Handler() http.Handler {
 	v1 := r.Group("/v1", s.checkQuery)
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
-	v1.PUT("/agents/:agent", s.putAgent)
+	v1.PUT("/agents/:agent", s.administers, s.putAgent)
 	v1.GET("/agents/:agent/revisions", s.listRevisions)
 	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
 	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
@@ -152,15 +167,17 @@ func (s *Server) Handler() http.Handler {
 	v1.POST("/threads/:thread/messages", s.steerThread)
 	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
 	v1.POST("/threads/:thread/tool-results", s.postToolResult)
+	s.approvalRoutes(v1)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r
 }
 
 // traced tells whether a request is worth a span: sockets have one for each frame, others of no route
-// of ours are probes.
+// of ours are probes. A link's path is a secret.
 func traced(c *gin.Context) bool {
-	return strings.HasPrefix(c.Request.URL.Path, "/v1/") && c.Request.URL.Path != socketPath
+	path := c.Request.URL.Path
+	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, linkPath)
 }
 
 // ready tells whether this node can serve: the log takes writes and Temporal answers.
@@ -179,21 +196,29 @@ func (s *Server) ready(c *gin.Context) {
 		s.refuse(c, problem(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer"))
 		return
 	}
+	if s.Inbox != nil && !s.Inbox.Index.Current() {
+		s.refuse(c, problem(http.StatusServiceUnavailable, "inbox_unavailable", "changes of the list of approvals are not being heard"))
+		return
+	}
 	c.String(http.StatusOK, "ready\n")
 }
 
-// tenantDefault is the tenant of everybody until callers are told apart.
-const tenantDefault = "default"
-
 // runOf reads the run that a path names.
 func runOf(c *gin.Context) (stream.Run, error) {
-	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: segment(c, "thread")}, ID: segment(c, "run")}
+	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
+	if err != nil {
+		return stream.Run{}, err
+	}
+	run := stream.Run{Thread: thread, ID: segment(c, "run")}
 	return run, checkIDs(run)
 }
 
 // threadOf reads the thread that a path names.
 func threadOf(c *gin.Context) (stream.Thread, error) {
-	thread := stream.Thread{Tenant: tenantDefault, ID: segment(c, "thread")}
+	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
+	if err != nil {
+		return thread, err
+	}
 	return thread, checkID("/threadId", thread.ID)
 }
 

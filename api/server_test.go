@@ -29,6 +29,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 	"github.com/perdure/perdure/workflows"
@@ -54,7 +55,7 @@ type temporalStub struct {
 	cancel func(run string) error
 	pause  func(update string) error
 	steer  func(in workflows.Steer) (workflows.Steered, error)
-	decide func(in workflows.Decide) (workflows.Decided, error)
+	decide func(thread string, in workflows.Decide) (workflows.Decided, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	// history is that of the latest execution, whose id is "latest".
 	history []*historypb.HistoryEvent
@@ -72,12 +73,12 @@ func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflow
 
 func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	switch o.UpdateName {
+	case workflows.UpdateDecide:
+		taken, err := s.decide(o.WorkflowID, o.Args[0].(workflows.Decide))
+		return updateStub{decided: taken}, err
 	case workflows.UpdateSteer:
 		taken, err := s.steer(o.Args[0].(workflows.Steer))
 		return updateStub{steered: taken}, err
-	case workflows.UpdateDecide:
-		taken, err := s.decide(o.Args[0].(workflows.Decide))
-		return updateStub{decided: taken}, err
 	case workflows.UpdatePause, workflows.UpdateResume:
 		return updateStub{}, s.pause(o.UpdateName)
 	}
@@ -170,6 +171,7 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	t.Cleanup(func() { stop(); <-watching })
 	cfg := api.Config{
 		Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
+		Auth:   &auth.Anonymous{Roles: []string{"admin"}},
 		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20, Silence: 10 * time.Millisecond,
 	}
 	for _, c := range change {

@@ -118,6 +118,8 @@ func (s *Server) ending(ctx context.Context, err error) string {
 		return "slow"
 	case errors.Is(err, errDrain):
 		return "drained"
+	case errors.Is(err, errExpired):
+		return "expired"
 	case ctx.Err() != nil:
 		return "left"
 	case errors.Is(err, stream.ErrBehind):

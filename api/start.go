@@ -32,13 +32,17 @@ type offer struct {
 
 // offer makes an offer of an input. Its view must be closed; it comes first, so that what the run
 // writes from its first moment on goes to it.
-func (s *Server) offer(agent catalog.Published, input *agui.RunAgentInput) (*offer, error) {
+func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*offer, error) {
+	thread, err := threadIn(ctx, input.ThreadID)
+	if err != nil {
+		return nil, err
+	}
 	wanted, err := propsOf(input)
 	if err != nil {
 		return nil, err
 	}
 	s.strip(input)
-	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: input.ThreadID}, ID: input.RunID}
+	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil
 }
@@ -107,7 +111,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	}
 	accepted := thread.Accept(said, history)
 	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
-	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted})
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted, Requester: requester(ctx)})
 	if err != nil {
 		return false, err
 	}
@@ -181,6 +185,13 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, de
 	}
 	in.Token = stream.Token(o.run.ID)
 	taken, err := s.offerTo(ctx, o.run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Decisions: decisions, Offer: &in}, execution)
+	if active, busy := busyWith(err); busy && thread.Sealed && active == thread.RunID {
+		// Its worker died when it had ended in the log: the workflow is about to find out.
+		wait, cancel := context.WithTimeout(ctx, closeCheck)
+		defer cancel()
+		<-wait.Done()
+		return false, ctx.Err()
+	}
 	if active, busy := busyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
 		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
 	}
@@ -190,6 +201,9 @@ func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, de
 	if taken.Closing {
 		s.awaitClose(ctx, o.run.Thread, execution)
 		return false, nil
+	}
+	if taken.Open {
+		return false, stillOpen(thread.RunID)
 	}
 	if taken.Interrupted != "" {
 		err = s.tellCancelled(ctx, stream.Run{Thread: o.run.Thread, ID: taken.Interrupted}, "another run takes its place")
@@ -250,6 +264,13 @@ func missingResults(app *temporal.ApplicationError) error {
 	}
 	p := problem(http.StatusConflict, "missing_tool_results", "the thread waits for results of the client's tool calls: send a tool message for each, or post them to tool-results")
 	p.ActiveRun, p.PendingToolCallIDs = stream.ShownRunID(active.RunID), active.Waiting
+	return p
+}
+
+// stillOpen refuses an input whose answers were taken and are not enough.
+func stillOpen(asking string) error {
+	p := problem(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
+	p.ActiveRun, p.Counted = asking, true
 	return p
 }
 

@@ -61,7 +61,7 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 		return steered{}, err
 	}
 	tail := []stream.Said{{ID: message.ID, Message: message}}
-	p, err := s.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: stream.Acceptance{Tail: tail}})
+	p, err := s.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: stream.Acceptance{Tail: tail}, Requester: requester(ctx)})
 	if err != nil {
 		return steered{}, err
 	}

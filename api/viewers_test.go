@@ -77,7 +77,7 @@ func frames(body string) []string {
 func TestASlowViewerIsCutAndNobodyElse(t *testing.T) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	n := newNode(t, func(c *api.Config) { c.Patience = 200 * time.Millisecond })
+	n := newNode(t, func(c *api.Config) { c.Patience = time.Second })
 	given := make(chan struct{}, 1)
 	narrow := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} })
 	steady, s := n.started(n.spoken(), "r1")

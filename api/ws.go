@@ -21,10 +21,6 @@ const (
 // openSocket turns the request into a WebSocket and serves it to its end. It returns when everything
 // that the socket started has ended.
 func (s *Server) openSocket(c *gin.Context) {
-	if !s.allowed(c.Request) {
-		s.refuse(c, problem(http.StatusForbidden, "origin_not_allowed", "pages of this origin may not call"))
-		return
-	}
 	if err := s.sockets.enter(); err != nil {
 		s.refuse(c, err)
 		return

@@ -12,7 +12,10 @@ func (s *session) answer(ctx context.Context, r *request, do func(context.Contex
 	if err := checkID("/threadId", r.ThreadID); err != nil {
 		return err
 	}
-	thread := stream.Thread{Tenant: tenantDefault, ID: r.ThreadID}
+	thread, err := threadIn(ctx, r.ThreadID)
+	if err != nil {
+		return err
+	}
 	return s.insist(ctx, func(ctx context.Context) (err error) {
 		r.result, err = do(ctx, thread)
 		return err
@@ -26,7 +29,7 @@ func (s *session) decide(ctx context.Context, r *request) error {
 		return err
 	}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.decide(ctx, thread, r.ApprovalID, v)
+		return s.server.decide(through(ctx, channelSocket), thread, r.ApprovalID, v)
 	})
 }
 
@@ -44,6 +47,6 @@ func (r *request) verdict() (verdict, error) {
 func (s *session) toolResult(ctx context.Context, r *request) error {
 	said := toolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.takeResult(ctx, thread, said, "ws")
+		return s.server.takeResult(ctx, thread, said, channelSocket)
 	})
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -67,9 +68,22 @@ func invalidFrame(pointer, detail string) *Problem {
 	return badRequest("invalid_frame", pointer, detail)
 }
 
+// thread is the thread that the frame names, of the caller's tenant.
+func (r *request) thread(ctx context.Context) (stream.Thread, error) {
+	thread, err := threadIn(ctx, r.ThreadID)
+	if err != nil {
+		return thread, err
+	}
+	return thread, checkID("/threadId", r.ThreadID)
+}
+
 // run is the run that the frame names.
-func (r *request) run() (stream.Run, error) {
-	run := stream.Run{Thread: stream.Thread{Tenant: tenantDefault, ID: r.ThreadID}}
+func (r *request) run(ctx context.Context) (stream.Run, error) {
+	thread, err := threadIn(ctx, r.ThreadID)
+	if err != nil {
+		return stream.Run{}, err
+	}
+	run := stream.Run{Thread: thread}
 	if r.RunID != nil {
 		run.ID = *r.RunID
 	}

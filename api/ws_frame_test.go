@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -22,7 +23,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			if r.ID == "" || len(r.ID) > stream.MaxIDBytes {
 				t.Errorf("the id %q was taken", r.ID)
 			}
-			_, _ = r.run()
+			_, _ = r.run(auth.With(t.Context(), auth.Principal{Tenant: "t"}))
 			return
 		}
 		body, err := json.Marshal(refuse(r, problemOf(err)))

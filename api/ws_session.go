@@ -86,6 +86,9 @@ func (s *session) keepAlive(ctx context.Context) {
 			s.conn.Close(socket.GoingAway, "the server is shutting down")
 			return
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errExpired) {
+				s.conn.Close(socket.Unauthorized, "the credentials have expired")
+			}
 			return
 		}
 	}
@@ -119,6 +122,9 @@ func (s *session) read(ctx context.Context) error {
 
 // take answers a request, or starts it.
 func (s *session) take(ctx context.Context, r *request) error {
+	if errors.Is(context.Cause(ctx), errExpired) { // the socket closes; until then nobody asks over it
+		return errExpired
+	}
 	switch r.Type {
 	case "ping":
 		s.send(ack(r, stream.Run{}))
@@ -189,7 +195,7 @@ func (s *session) conclude(ctx context.Context, r *request, err error) (status i
 	left := s.leave(r.ID)
 	switch {
 	case err == nil:
-		run, _ := r.run()
+		run, _ := r.run(ctx)
 		s.send(ack(r, run))
 	case errors.Is(err, io.EOF):
 		s.send(end(r))

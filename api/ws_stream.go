@@ -21,7 +21,7 @@ func (s *session) run(ctx context.Context, r *request) error {
 	if err != nil {
 		return within("/input", err)
 	}
-	o, err := s.server.offer(agent, input)
+	o, err := s.server.offer(ctx, agent, input)
 	if err != nil {
 		return within("/input", err)
 	}
@@ -42,7 +42,7 @@ func (s *session) run(ctx context.Context, r *request) error {
 
 // subscribe shows a run, or a whole thread, again: what GET events does.
 func (s *session) subscribe(ctx context.Context, r *request) error {
-	run, view, err := s.attach(r)
+	run, view, err := s.attach(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -67,10 +67,10 @@ func (s *session) subscribe(ctx context.Context, r *request) error {
 }
 
 // attach makes the view that a frame asks for. Without a runId the run that it names is empty.
-func (s *session) attach(r *request) (stream.Run, *stream.View, error) {
-	run, err := r.run()
+func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.View, error) {
+	run, err := r.run(ctx)
 	if r.RunID == nil {
-		err = checkID("/threadId", r.ThreadID)
+		run.Thread, err = r.thread(ctx)
 	}
 	if err != nil {
 		return run, nil, err
@@ -90,7 +90,7 @@ func (s *session) attach(r *request) (stream.Run, *stream.View, error) {
 
 // cancel cancels a run: what POST cancel does.
 func (s *session) cancel(ctx context.Context, r *request) error {
-	run, err := r.run()
+	run, err := r.run(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func (s *session) cancel(ctx context.Context, r *request) error {
 // steer says something to the active run of a thread: what POST messages does. It is answered by an ack
 // with the cursor, and ends.
 func (s *session) steer(ctx context.Context, r *request) error {
-	if err := checkID("/threadId", r.ThreadID); err != nil {
+	thread, err := r.thread(ctx)
+	if err != nil {
 		return err
 	}
-	thread := stream.Thread{Tenant: tenantDefault, ID: r.ThreadID}
 	var answer steered
-	err := s.insist(ctx, func(ctx context.Context) (err error) {
+	err = s.insist(ctx, func(ctx context.Context) (err error) {
 		answer, err = s.server.steer(ctx, thread, r.Message)
 		return err
 	})

@@ -20,7 +20,7 @@ import (
 // the answer into AG-UI events as it comes. It uses the product's own model client and encoders, so
 // that what differs is durability alone.
 func serveProxy(ctx context.Context) error {
-	model := models.FromEnv(os.Getenv, models.DefaultSilence)["openai"]
+	model := models.FromEnv(os.Getenv, models.DefaultSilence, nil)["openai"]
 	if model == nil {
 		return errors.New("there is no openai provider")
 	}

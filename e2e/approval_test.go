@@ -196,7 +196,7 @@ func TestApprovalWithoutItsClient(t *testing.T) {
 	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "approve" {
 		t.Errorf("reject what is approved: %d %v", status, answer)
 	}
-	for body, want := range map[string]int{`{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"answer"}`: 422, `[]`: 400} {
+	for body, want := range map[string]int{`{"decision":"edit","args":{"expression":7}}`: 422, `{"decision":"edit","args":{"expressoin":"7"}}`: 422, `{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"answer"}`: 422, `[]`: 400} {
 		if status, answer := decide(t, p.endpoint, in.ThreadID, questions[1].ID, body); status != want {
 			t.Errorf("%s: %d %v, want %d", body, status, answer, want)
 		}

@@ -2,13 +2,14 @@ package e2e
 
 import "testing"
 
-// copilotKit is CopilotKit's runtime in front of the assistant. It is what browsers talk to; it talks
+// copilotKit is CopilotKit's runtime in front of agents. It is what browsers talk to; it talks
 // to us by a stock HttpAgent.
 type copilotKit struct{ *nodeServer }
 
-func launchCopilotKit(t *testing.T) copilotKit {
+// launchCopilotKit starts it with agents: a name, the URL of its endpoint, and so on.
+func launchCopilotKit(t *testing.T, agents ...string) copilotKit {
 	t.Helper()
-	server, err := launchNode("copilotkit.mjs", "copilotkit", shared.url(assistant))
+	server, err := launchNode("copilotkit.mjs", "copilotkit", agents...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func (c copilotKit) connect(t *testing.T, thread string) []message {
 func TestCopilotKit(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
-	kit, thread := launchCopilotKit(t), newThread()
+	kit, thread := launchCopilotKit(t, "default", shared.url(assistant)), newThread()
 	first, second, third := user(say("Calculate.")), user(say("And once more, please.")), user(say("Thanks."))
 	calls := []modelCall{
 		{ID: "call_a", Name: "calculate", Arguments: `{"expression":"6*7"}`},

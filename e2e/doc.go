@@ -20,7 +20,7 @@
 //	phase  a moment of a run          fault  what befalls it          verdict  what must hold
 //
 // Rules:
-//   - The clients in node/ only report (drive.mjs, socket.mjs, replay.mjs); every judgment is in Go.
+//   - The clients in node/ only report (drive.mjs, socket.mjs, replay.mjs, browser.mjs); every judgment is in Go.
 //   - Every stream that a test reads as server-sent events in Go is recorded. When all tests have run, the
 //     reference clients read them too; what they refuse or complain of fails the suite.
 //   - Whatever is content, prompts, answers, arguments, error bodies, is made with say, which marks

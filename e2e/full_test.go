@@ -47,6 +47,10 @@ func fillAndWiden(t *testing.T, c *cluster, widen func()) {
 	taken, waits := fill(t, a)
 	ready(t, a, http.StatusServiceUnavailable)
 	ready(t, b, http.StatusServiceUnavailable)
+	resp, err := a.get(t.Context(), "/readyz", "")
+	if r := refused(t, resp, err); r.Code != "log_full" {
+		t.Errorf("/readyz says %+v", r)
+	}
 	widen()
 	ready(t, a, http.StatusOK)
 	ready(t, b, http.StatusOK)

@@ -216,6 +216,7 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	}
 	f.settle(rec.Lane)
 	if res.Decided != nil {
+		f.decided(*res.Decided)
 		f.answer(*res.Decided)
 	}
 	for id, arguments := range res.Edited {
@@ -246,6 +247,19 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		f.r.Entries = slices.DeleteFunc(f.r.Entries, func(e Entry) bool { return isPlace(e.Message) })
 	}
 	return nil
+}
+
+// maxRemembered bounds what is remembered on a thread: the oldest is forgotten, and asked for again.
+const maxRemembered = 256
+
+// decided takes in what was decided about a call.
+func (f *fold) decided(d Decided) {
+	f.r.Decided = append(slices.Clip(f.r.Decided), d)
+	if d.Remembered == nil || slices.Contains(f.r.Remembered, *d.Remembered) {
+		return
+	}
+	kept := f.r.Remembered[max(0, len(f.r.Remembered)+1-maxRemembered):]
+	f.r.Remembered = append(slices.Clip(kept), *d.Remembered)
 }
 
 // edit puts the arguments with which a call was really made in the place of the model's.

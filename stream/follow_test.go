@@ -191,8 +191,9 @@ func TestSlowReaderIsCutAndContinuesExactly(t *testing.T) {
 func TestReadersShareWhatTheNodeHas(t *testing.T) {
 	t.Parallel()
 	const records = 40
-	ctx, l := testContext(t), streamtest.Open(t)
-	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, l)
+	ctx, s := testContext(t), streamtest.Server(t)
+	l := streamtest.OpenOn(t, s)
+	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, streamtest.OpenOn(t, s)) // which hears by itself, whenever it does
 	first := follower.View(run, stream.ViewOptions{})
 	defer first.Close()
 	steps(t, ctx, l, records, func(int) {})

@@ -84,7 +84,6 @@ func (f *fold) hold(ctx context.Context, rec *Record) error {
 
 // answer notes that something which a run was held for is done.
 func (f *fold) answer(d Decided) {
-	f.r.Decided = append(slices.Clip(f.r.Decided), d)
 	f.r.Waits = slices.DeleteFunc(slices.Clone(f.r.Waits), func(id string) bool { return id == d.CallID })
 	at := slices.IndexFunc(f.r.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == d.CallID })
 	if at >= 0 {

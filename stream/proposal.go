@@ -61,6 +61,23 @@ type Decided struct {
 	// Digest and Proposal are those of what was said, if somebody said something.
 	Digest   string `json:"digest,omitempty"`
 	Proposal uint64 `json:"proposal,omitempty"`
+	// Votes are those of the people who approved before, where one was not enough.
+	Votes []Vote `json:"votes,omitempty"`
+	// Remembered is set if it is to be remembered for further calls.
+	Remembered *Remembered `json:"remembered,omitempty"`
+}
+
+// Vote refers to what somebody said who approved.
+type Vote struct {
+	Digest   string `json:"digest"`
+	Proposal uint64 `json:"proposal,omitempty"`
+}
+
+// Remembered says that calls of a tool on this thread need not be asked for any more, as long as the rule that
+// asked says the same.
+type Remembered struct {
+	Tool string `json:"tool"`
+	Rule string `json:"rule"` // its digest
 }
 
 // ProposeDecision writes what somebody decided about a call of a run, once.

@@ -36,6 +36,8 @@ const (
 	KindProposal Kind = "proposal"
 	// KindCancel is a request to cancel the run.
 	KindCancel Kind = "cancel"
+	// KindAudit tells what became of a run's questions; no reader shows it.
+	KindAudit Kind = "audit"
 )
 
 // header is the one header of a record: kind, step, writer, frame number and count of event lines,

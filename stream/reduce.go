@@ -36,7 +36,9 @@ type Reduction struct {
 	Answered   []agui.Interrupt `json:"answered,omitempty"`
 	// Decided are the decisions about these that were carried out.
 	Decided []Decided `json:"decided,omitempty"`
-	Entries []Entry   `json:"entries,omitempty"`
+	// Remembered are the tools whose calls people need not be asked for any more, the newest last.
+	Remembered []Remembered `json:"remembered,omitempty"`
+	Entries    []Entry      `json:"entries,omitempty"`
 	// Moved tells that the order of the conversation has changed, by an input or by the result of work that
 	// was handed to a subagent, Unmoved how many messages at its
 	// beginning never stood anywhere else.

@@ -42,9 +42,10 @@ type Branch struct {
 	Slots []int `json:"slots"`
 	// Since is where the present use of that lane begins.
 	Since uint64 `json:"since"`
-	// CallID is the call that the subagent works for, MessageID the message that has it.
+	// CallID is the call that the subagent works for, MessageID the message that has it, Index its place there.
 	CallID    string `json:"callId"`
 	MessageID string `json:"messageId"`
+	Index     int    `json:"index,omitempty"`
 	// Args is the digest of the arguments that were approved, if the call had to be, and Edit the proposal with
 	// them if they are others than the model's.
 	Args string `json:"args,omitempty"`
@@ -72,6 +73,8 @@ type Answer struct {
 	Message string   `json:"message,omitempty"` // our own words
 	// MessageID is the message that answers.
 	MessageID string `json:"answer,omitempty"`
+	// Asks are the calls that the subagent waits for, with those below it.
+	Asks []string `json:"asks,omitempty"`
 	// Lanes are those whose step did not finish.
 	Lanes     []Lane  `json:"lanes,omitempty"`
 	Usage     []Usage `json:"usage,omitempty"`
@@ -86,7 +89,11 @@ func AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
 	if err != nil {
 		return ToolAnswer{}, err
 	}
-	return r.answerCall(ctx, end)
+	answer, err := r.answerCall(ctx, end)
+	if end.waits != nil && err == nil {
+		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
+	}
+	return answer, err
 }
 
 // answerCall writes the call's result. It goes on when the run is cancelled.
@@ -96,6 +103,9 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	in := Answer{
 		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
 		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents,
+	}
+	if end.waits != nil {
+		in.Asks, _ = end.waits.open()
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",
@@ -136,7 +146,8 @@ func (c call) delegates() bool {
 }
 
 // delegate starts the subagent that a call hands work to. What it returns is a tool's answer.
-func (r *run) delegate(ctx workflow.Context, to Delegate, call ToolCall, subagents int) workflow.ChildWorkflowFuture {
+func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents int) workflow.ChildWorkflowFuture {
+	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
 	run := hex.EncodeToString(sum[:8])
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -153,12 +164,16 @@ func (r *run) delegate(ctx workflow.Context, to Delegate, call ToolCall, subagen
 	if r.deadline.Before(deadline) {
 		deadline = r.deadline
 	}
-	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Prefix: call.ID + "/"}
+	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/"}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
 		if d.Verdict == VerdictEdit {
 			branch.Edit = d.Input
 		}
+	}
+	progress := &Progress{Execution: r.execution, Turn: 1, Deadline: deadline}
+	if c.resumes != nil {
+		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
 	}
 	if r.branch != nil {
 		branch.Slots = append(branch.Slots, r.branch.Slots...)
@@ -167,17 +182,8 @@ func (r *run) delegate(ctx workflow.Context, to Delegate, call ToolCall, subagen
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
-			Progress: &Progress{Execution: r.execution, Turn: 1, Deadline: deadline},
+			Resume: c.waits, Progress: progress,
 		},
 		Branch: branch, Call: call, Subagents: subagents,
 	})
-}
-
-// unasked are calls that would wait for a person, answered as if nobody had: a subagent asks nobody.
-func (w *Waits) unasked() []call {
-	var calls []call
-	for _, c := range w.Calls {
-		calls = append(calls, call{index: c.Index, id: c.ID, tool: c.Tool, decision: &Decision{CallID: c.ID, Verdict: VerdictCancel}})
-	}
-	return calls
 }

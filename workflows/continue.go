@@ -22,6 +22,7 @@ func (r *run) rest(ctx workflow.Context) error {
 	if !r.mayContinue(ctx) {
 		return nil
 	}
+	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.branch != nil {
 		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: *r.branch, Call: *r.call, Subagents: r.mayDelegate})
 	}

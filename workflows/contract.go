@@ -11,6 +11,7 @@ const (
 	TypeRun           = "agent.run.v1"
 	TypeBranch        = "agent.branch.v1"
 	TypeParked        = "thread.parked.v1"
+	TypeDelivery      = "webhook.deliver.v1"
 	ActivityCallModel = "model.call.v1"
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
@@ -18,6 +19,7 @@ const (
 	ActivityNotify    = "approval.notify.v1"
 	ActivityHold      = "run.hold.v1"
 	ActivityKeep      = "tool.result.v1"
+	ActivityDeliver   = "webhook.send.v1"
 	UpdateSubmit      = "submit"
 	UpdateSteer       = "steer"
 	UpdatePause       = "pause"
@@ -220,8 +222,14 @@ type ToolCall struct {
 	// Decision is what came of it that the call had to wait.
 	Decision *Decision `json:"decision,omitempty"`
 	OnExpiry OnExpiry  `json:"onExpiry,omitempty"`
+	// Votes are those of the people who approved before the decision, Remember is the rule under which it is
+	// to be remembered, by its digest.
+	Votes    []Vote `json:"votes,omitempty"`
+	Remember string `json:"remember,omitempty"`
 	// Opens is set in the calls that a run begins with.
 	Opens *Beginning `json:"opens,omitempty"`
+	// Announces is set in those that a subagent begins with: the call that it works for.
+	Announces *ToolCall `json:"announces,omitempty"`
 }
 
 // Beginning is what a run's first record is made of.
@@ -244,6 +252,9 @@ type ToolAnswer struct {
 	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
+	// Suspended is a subagent that waits for people, and Waits what for.
+	Suspended *Suspended `json:"suspended,omitempty"`
+	Waits     *Waits     `json:"waits,omitempty"`
 }
 
 // Hold asks to tell what a run waits for that goes on afterwards. The answer is the sequence of the main
@@ -342,6 +353,8 @@ type Submitted struct {
 	Interrupted string `json:"interrupted,omitempty"`
 	// Closing: the offer is not kept, since the workflow closes; the run is to be started.
 	Closing bool `json:"closing,omitempty"`
+	// Open: more people have to approve. What the offer decided was taken, the run was not.
+	Open bool `json:"open,omitempty"`
 }
 
 // Cancel is what SignalCancel carries: a signal, since a cancel has to reach a workflow that no

@@ -36,6 +36,8 @@ func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
 		return r.failure(ctx, err), true
 	}
 	r.main, r.open = seq, ""
+	r.held.After = seq
+	r.held.noteOpened()
 	return ending{}, false
 }
 
@@ -59,7 +61,7 @@ func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
 	r.held, r.answered = nil, w
-	return r.makeCalls(ctx, toolTurn{messageID: w.MessageID, calls: w.calls(), step: r.step(r.turn, stepHeld, stepTools)})
+	return r.act(ctx, w, r.step(r.turn, stepHeld, stepTools))
 }
 
 // awaitAnswers waits until everything is answered or the run is cancelled. Where it takes longer than the
@@ -70,7 +72,7 @@ func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
 	for !w.settled() && ctx.Err() == nil {
 		r.awaitAnswer(ctx, earlier(w.next(), late))
 		now := workflow.Now(ctx)
-		w.expire(now)
+		w.pass(now)
 		if elsewhere := !now.Before(late) || full(ctx); elsewhere && r.hear(ctx) && !w.settled() {
 			r.waited(ctx, since)
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
@@ -97,7 +99,7 @@ func (r *run) parkedHold(ctx workflow.Context) error {
 	w, since := r.held, workflow.Now(ctx)
 	for !w.settled() && ctx.Err() == nil && !full(ctx) {
 		r.awaitAnswer(ctx, w.next())
-		w.expire(workflow.Now(ctx))
+		w.pass(workflow.Now(ctx))
 	}
 	cancelled := ctx.Err() != nil
 	r.hear(ctx)
@@ -115,6 +117,11 @@ func (w *Waits) reserve() int {
 	if w == nil {
 		return 0
 	}
-	open, _ := w.open()
-	return len(open) * maxDecision
+	room := w.maxNews()
+	for _, c := range w.Calls {
+		if c.Decision == nil {
+			room += maxDecision + c.Approval.maxVotes()*maxVote
+		}
+	}
+	return room
 }

@@ -14,6 +14,7 @@ func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
 	if err := r.listen(ctx); err != nil {
 		return RunResult{}, err
 	}
+	r.announce(ctx)
 	if r.waits != nil {
 		return RunResult{}, r.suspend(ctx, 0)
 	}

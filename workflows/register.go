@@ -17,4 +17,7 @@ func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{
 		Name: TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
+	r.RegisterWorkflowWithOptions(Deliver, workflow.RegisterOptions{
+		Name: TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
 }

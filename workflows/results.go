@@ -97,8 +97,8 @@ func (r *run) waitsBehind(end ending) *Waits {
 	return end.waits
 }
 
-// leaving says what becomes of an offer that leaves some of the calls open; OnOpenAbandon if it leaves none.
-func (r *run) leaving(in Submit) OnOpen {
+// onOpen says what becomes of an offer that leaves some of the calls open; OnOpenAbandon if it leaves none.
+func (r *run) onOpen(in Submit) OnOpen {
 	open, asks := r.waits.open(in.Decisions...)
 	then := r.in.OnMissing
 	if asks {
@@ -118,7 +118,7 @@ func (r *run) leaving(in Submit) OnOpen {
 // started anew: Temporal holds back who continues as new within a second, and clients are quicker.
 func (r *run) frees(in Submit) bool {
 	mine := func(c Waiting) bool { return !c.Client || c.Decision != nil }
-	return in.Offer != nil && r.resumed == nil && len(r.queue) == 0 && r.leaving(in) == OnOpenAbandon && !slices.ContainsFunc(r.waits.Calls, mine)
+	return in.Offer != nil && r.resumed == nil && len(r.queue) == 0 && r.onOpen(in) == OnOpenAbandon && !slices.ContainsFunc(r.waits.Calls, mine)
 }
 
 // refusal tells why an offer is refused that leaves calls open.

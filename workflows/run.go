@@ -30,15 +30,21 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	if err := errors.Join(r.listen(running), r.rename(running)); err != nil {
 		return RunResult{}, err
 	}
+	r.announce(ctx)
 	end, err := r.turns(running)
 	if err != nil {
 		return RunResult{}, err
 	}
-	r.waits = r.waitsBehind(end) // who has seen the end may answer before it is reported here
+	if r.waits = r.waitsBehind(end); r.waits != nil { // who has seen the end may answer before it is reported here
+		r.waits.noteOpened()
+	}
 	result, err := r.finish(running, end)
 	if r.waits != nil && err == nil && result.Outcome == end.outcome {
+		r.waits.After = result.Seq
 		return result, r.suspend(ctx, r.in.parkAfter())
 	}
+	r.waits = nil
+	r.tellRest(ctx)
 	if next := r.next(); next != nil {
 		return result, continueWith(ctx, TypeRun, *next)
 	}
@@ -70,6 +76,9 @@ type run struct {
 	waits   *Waits    // what the thread waits for behind the end of the run
 	resumed *RunInput // the run that goes on
 	closing bool      // nothing goes on here
+
+	telling bool // a notice is under way
+	leaving bool // no other one is to be
 
 	branch      *Branch   // set in a subagent
 	call        *ToolCall // what the subagent works for
@@ -140,7 +149,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	}
 	r.main, r.open = answer.Seq, stepModel
 	r.usage = addUsage(r.usage, answer.Usage)
-	waits := answer.waits(workflow.Now(ctx))
+	waits := answer.waits(r.in, workflow.Now(ctx))
 	switch {
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
@@ -156,17 +165,14 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
-	if r.branch != nil {
-		calls.calls = append(calls.calls, waits.unasked()...)
-		answer.WaitCount = 0
-	}
-	if end, over := r.makeCalls(ctx, calls); over {
-		return end, true
+	if end, over = r.callTools(ctx, calls, waits); over || len(waits.Calls) == 0 {
+		return end, over
 	}
 	switch {
-	case r.held != nil:
+	case r.held != nil && len(waits.Suspended) == 0:
 		return r.tellHeld(ctx)
-	case answer.WaitCount > 0:
+	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it
+		r.held = nil
 		return ending{outcome: waits.outcome(), waits: waits}, true
 	}
 	return ending{}, false
@@ -189,14 +195,21 @@ func (r *run) beginning() *Beginning {
 	return &Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.edits()}
 }
 
+// opens is what the agent's first step has to open: the run, or a subagent.
+func (r *run) opens() (*Beginning, *ToolCall) {
+	if r.branch != nil {
+		return nil, r.call
+	}
+	return r.beginning(), nil
+}
+
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
-	switch {
-	case r.main == 0 && r.branch != nil:
-		call.Announces = r.call
-	case r.main == 0:
-		call.Beginning = *r.beginning()
-	default:
+	if opens, announces := r.opens(); r.main == 0 && announces != nil {
+		call.Announces = announces
+	} else if r.main == 0 {
+		call.Beginning = *opens
+	} else {
 		call.Steered, r.folded = r.steered[r.folded:], len(r.steered)
 	}
 	var answer ModelAnswer

@@ -28,8 +28,11 @@ type world struct {
 	tool  func(in workflows.ToolCall) (workflows.ToolAnswer, error)
 	// finish is asked before the run is finished; its error is the activity's.
 	finish func(local bool) error
+	// notify is given each notice; nil takes them all.
+	notify func(in workflows.Notice) error
 
 	mu       sync.Mutex
+	notices  []workflows.Notice
 	finished []workflows.Finish
 	models   []workflows.ModelCall
 	updates  int
@@ -69,6 +72,15 @@ func newWorld(t *testing.T) *world {
 		}
 		return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
 	}, activity.RegisterOptions{Name: workflows.ActivityFinish})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Notice) error {
+		w.mu.Lock()
+		w.notices = append(w.notices, in)
+		w.mu.Unlock()
+		if w.notify != nil {
+			return w.notify(in)
+		}
+		return nil
+	}, activity.RegisterOptions{Name: workflows.ActivityNotify})
 	return w
 }
 

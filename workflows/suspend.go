@@ -3,6 +3,7 @@ package workflows
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -22,17 +23,23 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 			return err
 		}
 		now := workflow.Now(ctx)
-		w.expire(now)
+		w.pass(now)
 		elsewhere := patience > 0 && !now.Before(late) || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-		if elsewhere && r.hear(ctx) && r.resumed == nil && !w.settled() {
+		if !elsewhere || r.resumed != nil || w.settled() {
+			continue
+		}
+		r.leave(ctx)
+		if r.hear(ctx); r.resumed == nil && !w.settled() { // nobody has answered meanwhile
 			in := r.in
 			in.Queue, in.Resume = r.queue, nil
 			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
 		}
 	}
 	if r.closing {
+		r.tellRest(ctx)
 		return nil
 	}
+	r.leave(ctx)
 	next := r.resumed
 	if next == nil {
 		next = r.goOn(ctx)
@@ -74,60 +81,98 @@ func (r *run) goOn(ctx workflow.Context) *RunInput {
 // them. Calls of the client's own it may leave. It tells whether the thread resumes with the offer, as
 // opposed to keeping it for later.
 func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
-	leaving := r.leaving(in)
+	then := r.onOpen(in)
 	switch {
 	case r.closing || r.frees(in):
 		return true, nil
 	case r.resumed != nil && in.OnBusy != OnBusyEnqueue:
 		return false, temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.resumed.Run.ID})
-	case in.Offer == nil || leaving == OnOpenReject:
+	case in.Offer == nil || then == OnOpenReject:
 		return false, r.refusal(in)
-	case leaving == OnOpenQueue || r.resumed != nil:
+	case then == OnOpenQueue || r.resumed != nil:
 		return false, nil
 	}
 	open, _ := r.waits.open()
 	next := *in.Offer
 	next.Resume, next.Queue = r.waits, r.queue
 	body, err := encode(next)
-	if err != nil || len(body)+len(open)*maxDecision+len(in.Decisions)*maxDecision > MaxPayload {
+	if err != nil || len(body)+(len(open)+len(in.Decisions))*maxDecision+r.waits.maxNews() > MaxPayload {
 		return false, temporal.NewApplicationError("the run's id leaves too little room for those that wait", ErrorQueueFull)
 	}
 	return true, nil
 }
 
-// answer takes an offer that judgeAnswer has let pass.
+// answer takes an offer that judgeAnswer has let pass. What it decides about is decided, also where more
+// people have to approve: then the questions stay open, and the thread does not resume with the offer.
 func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
 	if r.closing = r.closing || r.frees(in); r.closing {
 		r.take(ctx, in)
 		return Submitted{Closing: true}
 	}
-	if r.resumed != nil || r.leaving(in) == OnOpenQueue {
+	if r.resumed != nil || r.onOpen(in) == OnOpenQueue {
 		r.queue = append(r.queue, *in.Offer)
 		return Submitted{Queued: true}
 	}
-	r.take(ctx, in)
+	if open := r.take(ctx, in); open {
+		if in.OnBusy != OnBusyEnqueue {
+			return Submitted{Open: true}
+		}
+		r.queue = append(r.queue, *in.Offer)
+		return Submitted{Queued: true}
+	}
 	r.resumed = in.Offer
 	return Submitted{Queued: true}
 }
 
-// take takes what an offer answers, and gives up what it leaves of the client's.
-func (r *run) take(ctx workflow.Context, in Submit) {
+// take takes what an offer answers, and gives up what it leaves of the client's. What was decided before stands.
+// open tells that more people have to approve: then nothing else is taken.
+func (r *run) take(ctx workflow.Context, in Submit) (open bool) {
+	now := workflow.Now(ctx)
+	r.waits.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Approval != nil })
+	r.waits.pass(now)
+	if _, asks := r.waits.open(); asks {
+		return true
+	}
+	r.waits.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Client })
 	for _, d := range in.Decisions {
-		r.waits.decide(d, workflow.Now(ctx)) // what was decided before stands
 		r.waits.bring(d)
 	}
-	r.waits.expire(workflow.Now(ctx))
 	r.waits.abandon()
+	return false
+}
+
+// decideAll takes decisions about some of the calls.
+func (w *Waits) decideAll(decisions []Decision, now time.Time, about func(*Waiting) bool) {
+	for _, d := range decisions {
+		if c := w.find(d.CallID); c != nil && about(c) {
+			w.decide(d, now)
+		}
+	}
 }
 
 // decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.
+//
+// A worker that died may have let people see the run's end before Temporal heard of it. Then the update runs
+// before the workflow has come to its end again, in the same task, and waits for that; a decision about what the
+// run does not ask is refused a second later.
 func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
+	if unknown := func() bool { return !r.ended && !r.asked(in) }; unknown() {
+		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // cancelled: it ends
+	}
 	w := r.pending()
 	var out Decided
 	for _, d := range in.Decisions {
 		out.Results = append(out.Results, w.decide(d, workflow.Now(ctx)))
 	}
 	return out, nil
+}
+
+// decidePatience is how long a decision may be early.
+const decidePatience = time.Second
+
+// asked tells whether somebody was asked about one of these calls.
+func (r *run) asked(in Decide) bool {
+	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.pending().find(d.CallID) != nil })
 }
 
 // resume does what was decided about the calls of the run before. over tells that the run ends with it.
@@ -143,5 +188,15 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	if len(calls) == 0 {
 		return ending{}, false
 	}
-	return r.makeCalls(ctx, toolTurn{messageID: w.MessageID, calls: calls, step: r.step(0, stepTools, stepTools)})
+	return r.act(ctx, w, r.step(0, stepTools, stepTools))
+}
+
+// act does what was decided about calls. over tells that the run ends with it.
+func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
+	waits := &Waits{MessageID: w.MessageID, RunID: r.in.Run.ID, Agent: r.in.Agent, Revision: r.in.Revision, Opened: workflow.Now(ctx)}
+	end, over = r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: w.calls(), step: step}, waits)
+	if over || len(waits.Calls) == 0 {
+		return end, over
+	}
+	return ending{outcome: waits.outcome(), waits: waits}, true
 }

@@ -21,6 +21,7 @@ type toolTurn struct {
 
 	underWay  int
 	cancelled bool
+	suspended []ToolAnswer // of subagents that wait
 	err       error
 }
 
@@ -31,6 +32,11 @@ type call struct {
 	decision *Decision
 	onExpiry OnExpiry
 	delegate *Delegate // the agent that it hands work to
+	// resumes is the subagent that goes on to work for it, waits what it has waited for.
+	resumes  *Suspended
+	waits    *Waits
+	votes    []Vote
+	remember string
 }
 
 // calls are those of an answer that wait for nothing.
@@ -47,22 +53,6 @@ func (a ModelAnswer) calls() []call {
 	return calls
 }
 
-// makeCalls is callTools for a run that ends if that fails or is cancelled.
-func (r *run) makeCalls(ctx workflow.Context, t toolTurn) (end ending, over bool) {
-	var ok bool
-	if t.share, ok = r.shareSubagents(t.calls); !ok {
-		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
-	}
-	cancelled, err := r.callTools(ctx, t)
-	switch {
-	case err != nil:
-		return r.failure(ctx, err), true
-	case cancelled || ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
-	}
-	return ending{}, false
-}
-
 // to is the agent that the call hands work to; nil = it is a tool's.
 func (c Call) to(delegates []Delegate) *Delegate {
 	if c.Delegate < 1 || c.Delegate > len(delegates) {
@@ -71,7 +61,13 @@ func (c Call) to(delegates []Delegate) *Delegate {
 	return &delegates[c.Delegate-1]
 }
 
-func (r *run) callTools(ctx workflow.Context, t toolTurn) (cancelled bool, err error) {
+// callTools makes the calls of a turn. over tells that the run ends with that; if it does not, waits has what
+// subagents are waiting for.
+func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end ending, over bool) {
+	var ok bool
+	if t.share, ok = r.shareSubagents(t.calls); !ok {
+		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
+	}
 	t.run, t.ctx, t.ended = r, ctx, workflow.NewSelector(ctx)
 	atOnce := min(len(t.calls), MaxLanes)
 	for len(r.lanes) < atOnce {
@@ -83,13 +79,25 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn) (cancelled bool, err e
 	for t.underWay > 0 {
 		t.ended.Select(ctx)
 	}
-	return t.cancelled, t.err
+	for _, s := range t.suspended {
+		waits.adopt(*s.Suspended, s.Waits)
+	}
+	switch {
+	case t.err != nil:
+		return r.failure(ctx, t.err), true
+	case t.cancelled || ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	case len(t.suspended) > 0 && !waits.fits(r.in):
+		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
+	}
+	return ending{}, false
 }
 
 // begin starts the next call on a lane.
 func (t *toolTurn) begin(lane int) {
 	c := t.calls[0]
 	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	summary := "tool"
 	if c.id == "" {
@@ -98,12 +106,12 @@ func (t *toolTurn) begin(lane int) {
 		summary = "tool: " + c.tool
 	}
 	if t.step.After == 0 {
-		in.Opens = t.run.beginning()
+		in.Opens, in.Announces = t.run.opens()
 	}
 	t.calls, t.underWay = t.calls[1:], t.underWay+1
 	if c.delegates() {
 		t.run.subagents++
-		t.ended.AddFuture(t.run.delegate(t.ctx, *c.delegate, in, t.share), func(f workflow.Future) { t.end(lane, true, f) })
+		t.ended.AddFuture(t.run.delegate(t.ctx, c, in, t.share), func(f workflow.Future) { t.end(lane, true, f) })
 		return
 	}
 	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))
@@ -124,6 +132,9 @@ func (t *toolTurn) end(lane int, delegated bool, f workflow.Future) {
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {
 		t.run.usage = addUsage(t.run.usage, u)
+	}
+	if done.Suspended != nil {
+		t.suspended = append(t.suspended, done)
 	}
 	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled
 	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {

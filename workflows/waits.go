@@ -14,65 +14,59 @@ type Waits struct {
 	Calls     []Waiting `json:"calls"`
 	// Delegates are the agents that the calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
+	// Suspended are the subagents whose calls are among them.
+	Suspended []Suspended `json:"suspended,omitempty"`
+	// RunID, Agent and Revision are those of the run that has ended with them, After is its terminal record.
+	RunID    string `json:"run,omitempty"`
+	Agent    string `json:"agent,omitempty"`
+	Revision string `json:"revision,omitempty"`
+	After    uint64 `json:"after,omitempty"`
+	// Opened is when the calls were asked for: what people decide about is reminded of, escalates and
+	// expires some time after that.
+	Opened time.Time `json:"opened,omitzero"`
+	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
+	News    []News `json:"news,omitempty"`
+	Noticed int    `json:"noticed,omitempty"`
 }
 
 // MaxWaits bounds the calls that a run may end with: they go on as one payload, with the run and those
 // that wait behind it.
 const (
 	MaxWaits    = 16
-	maxDecision = 256 // bytes
+	maxDecision = 224 // bytes
+	maxVote     = 192
 )
 
-// fits tells whether that payload has room for the calls, and for a decision about each.
+// fits tells whether that payload has room for the calls, and for what may be said about each.
 func (w *Waits) fits(in RunInput) bool {
 	if len(w.Calls) > MaxWaits {
 		return false
 	}
 	in.Queue, in.Resume = nil, nil
 	body, err := encode(Parked{Run: in, Waits: w}) //workflowcheck:ignore the same value gives the same text
-	return err == nil && len(body)+len(w.Calls)*maxDecision+maxQueue <= MaxPayload
+	room := w.maxNews() + maxQueue
+	for _, c := range w.Calls {
+		room += maxDecision + c.Approval.maxVotes()*maxVote
+	}
+	return err == nil && len(body)+room <= MaxPayload
 }
 
 // Waiting is a call that was not made.
 type Waiting struct {
 	Call
 	Index int `json:"index"` // its place in the message
+	// Within is the suspended subagent whose call it is, from 1; 0 = the run's own agent's.
+	Within int `json:"within,omitempty"`
 	// Expires is when nobody can decide any more; zero = never.
 	Expires time.Time `json:"expires,omitzero"`
-	// Votes are those for making the call, as long as they are fewer than the approval's quorum.
+	// Votes are those for making the call that did not decide. They do not name the call, and no arguments
+	// unless these are others than the model's.
 	Votes []Decision `json:"votes,omitempty"`
-	// Escalations is how many have come.
+	// Escalations is how many have come, Reminded how often people were reminded.
 	Escalations int       `json:"escalations,omitempty"`
+	Reminded    int       `json:"reminded,omitempty"`
 	Decision    *Decision `json:"decision,omitempty"`
 }
-
-// Notice asks ActivityNotify to make known what has happened to questions that a thread waits with.
-type Notice struct {
-	Run       Run         `json:"run"`
-	Agent     string      `json:"agent"`
-	Revision  string      `json:"revision"`
-	Event     NoticeEvent `json:"event"`
-	Opened    time.Time   `json:"opened"` // when the run had ended with the questions
-	At        time.Time   `json:"at"`     // when it happened
-	MessageID string      `json:"messageId"`
-	// Calls are those that it happened to, as they are now.
-	Calls []Waiting `json:"calls"`
-	// After is a record that the log has to have: the run's terminal one.
-	After uint64 `json:"after"`
-}
-
-// NoticeEvent is what has happened.
-type NoticeEvent string
-
-// What may have happened.
-const (
-	NoticeOpened    NoticeEvent = "opened"
-	NoticeReminded  NoticeEvent = "reminded"
-	NoticeEscalated NoticeEvent = "escalated"
-	NoticeVoted     NoticeEvent = "voted" // one more approves, and others have to
-	NoticeDecided   NoticeEvent = "decided"
-	NoticeExpired   NoticeEvent = "expired"
-)
 
 // Approval says that a person decides about a call before it is made, and by which rule.
 type Approval struct {
@@ -80,6 +74,8 @@ type Approval struct {
 	Rule int `json:"rule"`
 	// Args is the digest of the arguments that the model wrote: they are what is decided about.
 	Args string `json:"args"`
+	// Policy is the digest of the rule: what is remembered of it ends when it changes.
+	Policy string `json:"policy,omitempty"`
 	// Quorum is how many people have to approve; 0 = 1.
 	Quorum int `json:"quorum,omitempty"`
 	// Remind is how often people are reminded; 0 = never.
@@ -129,6 +125,7 @@ type Decision struct {
 	// By is a digest of who decided: nobody counts twice.
 	By string `json:"by,omitempty"`
 	// Remember makes further calls of the tool on this thread, to which the same rule applies, without asking.
+	// Only of VerdictApprove.
 	Remember bool `json:"remember,omitempty"`
 }
 
@@ -145,10 +142,12 @@ type Decided struct {
 
 // DecisionResult tells what became of a decision: taken if there is neither an error nor a recorded one.
 type DecisionResult struct {
-	// Error is ErrorUnknownCall, ErrorDecided or ErrorExpired.
+	// Error is ErrorUnknownCall, ErrorDecided, ErrorExpired or ErrorOtherEdit.
 	Error string `json:"error,omitempty"`
 	// Recorded is the decision that stands, if there was one before; the same one if there is no error.
 	Recorded *Decision `json:"recorded,omitempty"`
+	// Missing is how many more people have to approve.
+	Missing int `json:"missing,omitempty"`
 }
 
 // Codes of a DecisionResult.
@@ -156,6 +155,8 @@ const (
 	ErrorUnknownCall = "unknown_call"
 	ErrorDecided     = "decided"
 	ErrorExpired     = "expired"
+	// ErrorOtherEdit: people have approved of other arguments, which are not the model's either.
+	ErrorOtherEdit = "other_edit"
 )
 
 // DigestArgs is what arguments are compared by, between what was decided about and what is executed.
@@ -166,9 +167,9 @@ func DigestArgs(arguments string) string {
 
 func (c Call) waits() bool { return c.Client || c.Approval != nil }
 
-// waits are the calls of an answer that are not made before the run ends, and since when.
-func (a ModelAnswer) waits(now time.Time) *Waits {
-	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates}
+// waits are the calls of an answer to a run that are not made before the run ends, and since when.
+func (a ModelAnswer) waits(in RunInput, now time.Time) *Waits {
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, RunID: in.Run.ID, Agent: in.Agent, Revision: in.Revision, Opened: now}
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue
@@ -228,48 +229,6 @@ func (w *Waits) settled() bool {
 	return len(ids) == 0
 }
 
-// decide takes a decision about a call, if there is none.
-func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
-	c := w.find(d.CallID)
-	switch {
-	case c == nil, !c.answeredBy(d):
-		return DecisionResult{Error: ErrorUnknownCall}
-	case c.Decision != nil && c.Decision.Digest == d.Digest && c.Decision.Verdict == d.Verdict:
-		return DecisionResult{Recorded: c.Decision}
-	case c.Decision != nil && c.Decision.Verdict == VerdictExpire, c.Decision == nil && c.expired(now) && d.Verdict != VerdictCancel:
-		return DecisionResult{Error: ErrorExpired, Recorded: c.Decision}
-	case c.Decision != nil:
-		return DecisionResult{Error: ErrorDecided, Recorded: c.Decision}
-	}
-	if c.Approval != nil && d.Args == "" {
-		d.Args = c.Approval.Args
-	}
-	c.Decision = &d
-	return DecisionResult{}
-}
-
-func (c Waiting) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
-
-// expire decides about the calls whose time is over.
-func (w *Waits) expire(now time.Time) {
-	for i := range w.Calls {
-		if c := &w.Calls[i]; c.Decision == nil && c.expired(now) {
-			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictExpire}
-		}
-	}
-}
-
-// next is when the next call expires; zero = none does.
-func (w *Waits) next() time.Time {
-	var next time.Time
-	for _, c := range w.Calls {
-		if c.Decision == nil && !c.Expires.IsZero() && (next.IsZero() || c.Expires.Before(next)) {
-			next = c.Expires
-		}
-	}
-	return next
-}
-
 // abandon gives up the client's calls that nobody answered: it went on without.
 func (w *Waits) abandon() {
 	for i := range w.Calls {
@@ -297,14 +256,17 @@ func (w *Waits) calls() []call {
 	var calls []call
 	for _, c := range w.Calls {
 		d := c.Decision
-		if d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
+		if c.Within > 0 || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
-		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, delegate: c.to(w.Delegates)}
+		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates)}
 		if d.Verdict == VerdictExpire {
 			next.onExpiry = c.Approval.OnExpiry
 		}
+		if d.Remember {
+			next.remember = c.Approval.Policy
+		}
 		calls = append(calls, next)
 	}
-	return calls
+	return append(calls, w.resumed()...)
 }

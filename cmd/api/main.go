@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/apinode"
+	"github.com/perdure/perdure/internal/callers"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/connect"
 	"github.com/perdure/perdure/internal/telemetry"
@@ -61,6 +62,11 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		}
 	}
 
+	authenticator, err := callers.New(ctx, cfg.Auth, cfg.Addr, logger)
+	if err != nil {
+		return err
+	}
+
 	tel, err := telemetry.Start(ctx, "perdure-api", cfg.Getenv)
 	if err != nil {
 		return err
@@ -94,10 +100,14 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Agents:      folder.Agents,
 		ForceAgents: cfg.ForceAgents,
 		Origins:     cfg.Origins,
+		Auth:        authenticator,
+		AdminRole:   cfg.Auth.AdminRole,
 		ParkAfter:   cfg.ParkAfter,
 		Strict:      cfg.Strict,
 		Sockets:     cfg.MaxSockets,
 		Streams:     cfg.MaxStreams,
+		LinkKey:     cfg.LinkKey,
+		PublicURL:   cfg.PublicURL,
 		Metrics:     tel.Metrics(),
 		Logger:      logger,
 	})

@@ -110,3 +110,18 @@ func TestAddressInUseIsNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Nobody waits for servers to learn that a process would let everybody in, or nobody.
+func TestWhoCallsIsSettledFirst(t *testing.T) {
+	t.Parallel()
+	for variable, environ := range map[string][]string{
+		"PERDURE_AUTH":      {"PERDURE_ADDR=0.0.0.0:0"},
+		"PERDURE_AUTH_KEYS": {"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=testdata/none"},
+	} {
+		err := run(t.Context(), nil, append(environ, "NATS_URL=nats://127.0.0.1:1", "TEMPORAL_CONFIG_FILE=none"), &bytes.Buffer{})
+		var bad *config.VariableError
+		if !errors.As(err, &bad) || bad.Name != variable {
+			t.Errorf("%s: %v", variable, err)
+		}
+	}
+}

@@ -23,11 +23,14 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/apinode"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/callers"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/devserver"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/internal/toolset"
+	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -66,7 +69,7 @@ you like: started again on the same directory, every run goes on.`,
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the api; port 0 = any free one")
 	f.StringVar(&o.data, "data", ".perdure", "data directory")
-	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools and MCP servers")
+	f.StringVar(&o.agents, "agents", "agents", "directory of agents, tools, MCP servers and scripts")
 	f.BoolVar(&o.agentsForce, "agents-force", false, "publish that directory's definitions also in place of newer ones that came over HTTP")
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
@@ -115,11 +118,20 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer set.Close() // behind the nodes, whose calls are made with it
+	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, o.allowPrivateHosts)
+	if err != nil {
+		return err
+	}
+	defer hooks.Close()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
 	}
 	defer func() { _ = listener.Close() }()
+	authenticator, err := callers.New(ctx, cfg.Auth, listener.Addr().String(), logger)
+	if err != nil {
+		return err
+	}
 	if o.pprof != "" {
 		if err := serveProfiles(ctx, o.pprof); err != nil {
 			return fmt.Errorf("--pprof: %w", err)
@@ -141,7 +153,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, folder.Agents, set.Registry(), cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set.Registry(), hooks, cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -194,7 +206,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, definitions []*agents.Definition, registry *tools.Registry, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, registry *tools.Registry, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -206,15 +218,17 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	)
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence), Tools: registry,
-			WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: registry,
+			Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err
 	})
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
-			Listener: listener, Log: log, Temporal: c.temporal, Agents: definitions, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
+			Listener: listener, Log: log, Temporal: c.temporal, Agents: folder.Agents, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
+			Auth: authenticator, AdminRole: cfg.Auth.AdminRole,
 			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
+			LinkKey: cfg.LinkKey, PublicURL: cfg.PublicURL,
 		})
 		return err
 	})

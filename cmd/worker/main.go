@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/internal/toolset"
+	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
@@ -49,11 +49,21 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if len(cfg.Unknown) > 0 {
 		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
 	}
-	set, err := openTools(cfg, logger)
+	folder, err := openFolder(cfg)
+	if err != nil {
+		return err
+	}
+	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer set.Close() // behind the node, whose calls are made with it
+
+	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, cfg.AllowPrivateHosts)
+	if err != nil {
+		return err
+	}
+	defer hooks.Close()
 
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
@@ -84,8 +94,9 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
-		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence),
+		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts),
 		Tools:         set.Registry(),
+		Webhooks:      hooks,
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,
 		BuildID:       cfg.BuildID,
@@ -103,15 +114,12 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	return node.Stop(context.WithoutCancel(ctx))
 }
 
-func openTools(cfg *config.Config, logger *slog.Logger) (*toolset.Set, error) {
-	var folder *agents.Folder
-	if cfg.Agents != "" {
-		var err error
-		if folder, err = agents.LoadDir(cfg.Agents); err != nil {
-			return nil, err
-		}
+// openFolder reads the tools, servers and scripts of the folder of definitions, if there is one.
+func openFolder(cfg *config.Config) (*agents.Folder, error) {
+	if cfg.Agents == "" {
+		return &agents.Folder{}, nil
 	}
-	return toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger})
+	return agents.LoadDir(cfg.Agents)
 }
 
 // identity is this process's, and never another's: other workers act on what is known by it, so that

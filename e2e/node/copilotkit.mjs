@@ -1,7 +1,7 @@
-// CopilotKit's runtime, installed in the working directory, with a stock HttpAgent in front of an
-// AG-UI server, on any free port until stdin ends. Prints {"url"}.
+// CopilotKit's runtime, installed in the working directory, with a stock HttpAgent in front of each
+// agent of an AG-UI server, on any free port until stdin ends. Prints {"url"}.
 //
-//   argument: the URL of the agent's run endpoint
+//   arguments: an agent's name, the URL of its run endpoint, and so on
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -15,7 +15,11 @@ const { CopilotRuntime } = await load("@copilotkit/runtime/v2");
 const { createCopilotExpressHandler } = await load("@copilotkit/runtime/v2/express");
 const { default: express } = await load("express");
 
-const runtime = new CopilotRuntime({ agents: { default: new HttpAgent({ url: process.argv[2] }) } });
+const agents = {};
+for (const [i, name] of process.argv.entries()) {
+  if (i >= 2 && i % 2 === 0) agents[name] = new HttpAgent({ url: process.argv[i + 1] });
+}
+const runtime = new CopilotRuntime({ agents });
 const app = express();
 app.use(createCopilotExpressHandler({ runtime, basePath: "/api" }));
 const server = app.listen(0, "127.0.0.1", () => {

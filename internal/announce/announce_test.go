@@ -2,6 +2,7 @@ package announce
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/tools"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,9 +35,18 @@ func until(t *testing.T, b *Board, want ...string) {
 	}
 }
 
-func start(t *testing.T, l *stream.Log, worker string, tools ...string) *Announcement {
+func start(t *testing.T, l *stream.Log, worker string, names ...string) *Announcement {
 	t.Helper()
-	a, err := Start(t.Context(), l, worker, tools)
+	specs := make([]tools.Spec, len(names))
+	for i, name := range names {
+		specs[i].Name = name
+	}
+	return startWith(t, l, worker, specs...)
+}
+
+func startWith(t *testing.T, l *stream.Log, worker string, specs ...tools.Spec) *Announcement {
+	t.Helper()
+	a, err := Start(t.Context(), l, worker, specs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,5 +104,46 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := Watch(ctx, streamtest.Open(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Arguments are wrong if no worker takes them, and unknown is not wrong.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	schema := func(kind string) json.RawMessage {
+		return json.RawMessage(`{"type":"object","properties":{"a":{"type":"` + kind + `"}},"additionalProperties":false}`)
+	}
+	one := startWith(t, l, "one", tools.Spec{Name: "add", Parameters: schema("integer")}, tools.Spec{Name: "say"})
+	again := startWith(t, l, "same", tools.Spec{Name: "add", Parameters: schema("integer")})
+	b, err := Watch(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	check := func(tool, arguments string) string {
+		t.Helper()
+		pointer, reason, err := b.Check(t.Context(), tool, json.RawMessage(arguments))
+		if err != nil {
+			t.Error(err)
+		}
+		return pointer + " " + reason
+	}
+	for call, want := range map[[2]string]string{
+		{"add", `{"a":1}`}: " ", {"add", `{"a":"1"}`}: "/a expected integer, got string", {"say", `{"a":"1"}`}: " ", {"else", `{"a":"1"}`}: " ",
+	} {
+		if got := check(call[0], call[1]); got != want {
+			t.Errorf("%v: %q, want %q", call, got, want)
+		}
+	}
+	newer := startWith(t, l, "newer", tools.Spec{Name: "add", Parameters: schema("string")}, tools.Spec{Name: "refund"}, tools.Spec{Name: "charge"})
+	until(t, b)
+	if got := check("add", `{"a":"1"}`); got != " " {
+		t.Errorf("what a newer worker takes: %q", got)
+	}
+	for _, a := range []*Announcement{one, again, newer} {
+		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
 	}
 }

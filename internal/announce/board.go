@@ -16,9 +16,11 @@ import (
 
 // Board has what all workers announce. It is safe for concurrent use.
 type Board struct {
-	stop context.CancelFunc
-	wait sync.WaitGroup
-	now  func() time.Time
+	stop    context.CancelFunc
+	wait    sync.WaitGroup
+	now     func() time.Time
+	schemas jetstream.KeyValue
+	known   sync.Map // digest → *tools.Schema; they never change
 
 	mu      sync.Mutex
 	workers map[string]notice
@@ -26,7 +28,7 @@ type Board struct {
 
 // notice is what a worker said, and when that was heard: what ends by itself is told to nobody.
 type notice struct {
-	tools []string
+	tools []Tool
 	heard time.Time
 }
 
@@ -37,13 +39,17 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
+	described, err := openSchemas(ctx, l)
+	if err != nil {
+		return nil, err
+	}
 	live, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w, err := kv.WatchAll(live)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("announce: watch: %w", err)
 	}
-	b := &Board{stop: stop, now: time.Now, workers: map[string]notice{}}
+	b := &Board{stop: stop, now: time.Now, schemas: described, workers: map[string]notice{}}
 	known := make(chan struct{})
 	b.wait.Go(func() { b.follow(live, w, known) })
 	select {
@@ -84,9 +90,9 @@ func (b *Board) take(entry jetstream.KeyValueEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.workers, entry.Key())
-	var tools []string
-	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &tools) == nil {
-		b.workers[entry.Key()] = notice{tools, b.now()}
+	var announced []Tool
+	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &announced) == nil {
+		b.workers[entry.Key()] = notice{announced, b.now()}
 	}
 }
 
@@ -104,11 +110,18 @@ func (b *Board) Missing(tools []string) []string {
 	return missing
 }
 
-func (b *Board) announced(tool string) bool {
+func (b *Board) announced(tool string) bool { return len(b.lookUp(tool)) > 0 }
+
+// lookUp is what those workers say of a tool that have it now.
+func (b *Board) lookUp(tool string) []Tool {
+	var found []Tool
 	for _, n := range b.workers {
-		if b.now().Sub(n.heard) < lasting && slices.Contains(n.tools, tool) {
-			return true
+		if b.now().Sub(n.heard) >= lasting {
+			continue
+		}
+		if i := slices.IndexFunc(n.tools, func(t Tool) bool { return t.Name == tool }); i >= 0 {
+			found = append(found, n.tools[i])
 		}
 	}
-	return false
+	return found
 }

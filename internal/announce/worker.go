@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
 )
 
 // Announcement is what one worker says.
@@ -23,12 +24,16 @@ type Announcement struct {
 }
 
 // Start announces a worker's tools until Stop, which must be called.
-func Start(ctx context.Context, l *stream.Log, worker string, tools []string) (*Announcement, error) {
+func Start(ctx context.Context, l *stream.Log, worker string, specs []tools.Spec) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(tools)
+	announced, err := storeSchemas(ctx, l, specs)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(announced)
 	if err != nil {
 		return nil, fmt.Errorf("announce: %w", err)
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -29,14 +32,21 @@ type Config struct {
 	Agents      []*agents.Definition
 	ForceAgents bool
 	Origins     []string
+	// Auth finds out who calls. AdminRole is whose who may publish agents; empty = the default.
+	Auth      auth.Authenticator
+	AdminRole string
 	// ParkAfter is how long a run waits for a person before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict has every event checked that is sent.
 	Strict bool
 	// Sockets and Streams bound what is open at a time. 0 = the api's defaults.
 	Sockets, Streams int
-	Metrics          http.Handler
-	Logger           *slog.Logger
+	// LinkKey signs links that decide, and PublicURL is where they lead. Empty = as [links.Open] and
+	// [api.Inbox] have it.
+	LinkKey   []byte
+	PublicURL string
+	Metrics   http.Handler
+	Logger    *slog.Logger
 }
 
 // Node is a running api.
@@ -46,6 +56,7 @@ type Node struct {
 	unasked  *unasked
 	follower *stream.Follower
 	board    *announce.Board
+	inbox    *inbox.Index
 	unwatch  context.CancelFunc
 	watching <-chan struct{}
 	serving  chan error
@@ -72,13 +83,21 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		<-n.watching
 		return nil, err
 	}
+	approvals, err := openInbox(ctx, cfg)
+	if err != nil {
+		n.unread()
+		return nil, err
+	}
+	n.inbox = approvals.Index
 	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
 		n.unread()
 		return nil, err
 	}
 	n.server = api.New(api.Config{
 		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
+		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
+		Inbox: approvals,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
@@ -86,6 +105,23 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
 	return n, nil
+}
+
+// openInbox loads what waits for people: a node that has not serves nobody.
+func openInbox(ctx context.Context, cfg Config) (*api.Inbox, error) {
+	store, err := inbox.Open(ctx, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := links.Open(ctx, cfg.Log, cfg.LinkKey)
+	if err != nil {
+		return nil, err
+	}
+	index, err := store.Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Inbox{Store: store, Index: index, Links: keeper, PublicURL: cfg.PublicURL}, nil
 }
 
 // sendBytes bounds what the kernel keeps of what a client has not read yet; Linux counts its own
@@ -148,6 +184,9 @@ func (n *Node) Stop(ctx context.Context) error {
 
 // unread ends the reading of what processes tell each other.
 func (n *Node) unread() {
+	if n.inbox != nil {
+		n.inbox.Stop()
+	}
 	n.board.Stop()
 	n.unwatch()
 	<-n.watching

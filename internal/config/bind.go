@@ -4,16 +4,31 @@ import "github.com/spf13/pflag"
 
 // Where each variable goes, and how it is read.
 
-func addr(c *Config) pflag.Value          { return bind(&c.Addr, hostPort) }
-func agentsDir(c *Config) pflag.Value     { return bind(&c.Agents, text) }
-func origins(c *Config) pflag.Value       { return bind(&c.Origins, originList) }
-func parkAfter(c *Config) pflag.Value     { return bind(&c.ParkAfter, positiveDuration) }
-func strict(c *Config) pflag.Value        { return bind(&c.Strict, truth) }
-func maxSockets(c *Config) pflag.Value    { return bind(&c.MaxSockets, upTo(1_000_000)) }
-func maxStreams(c *Config) pflag.Value    { return bind(&c.MaxStreams, upTo(1_000_000)) }
-func metricsAddr(c *Config) pflag.Value   { return bind(&c.MetricsAddr, hostPort) }
-func workflowCache(c *Config) pflag.Value { return bind(&c.WorkflowCache, upTo(1_000_000)) }
-func modelSilence(c *Config) pflag.Value  { return bind(&c.ModelSilence, positiveDuration) }
+func addr(c *Config) pflag.Value      { return bind(&c.Addr, hostPort) }
+func agentsDir(c *Config) pflag.Value { return bind(&c.Agents, text) }
+func origins(c *Config) pflag.Value   { return bind(&c.Origins, originList) }
+func authMode(c *Config) pflag.Value {
+	return bind(&c.Auth.Mode, oneOf(AuthNone, AuthHeader, AuthOIDC, AuthAPIKey))
+}
+func allowAnonymous(c *Config) pflag.Value { return bind(&c.Auth.AllowAnonymous, truth) }
+func adminRole(c *Config) pflag.Value      { return bind(&c.Auth.AdminRole, text) }
+func subjectHeader(c *Config) pflag.Value  { return bind(&c.Auth.Headers.Subject, headerName) }
+func rolesHeader(c *Config) pflag.Value    { return bind(&c.Auth.Headers.Roles, headerName) }
+func tenantHeader(c *Config) pflag.Value   { return bind(&c.Auth.Headers.Tenant, headerName) }
+func authProxies(c *Config) pflag.Value    { return bind(&c.Auth.Proxies, networks) }
+func authKeys(c *Config) pflag.Value       { return bind(&c.Auth.Keys, text) }
+func oidcIssuer(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.Issuer, issuer) }
+func oidcAudience(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.Audiences, words) }
+func subjectClaim(c *Config) pflag.Value   { return bind(&c.Auth.OIDC.SubjectClaim, text) }
+func rolesClaim(c *Config) pflag.Value     { return bind(&c.Auth.OIDC.RolesClaim, text) }
+func tenantClaim(c *Config) pflag.Value    { return bind(&c.Auth.OIDC.TenantClaim, text) }
+func parkAfter(c *Config) pflag.Value      { return bind(&c.ParkAfter, positiveDuration) }
+func strict(c *Config) pflag.Value         { return bind(&c.Strict, truth) }
+func maxSockets(c *Config) pflag.Value     { return bind(&c.MaxSockets, upTo(1_000_000)) }
+func maxStreams(c *Config) pflag.Value     { return bind(&c.MaxStreams, upTo(1_000_000)) }
+func metricsAddr(c *Config) pflag.Value    { return bind(&c.MetricsAddr, hostPort) }
+func workflowCache(c *Config) pflag.Value  { return bind(&c.WorkflowCache, upTo(1_000_000)) }
+func modelSilence(c *Config) pflag.Value   { return bind(&c.ModelSilence, positiveDuration) }
 func allowPrivateHosts(c *Config) pflag.Value {
 	return bind(&c.AllowPrivateHosts, truth)
 }
@@ -23,6 +38,9 @@ func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
 func promote(c *Config) pflag.Value        { return bind(&c.Promote, truth) }
 func stopTimeout(c *Config) pflag.Value    { return bind(&c.StopTimeout, positiveDuration) }
 func toolGrace(c *Config) pflag.Value      { return bind(&c.ToolGrace, positiveDuration) }
+func linkKey(c *Config) pflag.Value        { return bind(&c.LinkKey, secretKey) }
+func publicURL(c *Config) pflag.Value      { return bind(&c.PublicURL, baseURL) }
+func webhooks(c *Config) pflag.Value       { return bind(&c.Webhooks, text) }
 func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
 func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, upTo(5)) }
 func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }

@@ -42,6 +42,8 @@ type Config struct {
 	ForceAgents bool
 	// Origins are those that browsers may call the api from; one "*" = all, empty = none.
 	Origins []string
+	// Auth says how the api finds out who calls.
+	Auth Auth
 	// ParkAfter is how long a run waits for a person before it is parked.
 	ParkAfter time.Duration
 	// Strict has the api check every event that it sends.
@@ -61,6 +63,13 @@ type Config struct {
 	// StopTimeout is how long calls may take to end when the worker stops, ToolGrace how long a run waits
 	// for a worker that has its tools.
 	StopTimeout, ToolGrace time.Duration
+
+	// LinkKey signs links; empty = the one that apis share. PublicURL is where they lead, without a slash at
+	// its end; empty = where the request came to.
+	LinkKey   []byte
+	PublicURL string
+	// Webhooks is the file of the worker's webhooks. Empty = none.
+	Webhooks string
 
 	// Stream says which log to use, and how to create it if it is not there.
 	Stream stream.Options
@@ -136,6 +145,10 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg.Unknown = cfg.env.unknown()
 	if p != Dev {
 		wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	}
+	wrong = append(wrong, cfg.Auth.check())
+	if p == API {
+		wrong = append(wrong, cfg.Auth.CheckAddr(cfg.Addr))
 	}
 	return cfg, errors.Join(wrong...)
 }

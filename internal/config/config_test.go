@@ -45,7 +45,7 @@ func TestDefaultsStayOnThisMachine(t *testing.T) {
 func TestEnvironmentIsRead(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.API, nil,
-		"PERDURE_ADDR=0.0.0.0:80", "PERDURE_AGENTS=/etc/agents", "PERDURE_CORS_ORIGINS=https://a.example, http://localhost:*",
+		"PERDURE_ADDR=0.0.0.0:80", "PERDURE_AUTH_ALLOW_ANONYMOUS=true", "PERDURE_AGENTS=/etc/agents", "PERDURE_CORS_ORIGINS=https://a.example, http://localhost:*",
 		"PERDURE_STREAM=LOG", "PERDURE_REPLICAS=3", "PERDURE_STREAM_MAX_BYTES=2GiB", "PERDURE_LOG_LEVEL=debug",
 		"NATS_URL=nats://a:4222,nats://b:4222", "NATS_USER=u", "NATS_PASSWORD=p", "NATS_CREDS=c", "NATS_NKEY=n", "NATS_CERT=crt", "NATS_KEY=key", "NATS_CA=ca",
 		"TEMPORAL_ADDRESS=temporal:7233", "TEMPORAL_NAMESPACE=prod", "TEMPORAL_TLS=true", "TEMPORAL_GRPC_META_X_TEAM=blue")

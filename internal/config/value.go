@@ -152,3 +152,22 @@ func checkOrigin(s string) error {
 	}
 	return nil
 }
+
+// minKey is the least length of a key that signs, in bytes. Its value is not repeated.
+const minKey = 32
+
+func secretKey(s string) ([]byte, error) {
+	if len(s) < minKey {
+		return nil, fmt.Errorf("must have at least %d bytes", minKey)
+	}
+	return []byte(s), nil
+}
+
+// baseURL takes a URL that paths are put behind.
+func baseURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", fmt.Errorf("%q is not an http or https URL, such as https://agents.example", s)
+	}
+	return strings.TrimRight(s, "/"), nil
+}

@@ -92,23 +92,33 @@ func recoverFatal(err *error) {
 	}
 }
 
-// natsLog hands the NATS server's log to slog and remembers why it gave up: the
-// server says so in no other way.
+// natsLog hands the NATS server's log to slog, remembers why it gave up, and tells
+// that the disk was full: the server says so in no other way.
 type natsLog struct {
-	log   *slog.Logger
-	level slog.Leveler
-	fatal atomic.Pointer[string]
+	log    *slog.Logger
+	level  slog.Leveler
+	fatal  atomic.Pointer[string]
+	noRoom chan struct{} // holds one if there was no room on the disk
 }
 
 func newNATSLog(o Options) *natsLog {
-	return &natsLog{log: o.Logger.With("server", "nats"), level: o.LogLevel}
+	return &natsLog{log: o.Logger.With("server", "nats"), level: o.LogLevel, noRoom: make(chan struct{}, 1)}
 }
 
 func (l *natsLog) Noticef(format string, v ...any) { l.write(slog.LevelInfo, format, v) }
 func (l *natsLog) Warnf(format string, v ...any)   { l.write(slog.LevelWarn, format, v) }
-func (l *natsLog) Errorf(format string, v ...any)  { l.write(slog.LevelError, format, v) }
 func (l *natsLog) Debugf(format string, v ...any)  { l.write(slog.LevelDebug, format, v) }
 func (l *natsLog) Tracef(format string, v ...any)  { l.write(slog.LevelDebug, format, v) }
+
+func (l *natsLog) Errorf(format string, v ...any) {
+	if tellsOfNoRoom(v) {
+		select {
+		case l.noRoom <- struct{}{}:
+		default: // it is known
+		}
+	}
+	l.write(slog.LevelError, format, v)
+}
 
 // Fatalf is followed by a return from the server's Start.
 func (l *natsLog) Fatalf(format string, v ...any) {

@@ -2,8 +2,11 @@ package devserver
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.temporal.io/server/common/log"
@@ -88,5 +91,21 @@ func TestNATSLogRemembersTheFirstFatal(t *testing.T) {
 	l.Fatalf("and then some")
 	if err := l.fatalError(); err == nil || err.Error() != "no disk" {
 		t.Errorf("fatal error %v, want the first", err)
+	}
+}
+
+func TestNATSLogTellsThatTheDiskIsFull(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	l := newNATSLog(logTo(&buf, slog.LevelWarn))
+	l.Errorf("write error: %v", errors.New("no"))
+	if len(l.noRoom) != 0 {
+		t.Error("another error is taken for a full disk")
+	}
+	for range 2 { // told twice, known once, and nobody waits
+		l.Errorf("write error: %v", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	}
+	if len(l.noRoom) != 1 {
+		t.Error("a full disk is not noticed")
 	}
 }

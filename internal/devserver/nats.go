@@ -1,6 +1,7 @@
 package devserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -15,6 +16,9 @@ const syncInterval = 100 * time.Millisecond
 
 type natsServer struct {
 	server *server.Server
+	log    *natsLog
+	leave  context.CancelFunc
+	left   chan struct{} // closed when nobody looks after JetStream any more
 }
 
 func startNATS(o Options) (*natsServer, error) {
@@ -24,12 +28,13 @@ func startNATS(o Options) (*natsServer, error) {
 	} else if err := probePort("NATS", "--nats-port", port); err != nil {
 		return nil, err
 	}
+	dir := filepath.Join(o.Data, "nats")
 	srv, err := server.NewServer(&server.Options{
 		ServerName:             "perdure",
 		Host:                   loopback,
 		Port:                   port,
 		JetStream:              true,
-		StoreDir:               filepath.Join(o.Data, "nats"),
+		StoreDir:               dir,
 		SyncInterval:           syncInterval,
 		DisableJetStreamBanner: true,
 		NoSigs:                 true, // signals belong to the program around us
@@ -40,16 +45,22 @@ func startNATS(o Options) (*natsServer, error) {
 	log := newNATSLog(o)
 	srv.SetLoggerV2(log, false, false, false)
 	srv.Start()
-	n := &natsServer{server: srv}
-	if err := n.started(log); err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &natsServer{server: srv, log: log, leave: cancel, left: make(chan struct{})}
+	if err := n.started(); err != nil {
+		close(n.left)
 		return nil, errors.Join(&DirectoryError{Dir: o.Data, Err: err}, n.stop())
 	}
+	go func() {
+		defer close(n.left)
+		n.keepWriting(ctx, dir, o.Logger)
+	}()
 	return n, nil
 }
 
 // started finds out whether Start, which has returned and has no result, worked.
-func (n *natsServer) started(log *natsLog) error {
-	if err := log.fatalError(); err != nil {
+func (n *natsServer) started() error {
+	if err := n.log.fatalError(); err != nil {
 		return fmt.Errorf("start NATS: %w", err)
 	}
 	if !n.server.Running() || n.server.Addr() == nil || !n.server.JetStreamEnabled() {
@@ -69,6 +80,8 @@ func (n *natsServer) connect(opts ...nats.Option) (*nats.Conn, error) {
 }
 
 func (n *natsServer) stop() error {
+	n.leave()
+	<-n.left
 	n.server.Shutdown()
 	n.server.WaitForShutdown()
 	return nil

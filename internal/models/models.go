@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/anthropic"
 	"github.com/perdure/perdure/llm/gemini"
@@ -17,9 +18,9 @@ import (
 // for minutes.
 const DefaultSilence = 5 * time.Minute
 
-// FromEnv returns the providers by the name that stands before the slash in an agent's model. A call to
-// any of them ends when nothing comes for as long as silence.
-func FromEnv(getenv func(string) string, silence time.Duration) map[string]llm.Model {
+// FromEnv returns the providers by the name that stands before the slash in an agent's model; the scripted
+// one plays scripts besides its own. A call to any of them ends when nothing comes for as long as silence.
+func FromEnv(getenv func(string) string, silence time.Duration, scripts []*agents.Script) map[string]llm.Model {
 	client := &http.Client{Transport: transport()}
 	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(getenv), gemini.FromEnv(getenv), openai.FromEnv(getenv)
 	ofAnthropic.HTTPClient, ofGemini.HTTPClient, ofOpenAI.HTTPClient = client, client, client
@@ -28,12 +29,33 @@ func FromEnv(getenv func(string) string, silence time.Duration) map[string]llm.M
 		"gemini":           gemini.New(ofGemini),
 		"openai":           openai.New(ofOpenAI),
 		"openai-responses": openai.NewResponses(ofOpenAI),
-		"scripted":         scripted.New(),
+		"scripted":         scripted.New(append(scripted.Builtin(), dialogs(scripts)...)...),
 	}
 	for name, model := range providers {
 		providers[name] = llm.LimitSilence(model, silence)
 	}
 	return providers
+}
+
+// dialogs are the scripts that files define.
+func dialogs(defined []*agents.Script) []scripted.Script {
+	var scripts []scripted.Script
+	for _, d := range defined {
+		var turns []scripted.Turn
+		for _, t := range d.Turns {
+			turn := scripted.Turn{When: t.When}
+			for _, s := range t.Steps {
+				answer := scripted.Answer{Say: s.Say}
+				for _, c := range s.Calls {
+					answer.Calls = append(answer.Calls, scripted.Call(c))
+				}
+				turn.Steps = append(turn.Steps, answer)
+			}
+			turns = append(turns, turn)
+		}
+		scripts = append(scripts, scripted.Dialog(d.Name, scripted.DefaultPace, turns...))
+	}
+	return scripts
 }
 
 // idleConnections to one provider are kept: by default two are, and each further call at the same

@@ -33,6 +33,8 @@ const (
 	NotText     = websocket.CloseInvalidFramePayloadData
 	Policy      = websocket.ClosePolicyViolation
 	TooLarge    = websocket.CloseMessageTooBig
+	// Unauthorized is registered with IANA, for applications.
+	Unauthorized = 3000
 )
 
 // Options say how a socket behaves.

@@ -17,7 +17,9 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/presence"
+	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -32,6 +34,8 @@ type Config struct {
 	Namespace, Identity string
 	Models              map[string]llm.Model
 	Tools               *tools.Registry
+	// Webhooks are told what happens to approvals; nil = there are none.
+	Webhooks *webhook.Sender
 	// Alone says that no other process works on this log and takes over if this one dies.
 	Alone bool
 	// WorkflowCache bounds how many workflows are kept in memory. 0 = DefaultWorkflowCache.
@@ -68,6 +72,7 @@ type Node struct {
 	cancels  *stream.Cancels
 	tools    *announce.Announcement
 	presence *presence.Presence
+	restore  *restoration
 }
 
 // Start brings a worker up.
@@ -87,6 +92,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
 	n := &Node{worker: worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg)), cancels: cancels}
 	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace}
+	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
+		return nil, errors.Join(err, cancels.Stop())
+	}
+	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, cfg.Logger); err != nil {
@@ -96,12 +105,13 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	workflows.Register(n.worker)
 	a.Register(n.worker)
-	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), names(cfg.Tools)); err != nil {
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), specs(cfg.Tools)); err != nil {
 		return nil, errors.Join(err, n.leave(ctx))
 	}
 	if err := n.worker.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("worker: %w", err), n.leave(ctx))
 	}
+	n.restore = restoreInbox(ctx, a.Inbox, cfg.Logger)
 	if cfg.Promote && cfg.Deployment != "" {
 		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
 		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: version, logger: cfg.Logger}
@@ -115,12 +125,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // alone is the name of a worker that has no identity, since there is no other.
 const alone = "alone"
 
-// names lists all tools.
-func names(r *tools.Registry) []string {
+// specs lists all tools.
+func specs(r *tools.Registry) []tools.Spec {
 	all, _ := r.Select([]string{"*"}) // a pattern, which may match nothing, does not fail
-	list := make([]string, len(all))
+	list := make([]tools.Spec, len(all))
 	for i, t := range all {
-		list[i] = t.Spec().Name
+		list[i] = t.Spec()
 	}
 	return list
 }
@@ -157,6 +167,9 @@ func (n *Node) Stop(ctx context.Context) error {
 }
 
 func (n *Node) leave(ctx context.Context) error {
+	if n.restore != nil {
+		n.restore.stop()
+	}
 	err := n.cancels.Stop()
 	if n.tools != nil {
 		err = errors.Join(err, n.tools.Stop(ctx))

@@ -48,8 +48,7 @@ func demo(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return Say(announcement + strings.Join(sentences, " "))
 }
 
-// demoCalls is what the text asks for and the request offers. The ids go on
-// from those of the conversation, so that no two are the same.
+// demoCalls is what the text asks for and the request offers.
 func demoCalls(req *llm.Request, said string) []llm.ToolCall {
 	var calls []llm.ToolCall
 	if found := expression.FindString(said); found != "" && offered(req, toolCalculate) {
@@ -59,6 +58,11 @@ func demoCalls(req *llm.Request, said string) []llm.ToolCall {
 	if timeWord.MatchString(said) && offered(req, toolCurrentTime) {
 		calls = append(calls, llm.ToolCall{Name: toolCurrentTime, Arguments: "{}"})
 	}
+	return numbered(req, calls)
+}
+
+// numbered gives calls their ids, which go on from those of the conversation, so that no two are the same.
+func numbered(req *llm.Request, calls []llm.ToolCall) []llm.ToolCall {
 	before := 0
 	for _, message := range req.Messages {
 		before += len(message.ToolCalls)

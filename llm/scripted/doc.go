@@ -11,6 +11,8 @@
 //		return scripted.Say("Hello!")
 //	}}
 //
+// A [Dialog] is a script that is data: what the user may say, and what is answered.
+//
 // Scripts are deterministic. Nothing here is random, and no clock is read
 // but the timer between two chunks.
 package scripted

@@ -42,12 +42,14 @@ type playable struct {
 
 var _ llm.Model = (*Model)(nil)
 
+// Builtin are the scripts that come with the program, at [DefaultPace].
+func Builtin() []Script { return []Script{Demo(DefaultPace), Count(DefaultPace), Think(DefaultPace)} }
+
 // New returns a model that knows the scripts; a later one replaces an earlier
-// one of the same name. Without scripts it knows the built-in ones at
-// [DefaultPace]: [Demo], [Count] and [Think].
+// one of the same name. Without scripts it knows the [Builtin] ones.
 func New(scripts ...Script) *Model {
 	if len(scripts) == 0 {
-		scripts = []Script{Demo(DefaultPace), Count(DefaultPace), Think(DefaultPace)}
+		scripts = Builtin()
 	}
 	m := &Model{scripts: make(map[string]*playable, len(scripts))}
 	for _, script := range scripts {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/egress"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/egress"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 

@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/perdure/perdure/internal/egress"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/egress"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/perdure/perdure/tools/internal/egress"
+	"github.com/perdure/perdure/internal/egress"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/perdure/perdure/tools/internal/egress"
+	"github.com/perdure/perdure/internal/egress"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 

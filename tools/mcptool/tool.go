@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/perdure/perdure/internal/egress"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/egress"
 )
 
 // keyMeta is where a server finds the key that is the same in all attempts of a call.

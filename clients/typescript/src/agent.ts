@@ -7,10 +7,10 @@ import {
   runHttpRequest,
   transformHttpEventStream,
 } from "@ag-ui/client";
-import { type Accepted, type Decision, send, type ToolResult } from "./commands.js";
+import { type Accepted, type CommandOptions, type Decision, send, type ToolResult } from "./commands.js";
 import { baseUrlOf, type PerdureAgentConfig, transportOf, urlOf } from "./config.js";
 import type { Problem } from "./problem.js";
-import { runURL, threadURL } from "./routes.js";
+import { approvalURL, runURL, threadURL } from "./routes.js";
 import { runFetch, threadStream } from "./streams.js";
 import type { Transport } from "./transport.js";
 
@@ -21,11 +21,6 @@ export interface RunParameters extends RunAgentParameters {
 export interface ConnectParameters extends RunParameters {
   /** Go on when no run is active. Default: as configured. */
   follow?: boolean;
-}
-
-export interface CommandOptions {
-  /** Ends the attempts. Whether the command took effect is unknown then. */
-  signal?: AbortSignal;
 }
 
 /**
@@ -109,8 +104,17 @@ export class PerdureAgent extends HttpAgent {
    * decision; it has expired: ProblemError with status 410.
    */
   decide(approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
-    const url = `${threadURL(this.baseUrl, this.threadId)}/approvals/${encodeURIComponent(approvalId)}`;
-    return this.send(url, decision, options);
+    return this.send(approvalURL(this.baseUrl, this.threadId, approvalId), decision, options);
+  }
+
+  /** Stops the active run of this thread before its next step. None is active: ProblemError with status 409. */
+  async pause(options: CommandOptions = {}): Promise<void> {
+    await this.send(threadURL(this.baseUrl, this.threadId) + "/pause", {}, options);
+  }
+
+  /** Lets a paused run of this thread go on. None is active: ProblemError with status 409. */
+  async resume(options: CommandOptions = {}): Promise<void> {
+    await this.send(threadURL(this.baseUrl, this.threadId) + "/resume", {}, options);
   }
 
   protected override prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput {

@@ -16,6 +16,12 @@ export interface ToolResult {
   error?: string;
 }
 
+/** How to ask. */
+export interface CommandOptions {
+  /** Ends the attempts. Whether a command took effect is unknown then. */
+  signal?: AbortSignal;
+}
+
 /** What is decided about an approval. */
 export interface Decision {
   decision: "approve" | "reject" | "edit" | "answer";
@@ -39,21 +45,23 @@ export interface Accepted {
 export interface Command {
   url: string;
   headers: Record<string, string>;
-  body: object;
+  /** Without one it is a question, which changes nothing. */
+  body?: object;
   signal?: AbortSignal | undefined;
   /** The refusal is one of now, not for good: try again. */
   isEarly?: ((problem: Problem) => boolean) | undefined;
 }
 
 /**
- * Sends a command until there is an answer to it. All commands are safe to repeat. Rejects with a
- * ProblemError when it is refused, with a ConnectionLostError when patience ends, and with the
- * signal's reason.
+ * Sends a command, or a question, until there is an answer to it, and returns that: all of them are safe to
+ * repeat. Rejects with a ProblemError when it is refused, with a ConnectionLostError when patience ends, and
+ * with the signal's reason.
  */
-export async function send(transport: Transport, command: Command): Promise<Accepted> {
-  const { signal = new AbortController().signal, url } = command;
-  const headers = { ...command.headers, "Content-Type": "application/json", Accept: "application/json" };
-  const call = { url, init: { method: "POST", headers, body: JSON.stringify(command.body) } };
+export async function ask<Answer>(transport: Transport, command: Command): Promise<Answer> {
+  const { signal = new AbortController().signal, url, body } = command;
+  const headers: Record<string, string> = { ...command.headers, Accept: "application/json" };
+  if (body) headers["Content-Type"] = "application/json";
+  const call = { url, init: body ? { method: "POST", headers, body: JSON.stringify(body) } : { method: "GET", headers } };
   const backoff = new Backoff(transport.retry, transport.onRetry);
   const open = () => Connection.open(transport.fetch, call, transport.silence, signal);
   for (let lost: Error | undefined; ; ) {
@@ -69,15 +77,15 @@ export async function send(transport: Transport, command: Command): Promise<Acce
     } finally {
       connection.close();
     }
-    if (ok) return accepted(text);
+    if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer; // a cancel is answered without a body
     const problem = problemOf(status, text);
     lost = errorOf(problem);
     if (!command.isEarly?.(problem)) throw lost;
   }
 }
 
-// A cancel is answered without a body.
-function accepted(text: string): Accepted {
-  const members = text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
-  return { ...members, repeated: members.repeated === true };
+/** Sends a command that may have been accepted before. */
+export async function send(transport: Transport, command: Command): Promise<Accepted> {
+  const answer = await ask<Partial<Accepted>>(transport, command);
+  return { ...answer, repeated: answer.repeated === true };
 }

@@ -3,17 +3,10 @@ import { policyOf, type Retry, type RetryOptions } from "./backoff.js";
 import { baseOf, runsURL } from "./routes.js";
 import type { Transport } from "./transport.js";
 
-/** What HttpAgent takes, where the agent is, and how to come back to it. */
-export interface PerdureAgentConfig extends Omit<HttpAgentConfig, "url"> {
-  /** The agent's run endpoint, `{baseUrl}/v1/agents/{agent}/runs`. Or give `baseUrl` and `agent`. */
-  url?: string;
-  /**
-   * What all of the server's routes begin with: all before `/v1`. Told by `url`, unless that is
-   * another path that a proxy leads to the run endpoint.
-   */
-  baseUrl?: string;
-  /** The agent's name. */
-  agent?: string;
+/** How to reach a server, and how to come back to it. */
+export interface PerdureConfig {
+  /** In place of the global fetch. */
+  fetch?: HttpAgentConfig["fetch"];
   /** How to come back when a connection is lost or the server cannot answer now. */
   retry?: RetryOptions;
   /**
@@ -23,6 +16,19 @@ export interface PerdureAgentConfig extends Omit<HttpAgentConfig, "url"> {
   silence?: number;
   /** Told before each pause, so that a user interface can say "reconnecting". */
   onRetry?: (retry: Retry) => void;
+}
+
+/** What HttpAgent takes, where the agent is, and how to come back to it. */
+export interface PerdureAgentConfig extends Omit<HttpAgentConfig, "url" | "fetch">, PerdureConfig {
+  /** The agent's run endpoint, `{baseUrl}/v1/agents/{agent}/runs`. Or give `baseUrl` and `agent`. */
+  url?: string;
+  /**
+   * What all of the server's routes begin with: all before `/v1`. Told by `url`, unless that is
+   * another path that a proxy leads to the run endpoint.
+   */
+  baseUrl?: string;
+  /** The agent's name. */
+  agent?: string;
   /** Whether `connectAgent` goes on when no run is active, until it is aborted. Default false. */
   follow?: boolean;
 }
@@ -44,7 +50,7 @@ export function baseUrlOf(config: PerdureAgentConfig): string {
 }
 
 /** How requests are made; throws a RangeError that names the option at fault. */
-export function transportOf(config: PerdureAgentConfig): Transport {
+export function transportOf(config: PerdureConfig): Transport {
   const { silence = defaultSilence } = config;
   if (!(silence > 0)) throw new RangeError(`silence must be a number above 0, not ${silence}`);
   return {
@@ -56,4 +62,5 @@ export function transportOf(config: PerdureAgentConfig): Transport {
   };
 }
 
-const trimmed = (base: string) => base.replace(/\/+$/, "");
+/** A base without slashes at its end. */
+export const trimmed = (base: string) => base.replace(/\/+$/, "");

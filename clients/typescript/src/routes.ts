@@ -9,3 +9,5 @@ export const baseOf = (url: string) => /^(.*)\/v1\/agents\/[^/?#]+\/runs\/?(?:[?
 export const threadURL = (base: string, thread: string) => `${base}/v1/threads/${segment(thread)}`;
 
 export const runURL = (base: string, thread: string, run: string) => `${threadURL(base, thread)}/runs/${segment(run)}`;
+
+export const approvalURL = (base: string, thread: string, approval: string) => `${threadURL(base, thread)}/approvals/${segment(approval)}`;

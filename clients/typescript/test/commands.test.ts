@@ -1,4 +1,14 @@
-import { AnsweredError, ConnectionLostError, type Decision, PerdureAgent, type PerdureAgentConfig, ProblemError, type ToolResult } from "@perdure/client";
+import {
+  AnsweredError,
+  type Approval,
+  ConnectionLostError,
+  type Decision,
+  PerdureAgent,
+  type PerdureAgentConfig,
+  PerdureClient,
+  ProblemError,
+  type ToolResult,
+} from "@perdure/client";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Asked, fetchOf, problem, type Reply, type Script } from "./server.js";
@@ -25,6 +35,52 @@ test("tool results and decisions go where they belong", async () => {
   assert.deepEqual(asked.map(({ body }) => JSON.parse(body)), [{ ...result, error: "no" }, decision]);
   for (const { headers } of asked) assert.equal(headers.authorization, "Bearer x");
   for (const { headers } of asked) assert.equal(headers["content-type"], "application/json");
+});
+
+test("a client without a thread says which", async () => {
+  const asked: Asked[] = [];
+  const client = new PerdureClient({ baseUrl: "http://server/", retry: hasty, headers: { Authorization: "Bearer x" }, fetch: fetchOf(() => json({}), asked) });
+  await client.decide(threadId, "a/1", { decision: "approve" });
+  await client.toolResult(threadId, result);
+  await client.cancel(threadId, "r/1", "enough");
+  await client.pause(threadId);
+  await client.resume(threadId);
+  const agent = agentOf(() => ({ status: 204 }), asked);
+  await agent.pause();
+  await agent.resume();
+  assert.deepEqual(asked.map(({ method, path, body }) => [method, path, JSON.parse(body)]), [
+    ["POST", `${thread}/approvals/a%2F1`, { decision: "approve" }],
+    ["POST", `${thread}/tool-results`, result],
+    ["POST", `${thread}/runs/r%2F1/cancel`, { reason: "enough" }],
+    ["POST", `${thread}/pause`, {}],
+    ["POST", `${thread}/resume`, {}],
+    ["POST", `${thread}/pause`, {}],
+    ["POST", `${thread}/resume`, {}],
+  ]);
+  for (const { headers } of asked) assert.equal(headers.authorization, "Bearer x");
+});
+
+test("what waits is listed page by page", async () => {
+  const asked: Asked[] = [];
+  const approval: Approval = {
+    id: "int_1", threadId, runId: "r-1", agent: "support", toolCallId: "call_1", toolName: "issue_refund",
+    args: { amount: 70 }, argsDigest: "9f", message: "May it?", requestedAt: "2026-03-01T08:00:00Z",
+    approvers: ["role:finance"], quorum: 1, decisions: [],
+  };
+  const replies: Reply[] = [problem(503, "inbox_unavailable"), json({ items: [approval], nextCursor: "c 1", eventsCursor: "e" }), json({ items: [], eventsCursor: "e" })];
+  const client = new PerdureClient({ baseUrl: "http://server", retry: hasty, fetch: fetchOf((_, n) => replies[n]!, asked) });
+  const page = await client.approvals({ agent: "support", olderThan: "4h", limit: 1, cursor: undefined });
+  assert.deepEqual(page, { items: [approval], nextCursor: "c 1", eventsCursor: "e" });
+  assert.deepEqual(await client.approvals({ cursor: page.nextCursor }), { items: [], eventsCursor: "e" });
+  const first = "?agent=support&olderThan=4h&limit=1";
+  assert.deepEqual(asked.map(({ method, path, query }) => [method, path, query]), [
+    ["GET", "/v1/approvals", first],
+    ["GET", "/v1/approvals", first],
+    ["GET", "/v1/approvals", "?cursor=c+1"],
+  ]);
+  assert.equal(asked[0]!.headers["content-type"], undefined);
+  const refusing = new PerdureClient({ baseUrl: "http://server", fetch: fetchOf(() => problem(400, "invalid_cursor")) });
+  await assert.rejects(refusing.approvals(), { status: 400, code: "invalid_cursor" });
 });
 
 test("what was accepted now is not repeated", async () => {

@@ -1,9 +1,9 @@
 import { HttpAgent, type Message } from "@ag-ui/client";
-import { PerdureAgent } from "@perdure/client";
+import { AnsweredError, PerdureAgent, PerdureClient } from "@perdure/client";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { badLine, missing, type Perdure, start } from "./perdure.js";
-import { hasty, until, watch } from "./stream.js";
+import { type Event, hasty, until, watch } from "./stream.js";
 
 const say = (id: string, content: string): Message => ({ id, role: "user", content });
 const long = "What is 12*7, and what time is it? Please repeat all of this: 世界 🌍 größer, ".repeat(2);
@@ -126,6 +126,78 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
   test("a thread that does not exist has nothing to show", async (t) => {
     const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "nobody was here" });
     assert.deepEqual(await watch(t, agent, { connect: {} }), { events: [], messages: [], console: [] });
+  });
+});
+
+describe("against Perdure that asks", { skip: missing, timeout: 120_000 }, () => {
+  let perdure: Perdure;
+  before(async () => void (perdure = await start("clients/typescript/test/agents")));
+  after(() => perdure.stop());
+
+  // The questions that a run ended with.
+  const asked = (events: Event[]) => {
+    const { outcome } = events.at(-1) as unknown as { outcome?: { interrupts?: { id: string; toolCallId: string }[] } };
+    return outcome?.interrupts ?? [];
+  };
+
+  test("who decides need not be who asked, and who follows sees what comes of it", async (t) => {
+    const threadId = "asks";
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId });
+    agent.addMessage(say("u-1", "Please work out 6*7 and 6+7 for me."));
+    const seen = await watch(t, agent, { run: { runId: "r-1" } });
+    const [first, second] = asked(seen.events);
+    assert.ok(first && second && asked(seen.events).length === 2);
+
+    let ended = 0;
+    const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId, follow: true });
+    const following = watch(t, guest, { connect: {} }, ({ type }) => void (type === "RUN_FINISHED" && ended++));
+    await until(() => ended === 1);
+    const inbox = new PerdureClient({ baseUrl: perdure.url + "/", retry: hasty });
+    const accepted = await inbox.decide(threadId, first.id, { decision: "edit", args: { expression: "5*5" } });
+    assert.deepEqual([accepted.repeated, accepted.decision], [false, "edit"]);
+    assert.equal((await inbox.decide(threadId, first.id, { decision: "edit", args: { expression: "5*5" } })).repeated, true);
+    await assert.rejects(agent.decide(first.id, { decision: "reject" }), (error) => {
+      assert.ok(error instanceof AnsweredError);
+      assert.deepEqual([error.code, (error.recorded as { decision: string }).decision], ["decided", "edit"]);
+      return true;
+    });
+    await assert.rejects(inbox.decide(threadId, "nonsense", { decision: "approve" }), { status: 404, code: "unknown_approval" });
+    await assert.rejects(inbox.decide(threadId, second.id, { decision: "edit" }), { status: 422, code: "invalid_answer" });
+    await agent.decide(second.id, { decision: "answer", content: "thirteen" });
+    await until(() => ended === 2);
+    guest.abortRun();
+    const { error, console, messages } = await following;
+    assert.deepEqual([error, console], [undefined, []]);
+    const results = messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    assert.deepEqual(results.sort(), ["25", "thirteen"]);
+    assert.match(String(messages.at(-1)?.content), /^At last it is/);
+  });
+
+  test("a run is paused and goes on", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "stepwise", threadId: "pauses", initialMessages: [say("u-1", "Go!")] });
+    const operator = new PerdureClient({ baseUrl: perdure.url });
+    let paused: Promise<void> | undefined;
+    const running = watch(t, agent, { run: {} }, ({ type }) => void (type === "TOOL_CALL_START" && (paused ??= agent.pause())));
+    await until(() => paused !== undefined);
+    await paused;
+    assert.equal(agent.isRunning, true);
+    await operator.resume("pauses");
+    const seen = await running;
+    assert.equal(seen.messages.at(-1)?.content, "Done.");
+    await assert.rejects(operator.pause("pauses"), { status: 409, code: "not_active" });
+  });
+
+  test("a run that is cancelled by somebody else ends for who watches it", async (t) => {
+    const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "stepwise", threadId: "cancelled", initialMessages: [say("u-1", "Go!")] });
+    const operator = new PerdureClient({ baseUrl: perdure.url });
+    let cancelling: Promise<void> | undefined;
+    const seen = await watch(t, agent, { run: { runId: "r-1" } }, ({ type }) => {
+      if (type === "TOOL_CALL_START") cancelling ??= operator.cancel("cancelled", "r-1", "enough");
+    });
+    await cancelling;
+    const { type, outcome, code } = seen.events.at(-1)!;
+    if (process.env.AG_UI_GENERATION === "0") assert.deepEqual([type, code], ["RUN_ERROR", "cancelled"]);
+    else assert.deepEqual([type, outcome], ["RUN_FINISHED", { type: "cancelled" }]);
   });
 });
 

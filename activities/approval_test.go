@@ -1,0 +1,124 @@
+package activities_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A question says by which rule it is asked, so that it can be told who may answer it.
+func TestQuestionsNameTheirRule(t *testing.T) {
+	t.Parallel()
+	e, w := asking(t)
+	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := stream.AskedBy(r.Interrupts[0])
+	if err != nil || asked == nil {
+		t.Fatalf("the question is asked by %v, %v", asked, err)
+	}
+	if since := time.Since(asked.AskedAt); since < 0 || since > time.Minute {
+		t.Errorf("it was asked at %s", asked.AskedAt)
+	}
+	asked.AskedAt = time.Time{}
+	if want := (stream.Asked{Agent: "a", Revision: "v", ArgsDigest: w.Calls[0].Approval.Args, Quorum: 1}); *asked != want {
+		t.Errorf("it is asked by %+v, want %+v", *asked, want)
+	}
+}
+
+// The workflow is told numbers and times, and nothing of who decides or why.
+func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
+	e.agent.Approvals = []agents.Approval{{
+		Tools: []string{"add"}, When: "true", Approvers: []string{"ann", "role:x"}, Quorum: 2, NotByRequester: true, Remind: time.Hour,
+		Escalate: []agents.Escalation{{After: 2 * time.Hour, To: []string{"bob"}}}, Expires: 3 * time.Hour, OnExpiry: agents.OnExpiryEscalate,
+	}}
+	e.ask("go")
+	answer, err := e.askModel("r2", "1/model", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &workflows.Approval{
+		Args: workflows.DigestArgs(`{"a":1,"b":2}`), Policy: e.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
+		Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 6 * time.Hour, OnExpiry: workflows.OnExpiryReject,
+	}
+	if diff := cmp.Diff(want, answer.Calls[0].Approval); diff != "" {
+		t.Errorf("the approval (-want +got):\n%s", diff)
+	}
+}
+
+// askModel runs a step of a run that nobody asked for, which goes on behind the first one.
+func (e *engine) askModel(id, step string, after uint64) (workflows.ModelAnswer, error) {
+	e.t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(e.acts.CallModel)
+	in := workflows.ModelCall{Step: workflows.Step{
+		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: id}, Execution: "e2", Agent: "a", Revision: "v", ID: step, Name: "model", After: after,
+	}}
+	if after == 0 {
+		in.Beginning = workflows.Beginning{Continues: run.ID}
+	}
+	value, err := env.ExecuteActivity(e.acts.CallModel, in)
+	var answer workflows.ModelAnswer
+	if err == nil {
+		err = value.Get(&answer)
+	}
+	return answer, err
+}
+
+// What people approved once and for all is not asked again, until the rule says something else.
+func TestWhatIsRememberedIsNotAsked(t *testing.T) {
+	t.Parallel()
+	e, w := asking(t)
+	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: w.Calls[0].Approval.Args, Remember: true}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := e.askModel("r2", "1/model", tool.Opened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.WaitCount != 0 || len(first.Calls) != 2 {
+		t.Errorf("it is asked again: %+v", first.Calls)
+	}
+	e.agent.Approvals[0].Quorum = 2
+	second, err := e.askModel("r2", "2/model", first.Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.WaitCount != 1 || second.Calls[0].Approval == nil {
+		t.Errorf("a rule that changed does not ask: %+v", second.Calls)
+	}
+}
+
+// More calls that wait than a run may end with are not all told to the workflow, whose answer has its bound.
+func TestManyCallsThatWait(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		var calls [][3]string
+		for i := range 60 {
+			calls = append(calls, [3]string{fmt.Sprint("x", i), "add", fmt.Sprintf(`{"a":%d,"b":2}`, i)})
+		}
+		return call(calls...)
+	}, add())
+	e.limits.ParallelTools = 100
+	rule := agents.Approval{Tools: []string{"add"}, Approvers: []string{"ann"}, Remind: time.Hour, Expires: 999 * time.Hour, OnExpiry: agents.OnExpirySkip}
+	for i := range 4 {
+		rule.Escalate = append(rule.Escalate, agents.Escalation{After: time.Duration(i+1) * time.Hour, To: []string{"bob"}})
+	}
+	e.agent.Approvals = []agents.Approval{rule}
+	if _, result := e.run("go"); result.Code != workflows.CodeLimitParallelTools {
+		t.Errorf("%+v", result)
+	}
+}

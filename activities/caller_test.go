@@ -1,0 +1,40 @@
+package activities_test
+
+import (
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/llm"
+)
+
+// Whether a person decides about a call may depend on who asked for the run.
+func TestRulesKnowWhoAsked(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		requester *auth.Principal
+		asks      int
+	}{
+		"finance": {&auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"finance"}}, 0},
+		"support": {&auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"support"}}, 1},
+		"no role": {&auth.Principal{Tenant: "default"}, 1},
+		"nobody":  {nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+				if n > 1 {
+					return say("done")
+				}
+				return call([3]string{"x", "add", `{"a":1,"b":2}`})
+			}, add())
+			e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: `!("finance" in caller.roles) && caller.tenant == "default"`}}
+			e.requester = tt.requester
+			e.ask("go")
+			r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			if err != nil || len(r.Interrupts) != tt.asks {
+				t.Errorf("%d questions, %v", len(r.Interrupts), err)
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/webhook"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Deliver is webhook.send.v1: it sends one event to one webhook, once.
+func (a *Activities) Deliver(ctx context.Context, in workflows.Delivery) (out workflows.Delivered, err error) {
+	defer contain(ctx, &err)
+	out, err = a.deliver(ctx, in)
+	var refused *webhook.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return out, temporal.NewApplicationErrorWithOptions(refused.Reason, "webhook_refused", temporal.ApplicationErrorOptions{
+			NonRetryable: refused.Final, NextRetryDelay: refused.After,
+		})
+	case errors.Is(err, inbox.ErrUnknownEvent):
+		return out, temporal.NewNonRetryableApplicationError("the event is not kept any more", "event_gone", nil)
+	}
+	return out, fail(ctx, err)
+}
+
+// message is what a receiver is sent, in the form that Standard Webhooks asks for.
+type message struct {
+	Type      string    `json:"type"` // approval.opened …
+	Timestamp time.Time `json:"timestamp"`
+	Data      data      `json:"data"`
+}
+
+type data struct {
+	Tenant   string         `json:"tenant"`
+	Approval inbox.Approval `json:"approval"`
+}
+
+func (a *Activities) deliver(ctx context.Context, in workflows.Delivery) (workflows.Delivered, error) {
+	if a.Webhooks == nil || a.Inbox == nil {
+		return workflows.Delivered{}, &webhook.RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", in.Webhook)}
+	}
+	e, err := a.Inbox.Event(ctx, in.Tenant, in.Event)
+	if err != nil {
+		return workflows.Delivered{}, err
+	}
+	body, err := json.Marshal(message{Type: "approval." + string(e.Type), Timestamp: e.At, Data: data{Tenant: in.Tenant, Approval: e.Approval}})
+	if err != nil {
+		return workflows.Delivered{}, fmt.Errorf("activities: encode message: %w", err)
+	}
+	status, err := a.Webhooks.Send(ctx, in.Webhook, in.Event, body)
+	activity.GetLogger(ctx).Debug("a webhook was sent", "webhook", in.Webhook, "event", in.Event, "status", status)
+	return workflows.Delivered{Status: status}, err
+}

@@ -1,0 +1,91 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Notify is approval.notify.v1: it makes known what has happened to questions. In this order: the audit in
+// the log, the index of what is pending, the event for those who follow, the webhooks. Each is written once
+// under a name of its own, so that the same notice again, also a late one, changes nothing.
+func (a *Activities) Notify(ctx context.Context, in workflows.Notice) (err error) {
+	defer contain(ctx, &err)
+	if a.Inbox == nil {
+		return nil
+	}
+	return fail(ctx, a.notify(ctx, in))
+}
+
+func (a *Activities) notify(ctx context.Context, in workflows.Notice) error {
+	asked, err := a.recall(ctx, in)
+	if err != nil {
+		return err
+	}
+	for _, c := range in.Calls {
+		if c.Approval == nil { // the client's own
+			continue
+		}
+		approval, err := asked.approval(ctx, c)
+		if err != nil {
+			return err
+		}
+		e := &inbox.Event{Type: inbox.EventType(in.Event), At: in.At, Approval: *approval}
+		if err := a.makeKnown(ctx, in, c, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeKnown makes one event known.
+func (a *Activities) makeKnown(ctx context.Context, in workflows.Notice, c workflows.Waiting, e *inbox.Event) error {
+	id := eventID(in, &e.Approval)
+	entry := inbox.Entry{Tenant: in.Run.Tenant, Event: *e}
+	if e.Type != inbox.Opened {
+		entry.Event.Approval.Args = nil // the first entry has them
+	}
+	if err := a.Log.AppendAudit(ctx, runOf(in.Run), id, entry); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case e.Type.Settles():
+		err = a.Inbox.Settle(ctx, in.Run.Tenant, &e.Approval)
+	case c.Decision == nil: // else it is about to be settled
+		err = a.Inbox.Put(ctx, in.Run.Tenant, &e.Approval, in.At)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.Inbox.Record(ctx, in.Run.Tenant, id, e); err != nil {
+		return err
+	}
+	return a.tellWebhooks(ctx, in.Run.Tenant, id, e)
+}
+
+// eventID is the same for the same notice, and for no other.
+func eventID(in workflows.Notice, a *inbox.Approval) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", a.ID, in.Event, in.Number))
+	return "evt_" + hex.EncodeToString(sum[:15])
+}
+
+// tellWebhooks starts a delivery to each webhook that wants an event.
+func (a *Activities) tellWebhooks(ctx context.Context, tenant, id string, e *inbox.Event) error {
+	if a.Webhooks == nil {
+		return nil
+	}
+	for _, h := range a.Webhooks.Hooks {
+		if !h.Wants(e.Type, e.Approval.Agent) {
+			continue
+		}
+		if err := a.StartDelivery(ctx, workflows.Delivery{Tenant: tenant, Event: id, Webhook: h.Name}); err != nil {
+			return fmt.Errorf("activities: start delivery: %w", err)
+		}
+	}
+	return nil
+}

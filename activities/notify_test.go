@@ -1,0 +1,292 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/activities"
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/webhook"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// desk is an engine whose run has asked a question, and whose workers tell an inbox.
+type desk struct {
+	*engine
+	waits     *workflows.Waits
+	after     uint64
+	store     *inbox.Store
+	delivered []workflows.Delivery
+}
+
+var asked = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
+	t.Helper()
+	e, w := asking(t)
+	e.agent.Approvals[0].Approvers, e.agent.Approvals[0].Escalate = []string{"role:finance"}, []agents.Escalation{{After: time.Hour, To: []string{"alice"}}}
+	e.agent.Name = "a"
+	d := &desk{engine: e, waits: w}
+	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.after = r.Seq
+	if d.store, err = inbox.Open(t.Context(), e.log); err != nil {
+		t.Fatal(err)
+	}
+	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
+	sender := webhook.NewSender(hooks, func(string) string { return secret }, true)
+	t.Cleanup(sender.Close)
+	e.acts.Inbox, e.acts.Webhooks = d.store, sender
+	e.acts.StartDelivery = func(_ context.Context, in workflows.Delivery) error {
+		d.delivered = append(d.delivered, in)
+		return nil
+	}
+	return d
+}
+
+// notify gives a notice, some time after the question was asked.
+func (d *desk) notify(event workflows.NoticeEvent, after time.Duration) {
+	d.t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(d.acts.Notify)
+	_, err := env.ExecuteActivity(d.acts.Notify, workflows.Notice{
+		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
+		Opened: asked, At: asked.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Calls, After: d.after,
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// pending is what another process finds in the inbox.
+func (d *desk) pending() []inbox.Approval {
+	d.t.Helper()
+	x, err := d.store.Watch(d.t.Context())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer x.Stop()
+	p, err := x.List("default", inbox.Filter{}, "", 100)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	list := make([]inbox.Approval, len(p.Items))
+	for i, raw := range p.Items {
+		if err := json.Unmarshal(raw, &list[i]); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	return list
+}
+
+func (d *desk) history() []*inbox.Past {
+	d.t.Helper()
+	all, err := inbox.History(d.t.Context(), d.log, run.Thread)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return all
+}
+
+// says has somebody decide, as the api would write it down.
+func (d *desk) says(subject, channel, verdict, reason string) workflows.Decision {
+	d.t.Helper()
+	seq := d.propose(&stream.Decision{
+		CallID: d.waits.Calls[0].ID, Verdict: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
+	})
+	return workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.Verdict(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
+}
+
+func TestANoticeIsMadeKnownOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
+	c := &d.waits.Calls[0]
+	c.Expires, c.Approval.Quorum = asked.Add(24*time.Hour), 2
+	for range 2 {
+		d.notify(workflows.NoticeOpened, 0)
+	}
+	expires := c.Expires
+	want := inbox.Approval{
+		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Args: json.RawMessage(`{"a":1,"b":2}`),
+		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: asked, ExpiresAt: &expires, Approvers: []string{"role:finance"},
+		Quorum: 2, Decisions: []inbox.Decision{},
+	}
+	if diff := cmp.Diff([]inbox.Approval{want}, d.pending()); diff != "" {
+		t.Errorf("pending is (-want +got):\n%s", diff)
+	}
+	c.Votes = []workflows.Decision{d.says("alice", "rest", "approve", "")}
+	c.Escalations = 1
+	for range 2 {
+		d.notify(workflows.NoticeVoted, time.Hour)
+	}
+	voted := d.pending()[0]
+	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "rest" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
+		t.Errorf("with a vote it is %+v", voted)
+	}
+	last := d.says("bob", "link", "approve", "fine")
+	c.Decision = &last
+	d.notify(workflows.NoticeDecided, 2*time.Hour)
+	d.notify(workflows.NoticeOpened, 0) // a late attempt
+	d.notify(workflows.NoticeVoted, time.Hour)
+	if left := d.pending(); len(left) != 0 {
+		t.Errorf("decided, and still pending: %+v", left)
+	}
+	past := d.history()
+	if len(past) != 1 || past[0].Status != inbox.StatusDecided || string(past[0].Args) != `{"a":1,"b":2}` || len(past[0].Events) != 3 {
+		t.Fatalf("the audit has %+v", past)
+	}
+	for i, want := range []inbox.Decision{{By: "alice", Channel: "rest"}, {By: "bob", Channel: "link", Reason: "fine"}} {
+		got := past[0].Decisions[i]
+		if got.By != want.By || got.Channel != want.Channel || got.Reason != want.Reason || got.Decision != "approve" || got.ArgsDigest != c.Approval.Args || got.Digest == "" || got.At.IsZero() {
+			t.Errorf("decision %d is %+v", i, got)
+		}
+	}
+	told := map[string]int{}
+	for _, in := range d.delivered {
+		told[in.Webhook+" "+in.Event]++
+	}
+	if len(told) != 4 { // deliveries of one id are one
+		t.Errorf("webhooks are told %v", told)
+	}
+}
+
+func TestExpiryIsNobodysDecision(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.notify(workflows.NoticeOpened, 0)
+	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.VerdictExpire}
+	d.notify(workflows.NoticeExpired, 24*time.Hour)
+	past := d.history()
+	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
+		t.Fatalf("%+v", past)
+	}
+	if got := past[0].Decisions[0]; got.Decision != "expire" || got.By != "" || !got.At.Equal(asked.Add(24*time.Hour)) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A bucket that was lost is derived from the log; one that was not is left as it is.
+func TestALostInboxIsRestored(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.notify(workflows.NoticeOpened, 0)
+	d.waits.Calls[0].Votes = []workflows.Decision{d.says("alice", "rest", "approve", "")}
+	d.notify(workflows.NoticeVoted, time.Hour)
+	before := d.pending()
+	lose := func() {
+		js := d.log.Conn()
+		if _, err := js.Request("$JS.API.STREAM.DELETE.KV_PERDURE_approvals", nil, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if d.store, err = inbox.Open(t.Context(), d.log); err != nil {
+			t.Fatal(err)
+		}
+		d.acts.Inbox = d.store
+		if lost := d.pending(); len(lost) != 0 {
+			t.Fatalf("not lost: %v", lost)
+		}
+	}
+	restore := func() {
+		t.Helper()
+		if err := d.store.Restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lose()
+	restore()
+	if diff := cmp.Diff(before, d.pending()); diff != "" || len(before) != 1 || len(before[0].Decisions) != 1 {
+		t.Errorf("restored is (-want +got):\n%s", diff)
+	}
+	decision := d.says("bob", "rest", "approve", "")
+	d.waits.Calls[0].Decision = &decision
+	d.notify(workflows.NoticeDecided, 2*time.Hour)
+	restore()
+	if left := d.pending(); len(left) != 0 {
+		t.Errorf("decided, and restored: %+v", left)
+	}
+	lose()
+	restore()
+	if left := d.pending(); len(left) != 0 {
+		t.Errorf("decided, lost and restored: %+v", left)
+	}
+}
+
+func TestArgumentsAreShownInTheirBounds(t *testing.T) {
+	t.Parallel()
+	long, err := json.Marshal(map[string]string{"x": string(make([]byte, inbox.MaxArgs))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":`: `"{\"a\":"`, "": `""`, string(long): ""} {
+		got, truncated := activities.ShownArgs(given)
+		if string(got) != want || truncated != (want == "") {
+			t.Errorf("%.20s is shown as %s", given, got)
+		}
+	}
+}
+
+// The event is sent as it was kept, and whoever refuses it for good is not asked again.
+func TestDeliver(t *testing.T) {
+	t.Parallel()
+	var body []byte
+	status := http.StatusServiceUnavailable
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(receiver.Close)
+	d := newDesk(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
+	d.notify(workflows.NoticeOpened, 0)
+	deliver := func(in workflows.Delivery) error {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.RegisterActivity(d.acts.Deliver)
+		_, err := env.ExecuteActivity(d.acts.Deliver, in)
+		return err
+	}
+	var app *temporal.ApplicationError
+	if err := deliver(d.delivered[0]); !errors.As(err, &app) || app.NonRetryable() {
+		t.Errorf("away: %v", err)
+	}
+	status = http.StatusForbidden
+	if err := deliver(d.delivered[0]); !errors.As(err, &app) || !app.NonRetryable() || app.Type() != "webhook_refused" {
+		t.Errorf("refused: %v", err)
+	}
+	status = http.StatusOK
+	if err := deliver(d.delivered[0]); err != nil {
+		t.Error(err)
+	}
+	var sent struct {
+		Type      string
+		Timestamp time.Time
+		Data      struct {
+			Tenant   string
+			Approval inbox.Approval
+		}
+	}
+	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(asked) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
+		t.Errorf("sent is %s (%v)", body, err)
+	}
+	if err := deliver(workflows.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
+		t.Errorf("an event that is not kept: %v", err)
+	}
+}

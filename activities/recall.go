@@ -1,0 +1,144 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// recollection is what the log says about the questions of a run.
+type recollection struct {
+	log       *stream.Log
+	agents    Definitions
+	notice    workflows.Notice
+	thread    *stream.Reduction // as of the run's end
+	requester string
+}
+
+// recall reads what a notice is about, as it was when the run had ended: what the calls were made with since
+// then is another matter.
+func (a *Activities) recall(ctx context.Context, in workflows.Notice) (*recollection, error) {
+	thread, err := a.Log.ReduceTo(ctx, runOf(in.Run).Thread, in.After)
+	if err != nil {
+		return nil, err
+	}
+	r := &recollection{log: a.Log, agents: a.Agents, notice: in, thread: thread}
+	if thread.Input > 0 {
+		input, err := a.Log.Input(ctx, thread.Input)
+		if err != nil {
+			return nil, err
+		}
+		if input.Requester != nil {
+			r.requester = input.Requester.Subject
+		}
+	}
+	return r, nil
+}
+
+// approval is what people are shown of a call that waits.
+func (r *recollection) approval(ctx context.Context, c workflows.Waiting) (*inbox.Approval, error) {
+	in := r.notice
+	a := &inbox.Approval{
+		ID: questionID(runOf(in.Run), c.ID), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
+		ToolCallID: c.ID, ArgsDigest: c.Approval.Args, RequestedAt: in.Opened.UTC(), Approvers: []string{},
+		Quorum: cmp.Or(c.Approval.Quorum, 1), Requester: r.requester, Escalations: c.Escalations,
+	}
+	if !c.Expires.IsZero() {
+		expires := c.Expires.UTC()
+		a.ExpiresAt = &expires
+	}
+	if err := r.rule(ctx, c, a); err != nil {
+		return nil, err
+	}
+	a.ToolName, a.Args, a.ArgsTruncated = r.call(c)
+	var err error
+	a.Decisions, err = r.decisions(ctx, c)
+	return a, err
+}
+
+// rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
+func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.Approval) error {
+	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Rule: c.Approval.Rule}
+	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
+		question := r.thread.Interrupts[i]
+		a.Message = question.Message
+		asked, err := stream.AskedBy(question)
+		if err != nil {
+			return err
+		}
+		if asked != nil {
+			by = asked
+		}
+	}
+	definition, err := r.agents.Revision(ctx, by.Agent, by.Revision)
+	if err != nil {
+		return err
+	}
+	a.Agent = by.Agent
+	if by.Rule < len(definition.Approvals) {
+		rule := definition.Approvals[by.Rule]
+		a.NotByRequester = rule.NotByRequester
+		a.Approvers = append(a.Approvers, rule.ApproversAt(c.Escalations)...)
+	}
+	return nil
+}
+
+// call finds the call in the conversation, whoever made it. What is not there any more is known by its tool.
+func (r *recollection) call(c workflows.Waiting) (tool string, args json.RawMessage, truncated bool) {
+	for i := len(r.thread.Entries) - 1; i >= 0; i-- {
+		for _, call := range r.thread.Entries[i].Message.ToolCalls {
+			if call.ID == c.ID {
+				args, truncated = shownArgs(call.Arguments)
+				return call.Name, args, truncated
+			}
+		}
+	}
+	return c.Tool, nil, true
+}
+
+// shownArgs are arguments in their bounds. What a model wrote need not be JSON.
+func shownArgs(arguments string) (args json.RawMessage, truncated bool) {
+	args = json.RawMessage(arguments)
+	if !json.Valid(args) {
+		text, err := json.Marshal(arguments)
+		if err != nil { // cannot be: it is a string
+			return nil, true
+		}
+		args = text
+	}
+	if len(args) > inbox.MaxArgs {
+		return nil, true
+	}
+	return args, false
+}
+
+// decisions are those that count by now. What settled the question is its last event's to tell.
+func (r *recollection) decisions(ctx context.Context, c workflows.Waiting) ([]inbox.Decision, error) {
+	all := slices.Clone(c.Votes)
+	if c.Decision != nil && inbox.EventType(r.notice.Event).Settles() {
+		all = slices.DeleteFunc(all, func(d workflows.Decision) bool { return d.Digest == c.Decision.Digest })
+		all = append(all, *c.Decision)
+	}
+	decisions := []inbox.Decision{}
+	for _, d := range all {
+		decision := inbox.Decision{Decision: string(d.Verdict), At: r.notice.At.UTC(), Digest: d.Digest, ArgsDigest: cmp.Or(d.Args, c.Approval.Args)}
+		if d.Input > 0 {
+			said, at, err := r.log.DecisionSaid(ctx, d.Input)
+			if err != nil {
+				return nil, err
+			}
+			decision.At, decision.Channel, decision.Reason = at.UTC(), said.Channel, said.Reason
+			if said.By != nil {
+				decision.By = said.By.Subject
+			}
+		}
+		decisions = append(decisions, decision)
+	}
+	return decisions, nil
+}

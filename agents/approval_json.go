@@ -1,0 +1,79 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// approvalJSON has durations as the text that files have, and leaves out what is a default.
+type approvalJSON struct {
+	Tools          []string         `json:"tools"`
+	When           string           `json:"when,omitempty"`
+	Approvers      []string         `json:"approvers,omitempty"`
+	Quorum         int              `json:"quorum,omitempty"`
+	NotByRequester bool             `json:"notByRequester,omitempty"`
+	Remind         durationJSON     `json:"remind,omitempty"`
+	Escalate       []escalationJSON `json:"escalate,omitempty"`
+	Expires        durationJSON     `json:"expires,omitempty"`
+	OnExpiry       string           `json:"onExpiry,omitempty"`
+}
+
+type escalationJSON struct {
+	After durationJSON `json:"after"`
+	To    []string     `json:"to"`
+}
+
+// durationJSON is a duration as text, such as 24h0m0s; empty is zero.
+type durationJSON string
+
+func textOf(d time.Duration) durationJSON {
+	if d == 0 {
+		return ""
+	}
+	return durationJSON(d.String())
+}
+
+func (d durationJSON) into(into *time.Duration) (err error) {
+	if d != "" {
+		*into, err = time.ParseDuration(string(d))
+	}
+	return err
+}
+
+// MarshalJSON writes durations as text, such as 24h0m0s.
+func (a Approval) MarshalJSON() ([]byte, error) {
+	out := approvalJSON{
+		Tools: a.Tools, When: a.When, Approvers: a.Approvers, NotByRequester: a.NotByRequester,
+		Remind: textOf(a.Remind), Expires: textOf(a.Expires), OnExpiry: a.OnExpiry,
+	}
+	if a.Quorum > 1 {
+		out.Quorum = a.Quorum
+	}
+	for _, e := range a.Escalate {
+		out.Escalate = append(out.Escalate, escalationJSON{After: textOf(e.After), To: e.To})
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (a *Approval) UnmarshalJSON(data []byte) error {
+	var in approvalJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("approvals: %w", err)
+	}
+	*a = Approval{
+		Tools: in.Tools, When: in.When, Approvers: in.Approvers, Quorum: in.Quorum, NotByRequester: in.NotByRequester, OnExpiry: in.OnExpiry,
+	}
+	err := errors.Join(in.Remind.into(&a.Remind), in.Expires.into(&a.Expires))
+	for _, e := range in.Escalate {
+		escalation := Escalation{To: e.To}
+		err = errors.Join(err, e.After.into(&escalation.After))
+		a.Escalate = append(a.Escalate, escalation)
+	}
+	if err != nil {
+		return fmt.Errorf("approvals: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package agents_test
+
+import (
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+)
+
+func TestConditionsSeeWhoAsked(t *testing.T) {
+	t.Parallel()
+	clerk, nobody := &agents.Caller{Tenant: "shop", Subject: "ann", Roles: []string{"finance", "clerk"}}, &agents.Caller{Tenant: "shop"}
+	for _, tt := range []struct {
+		when   string
+		caller *agents.Caller
+		want   int
+	}{
+		{`!("finance" in caller.roles)`, clerk, -1},
+		{`!("finance" in caller.roles)`, nobody, 0},
+		{`!("finance" in caller.roles)`, nil, 0}, // a run of before: nothing slips through
+		{`caller.subject != "ann" || caller.tenant != "shop"`, clerk, -1},
+		{`caller.subject != "ann"`, nobody, 0},
+		{`caller.roles.exists(r, r.startsWith("cle"))`, clerk, 0},
+	} {
+		d := &agents.Definition{Name: "shop", Model: "test/m", Tools: []string{"pay"}, Approvals: []agents.Approval{{Tools: []string{"pay"}, When: tt.when}}}
+		if err := d.Validate(); err != nil {
+			t.Errorf("%s: %v", tt.when, err)
+		}
+		if got := d.Asks(agents.ProposedCall{Agent: "shop", Tool: "pay", Caller: tt.caller}); got != tt.want {
+			t.Errorf("%s of %+v: rule %d, want %d", tt.when, tt.caller, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	maxTurns       = 100
+	maxSteps       = 32
+	maxScriptCalls = 32
+	maxPattern     = 1 << 10
+)
+
+// Script is a document of kind script: what the model scripted/name says, so that an agent can be shown and
+// tested without a model.
+type Script struct {
+	// Name is what an agent's model has behind "scripted/": [a-zA-Z0-9_-]{1,64}.
+	Name string `yaml:"name"`
+
+	// Turns are what it may be asked; the first that fits is played. 1 to 100.
+	Turns []ScriptTurn `yaml:"turns"`
+
+	Place Place `yaml:"-"`
+}
+
+// ScriptTurn is what is played from what the user says to the end of the run.
+type ScriptTurn struct {
+	// When is found in what the user said last, or the turn does not fit; nil = it always does. What its
+	// named groups match is {name} in the steps.
+	When *regexp.Regexp `yaml:"when"`
+
+	// Steps are the answers of the model, one after the other. 1 to 32.
+	Steps []ScriptStep `yaml:"steps"`
+}
+
+// ScriptStep is one answer of the model: either it says something or it calls tools.
+type ScriptStep struct {
+	Say   string       `yaml:"say"`
+	Calls []ScriptCall `yaml:"calls"` // at most 32
+}
+
+// ScriptCall is a call of a tool. In Arguments, and in what is said, {name} is replaced by what a group of
+// When has matched, and {tool} or {tool.member.member} by what the tool has answered in this turn.
+type ScriptCall struct {
+	Tool      string          `yaml:"tool"`
+	Arguments json.RawMessage `yaml:"arguments"` // a JSON object; nil = {}
+}
+
+func (r *reader) script(root *yaml.Node) *Script {
+	s := &Script{Place: Place{File: r.file, Line: root.Line, keys: r.places}}
+	r.mapping("", root, []field{
+		{"kind", r.kind(kindScript)},
+		{"name", match(&s.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},
+		{"turns", r.entries("turns", maxTurns, func(key string, entry *yaml.Node) {
+			s.Turns = append(s.Turns, r.scriptTurn(key, entry))
+		})},
+	})
+	r.require(root, "name", "turns")
+	return s
+}
+
+func (r *reader) scriptTurn(key string, entry *yaml.Node) (t ScriptTurn) {
+	r.mapping(key+".", entry, []field{
+		{"when", pattern(&t.When)},
+		{"steps", r.entries(key+".steps", maxSteps, func(key string, entry *yaml.Node) {
+			t.Steps = append(t.Steps, r.scriptStep(key, entry))
+		})},
+	})
+	r.require(entry, key+".steps")
+	return t
+}
+
+func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
+	r.mapping(key+".", entry, []field{
+		{"say", text(&s.Say)},
+		{"calls", r.entries(key+".calls", maxScriptCalls, func(key string, entry *yaml.Node) {
+			var c ScriptCall
+			r.mapping(key+".", entry, []field{
+				{"tool", match(&c.Tool, toolName, "must be 1 to 64 letters, digits, _ and -")},
+				{"arguments", schema(&c.Arguments)},
+			})
+			r.require(entry, key+".tool")
+			s.Calls = append(s.Calls, c)
+		})},
+	})
+	if (r.places[key+".say"] == nil) == (r.places[key+".calls"] == nil) {
+		r.complain(key, entry, key+" must have either say or calls")
+	}
+	return s
+}
+
+// entries reads a list of mappings, 1 to most.
+func (r *reader) entries(key string, most int, read func(key string, entry *yaml.Node)) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.SequenceNode {
+			return "must be a list, not " + describe(node)
+		}
+		if n := len(node.Content); n == 0 || n > most {
+			return fmt.Sprintf("must be 1 to %d entries, not %d", most, n)
+		}
+		for i, entry := range node.Content {
+			entry = resolve(entry)
+			at := fmt.Sprintf("%s[%d]", key, i)
+			if entry.Kind != yaml.MappingNode {
+				r.complain(at, entry, at+" must have keys, not be "+describe(entry))
+				continue
+			}
+			read(at, entry)
+		}
+		return ""
+	}
+}
+
+func pattern(into **regexp.Regexp) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		var s string
+		if wrong := text(&s)(node); wrong != "" {
+			return wrong
+		}
+		if len(s) > maxPattern {
+			return fmt.Sprintf("must be at most %d bytes", maxPattern)
+		}
+		compiled, err := regexp.Compile(s)
+		if err != nil {
+			return "must be a regular expression: " + err.Error()
+		}
+		*into = compiled
+		return ""
+	}
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Who may decide is found out here, before anything is written: the workflow knows no roles, and counts whom
+// the api lets through.
+
+// caller is who makes a request.
+func caller(ctx context.Context) auth.Principal {
+	if p, ok := auth.From(ctx); ok {
+		return p
+	}
+	return auth.Principal{Tenant: auth.TenantDefault}
+}
+
+// voter is what the workflow knows people by; those who did not say who they are, are one.
+func voter(p auth.Principal) string {
+	if p.Subject == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(p.Tenant + "\x00" + p.Subject))
+	return hex.EncodeToString(sum[:8])
+}
+
+// asking is the rule by which a question is asked, in its agent as it was then.
+type asking struct {
+	*stream.Asked
+	definition *agents.Definition
+	rule       agents.Approval
+}
+
+// askedBy finds the rule of a question; nil = no rule asks it.
+func (s *Server) askedBy(ctx context.Context, question *agui.Interrupt) (*asking, error) {
+	asked, err := stream.AskedBy(*question)
+	if asked == nil || err != nil {
+		return nil, err
+	}
+	d, err := s.Catalog.Revision(ctx, asked.Agent, asked.Revision)
+	if err != nil {
+		return nil, err
+	}
+	if asked.Rule < 0 || asked.Rule >= len(d.Approvals) {
+		return nil, fmt.Errorf("api: question %s: agent %s has no rule %d", question.ID, asked.Agent, asked.Rule)
+	}
+	return &asking{asked, d, d.Approvals[asked.Rule]}, nil
+}
+
+// mayDecide refuses whoever may not answer a question of a thread, and an edit that is not theirs to make; at
+// is where the answer stands in the request.
+func (s *Server) mayDecide(ctx context.Context, thread *stream.Reduction, question *agui.Interrupt, v verdict, at string) error {
+	a, err := s.askedBy(ctx, question)
+	if a == nil || err != nil {
+		return err
+	}
+	who := caller(ctx)
+	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
+		return forbidden("not_an_approver", "this is others' to decide", at)
+	}
+	edits := v.Decision == string(workflows.VerdictEdit)
+	if !a.rule.NotByRequester && !edits {
+		return nil
+	}
+	input, err := s.Log.Input(ctx, thread.Input)
+	if err != nil {
+		return err
+	}
+	if a.rule.NotByRequester && isRequester(input, who) {
+		return forbidden("not_by_requester", "who asked for the run may not decide about its calls", at)
+	}
+	if !edits {
+		return nil
+	}
+	tool := toolOf(thread, question.ToolCallID)
+	if tool == "" { // nobody could tell which rules such a call is under
+		return fmt.Errorf("api: question %s: its call is not in the conversation", question.ID)
+	}
+	if err := a.covers(thread, tool, input, v.Args, at); err != nil {
+		return err
+	}
+	return s.fit(ctx, tool, v.Args, at)
+}
+
+// fit refuses arguments that the tool would. Where no worker has said what it takes, the one that makes the
+// call says so.
+func (s *Server) fit(ctx context.Context, tool string, args json.RawMessage, at string) error {
+	if s.Tools == nil {
+		return nil
+	}
+	pointer, reason, err := s.Tools.Check(ctx, tool, args)
+	if err != nil || reason == "" {
+		return err
+	}
+	return unfit(editPointer(at)+pointer, reason)
+}
+
+// editPointer is where an answer has edited arguments: entries of resume have them under a name of their own.
+func editPointer(at string) string {
+	if at == "" {
+		return "/args"
+	}
+	return at + "/editedArgs"
+}
+
+// isRequester tells whether somebody may be who asked for a run: two who did not say who they are may be one.
+func isRequester(input *stream.Input, who auth.Principal) bool {
+	requester := auth.Principal{Tenant: auth.TenantDefault}
+	if input.Requester != nil {
+		requester = *input.Requester
+	}
+	return requester.Tenant == who.Tenant && requester.Subject == who.Subject
+}
+
+// covers refuses arguments about which others would have to be asked: an edit may leave the rule that asks, but
+// not get around another one.
+func (a *asking) covers(thread *stream.Reduction, tool string, input *stream.Input, args json.RawMessage, at string) error {
+	said, err := json.Marshal(input.Input)
+	if err != nil {
+		return fmt.Errorf("api: encode input: %w", err)
+	}
+	rule := a.definition.Asks(agents.ProposedCall{
+		Agent: a.definition.Name, Tool: tool, Args: args, State: thread.State, Input: said,
+		Caller: (*agents.Caller)(input.Requester),
+	})
+	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].AsManyDecideAs(a.rule) {
+		return nil
+	}
+	p := problem(http.StatusUnprocessableEntity, "other_approval", "with these arguments the call is under another rule, by which others decide: reject it instead")
+	p.Pointer = editPointer(at)
+	return p
+}
+
+// toolOf is the name of the tool that a call on a thread is of.
+func toolOf(thread *stream.Reduction, callID string) string {
+	for i := len(thread.Entries) - 1; i >= 0; i-- {
+		for _, c := range thread.Entries[i].Message.ToolCalls {
+			if c.ID == callID {
+				return c.Name
+			}
+		}
+	}
+	return ""
+}
+
+func forbidden(code, detail, pointer string) *Problem {
+	p := problem(http.StatusForbidden, code, detail)
+	p.Pointer = pointer
+	return p
+}

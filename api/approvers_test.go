@@ -1,0 +1,216 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// court is an api on a log with a thread whose run, which ann asked for, has ended with a question.
+type court struct {
+	*Server
+	thread *stream.Reduction
+}
+
+func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *court {
+	t.Helper()
+	ctx, l := t.Context(), streamtest.Open(t)
+	kept, err := catalog.Open(ctx, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rules {
+		rules[i].Tools = []string{"pay"}
+	}
+	d := &agents.Definition{Name: "a", Model: "t/m", Tools: []string{"pay"}, Approvals: rules}
+	if _, err := kept.Publish(ctx, d, false); err != nil {
+		t.Fatal(err)
+	}
+	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r"}
+	input := &stream.Input{Requester: &auth.Principal{Tenant: "default", Subject: "ann"}}
+	p, err := l.ProposeInput(ctx, run, [32]byte{1}, input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	if place.After, err = l.Open(ctx, place, stream.Opening{RunID: "r", Input: p.Seq}, &agui.RunStarted{ThreadID: "t", RunID: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	attempt, _, err := l.Begin(ctx, place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer attempt.Close()
+	call := agui.Message{ID: "m", Role: agui.RoleAssistant, ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: `{"amount":60}`}}}
+	if place.After, err = attempt.Finish(ctx, &stream.Result{Messages: []agui.Message{call}}); err != nil {
+		t.Fatal(err)
+	}
+	by, err := json.Marshal(stream.Asked{Agent: "a", Revision: d.Revision(), Rule: rule, AskedAt: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := agui.Interrupt{ID: "i", Reason: "tool_call", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
+	end := &agui.RunFinished{ThreadID: "t", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{question}}}
+	if _, _, err := l.Seal(ctx, place, end); err != nil {
+		t.Fatal(err)
+	}
+	c := &court{Server: &Server{Config: Config{Log: l, Catalog: kept}}}
+	if c.thread, err = l.Reduce(ctx, run.Thread, 0); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// judges tells with which code somebody's verdict is refused, or "".
+func (c *court) judges(t *testing.T, who *auth.Principal, v verdict) string {
+	t.Helper()
+	ctx := t.Context()
+	if who != nil {
+		ctx = auth.With(ctx, *who)
+	}
+	return c.judgesIn(ctx, t, v)
+}
+
+func (c *court) judgesIn(ctx context.Context, t *testing.T, v verdict) string {
+	t.Helper()
+	err := c.mayDecide(ctx, c.thread, &c.thread.Interrupts[0], v, "/at")
+	var p *Problem
+	if err != nil && !errors.As(err, &p) {
+		t.Fatal(err)
+	}
+	if p == nil {
+		return ""
+	}
+	if p.Pointer[:3] != "/at" {
+		t.Errorf("the problem is at %s", p.Pointer)
+	}
+	return p.Code
+}
+
+func person(subject string, roles ...string) *auth.Principal {
+	return &auth.Principal{Tenant: "default", Subject: subject, Roles: roles}
+}
+
+var approves = verdict{Decision: "approve"}
+
+// Who may decide are the approvers, and with time those that it escalates to; nobody else, whatever they say.
+func TestWhoMayDecide(t *testing.T) {
+	t.Parallel()
+	rule := agents.Approval{Approvers: []string{"role:finance", "bob"}, Escalate: []agents.Escalation{{After: time.Hour, To: []string{"role:manager"}}}}
+	for asked, cases := range map[time.Duration]map[string]*auth.Principal{
+		time.Minute: {"": person("bob"), "not_an_approver": person("eve", "manager", "financier")},
+		time.Hour:   {"": person("eve", "manager"), "not_an_approver": person("eve", "clerk")},
+	} {
+		c := newCourt(t, time.Now().Add(-asked), 0, rule)
+		for want, who := range cases {
+			for _, v := range []verdict{approves, {Decision: "reject"}, {Decision: "cancel"}} {
+				if got := c.judges(t, who, v); got != want {
+					t.Errorf("%s after %s: %s is answered %q, want %q", who.Subject, asked, v.Decision, got, want)
+				}
+			}
+		}
+		if got := c.judges(t, person("x", "finance"), approves); got != "" {
+			t.Errorf("who has the role is answered %q", got)
+		}
+		if got := c.judges(t, nil, approves); got != "not_an_approver" {
+			t.Errorf("nobody in particular is answered %q", got)
+		}
+	}
+}
+
+// Who asked for the run doesn't decide where the rule says so, and neither does who may be them.
+func TestWhoAskedForTheRun(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, time.Now(), 0, agents.Approval{NotByRequester: true})
+	for want, who := range map[string]*auth.Principal{"": person("bob"), "not_by_requester": person("ann", "any")} {
+		if got := c.judges(t, who, approves); got != want {
+			t.Errorf("%s is answered %q, want %q", who.Subject, got, want)
+		}
+	}
+	if got := newCourt(t, time.Now(), 0, agents.Approval{}).judges(t, person("ann"), approves); got != "" {
+		t.Errorf("who asked is answered %q", got)
+	}
+	anonymous := &stream.Input{}
+	if !isRequester(anonymous, auth.Principal{Tenant: auth.TenantDefault}) || isRequester(anonymous, *person("bob")) {
+		t.Error("two who did not say who they are may be one")
+	}
+}
+
+// An edit may leave the rule that asks. It may not get under another one, unless the same people decide there.
+func TestEditsUnderOtherRules(t *testing.T) {
+	t.Parallel()
+	chief := agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}
+	clerks := agents.Approval{When: "args.amount > 50", Approvers: []string{"bob"}}
+	more := agents.Approval{When: "args.amount > 10", Approvers: []string{"bob"}, Remind: time.Hour}
+	two := agents.Approval{When: "args.amount > 5", Approvers: []string{"bob"}, NotByRequester: true}
+	c := newCourt(t, time.Now(), 1, chief, clerks, more, two)
+	for args, want := range map[string]string{
+		`{"amount":70}`: "", `{"amount":20}`: "", `{"amount":1}`: "", `{"amount":101}`: "other_approval", `{}`: "other_approval", `{"amount":6}`: "other_approval",
+	} {
+		if got := c.judges(t, person("bob"), verdict{Decision: "edit", Args: json.RawMessage(args)}); got != want {
+			t.Errorf("%s is answered %q, want %q", args, got, want)
+		}
+	}
+}
+
+// small is a worker that takes amounts below ten.
+type small struct{}
+
+func (small) Missing([]string) []string { return nil }
+
+func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
+	var args struct{ Amount int }
+	if err := json.Unmarshal(arguments, &args); err != nil || tool != "pay" {
+		return "", "", errors.Join(err, errors.New(tool))
+	}
+	if args.Amount >= 10 {
+		return "/amount", "is too large", nil
+	}
+	return "", "", nil
+}
+
+// Arguments that the tool would refuse are refused before anything is written, with their place.
+func TestEditsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, time.Now(), 0, agents.Approval{})
+	c.Tools = small{}
+	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: "/resume/1/payload/editedArgs/amount"} {
+		err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
+		var p *Problem
+		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
+			t.Errorf("%s: %v at %+v, want %q", args, err, p, want)
+		}
+	}
+	if p := editPointer(""); p != "/args" {
+		t.Errorf("the decision route has arguments at %s", p)
+	}
+}
+
+// A question that no rule asks is anybody's, and one whose rule cannot be found is nobody's.
+func TestQuestionsWithoutARule(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, time.Now(), 3, agents.Approval{})
+	var p *Problem
+	if err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
+		t.Errorf("a rule that is not there: %v", err)
+	}
+	c = newCourt(t, time.Now(), 0, agents.Approval{})
+	c.thread.Entries = nil
+	if err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
+		t.Error("an edit of a call that is not there is taken")
+	}
+	c.thread.Interrupts[0].Metadata = nil
+	if got := c.judges(t, nil, approves); got != "" {
+		t.Errorf("it is answered %q", got)
+	}
+}

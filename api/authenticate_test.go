@@ -1,0 +1,236 @@
+package api_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/apikey"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// callers is an Authenticator that answers as a test likes.
+type callers func(r *http.Request) (auth.Identity, error)
+
+func (f callers) Authenticate(r *http.Request) (auth.Identity, error) { return f(r) }
+
+func TestWhyNobodyIsLetInIsTold(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret-reason"
+	for _, tt := range []struct {
+		err       error
+		status    int
+		code      string
+		challenge string
+		level     string
+	}{
+		{auth.ErrNoCredentials, 401, "unauthenticated", `Bearer realm="perdure"`, "DEBUG"},
+		{auth.ErrExpired, 401, "unauthenticated", `Bearer realm="perdure", error="invalid_token"`, "DEBUG"},
+		{auth.ErrInvalid, 401, "unauthenticated", `Bearer realm="perdure", error="invalid_token"`, "WARN"},
+		{auth.ErrUntrusted, 403, "forbidden", "", "WARN"},
+		{auth.ErrUnavailable, 503, "auth_unavailable", "", "ERROR"},
+	} {
+		log := &journal{}
+		n := newNode(t, func(c *api.Config) {
+			c.Auth = callers(func(*http.Request) (auth.Identity, error) {
+				return auth.Identity{}, fmt.Errorf("%w: %s", tt.err, secret)
+			})
+			c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		a := n.do(http.MethodGet, "/v1/agents", "", "Authorization", "Bearer t0ken")
+		if a.status != tt.status || a.problem.Code != tt.code || a.header.Get("WWW-Authenticate") != tt.challenge || strings.Contains(a.body, secret) {
+			t.Errorf("%v: %d %v %s", tt.err, a.status, a.header, a.body)
+		}
+		if (a.header.Get("Retry-After") != "") != (tt.status == 503) {
+			t.Errorf("%v: Retry-After is %q", tt.err, a.header.Get("Retry-After"))
+		}
+		if said := log.String(); strings.Count(said, secret) != 1 || !strings.Contains(said, "level="+tt.level) || strings.Contains(said, "t0ken") {
+			t.Errorf("%v is logged as %s", tt.err, said)
+		}
+	}
+}
+
+// journal is a log that may be written to by many.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+func TestAgentsArePublishedByWhoHasTheRole(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Auth, c.AdminRole = byHeader, "platform" })
+	const definition = "name: b\nmodel: test/m\n"
+	for _, roles := range []string{"", "admin", "Platform", "plat,form"} {
+		if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", roles}, alpha...)...); a.status != http.StatusForbidden || a.problem.Code != "forbidden" {
+			t.Errorf("with the roles %q: %d %s", roles, a.status, a.body)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/agents/b", "", alpha...); a.status != http.StatusNotFound {
+		t.Errorf("it is there all the same: %d %s", a.status, a.body)
+	}
+	if a := n.do(http.MethodPut, "/v1/agents/b", definition, append([]string{"X-Roles", "x, platform"}, alpha...)...); a.status != http.StatusCreated {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Pages of other origins may make a browser send what changes something: with the address of a server on
+// this machine, or with what a proxy knows its user by.
+func TestOtherPagesChangeNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	for _, tt := range []struct {
+		header []string
+		status int
+	}{
+		{[]string{"Origin", "https://pages.example"}, http.StatusForbidden},
+		{[]string{"Origin", "null"}, http.StatusForbidden},
+		{[]string{"Origin", "https://pages.example", "Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+		{[]string{"Origin", n.http.URL}, http.StatusOK},
+		{[]string{"Origin", "https://shop.example", "Sec-Fetch-Site", "same-origin"}, http.StatusOK},
+		{nil, http.StatusOK},
+	} {
+		a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), tt.header...)
+		if a.status != tt.status || a.status == http.StatusForbidden && a.problem.Code != "origin_not_allowed" {
+			t.Errorf("%q: %d %s", tt.header, a.status, a.body)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/agents", "", "Origin", "https://pages.example"); a.status != http.StatusOK || a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("to look is harmless, since the page is not shown it: %d %v", a.status, a.header)
+	}
+}
+
+// Browsers ask whether they may send credentials before they do.
+func TestPreflightNeedsNoCredentials(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Auth, c.Origins = byHeader, []string{"https://app.example"} })
+	a := n.do(http.MethodOptions, "/v1/agents/a/runs", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
+	if a.status != http.StatusNoContent || a.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	refused := n.do(http.MethodPost, "/v1/agents/a/runs", "", "Origin", "https://app.example")
+	if refused.status != http.StatusUnauthorized || refused.header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(refused.header.Get("Access-Control-Expose-Headers"), "Www-Authenticate") {
+		t.Errorf("the page cannot see that it has to sign in: %d %v", refused.status, refused.header)
+	}
+}
+
+func TestSocketsBringTheirTokenWhereABrowserCan(t *testing.T) {
+	t.Parallel()
+	const key = "correct-horse-battery-staple"
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	if err := os.WriteFile(file, []byte("keys: [{key: "+key+", subject: ann, tenant: shop}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := apikey.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, func(c *api.Config) { c.Auth = keys })
+	for _, tt := range []struct {
+		header, value, chosen string
+	}{
+		{"Authorization", "Bearer " + key, ""},
+		{"Sec-WebSocket-Protocol", "ag-ui.perdure.v1, bearer." + key, "ag-ui.perdure.v1"},
+		{"Sec-WebSocket-Protocol", "bearer." + key + ", ag-ui.perdure.v1", "ag-ui.perdure.v1"},
+	} {
+		c := n.dial(tt.header, tt.value)
+		if c.conn.Subprotocol() != tt.chosen {
+			t.Errorf("%s: the subprotocol is %q", tt.value, c.conn.Subprotocol())
+		}
+		c.pings("p")
+		c.cut()
+	}
+	for _, header := range []http.Header{
+		{}, {"Sec-Websocket-Protocol": {"ag-ui.perdure.v1, bearer.wrong-horse-battery-staple"}}, {"Sec-Websocket-Protocol": {"bearer"}}, {"Authorization": {key}},
+	} {
+		_, resp, err := websocket.DefaultDialer.DialContext(n.ctx(), wsURL(n.http.URL)+"?access_token="+key, header)
+		if err == nil || resp.StatusCode != http.StatusUnauthorized || resp.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%v: %v %v", header, err, resp)
+		}
+	}
+}
+
+// What was asked for stands in the log with who asked, and events say nothing of it.
+func TestRequesterStandsInTheLog(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	n.works()
+	a := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), append([]string{"X-Roles", "finance,clerk"}, alpha...)...)
+	if a.status != http.StatusOK || strings.Contains(a.body, "ann") || strings.Contains(a.body, "finance") {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	in, err := n.log.Input(n.ctx(), n.temporal.starts[0].Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (&auth.Principal{Tenant: "alpha", Subject: "ann", Roles: []string{"finance", "clerk"}}); !gocmp.Equal(in.Requester, want) {
+		t.Errorf("it was %+v", in.Requester)
+	}
+	if again := n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "hello")), "X-Tenant", "alpha", "X-User", "carl"); again.body != a.body {
+		t.Errorf("a colleague who sends the same sees %d %s", again.status, again.body)
+	}
+}
+
+func TestDecisionsSayWhoseTheyAre(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	var decisions []workflows.Decision
+	s.temporal.start = func(workflows.RunInput) error { return running("e1") }
+	s.reached.submit = func(in workflows.Submit) { decisions = append(decisions, in.Decisions...) }
+	input := inputOf("r2", "")
+	input.Messages = nil
+	input.Resume = []agui.ResumeEntry{{InterruptID: question, Status: agui.ResumeResolved, Payload: []byte(`{"approved":true}`)}}
+	// says is what somebody says in both ways.
+	says := func(who ...string) workflows.Decision {
+		decisions = nil
+		s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, input), who...)
+		s.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, who...)
+		slices.SortFunc(decisions, func(a, b workflows.Decision) int { return cmp.Compare(a.Input, b.Input) })
+		if decisions = slices.Compact(decisions); len(decisions) != 1 {
+			t.Fatalf("%q has decided %+v", who, decisions)
+		}
+		return decisions[0]
+	}
+	anns := says(alpha...)
+	said, err := s.log.Decision(s.ctx(), anns.Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &stream.Decision{CallID: "c1", Verdict: "approve", By: &auth.Principal{Tenant: "alpha", Subject: "ann"}, Channel: "agui"}
+	if diff := gocmp.Diff(want, said); diff != "" {
+		t.Errorf("the log has (-want +got):\n%s", diff)
+	}
+	if again := says(append([]string{"X-Roles", "boss"}, alpha...)...); again != anns {
+		t.Errorf("ann has decided %+v, and with another role %+v", anns, again)
+	}
+	if carls := says("X-Tenant", "alpha", "X-User", "carl"); carls.Digest == anns.Digest || carls.By == anns.By || carls.By == "" || carls.Input == anns.Input {
+		t.Errorf("ann has decided %+v, carl %+v", anns, carls)
+	}
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Bounds of a batch: its decisions, and the threads that are asked at a time.
+const (
+	maxBatch     = 100
+	batchThreads = 8
+)
+
+// batchEntry is a decision of a batch.
+type batchEntry struct {
+	ThreadID string `json:"threadId"`
+	ID       string `json:"id"`
+	verdict
+}
+
+// batchResult is what became of it: the status and the members that the route for one would have answered.
+type batchResult struct {
+	ThreadID string `json:"threadId"`
+	ID       string `json:"id"`
+	Status   int    `json:"status"`
+	Decision string `json:"decision,omitempty"`
+	Repeated bool   `json:"repeated,omitempty"`
+	Missing  int    `json:"missing,omitempty"`
+	Code     string `json:"code,omitempty"`
+	Detail   string `json:"detail,omitempty"`
+	Pointer  string `json:"pointer,omitempty"`
+	Recorded any    `json:"recorded,omitempty"`
+}
+
+// decideBatch decides about many calls, each for itself, and answers in their order.
+func (s *Server) decideBatch(c *gin.Context) {
+	var body struct {
+		Decisions []json.RawMessage `json:"decisions"`
+	}
+	err := s.readJSON(c, &body)
+	if n := len(body.Decisions); err == nil && (n == 0 || n > maxBatch) {
+		err = badRequest("invalid_input", "/decisions", fmt.Sprintf("must have 1 to %d entries", maxBatch))
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(through(c.Request.Context(), channelBatch), patience)
+	defer cancel()
+	c.JSON(http.StatusOK, gin.H{"results": s.decideEach(ctx, body.Decisions)})
+}
+
+// decideEach decides thread by thread, some of them at a time.
+func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchResult {
+	results := make([]batchResult, len(raw))
+	entries := make([]batchEntry, len(raw))
+	threads := map[string][]int{} // the places of their entries
+	for i := range raw {
+		if err := readEntry(raw[i], &entries[i]); err != nil {
+			results[i] = s.resultOf(ctx, i, entries[i], judged{err: err})
+			continue
+		}
+		threads[entries[i].ThreadID] = append(threads[entries[i].ThreadID], i)
+	}
+	room := make(chan struct{}, batchThreads)
+	var all sync.WaitGroup
+	for id, places := range threads {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			var some []asked
+			for _, i := range places {
+				some = append(some, asked{entries[i].ID, entries[i].verdict})
+			}
+			for n, answer := range s.decideAll(ctx, stream.Thread{Tenant: caller(ctx).Tenant, ID: id}, some) {
+				results[places[n]] = s.resultOf(ctx, places[n], entries[places[n]], answer)
+			}
+		})
+	}
+	all.Wait()
+	return results
+}
+
+// readEntry reads one entry, with the checks that a request for it alone would have.
+func readEntry(raw json.RawMessage, e *batchEntry) error {
+	if err := json.Unmarshal(raw, e); err != nil {
+		return badRequest("invalid_input", "", "must be a JSON object with the documented members")
+	}
+	if err := checkID("/threadId", e.ThreadID); err != nil {
+		return err
+	}
+	if err := checkID("/id", e.ID); err != nil {
+		return err
+	}
+	return e.check("")
+}
+
+// resultOf is what a client is told of the i-th. Causes behind a 503 are for the log, once.
+func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judged) batchResult {
+	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing}
+	if answer.err != nil {
+		p := problemOf(answer.err)
+		if p.Status >= http.StatusInternalServerError {
+			s.logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.err)
+		}
+		r.Status, r.Code, r.Detail, r.Recorded = p.Status, p.Code, p.Detail, p.Recorded
+		if p.Pointer != "" || p.Status == http.StatusBadRequest {
+			r.Pointer = fmt.Sprintf("/decisions/%d%s", i, p.Pointer)
+		}
+	}
+	return r
+}

@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/socket"
+)
+
+// lasts is how long credentials are good for that expire during a test: long enough to attach with.
+const lasts = 2 * time.Second
+
+// expiring lets everybody in, those for a while who say so.
+func expiring(expires *atomic.Pointer[time.Time]) callers {
+	return func(r *http.Request) (auth.Identity, error) {
+		identity := auth.Identity{Principal: auth.Principal{Tenant: "default", Subject: "ann"}}
+		if r.Header.Get("X-Short") != "" {
+			identity.Expires = time.Now().Add(lasts)
+			expires.Store(&identity.Expires)
+		}
+		return identity, nil
+	}
+}
+
+// A stream ends with the credentials that it was asked for with, before its run; whoever has new ones goes
+// on where it was cut. The client has not gone away, so nothing is cancelled.
+func TestStreamEndsWithItsCredentials(t *testing.T) {
+	t.Parallel()
+	var expires atomic.Pointer[time.Time]
+	n := newNode(t, func(c *api.Config) { c.Auth = expiring(&expires) })
+	cancels := n.cancels()
+	runs := n.spoken()
+	in := inputOf("r1", "hello")
+	in.ForwardedProps = []byte(`{"perdure":{"cancelOnDisconnect":true}}`)
+	cut := make(chan answer)
+	go func() { cut <- n.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, in), "X-Short", "1") }()
+	speaker := runs.next(n)
+	speaker.say("one ")
+	first := <-cut
+	if early := time.Until(*expires.Load()); early > 0 {
+		t.Errorf("it was cut %s too early", early)
+	}
+	if first.status != http.StatusOK || !strings.Contains(first.body, "one ") || strings.Contains(first.body, "RUN_FINISHED") {
+		t.Fatalf("%d %s", first.status, first.body)
+	}
+	speaker.say("two")
+	speaker.end()
+	ids := cursors(first.body)
+	rest := n.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", "Last-Event-ID", ids[len(ids)-1])
+	if strings.Contains(rest.body, "one ") || !strings.Contains(rest.body, "two") || !strings.Contains(rest.body, "RUN_FINISHED") {
+		t.Errorf("the rest is %d %s", rest.status, rest.body)
+	}
+	if cancels.Load() != 0 {
+		t.Error("the run was cancelled")
+	}
+}
+
+func TestSocketEndsWithItsCredentials(t *testing.T) {
+	t.Parallel()
+	var expires atomic.Pointer[time.Time]
+	n := newNode(t, func(c *api.Config) { c.Auth = expiring(&expires) })
+	cancels := n.cancels()
+	runs := n.spoken()
+	watcher, late := n.dial("X-Short", "1"), n.dial("X-Short", "1")
+	in := inputOf("r1", "hello")
+	in.ForwardedProps = []byte(`{"perdure":{"cancelOnDisconnect":true}}`)
+	watcher.send(runFrame("run", in))
+	speaker := runs.next(n)
+	speaker.say("one ")
+	// What is sent behind their end is nobody's, as long as the socket waits for its client to close.
+	late.conn.SetCloseHandler(func(int, string) error { return nil })
+	if _, _, err := late.conn.ReadMessage(); !websocket.IsCloseError(err, socket.Unauthorized) {
+		t.Errorf("the socket ended with %v", err)
+	}
+	late.send(map[string]any{"type": "cancel", "id": "c", "threadId": "t", "runId": "r1"})
+	watcher.wantClosed(socket.Unauthorized)
+	late.cut()
+	n.server.Drain()
+	if err := n.server.Wait(n.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if cancels.Load() != 0 {
+		t.Error("the run was cancelled")
+	}
+}
+
+// cancels counts the runs that are cancelled.
+func (n *node) cancels() *atomic.Int32 {
+	var count atomic.Int32
+	n.temporal.cancel = func(string) error { count.Add(1); return nil }
+	return &count
+}

@@ -1,0 +1,432 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// office is a node with an inbox, and threads whose workflows decide like real ones.
+type office struct {
+	*node
+	store *inbox.Store
+	index *inbox.Index
+	links *links.Keeper
+
+	mu      sync.Mutex
+	waits   map[string]map[string]*workflows.Decision // by workflow and call
+	updates [][]workflows.Decision
+}
+
+func newOffice(t *testing.T, change ...func(*api.Config)) *office {
+	t.Helper()
+	o := &office{waits: map[string]map[string]*workflows.Decision{}}
+	open := func(c *api.Config) {
+		var err error
+		if o.store, err = inbox.Open(t.Context(), c.Log); err != nil {
+			t.Fatal(err)
+		}
+		if o.index, err = o.store.Watch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(o.index.Stop)
+		if o.links, err = links.Open(t.Context(), c.Log, nil); err != nil {
+			t.Fatal(err)
+		}
+		c.Inbox = &api.Inbox{Store: o.store, Index: o.index, Links: o.links, PublicURL: "https://agents.example"}
+	}
+	o.node = newNode(t, append([]func(*api.Config){open}, change...)...)
+	o.temporal.decide = o.take
+	return o
+}
+
+// take is the workflows' part.
+func (o *office) take(workflow string, in workflows.Decide) (out workflows.Decided, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.updates = append(o.updates, in.Decisions)
+	calls := o.waits[workflow]
+	if calls == nil {
+		return out, serviceerror.NewNotFound("no such workflow")
+	}
+	for _, d := range in.Decisions {
+		before, known := calls[d.CallID]
+		r := workflows.DecisionResult{Recorded: before}
+		switch {
+		case !known:
+			r.Error = workflows.ErrorUnknownCall
+		case before == nil:
+			calls[d.CallID] = &d
+		case before.Digest != d.Digest:
+			r.Error = workflows.ErrorDecided
+		}
+		out.Results = append(out.Results, r)
+	}
+	return out, nil
+}
+
+var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// asks has a thread's run end with questions about calls, which wait in the inbox, and returns their ids.
+func (o *office) asks(thread string, calls ...string) (ids []string) {
+	o.t.Helper()
+	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
+	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	must := func(seq uint64, err error) uint64 {
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		return seq
+	}
+	p.After = must(o.log.Open(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "r"}))
+	message := agui.Message{ID: "m", Role: agui.RoleAssistant}
+	end := &agui.RunFinished{ThreadID: thread, RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt}}
+	o.mu.Lock()
+	o.waits["thread/default/"+thread] = map[string]*workflows.Decision{}
+	for _, id := range calls {
+		message.ToolCalls = append(message.ToolCalls, agui.ToolCall{ID: id, Name: "refund", Arguments: `{"to":"<b>Ada</b>"}`})
+		ids = append(ids, run.Identify("int", id))
+		end.Outcome.Interrupts = append(end.Outcome.Interrupts, agui.Interrupt{ID: run.Identify("int", id), Reason: "tool_call", ToolCallID: id, Message: "May refund be called?"})
+		o.waits["thread/default/"+thread][id] = nil
+	}
+	o.mu.Unlock()
+	attempt, _, err := o.log.Begin(o.ctx(), p)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer attempt.Close()
+	p.After = must(attempt.Finish(o.ctx(), &stream.Result{Messages: []agui.Message{message}}))
+	if _, _, err := o.log.Seal(o.ctx(), p, end); err != nil {
+		o.t.Fatal(err)
+	}
+	for i, id := range ids {
+		a := o.approval(thread, calls[i], id)
+		if err := o.store.Put(o.ctx(), "default", a, since); err != nil {
+			o.t.Fatal(err)
+		}
+		o.happens(inbox.Opened, a)
+	}
+	o.until(func(listed []string) bool { return slices.Contains(listed, ids[len(ids)-1]) })
+	return ids
+}
+
+func (o *office) approval(thread, call, id string) *inbox.Approval {
+	return &inbox.Approval{ID: id, ThreadID: thread, RunID: "r", Agent: "a", ToolCallID: call, ToolName: "refund", RequestedAt: since, Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{}}
+}
+
+func (o *office) happens(what inbox.EventType, a *inbox.Approval) {
+	o.t.Helper()
+	if err := o.store.Record(o.ctx(), "default", fmt.Sprintf("evt_%s_%s", what, a.ID), &inbox.Event{Type: what, At: since, Approval: *a}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// listed are the ids that the inbox has, and the feed's cursor behind them.
+func (o *office) listed(query string) (ids []string, page approvalsPage) {
+	o.t.Helper()
+	a := o.do(http.MethodGet, "/v1/approvals"+query, "")
+	if a.status != http.StatusOK {
+		o.t.Fatalf("%d %s", a.status, a.body)
+	}
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+		o.t.Fatal(err)
+	}
+	for _, item := range page.Items {
+		ids = append(ids, item.ID)
+	}
+	return ids, page
+}
+
+type approvalsPage struct {
+	Items                    []inbox.Approval
+	NextCursor, EventsCursor string
+}
+
+// until waits until the list is as it should be.
+func (o *office) until(good func(listed []string) bool) {
+	o.t.Helper()
+	ctx := o.ctx()
+	for {
+		ids, _ := o.listed("?limit=500")
+		if good(ids) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			o.t.Fatalf("listed are %v", ids)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func TestListApprovals(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	first, second := o.asks("t1", "c1", "c2"), o.asks("t2", "c1")
+	all := slices.Concat(first, second)
+	slices.Sort(all) // all were asked for at the same time
+	if got, page := o.listed(""); !slices.Equal(got, all) || page.NextCursor != "" || page.EventsCursor == "" {
+		t.Errorf("listed are %v, %+v", got, page)
+	}
+	one, page := o.listed("?limit=2")
+	two, _ := o.listed("?limit=2&cursor=" + page.NextCursor)
+	if !slices.Equal(slices.Concat(one, two), all) || len(one) != 2 {
+		t.Errorf("pages are %v and %v", one, two)
+	}
+	for query, want := range map[string]int{
+		"?thread=t1": 2, "?agent=a": 3, "?agent=b": 0, "?tool=refund": 3, "?olderThan=1h": 3, "?assignee=me": 3, "?assignee=role:x": 3, "?assignee=ada": 3,
+		"?olderThan=876000h": 0,
+	} {
+		if got, _ := o.listed(query); len(got) != want {
+			t.Errorf("%s: %v", query, got)
+		}
+	}
+	for query, code := range map[string]string{
+		"?limit=0": "invalid_input", "?limit=501": "invalid_input", "?olderThan=day": "invalid_input", "?olderThan=-1h": "invalid_input", "?assignee=": "invalid_input",
+		"?assignee=role:": "invalid_input", "?cursor=x": "invalid_cursor",
+	} {
+		if a := o.do(http.MethodGet, "/v1/approvals"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != code {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+}
+
+// feed reads the inbox's events until there are as many.
+func (o *office) feed(n int, path string, header ...string) (events, ids []string) {
+	o.t.Helper()
+	ctx, cancel := context.WithCancel(o.ctx())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.http.URL+"/v1/approvals/events"+path, nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := o.http.Client().Do(req)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for len(events) < n && lines.Scan() {
+		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			ids = append(ids, id)
+		}
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var e inbox.Event
+			if err := json.Unmarshal([]byte(data), &e); err != nil {
+				o.t.Fatal(err)
+			}
+			events = append(events, string(e.Type)+" "+e.Approval.ThreadID)
+		}
+	}
+	if len(events) < n {
+		o.t.Fatalf("the feed ended behind %v", events)
+	}
+	return events, ids
+}
+
+func TestApprovalEvents(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	_, empty := o.listed("")
+	ids := o.asks("t1", "c1")
+	o.asks("t2", "c1")
+	decided := o.approval("t1", "c1", ids[0])
+	o.happens(inbox.Decided, decided)
+	want := []string{"opened t1", "opened t2", "decided t1"}
+	got, cursors := o.feed(3, "?after="+empty.EventsCursor)
+	if !slices.Equal(got, want) {
+		t.Fatalf("the feed has %v", got)
+	}
+	if rest, _ := o.feed(2, "", "Last-Event-ID", cursors[0]); !slices.Equal(rest, want[1:]) {
+		t.Errorf("behind the first come %v", rest)
+	}
+	if mine, _ := o.feed(2, "?thread=t1&after="+empty.EventsCursor); !slices.Equal(mine, []string{"opened t1", "decided t1"}) {
+		t.Errorf("of one thread come %v", mine)
+	}
+	if a := o.do(http.MethodGet, "/v1/approvals/events?after=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	other := newOffice(t)
+	_, elsewhere := other.listed("")
+	if a := o.do(http.MethodGet, "/v1/approvals/events?after="+elsewhere.EventsCursor, ""); a.status != http.StatusGone || a.problem.Code != "log_replaced" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	o.server.Drain()
+	if a := o.do(http.MethodGet, "/v1/approvals/events", ""); a.status != http.StatusServiceUnavailable {
+		t.Errorf("while the server goes down: %d %s", a.status, a.body)
+	}
+}
+
+// Each decision of a batch fares as it would alone, and a thread's go together.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	one, two := o.asks("t1", "c1", "c2"), o.asks("t2", "c1")
+	body := fmt.Sprintf(`{"decisions":[
+		{"threadId":"t1","id":%q,"decision":"approve"},
+		{"threadId":"t2","id":%q,"decision":"reject","reason":"no"},
+		{"threadId":"t1","id":%q,"decision":"edit","args":{"to":"Bob"}},
+		{"threadId":"t1","id":"nonsense","decision":"approve"},
+		{"threadId":"t1","id":%q,"decision":"edit"},
+		{"threadId":"t3","id":"x","decision":"approve"},
+		{"threadId":"t1","id":%q,"decision":"reject"},
+		7]}`, one[0], two[0], one[1], one[1], one[0])
+	var answer struct {
+		Results []struct {
+			ID, Decision, Code, Pointer string
+			Status                      int
+			Repeated                    bool
+			Recorded                    *struct{ Decision string }
+		}
+	}
+	send := func() {
+		t.Helper()
+		a := o.do(http.MethodPost, "/v1/approvals/batch", body)
+		if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || len(answer.Results) != 8 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	send()
+	for i, want := range []string{"200 approve ", "200 reject ", "200 edit ", "404  unknown_approval", "422  invalid_answer", "404  unknown_approval", "409  decided", "400  invalid_input"} {
+		r := answer.Results[i]
+		if got := fmt.Sprintf("%d %s %s", r.Status, r.Decision, r.Code); got != want || r.Repeated {
+			t.Errorf("result %d is %q, want %q: %+v", i, got, want, r)
+		}
+	}
+	if r := answer.Results[6]; r.Recorded == nil || r.Recorded.Decision != "approve" || answer.Results[4].Pointer != "/decisions/4/args" {
+		t.Errorf("%+v", answer.Results)
+	}
+	if len(o.updates) != 2 {
+		t.Errorf("the threads were told %v", o.updates)
+	}
+	send()
+	if !answer.Results[0].Repeated || !answer.Results[1].Repeated || !answer.Results[2].Repeated {
+		t.Errorf("again: %+v", answer.Results)
+	}
+	for body, pointer := range map[string]string{`{}`: "/decisions", `{"decisions":[]}`: "/decisions", `{"decisions":[` + strings.Repeat("{},", 100) + `{}]}`: "/decisions", `[]`: ""} {
+		if a := o.do(http.MethodPost, "/v1/approvals/batch", body); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
+			t.Errorf("%.20s: %d %s", body, a.status, a.body)
+		}
+	}
+}
+
+// What nobody waits for any more is listed until somebody tries to decide about it.
+func TestWhatIsNotPendingIsForgotten(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	left, stays := o.asks("t1", "c1"), o.asks("t2", "c1")
+	o.mu.Lock()
+	delete(o.waits, "thread/default/t1") // its workflow was ended from outside
+	o.mu.Unlock()
+	if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+left[0], `{"decision":"approve"}`); a.status != http.StatusNotFound {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	o.until(func(listed []string) bool { return slices.Equal(listed, stays) })
+	for range 2 {
+		if a := o.do(http.MethodPost, "/v1/threads/t2/approvals/"+stays[0], `{"decision":"approve"}`); a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	if got, _ := o.listed(""); !slices.Equal(got, stays) { // its worker tells when it is decided
+		t.Errorf("listed are %v", got)
+	}
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t1", "c1", "c2")
+	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
+	for n, id := range ids {
+		a := o.approval("t1", fmt.Sprintf("c%d", n+1), id)
+		entry := inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Opened, At: since, Approval: *a}}
+		if err := o.log.AppendAudit(o.ctx(), run, "evt_1"+id, entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := o.approval("t1", "c1", ids[0])
+	a.Decisions = []inbox.Decision{{Decision: "reject", By: "ada", Channel: "link", Reason: "no", At: since, Digest: "d"}}
+	if err := o.log.AppendAudit(o.ctx(), run, "evt_2", inbox.Entry{Tenant: "default", Event: inbox.Event{Type: inbox.Decided, At: since, Approval: *a}}); err != nil {
+		t.Fatal(err)
+	}
+	var page struct {
+		Items      []inbox.Past
+		NextCursor string
+	}
+	read := func(query string) {
+		t.Helper()
+		page.Items, page.NextCursor = nil, ""
+		got := o.do(http.MethodGet, "/v1/threads/t1/approvals"+query, "")
+		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	read("")
+	if len(page.Items) != 2 || page.Items[0].Status != inbox.StatusDecided || page.Items[0].Decisions[0].By != "ada" || page.Items[1].Status != inbox.StatusPending || len(page.Items[0].Events) != 2 {
+		t.Errorf("%+v", page)
+	}
+	read("?limit=1")
+	if len(page.Items) != 1 || page.NextCursor == "" {
+		t.Errorf("%+v", page)
+	}
+	read("?limit=1&cursor=" + page.NextCursor)
+	if len(page.Items) != 1 || page.NextCursor != "" || page.Items[0].ID != ids[1] {
+		t.Errorf("%+v", page)
+	}
+	if a := o.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := o.do(http.MethodGet, "/v1/threads/none/approvals", ""); a.problem.Code != "unknown_thread" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// said is what the log has of a decision that a workflow took.
+func (o *office) said(workflow, call string) *stream.Decision {
+	o.t.Helper()
+	o.mu.Lock()
+	taken := o.waits[workflow][call]
+	o.mu.Unlock()
+	if taken == nil {
+		o.t.Fatalf("nothing was decided about %s", call)
+	}
+	d, _, err := o.log.DecisionSaid(o.ctx(), taken.Input)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return d
+}
+
+// It stands in the log who decided, and by which channel.
+func TestWhoDecides(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t1", "c1", "c2")
+	o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
+	o.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
+	for call, want := range map[string]string{"c1": "rest", "c2": "batch"} {
+		if d := o.said("thread/default/t1", call); d.Channel != want || d.By != nil && d.By.Tenant != auth.TenantDefault {
+			t.Errorf("%s: %+v", call, d)
+		}
+	}
+}

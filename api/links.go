@@ -1,0 +1,214 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// linkPath is where links lead: a GET shows what is to be decided, and decides nothing, since mail programs
+// and chats look at links by themselves; a POST decides.
+const linkPath = "/v1/links/"
+
+// Bounds of how long a link is good.
+const (
+	linkLife    = 24 * time.Hour
+	minLinkLife = time.Minute
+	maxLinkLife = 7 * 24 * time.Hour
+)
+
+// roleLinks is that of programs which send links to others: whoever has it, or administers all, may have links
+// made for others, and says who these are.
+const roleLinks = "links"
+
+// linkRequest asks for a link.
+type linkRequest struct {
+	Decision string `json:"decision"`
+	// Subject and Roles are of whom the decision will be; not given, of whoever asks.
+	Subject   string   `json:"subject"`
+	Roles     []string `json:"roles"`
+	ExpiresIn string   `json:"expiresIn"`
+}
+
+// makeLink makes a link by which somebody may decide about a call that waits.
+func (s *Server) makeLink(c *gin.Context) {
+	thread, err := threadOf(c)
+	var in linkRequest
+	if err == nil {
+		err = s.readJSON(c, &in)
+	}
+	var l links.Link
+	if err == nil {
+		l, err = s.linkOf(c.Request.Context(), in, time.Now())
+	}
+	var q *question
+	if err == nil {
+		l.Tenant, l.Thread, l.Approval = thread.Tenant, thread.ID, segment(c, "approval")
+		q, err = s.question(c.Request.Context(), thread, l.Approval)
+	}
+	if err == nil && !q.open {
+		err = errNoApproval()
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	l.Args = q.args()
+	token, err := s.Inbox.Links.Token(l)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.Header("Cache-Control", "no-store")
+	c.JSON(http.StatusCreated, gin.H{"url": s.publicURL(c.Request) + linkPath + token, "expiresAt": l.Expires.UTC().Truncate(time.Second)})
+}
+
+// linkOf reads what a link is asked for. Only programs that may are asked for one of somebody else's.
+func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
+	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
+	if in.Decision != string(workflows.VerdictApprove) && in.Decision != string(workflows.VerdictReject) {
+		return l, unfit("/decision", `must be "approve" or "reject"`)
+	}
+	if in.ExpiresIn != "" {
+		life, err := time.ParseDuration(in.ExpiresIn)
+		if err != nil || life < minLinkLife || life > maxLinkLife {
+			return l, badRequest("invalid_input", "/expiresIn", fmt.Sprintf("must be a duration from %s to %s, such as 24h", minLinkLife, maxLinkLife))
+		}
+		l.Expires = now.Add(life)
+	}
+	if in.Subject != "" {
+		if err := checkID("/subject", in.Subject); err != nil {
+			return l, err
+		}
+	}
+	p, known := auth.From(ctx)
+	switch {
+	case in.Subject == "" && len(in.Roles) == 0, known && in.Subject == p.Subject && len(in.Roles) == 0:
+		l.Subject, l.Roles = p.Subject, p.Roles
+	case known && !p.Has(roleLinks) && !p.Has(s.AdminRole):
+		return l, problem(http.StatusForbidden, "not_yours", `only who has the role "links" may ask for links of other people`)
+	}
+	return l, nil
+}
+
+// publicURL is where clients reach this server.
+func (s *Server) publicURL(r *http.Request) string {
+	if s.Inbox.PublicURL != "" {
+		return s.Inbox.PublicURL
+	}
+	u := url.URL{Scheme: "http", Host: r.Host}
+	if r.TLS != nil {
+		u.Scheme = "https"
+	}
+	return u.String()
+}
+
+// question is an approval as the log has it.
+type question struct {
+	agui.Interrupt
+	call agui.ToolCall
+	open bool // nothing that the log knows of was decided about it
+}
+
+// args is the digest of what is decided about.
+func (q *question) args() string { return workflows.DigestArgs(q.call.Arguments) }
+
+// question looks an approval up that a thread has asked for last.
+func (s *Server) question(ctx context.Context, thread stream.Thread, id string) (*question, error) {
+	now, err := s.Log.Reduce(ctx, thread, 0)
+	if err != nil {
+		return nil, err
+	}
+	found := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
+	if found == nil {
+		return nil, errNoApproval()
+	}
+	q := &question{Interrupt: *found, open: questionOf(now.Interrupts, id) != nil}
+	for _, e := range now.Entries {
+		if i := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == found.ToolCallID }); i >= 0 {
+			q.call = e.Message.ToolCalls[i]
+		}
+	}
+	return q, nil
+}
+
+// showLink shows what a link decides, and asks.
+func (s *Server) showLink(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	l, q, err := s.readLink(ctx, segment(c, "token"))
+	if err != nil {
+		s.showRefusal(c, err)
+		return
+	}
+	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Tool: q.call.Name, Args: shownText(q.call.Arguments)})
+}
+
+// readLink returns what a link says and what it is about. It fails if there is nothing to decide any more.
+func (s *Server) readLink(ctx context.Context, token string) (links.Link, *question, error) {
+	l, err := s.Inbox.Links.Read(token)
+	if errors.Is(err, links.ErrExpired) {
+		return l, nil, problem(http.StatusGone, "link_expired", "This link has expired.")
+	}
+	if err != nil {
+		return l, nil, problem(http.StatusNotFound, "unknown_link", "This is not a link of ours.")
+	}
+	used, err := s.Inbox.Links.Used(ctx, l)
+	if err != nil {
+		return l, nil, err
+	}
+	if used {
+		return l, nil, problem(http.StatusGone, "link_used", "This link has been used.")
+	}
+	q, err := s.question(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
+	if err == nil && q.open && q.args() != l.Args {
+		err = errNoApproval()
+	}
+	return l, q, err
+}
+
+// useLink decides what a link is for, by the way that all decisions go.
+func (s *Server) useLink(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	l, _, err := s.readLink(ctx, segment(c, "token"))
+	if err == nil {
+		as := through(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), channelLink)
+		_, err = s.decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, verdict{Decision: l.Decision})
+	}
+	if err != nil {
+		s.showRefusal(c, err)
+		return
+	}
+	// The decision is taken, once, whatever becomes of this: a link that is not known to be used can decide
+	// nothing else.
+	if err := s.Inbox.Links.Use(ctx, l); err != nil {
+		s.logger.WarnContext(ctx, "a link is not known to be used", "error", err)
+	}
+	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true})
+}
+
+// showRefusal shows why a link does not decide.
+func (s *Server) showRefusal(c *gin.Context, err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		s.logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
+	}
+	page := linkPage{Problem: p.Detail, Unknown: p.Status >= http.StatusInternalServerError}
+	if stands, ok := p.Recorded.(*decided); ok {
+		page.Decision = stands.Decision
+	}
+	showLinkPage(c, p.Status, page)
+}

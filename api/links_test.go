@@ -1,0 +1,137 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/workflows"
+)
+
+// link asks for a link and returns its path.
+func (o *office) link(thread, id, body string) string {
+	o.t.Helper()
+	a := o.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id+"/links", body)
+	var made struct {
+		URL       string
+		ExpiresAt time.Time
+	}
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated || !made.ExpiresAt.After(time.Now()) || a.header.Get("Cache-Control") != "no-store" {
+		o.t.Fatalf("%d %s", a.status, a.body)
+	}
+	path, ok := strings.CutPrefix(made.URL, "https://agents.example")
+	if !ok {
+		o.t.Fatalf("the link is %s", made.URL)
+	}
+	return path
+}
+
+// A link shows what it is for as often as anybody looks, and decides once, when it is told to.
+func TestALinkDecidesOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	id := o.asks("t1", "c1")[0]
+	path := o.link("t1", id, `{"decision":"approve","subject":"ada"}`)
+	again := o.link("t1", id, `{"decision":"approve","subject":"ada","expiresIn":"2h"}`)
+	other := o.link("t1", id, `{"decision":"reject","subject":"bob"}`)
+	for range 2 { // a mail program looks at it
+		a := o.do(http.MethodGet, path, "")
+		if a.status != http.StatusOK || !strings.Contains(a.body, "May refund be called?") || !strings.Contains(a.body, "&lt;b&gt;Ada") || strings.Contains(a.body, "<b>") || !strings.Contains(a.body, "decide as ada") {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "Set-Cookie": "", "X-Frame-Options": "DENY"} {
+			if got := a.header.Get(name); got != want {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+		if csp := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; style-src 'sha256-") {
+			t.Errorf("the policy is %q", csp)
+		}
+	}
+	if len(o.updates) != 0 {
+		t.Fatalf("looking has decided %v", o.updates)
+	}
+	if a := o.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "taken: approve") {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if d := o.said("thread/default/t1", "c1"); d.Channel != "link" || d.By == nil || d.By.Subject != "ada" || d.Verdict != "approve" {
+		t.Errorf("%+v", d)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") {
+			t.Errorf("%s again: %d %s", method, a.status, a.body)
+		}
+	}
+	if a := o.do(http.MethodPost, other, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "What stands: approve") {
+		t.Errorf("another decision: %d %s", a.status, a.body)
+	}
+	if a := o.do(http.MethodPost, again, ""); a.status != http.StatusOK { // the same decision of the same person
+		t.Errorf("another link for the same: %d %s", a.status, a.body)
+	}
+	if len(o.updates) != 3 {
+		t.Errorf("the workflow was told %v", o.updates)
+	}
+}
+
+func TestLinksThatDecideNothing(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	id := o.asks("t1", "c1")[0]
+	token := func(change func(*links.Link)) string {
+		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Args: workflows.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
+		change(&l)
+		text, err := o.links.Token(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "/v1/links/" + text
+	}
+	good := token(func(*links.Link) {})
+	for name, want := range map[string]struct {
+		path   string
+		status int
+	}{
+		"tampered":            {good[:len(good)-2] + "AA", http.StatusNotFound},
+		"nonsense":            {"/v1/links/nonsense", http.StatusNotFound},
+		"expired":             {token(func(l *links.Link) { l.Expires = time.Now().Add(-time.Minute) }), http.StatusGone},
+		"of another tenant":   {token(func(l *links.Link) { l.Tenant = "other" }), http.StatusNotFound},
+		"of another thread":   {token(func(l *links.Link) { l.Thread = "t2" }), http.StatusNotFound},
+		"of other arguments":  {token(func(l *links.Link) { l.Args = workflows.DigestArgs(`{}`) }), http.StatusNotFound},
+		"of another approval": {token(func(l *links.Link) { l.Approval = "int_x" }), http.StatusNotFound},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			a := o.do(method, want.path, "")
+			if a.status != want.status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") || !strings.Contains(a.body, "Nothing was decided") {
+				t.Errorf("%s %s: %d %s", method, name, a.status, a.body)
+			}
+		}
+	}
+	if len(o.updates) != 0 {
+		t.Errorf("something was decided: %v", o.updates)
+	}
+	if a := o.do(http.MethodGet, good, ""); a.status != http.StatusOK {
+		t.Errorf("a good one: %d", a.status)
+	}
+}
+
+func TestLinksAreAskedForInBounds(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	id := o.asks("t1", "c1")[0]
+	for body, want := range map[string]int{
+		`{}`: 422, `{"decision":"edit"}`: 422, `{"decision":"approve","expiresIn":"8d"}`: 400, `{"decision":"approve","expiresIn":"1s"}`: 400,
+		`{"decision":"approve","expiresIn":"169h"}`: 400, `{"decision":"approve","subject":"a\u0000"}`: 400, `[]`: 400,
+		fmt.Sprintf(`{"decision":"approve","subject":%q}`, strings.Repeat("a", 1001)): 400,
+	} {
+		if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", body); a.status != want {
+			t.Errorf("%s: %d %s", body, a.status, a.body)
+		}
+	}
+	if a := o.do(http.MethodPost, "/v1/threads/t1/approvals/none/links", `{"decision":"approve"}`); a.status != http.StatusNotFound {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,343 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// shared is a node that a proxy tells who calls, and two tenants that use the same ids. What is marked is
+// the tenant alpha's.
+type shared struct {
+	*node
+	reached *reached
+}
+
+const (
+	mark     = "ALPHA ONLY"
+	question = "int-1"
+)
+
+// reached notes which workflows are asked for anything. Other tenants' are not found.
+type reached struct {
+	*temporalStub
+	mu        sync.Mutex
+	workflows []string
+	// submit hears what is offered and decided, before it is not found.
+	submit func(workflows.Submit)
+}
+
+func (r *reached) note(workflow string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.workflows = append(r.workflows, workflow)
+}
+
+func (r *reached) hear(in workflows.Submit) {
+	if r.submit != nil {
+		r.submit(in)
+	}
+}
+
+func (r *reached) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOptions, w any, args ...any) (client.WorkflowRun, error) {
+	r.note(o.ID)
+	return r.temporalStub.ExecuteWorkflow(ctx, o, w, args...)
+}
+
+func (r *reached) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	r.note(o.WorkflowID)
+	switch in := o.Args[0].(type) {
+	case workflows.Submit:
+		r.hear(in)
+	case workflows.Decide:
+		r.hear(workflows.Submit{Decisions: in.Decisions})
+	}
+	return nil, serviceerror.NewNotFound("none")
+}
+
+func (r *reached) SignalWorkflow(_ context.Context, workflow, _, _ string, _ any) error {
+	r.note(workflow)
+	return serviceerror.NewNotFound("none")
+}
+
+var byHeader = &auth.Proxy{
+	Headers: auth.Headers{Subject: "X-User", Roles: "X-Roles", Tenant: "X-Tenant"},
+	Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+}
+
+var (
+	alpha = []string{"X-Tenant", "alpha", "X-User", "ann"}
+	beta  = []string{"X-Tenant", "beta", "X-User", "bob", "X-Roles", "admin"}
+)
+
+// newShared has a thread of alpha's whose run has ended with a question.
+func newShared(t *testing.T) *shared {
+	t.Helper()
+	s := &shared{}
+	s.node = newNode(t, func(c *api.Config) {
+		s.reached = &reached{temporalStub: c.Temporal.(*temporalStub)}
+		c.Auth, c.Temporal = byHeader, s.reached
+	})
+	s.temporal.start = func(in workflows.RunInput) error { s.interrupt(s.begin(in, "e1")); return nil }
+	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
+		t.Fatalf("alpha's run: %d %s", a.status, a.body)
+	}
+	s.reached.workflows = nil
+	return s
+}
+
+// interrupt ends a run with a question.
+func (s *shared) interrupt(p stream.Place) {
+	s.t.Helper()
+	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: mark}}
+	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}}
+	if _, _, err := s.log.Seal(s.ctx(), p, end); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// position counts the records of alpha's, with those that nobody reads but workflows.
+func (s *shared) position() uint64 {
+	s.t.Helper()
+	js, err := jetstream.New(s.log.Conn())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all, err := js.Stream(s.ctx(), "PERDURE")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	info, err := all.Info(s.ctx(), jetstream.WithSubjectFilter("*.alpha.>"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	records := uint64(0)
+	for _, n := range info.State.Subjects {
+		records += n
+	}
+	if records == 0 {
+		s.t.Fatal("alpha has no records: it is not looked for where they are")
+	}
+	return records
+}
+
+// apart checks that what beta did had nothing to do with alpha.
+func (s *shared) apart(before uint64, answered string) {
+	s.t.Helper()
+	if strings.Contains(answered, mark) {
+		s.t.Errorf("beta is shown %s", answered)
+	}
+	if now := s.position(); now != before {
+		s.t.Errorf("alpha has %d records, it had %d", now, before)
+	}
+	s.reached.mu.Lock()
+	defer s.reached.mu.Unlock()
+	for _, w := range s.reached.workflows {
+		if !strings.HasPrefix(w, "thread/beta/") {
+			s.t.Errorf("beta has reached the workflow %s", w)
+		}
+	}
+}
+
+// routes are all that are registered, with ids of alpha's in their places.
+func (n *node) routes() []gin.RouteInfo {
+	routes := n.server.Handler().(*gin.Engine).Routes()
+	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r")
+	for i := range routes {
+		routes[i].Handler, routes[i].Path = routes[i].Path, ids.Replace(routes[i].Path)
+	}
+	return routes
+}
+
+var public = []string{"/healthz", "/readyz", "/metrics", "/openapi.json"}
+
+func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) {
+		c.Auth, c.Metrics, c.Origins = byHeader, http.NotFoundHandler(), []string{"https://app.example"}
+	})
+	routes := n.routes()
+	if len(routes) < 15 {
+		t.Fatalf("there are only %d routes", len(routes))
+	}
+	routes = append(routes, gin.RouteInfo{Method: http.MethodGet, Path: "/v1/nothing"}, gin.RouteInfo{Method: http.MethodPatch, Path: "/v1/agents"},
+		gin.RouteInfo{Method: http.MethodPost, Path: "/healthz"}, gin.RouteInfo{Method: http.MethodGet, Path: "//healthz"})
+	for _, r := range routes {
+		if slices.Contains(public, r.Path) && r.Method == http.MethodGet {
+			continue
+		}
+		for _, header := range [][]string{
+			nil, {"X-Tenant", "alpha"}, {"Authorization", "Bearer abc"}, {"X-Forwarded-For", "127.0.0.1", "X-Tenant", "alpha"}, {"Origin", "https://app.example"},
+			{"X-User", "\u200b", "X-Tenant", "alpha"}, {"X-User", strings.Repeat("x", 257), "X-Tenant", "alpha"},
+		} {
+			a := n.do(r.Method, r.Path+"?access_token=abc", everything, header...)
+			if a.status != http.StatusUnauthorized || a.problem.Code != "unauthenticated" || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`) {
+				t.Errorf("%s %s with %.60q: %d %s", r.Method, r.Path, header, a.status, a.body)
+			}
+		}
+	}
+}
+
+// everything is a body that any route may take for its own.
+const everything = `{"message":{"id":"m","role":"user","content":"hello"},"decision":"approve","reason":"because","toolCallId":"c1","content":"done",
+	"decisions":[{"threadId":"t","id":"int-1","decision":"approve"}]}`
+
+// starts are the routes that make something of beta's own.
+var starts = []string{"/v1/agents/:agent/runs"}
+
+func TestTenantsAreApartOnEveryRoute(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	s.temporal.start = func(in workflows.RunInput) error { s.end(s.begin(in, "e2")); return nil }
+	cursor := cursors(s.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", alpha...).body)[0]
+	before := s.position()
+	for _, r := range s.routes() {
+		ours := slices.Contains(starts, r.Handler)
+		if ours || slices.Contains(public, r.Path) {
+			continue // the former comes last: then beta has a thread of that name
+		}
+		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Accept", "application/json"}} {
+			a := s.tries(r, append(extra, beta...))
+			s.apart(before, a.body)
+			if strings.Contains(r.Handler, ":thread") && a.status < 400 {
+				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
+			}
+		}
+	}
+	own := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...)
+	if own.status != http.StatusOK || !strings.Contains(own.body, "RUN_FINISHED") {
+		t.Errorf("beta's own run of the same id: %d %s", own.status, own.body)
+	}
+	s.apart(before, own.body)
+	for _, path := range []string{"/v1/threads/t/runs/r1/events", "/v1/threads/t/events?follow=false"} {
+		for _, after := range []string{"", cursor} {
+			a := s.do(http.MethodGet, path, "", append([]string{"Last-Event-ID", after}, beta...)...)
+			s.apart(before, a.body)
+		}
+	}
+}
+
+func encoded(t *testing.T, in agui.RunAgentInput) string {
+	t.Helper()
+	text, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// tries sends a request that may be answered with a stream that has no end: what comes in a while counts.
+func (s *shared) tries(r gin.RouteInfo, header []string) answer {
+	s.t.Helper()
+	path := r.Path
+	if strings.HasSuffix(r.Handler, "/threads/:thread/events") {
+		path += "?follow=false"
+	}
+	ctx, cancel := context.WithTimeout(s.ctx(), 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, r.Method, s.http.URL+path, strings.NewReader(everything))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.http.Client().Do(request)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", r.Method, path, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.t.Fatal(err)
+	}
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
+}
+
+// frameTypes are those that a socket takes, as they stand in its code.
+func frameTypes(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "ws_session.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "take" {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if c, ok := n.(*ast.CaseClause); ok {
+					for _, e := range c.List {
+						if name, err := strconv.Unquote(e.(*ast.BasicLit).Value); err == nil {
+							types = append(types, name)
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	if !slices.Contains(types, "run") || !slices.Contains(types, "steer") {
+		t.Fatalf("the types of frames are not found: %q", types)
+	}
+	return types
+}
+
+func TestTenantsAreApartOnEveryFrame(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	before := s.position()
+	c := s.dial(beta...)
+	for _, kind := range frameTypes(t) {
+		if kind == "run" || kind == "ping" || kind == "unsubscribe" {
+			continue
+		}
+		for i, run := range []any{"r1", nil} {
+			id := kind + strconv.Itoa(i)
+			frame := map[string]any{"type": kind, "id": id, "threadId": "t", "follow": false, "toolCallId": "c1", "content": "done",
+				"approvalId": question, "decision": "approve", "message": map[string]any{"id": "m", "role": "user", "content": "hello"}}
+			if run != nil {
+				frame["runId"] = run
+			}
+			c.send(frame)
+			f := c.want("error", id)
+			s.apart(before, f.Detail+string(f.Event))
+		}
+	}
+	s.temporal.start = func(in workflows.RunInput) error { s.end(s.begin(in, "e2")); return nil }
+	c.send(map[string]any{"type": "subscribe", "id": "follow", "threadId": "t"})
+	c.want("ack", "follow")
+	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK {
+		t.Fatalf("alpha: %d %s", a.status, a.body)
+	}
+	c.send(runFrame("own", inputOf("r1", "beta's")))
+	var seen []string
+	for ended := false; !ended; {
+		f := c.next()
+		seen = append(seen, string(f.Event))
+		ended = f.ID == "follow" && strings.Contains(string(f.Event), `"RUN_FINISHED"`)
+	}
+	s.apart(before, strings.Join(seen, "\n"))
+}

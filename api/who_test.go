@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/stream"
+)
+
+func as(t *testing.T, subject string, roles ...string) context.Context {
+	t.Helper()
+	return auth.With(t.Context(), auth.Principal{Tenant: "shop", Subject: subject, Roles: roles})
+}
+
+// A link is of whoever asks for it, unless that is a program that sends links to others.
+func TestWhoseALinkIs(t *testing.T) {
+	t.Parallel()
+	s := &Server{Config: Config{AdminRole: "boss"}}
+	for name, tt := range map[string]struct {
+		ctx     context.Context
+		in      linkRequest
+		subject string
+		roles   []string
+		status  int
+	}{
+		"one's own":               {as(t, "ada", "finance"), linkRequest{}, "ada", []string{"finance"}, 0},
+		"one's own, by name":      {as(t, "ada", "finance"), linkRequest{Subject: "ada"}, "ada", []string{"finance"}, 0},
+		"somebody else's":         {as(t, "ada", "finance"), linkRequest{Subject: "bob"}, "", nil, http.StatusForbidden},
+		"with more roles":         {as(t, "ada"), linkRequest{Subject: "ada", Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
+		"nobody's, with roles":    {as(t, "ada"), linkRequest{Roles: []string{"finance"}}, "", nil, http.StatusForbidden},
+		"a program's":             {as(t, "bot", roleLinks), linkRequest{Subject: "bob", Roles: []string{"finance"}}, "bob", []string{"finance"}, 0},
+		"an administrator's":      {as(t, "root", "boss"), linkRequest{Subject: "bob"}, "bob", nil, 0},
+		"a program's, of no role": {as(t, "bot", roleLinks), linkRequest{Subject: "bob"}, "bob", nil, 0},
+		"where nobody is known":   {t.Context(), linkRequest{Subject: "bob"}, "bob", nil, 0},
+	} {
+		tt.in.Decision = "approve"
+		l, err := s.linkOf(tt.ctx, tt.in, time.Now())
+		var p *Problem
+		if tt.status != 0 {
+			if !errors.As(err, &p) || p.Status != tt.status {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || l.Subject != tt.subject || !slices.Equal(l.Roles, tt.roles) {
+			t.Errorf("%s: %+v, %v", name, l, err)
+		}
+	}
+}
+
+// The same decision is the same whichever way it comes and whatever roles a person has by now; that of
+// another person is another.
+func TestWhatMakesADecisionTheSame(t *testing.T) {
+	t.Parallel()
+	digest := func(ctx context.Context, verdict string) [32]byte {
+		t.Helper()
+		d, err := digestOf(ctx, &stream.Decision{CallID: "c", Verdict: verdict})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	ada := digest(as(t, "ada"), "approve")
+	if digest(through(as(t, "ada", "finance"), channelLink), "approve") != ada {
+		t.Error("by a link, and with a role, it is another")
+	}
+	for name, other := range map[string][32]byte{
+		"another person's": digest(as(t, "bob"), "approve"), "another verdict": digest(as(t, "ada"), "reject"), "nobody's": digest(t.Context(), "approve"),
+		"another tenant's": digest(auth.With(t.Context(), auth.Principal{Tenant: "other", Subject: "ada"}), "approve"),
+	} {
+		if other == ada {
+			t.Errorf("%s is the same", name)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"maps"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+)
+
+// issuer is an OpenID provider with one key.
+type issuer struct {
+	url string
+	key *rsa.PrivateKey
+}
+
+func startIssuer(t *testing.T) *issuer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "k", Algorithm: "RS256"}}}
+	server := httptest.NewServer(provider)
+	t.Cleanup(server.Close)
+	provider.SetIssuer(server.URL)
+	return &issuer{url: server.URL, key: key}
+}
+
+// token is one for Perdure that is good for so long, with more claims.
+func (i *issuer) token(t *testing.T, subject string, lasts time.Duration, more map[string]any) string {
+	t.Helper()
+	claims := map[string]any{"iss": i.url, "aud": "perdure", "sub": subject, "exp": time.Now().Add(lasts).Unix(), "iat": time.Now().Unix()}
+	maps.Copy(claims, more)
+	body, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oidctest.SignIDToken(i.key, "k", "RS256", string(body))
+}

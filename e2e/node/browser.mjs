@@ -1,0 +1,65 @@
+// What runs of CopilotKit in a browser, without its pictures: @copilotkit/core, installed in the working
+// directory, on one thread of one agent. It does what it is told, a JSON line each, and prints what it
+// sees; it judges nothing: that is done by who reads the lines.
+//
+//   arguments: the runtime's URL, the agent's name, the thread, and the name of a tool of the page
+//   in:  {say: message}   {decide: payload, sameRun}   every open question is answered so
+//        {result: content}   of the tool call that was printed last
+//   out: {type: "end", run, messages, interrupts} … when nothing goes on by itself
+//        {type: "tool", args}   the page's tool is called, and its result awaited
+//        {type: "console", text}
+import { randomUUID } from "node:crypto";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+const emit = (line) => process.stdout.write(JSON.stringify(line) + "\n");
+const words = (value) => (typeof value === "string" ? value : (value?.message ?? JSON.stringify(value)));
+for (const level of ["warn", "error"]) console[level] = (...args) => emit({ type: "console", text: args.map(words).join(" ") });
+process.on("unhandledRejection", (reason) => emit({ type: "console", text: "unhandled: " + words(reason) }));
+
+const require = createRequire(join(process.cwd(), "package.json"));
+const kit = await import(pathToFileURL(require.resolve("@copilotkit/core").replace(/\.cjs$/, ".mjs")).href);
+const { z } = require("zod");
+
+const [runtimeUrl, agentId, threadId, toolName] = process.argv.slice(2);
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const told = async () => JSON.parse((await lines.next()).value ?? "null");
+
+const agent = new kit.ProxiedCopilotRuntimeAgent({ runtimeUrl, agentId, threadId, transport: "rest" });
+const handler = async (args) => {
+  emit({ type: "tool", args });
+  return (await told())?.result;
+};
+const tools = toolName ? [{ name: toolName, description: "Is the page's.", parameters: z.object({ of: z.string() }), handler }] : [];
+const core = new kit.CopilotKitCore({ agents__unsafe_dev_only: { [agentId]: agent }, tools });
+
+// As the adapters for React, Vue and Angular do it: the state is theirs, the events come from the agent.
+const state = new kit.ɵInterruptState();
+let run;
+let asked = [];
+agent.subscribe({
+  onRunStartedEvent: ({ event }) => {
+    run = event.runId;
+    asked = [];
+    state.clear();
+  },
+  onRunFinishedEvent: ({ outcome, interrupts }) => void (asked = outcome === "interrupt" ? interrupts : []),
+  onRunFinalized: () => void (asked.length > 0 && state.setStandard(asked)),
+});
+
+for (let command; (command = await told()); ) {
+  const options = { agent };
+  if (command.say) agent.addMessage(command.say);
+  if (command.decide) {
+    let decision;
+    for (const { id } of asked) decision = state.resolve(command.decide, id);
+    for (const result of decision.toolResults) agent.addMessage({ id: randomUUID(), role: "tool", ...result });
+    options.resume = decision.resume;
+    if (command.sameRun) options.runId = run;
+  }
+  await core.runAgent(options);
+  emit({ type: "end", run, messages: agent.messages, interrupts: asked });
+}
+process.exit(0);

@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+const panel = "/v1/agents/panel/runs"
+
+// askPanel has an agent ask about calculations, and returns the input and the questions.
+func askPanel(t *testing.T, p *endpoint, prompt string) (input, []interrupt) {
+	t.Helper()
+	in := newInput(prompt)
+	asked := p.followAgent(t, panel, in)
+	asked.finish(t)
+	return in, interruptsOf(t, asked.events)
+}
+
+// votes has somebody approve of a call as an api would that knows who they are.
+func votes(t *testing.T, p *endpoint, in input, callID, by string) workflows.DecisionResult {
+	t.Helper()
+	c, err := p.temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: "thread/default/" + in.ThreadID, UpdateName: workflows.UpdateDecide, WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args: []any{workflows.Decide{Decisions: []workflows.Decision{{CallID: callID, Verdict: workflows.VerdictApprove, Digest: by, By: by}}}},
+	})
+	var taken workflows.Decided
+	if err == nil {
+		err = handle.Get(t.Context(), &taken)
+	}
+	if err != nil || len(taken.Results) != 1 {
+		t.Fatalf("%s votes: %v %v", by, taken, err)
+	}
+	return taken.Results[0]
+}
+
+// Two people have to approve: the first one's vote is kept while the thread is parked and everything is
+// killed, however it came, and nobody votes twice.
+func TestQuorum(t *testing.T) {
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.env = []string{"PERDURE_PARK_AFTER=100ms"}
+	p.keep(t)
+	p.start(t)
+	prompt, done := say("Work it out."), say("There.")
+	worksOut(t, prompt, done, "7+7")
+	in, questions := askPanel(t, p.endpoint, prompt)
+	then := in
+	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
+	for range 2 {
+		resp, err := p.post(t.Context(), panel, then)
+		if refusal := refused(t, resp, err); refusal.Code != "interrupted" || !strings.Contains(refusal.Detail, "counts") {
+			t.Errorf("an input with one of two votes is refused with %+v", refusal)
+		}
+	}
+	awaitType(t, p.endpoint, in, workflows.TypeParked)
+	p.kill()
+	p.start(t)
+	for range 2 {
+		status, answer := decide(t, p.endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`)
+		if status != http.StatusOK || answer["repeated"] != true || answer["missing"] != 1.0 {
+			t.Errorf("approve again: %d %v", status, answer)
+		}
+	}
+	status, answer := decide(t, p.endpoint, in.ThreadID, questions[0].ID, `{"decision":"edit","args":{"expression":"7+70"}}`)
+	if stands, ok := answer["recorded"].(map[string]any); status != http.StatusConflict || !ok || stands["decision"] != "approve" {
+		t.Errorf("edit what one has approved: %d %v", status, answer)
+	}
+	if n := len(sharedModel.calls(t, prompt)); n != 1 {
+		t.Errorf("the model was called %d times", n)
+	}
+	if r := votes(t, p.endpoint, in, questions[0].ToolCallID, "bob"); r != (workflows.DecisionResult{}) {
+		t.Errorf("the second vote: %+v", r)
+	}
+	f := p.followThread(t, in)
+	f.untilSuccess(t)
+	if got := resultsOf(t, prompt); !slices.Equal(got, []string{"14"}) {
+		t.Errorf("the model heard %q", got)
+	}
+	// The thread has gone on: the first vote is still known.
+	if status, answer = decide(t, p.endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve"}`); status != http.StatusOK || answer["repeated"] != true {
+		t.Errorf("approve at the end: %d %v", status, answer)
+	}
+	wantNotices(t, noticesOf(t, p.endpoint, in), workflows.NoticeOpened, workflows.NoticeVoted, workflows.NoticeDecided)
+}
+
+// What is approved once and for all is not asked again on that thread: neither for what waits, nor for what
+// comes after the process was killed; a changed rule asks again.
+func TestRemember(t *testing.T) {
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.keep(t)
+	p.start(t)
+	prompt, done := say("Work it out."), say("There.")
+	worksOut(t, prompt, done, "9+9", "9+1")
+	in, questions := askPanel(t, p.endpoint, prompt)
+	for body, want := range map[string]int{`{"decision":"reject","remember":true}`: 422, `{"decision":"edit","args":{},"remember":true}`: 422} {
+		if status, answer := decide(t, p.endpoint, in.ThreadID, questions[0].ID, body); status != want || answer["pointer"] != "/remember" {
+			t.Errorf("%s: %d %v", body, status, answer)
+		}
+	}
+	if status, answer := decide(t, p.endpoint, in.ThreadID, questions[0].ID, `{"decision":"approve","remember":true}`); status != http.StatusOK {
+		t.Errorf("approve: %d %v", status, answer)
+	}
+	f := p.followThread(t, in)
+	f.untilSuccess(t)
+	results := resultsOf(t, prompt)
+	slices.Sort(results)
+	if !slices.Equal(results, []string{"10", "18"}) {
+		t.Errorf("the model heard %q", results)
+	}
+	p.kill()
+	p.start(t)
+	second, stated := say("Once more."), say("Here.")
+	worksOut(t, second, stated, "9+2")
+	next := in.after("run-2", "reject", user(second))
+	again := p.followAgent(t, panel, next)
+	again.finish(t)
+	if last := again.events[len(again.events)-1]; outcome(last) != "success" {
+		t.Errorf("the next run ended with %s", last.Data)
+	}
+	definition, err := os.ReadFile("testdata/agents/panel.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.publish(t, "panel", strings.Replace(string(definition), `contains("9")`, `contains("9") || false`, 1))
+	third := say("And again.")
+	worksOut(t, third, stated, "9+3")
+	last := next.after("run-3", "reject", user(third))
+	asked := p.followAgent(t, panel, last)
+	asked.finish(t)
+	last.RunID, last.Resume = "run-4", []any{map[string]any{"interruptId": interruptsOf(t, asked.events)[0].ID, "status": "cancelled"}}
+	p.followAgent(t, panel, last).finish(t)
+}
+
+// Nobody who may decide does: they are reminded, more are asked, and in the end it is over, whatever is killed
+// in between. Who may not decide is told so.
+func TestRemindersAndEscalation(t *testing.T) {
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.env = []string{"PERDURE_PARK_AFTER=100ms"}
+	p.keep(t)
+	p.start(t)
+	prompt, done := say("Work it out."), say("There.")
+	worksOut(t, prompt, done, "8+8")
+	in, questions := askPanel(t, p.endpoint, prompt)
+	for body, code := range map[string]string{`{"decision":"approve"}`: "not_an_approver", `{"decision":"reject"}`: "not_an_approver"} {
+		if status, answer := decide(t, p.endpoint, in.ThreadID, questions[0].ID, body); status != http.StatusForbidden || answer["code"] != code {
+			t.Errorf("%s: %d %v", body, status, answer)
+		}
+	}
+	then := in
+	then.RunID, then.Resume = "run-2", []any{map[string]any{"interruptId": questions[0].ID, "status": "cancelled"}}
+	resp, err := p.post(t.Context(), panel, then)
+	if refusal := refused(t, resp, err); refusal.Status != http.StatusForbidden || refusal.Code != "not_an_approver" {
+		t.Errorf("an answer with an input is refused with %+v", refusal)
+	}
+	awaitType(t, p.endpoint, in, workflows.TypeParked)
+	p.kill()
+	p.start(t)
+	f := p.followThread(t, in)
+	f.untilSuccess(t)
+	if got := resultsOf(t, prompt); len(got) != 1 || !strings.HasPrefix(got[0], "Nobody approved") {
+		t.Errorf("the model heard %q", got)
+	}
+	told := noticesOf(t, p.endpoint, in)
+	if n := len(told); n < 4 || told[0].Event != workflows.NoticeOpened || told[n-1].Event != workflows.NoticeExpired {
+		t.Errorf("told was %v", told)
+	}
+	for _, event := range []workflows.NoticeEvent{workflows.NoticeReminded, workflows.NoticeEscalated} {
+		if !slices.ContainsFunc(told, func(n workflows.Notice) bool { return n.Event == event }) {
+			t.Errorf("told was %v, and nothing was %s", told, event)
+		}
+	}
+	if last := told[len(told)-1]; last.Calls[0].Escalations != 2 {
+		t.Errorf("it has expired with %+v", last.Calls[0])
+	}
+}
+
+// noticesOf are the notices about a thread, each once, as its workflow asked for them.
+func noticesOf(t *testing.T, p *endpoint, in input) []workflows.Notice {
+	t.Helper()
+	c, err := p.temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var told []workflows.Notice
+	for execution := ""; ; {
+		history, err := fetchHistory(t.Context(), c, "thread/default/"+in.ThreadID, execution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range slices.Backward(history.GetEvents()) {
+			scheduled := e.GetActivityTaskScheduledEventAttributes()
+			if scheduled.GetActivityType().GetName() != workflows.ActivityNotify {
+				continue
+			}
+			var n workflows.Notice
+			if err := json.Unmarshal(scheduled.GetInput().GetPayloads()[0].GetData(), &n); err != nil {
+				t.Fatal(err)
+			}
+			if len(told) == 0 || told[len(told)-1].Number != n.Number {
+				told = append(told, n)
+			}
+		}
+		execution = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+		if execution == "" {
+			slices.Reverse(told)
+			return told
+		}
+	}
+}
+
+func wantNotices(t *testing.T, told []workflows.Notice, want ...workflows.NoticeEvent) {
+	t.Helper()
+	var events []workflows.NoticeEvent
+	for i, n := range told {
+		events = append(events, n.Event)
+		if n.Number != i+1 {
+			t.Errorf("notice %d is number %d", i, n.Number)
+		}
+	}
+	if !slices.Equal(events, want) {
+		t.Errorf("told was %v, want %v", events, want)
+	}
+}

@@ -1,0 +1,47 @@
+// Command shop is a bookshop to issue refunds of, with its orders and refunds in memory.
+//
+//	GET  /orders/{id}            an order
+//	POST /orders/{id}/refunds    {"amount": 12.5}: pays back; the same Idempotency-Key does it once
+//	GET  /refunds                what was paid back
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8090", "address; port 0 = any free one")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := serve(ctx, *addr, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "shop:", err)
+		os.Exit(1)
+	}
+}
+
+// serve keeps the shop open until ctx ends.
+func serve(ctx context.Context, addr string, out io.Writer) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: newShop().routes(), ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	fmt.Fprintf(out, "The shop is open: http://%s\n", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package auth_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/internal/auth"
+)
+
+// asked is a request with pairs of names and values in its header; a name may come twice.
+func asked(from string, header ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/v1/agents", nil)
+	r.RemoteAddr = from
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	return r
+}
+
+func TestTokensComeOneWayOnly(t *testing.T) {
+	t.Parallel()
+	const ws = "Sec-WebSocket-Protocol"
+	for _, tt := range []struct {
+		header []string
+		token  string
+		err    error
+	}{
+		{nil, "", auth.ErrNoCredentials},
+		{[]string{"Authorization", "Bearer abc.DEF-_~+/=="}, "abc.DEF-_~+/==", nil},
+		{[]string{"Authorization", "bEARER  abc "}, "abc", nil},
+		{[]string{"Authorization", "Basic YTpi"}, "", auth.ErrInvalid},
+		{[]string{"Authorization", "Bearer"}, "", auth.ErrInvalid},
+		{[]string{"Authorization", "Bearer a b"}, "", auth.ErrInvalid},
+		{[]string{"Authorization", "Bearer a,b"}, "", auth.ErrInvalid},
+		{[]string{"Authorization", "Bearer a", "Authorization", "Bearer b"}, "", auth.ErrInvalid},
+		{[]string{"Upgrade", "websocket", ws, "ag-ui.perdure.v1, bearer.abc"}, "abc", nil},
+		{[]string{"Upgrade", "WebSocket", ws, "ag-ui.perdure.v1", ws, "bearer.abc"}, "abc", nil},
+		{[]string{"Upgrade", "websocket", ws, "bearer.a, bearer.b"}, "", auth.ErrInvalid},
+		{[]string{"Upgrade", "websocket", ws, "bearer."}, "", auth.ErrInvalid},
+		{[]string{"Upgrade", "websocket", ws, "bearer.a", "Authorization", "Bearer b"}, "", auth.ErrInvalid},
+		{[]string{ws, "bearer.abc"}, "", auth.ErrNoCredentials},
+	} {
+		token, err := auth.Bearer(asked("", tt.header...).Header)
+		if token != tt.token || !errors.Is(err, tt.err) {
+			t.Errorf("%q: %q, %v", tt.header, token, err)
+		}
+	}
+}
+
+func TestAProxyIsBelievedOnlyWhereItStands(t *testing.T) {
+	t.Parallel()
+	proxy := &auth.Proxy{
+		Headers: auth.Headers{Subject: "X-Forwarded-User", Roles: "X-Forwarded-Groups", Tenant: "X-Tenant"},
+		Trusted: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fe80::/10")},
+	}
+	ann := []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Forwarded-Groups", "a, b,,a", "X-Forwarded-For", "10.1.2.3"}
+	for _, from := range []string{"10.1.2.3:99", "[::ffff:10.1.2.3]:99", "[fe80::1%eth0]:99"} {
+		got, err := proxy.Authenticate(asked(from, ann...))
+		want := auth.Principal{Tenant: "shop", Subject: "ann", Roles: []string{"a", "b"}}
+		if err != nil || !cmp.Equal(got.Principal, want) || !got.Expires.IsZero() {
+			t.Errorf("from %s: %+v, %v", from, got, err)
+		}
+	}
+	for _, from := range []string{"10.2.0.1:99", "127.0.0.1:99", "[::1]:99", "", "@"} {
+		if _, err := proxy.Authenticate(asked(from, ann...)); !errors.Is(err, auth.ErrUntrusted) {
+			t.Errorf("from %q: %v", from, err)
+		}
+	}
+	for _, tt := range []struct {
+		err    error
+		header []string
+	}{
+		{auth.ErrNoCredentials, nil},
+		{auth.ErrNoCredentials, []string{"X-Forwarded-User", " ", "X-Tenant", "shop"}},
+		{auth.ErrNoCredentials, []string{"X-Forwarded-User", "ann"}},
+		{auth.ErrInvalid, []string{"X-Forwarded-User", "eve", "X-Forwarded-User", "ann", "X-Tenant", "shop"}},
+		{auth.ErrInvalid, []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Tenant", "bank"}},
+		{auth.ErrInvalid, []string{"X-Forwarded-User", "ann", "X-Tenant", "shop", "X-Forwarded-Groups", "a", "X-Forwarded-Groups", "admin"}},
+	} {
+		if got, err := proxy.Authenticate(asked("10.1.2.3:99", tt.header...)); !errors.Is(err, tt.err) {
+			t.Errorf("%q: %+v, %v", tt.header, got, err)
+		}
+	}
+}
+
+// Without a header for the tenant nobody can choose one.
+func TestTenantIsTheDefaultWhereNobodySaysIt(t *testing.T) {
+	t.Parallel()
+	proxy := &auth.Proxy{Headers: auth.Headers{Subject: "X-User"}, Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	got, err := proxy.Authenticate(asked("127.0.0.1:9", "X-User", "ann", "", "shop", "Tenant", "shop", "X-Tenant", "shop"))
+	if want := (auth.Principal{Tenant: "default", Subject: "ann"}); err != nil || !cmp.Equal(got.Principal, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAnonymousIsWhoeverTheySay(t *testing.T) {
+	t.Parallel()
+	a := &auth.Anonymous{Headers: auth.Headers{Subject: "X-User", Roles: "X-Roles", Tenant: "X-Tenant"}, Roles: []string{"admin"}, Local: true}
+	got, err := a.Authenticate(asked("", "X-User", "ann", "X-Roles", "finance", "X-Tenant", "shop"))
+	if want := (auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"finance", "admin"}}); err != nil || !cmp.Equal(got.Principal, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for host, want := range map[string]error{
+		"localhost:8080": nil, "LOCALHOST": nil, "127.1.2.3:80": nil, "[::1]:80": nil, "[::1]": nil, "app.localhost": nil, "[::ffff:127.0.0.1]:1": nil,
+		"pages.example:8080": auth.ErrUntrusted, "127.0.0.1.pages.example": auth.ErrUntrusted, "10.0.0.1:80": auth.ErrUntrusted, "": auth.ErrUntrusted, "0.0.0.0": auth.ErrUntrusted,
+	} {
+		r := asked("")
+		r.Host = host
+		if _, err := a.Authenticate(r); !errors.Is(err, want) {
+			t.Errorf("host %q: %v", host, err)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package oidc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/perdure/perdure/internal/auth"
+)
+
+// principal is who a token says that its bearer is.
+func (t *Tokens) principal(token *oidc.IDToken) (auth.Principal, error) {
+	p := auth.Principal{Tenant: auth.TenantDefault}
+	var claims map[string]any
+	err := token.Claims(&claims)
+	if err != nil {
+		return p, fmt.Errorf("%w: %w", auth.ErrInvalid, err)
+	}
+	if p.Subject, err = name(claims, t.cfg.SubjectClaim); err != nil {
+		return p, err
+	}
+	if t.cfg.TenantClaim != "" {
+		if p.Tenant, err = name(claims, t.cfg.TenantClaim); err != nil {
+			return p, err
+		}
+	}
+	p.Roles, err = words(claims, t.cfg.RolesClaim)
+	return p, err
+}
+
+// name reads a claim that has to be there.
+func name(claims map[string]any, path string) (string, error) {
+	value, ok := claim(claims, path).(string)
+	if !ok || value == "" {
+		return "", fmt.Errorf("%w: the claim %s is no text", auth.ErrInvalid, path)
+	}
+	return value, nil
+}
+
+// words reads a claim that is a list, or one text with spaces between the words; without it there are none.
+func words(claims map[string]any, path string) ([]string, error) {
+	var list []string
+	switch value := claim(claims, path).(type) {
+	case nil:
+	case string:
+		list = strings.Fields(value)
+	case []any:
+		for _, element := range value {
+			text, ok := element.(string)
+			if !ok || text == "" {
+				return nil, fmt.Errorf("%w: the claim %s has something else than text", auth.ErrInvalid, path)
+			}
+			list = append(list, text)
+		}
+	default:
+		return nil, fmt.Errorf("%w: the claim %s is no list", auth.ErrInvalid, path)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// claim finds a claim. Some providers have names like URLs, with dots of their own: the very name goes
+// before the path.
+func claim(claims map[string]any, path string) any {
+	if value, ok := claims[path]; ok {
+		return value
+	}
+	first, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		return nil
+	}
+	inner, ok := claims[first].(map[string]any)
+	if !ok {
+		return nil
+	}
+	return claim(inner, rest)
+}

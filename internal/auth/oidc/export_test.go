@@ -1,0 +1,4 @@
+package oidc
+
+// NewAt is New with a clock of the test's.
+var NewAt = newTokens

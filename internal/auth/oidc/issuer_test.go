@@ -1,0 +1,131 @@
+package oidc_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+
+	"github.com/perdure/perdure/internal/auth/oidc"
+)
+
+// provider is an OpenID provider whose keys, clock and failures are the test's.
+type provider struct {
+	t    *testing.T
+	http *httptest.Server
+
+	mu     sync.Mutex
+	now    time.Time
+	keys   map[string]*rsa.PrivateKey
+	asked  map[string]int // by path
+	broken http.HandlerFunc
+	issuer string // "" = its address
+}
+
+func newProvider(t *testing.T) *provider {
+	t.Helper()
+	p := &provider{t: t, now: time.Now(), keys: map[string]*rsa.PrivateKey{}, asked: map[string]int{}}
+	p.http = httptest.NewServer(p)
+	t.Cleanup(p.http.Close)
+	p.mint("k1")
+	return p
+}
+
+// mint makes a key that is published.
+func (p *provider) mint(id string) {
+	p.t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keys[id] = key
+}
+
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked[r.URL.Path]++
+	if p.broken != nil {
+		p.broken(w, r)
+		return
+	}
+	s := &oidctest.Server{}
+	for id, key := range p.keys {
+		s.PublicKeys = append(s.PublicKeys, oidctest.PublicKey{PublicKey: key.Public(), KeyID: id, Algorithm: "RS256"})
+	}
+	s.SetIssuer(p.http.URL)
+	if p.issuer != "" {
+		s.SetIssuer(p.issuer)
+	}
+	s.ServeHTTP(w, r)
+}
+
+// breaks answers everything with h; nil = it works again.
+func (p *provider) breaks(h http.HandlerFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = h
+}
+
+func (p *provider) clock() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+func (p *provider) pass(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = p.now.Add(d)
+}
+
+func (p *provider) fetches(path string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked[path]
+}
+
+// tokens know the provider's tokens.
+func (p *provider) tokens(change ...func(*oidc.Config)) *oidc.Tokens {
+	cfg := oidc.Config{Issuer: p.http.URL, Audiences: []string{"perdure", "cli"}, SubjectClaim: "sub", RolesClaim: "roles"}
+	for _, c := range change {
+		c(&cfg)
+	}
+	return oidc.NewAt(cfg, p.clock)
+}
+
+type claims map[string]any
+
+// token is one that is good for five minutes, but for what is different; nil leaves a claim out.
+func (p *provider) token(different claims) string {
+	p.t.Helper()
+	return p.signed("k1", different)
+}
+
+func (p *provider) signed(keyID string, different claims) string {
+	p.t.Helper()
+	key := p.keys[keyID]
+	all := claims{"iss": p.http.URL, "aud": "perdure", "sub": "ann", "exp": p.clock().Add(5 * time.Minute).Unix(), "iat": p.clock().Unix()}
+	maps.Copy(all, different)
+	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
+	body, err := json.Marshal(all)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return oidctest.SignIDToken(key, keyID, "RS256", string(body))
+}
+
+func bearing(token string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/v1/agents", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}

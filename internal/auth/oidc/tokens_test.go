@@ -1,0 +1,236 @@
+package oidc_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/oidc"
+)
+
+func TestATokenSaysWhoCalls(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	keycloak := func(c *oidc.Config) {
+		c.SubjectClaim, c.RolesClaim, c.TenantClaim = "preferred_username", "realm_access.roles", "https://shop.example/claims.tenant"
+	}
+	nested := claims{"preferred_username": "ann@shop", "realm_access": claims{"roles": []string{"b", "a", "b"}}, "https://shop.example/claims.tenant": "shop"}
+	for name, tt := range map[string]struct {
+		change func(*oidc.Config)
+		claims claims
+		want   auth.Principal
+	}{
+		"plain":                             {nil, claims{"tenant": "elsewhere"}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"roles as a list":                   {nil, claims{"roles": []string{"x", "y"}}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
+		"roles as words":                    {nil, claims{"roles": "y  x"}, auth.Principal{Tenant: "default", Subject: "ann", Roles: []string{"x", "y"}}},
+		"one of the audiences":              {nil, claims{"aud": []string{"other", "cli"}}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"nested and very names":             {keycloak, nested, auth.Principal{Tenant: "shop", Subject: "ann@shop", Roles: []string{"a", "b"}}},
+		"a provider's clock that is behind": {nil, claims{"exp": p.clock().Add(-20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
+		"… or before":                       {nil, claims{"nbf": p.clock().Add(20 * time.Second).Unix(), "iat": p.clock().Add(20 * time.Second).Unix()}, auth.Principal{Tenant: "default", Subject: "ann"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tokens := p.tokens()
+			if tt.change != nil {
+				tokens = p.tokens(tt.change)
+			}
+			got, err := tokens.Authenticate(bearing(p.token(tt.claims)))
+			if err != nil || !cmp.Equal(got.Principal, tt.want) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if left := got.Expires.Sub(p.clock()); left <= 0 || left > 5*time.Minute+oidc.Skew {
+				t.Errorf("it is good for %s", left)
+			}
+		})
+	}
+}
+
+func TestTokensThatAreNotAccepted(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenants := func(c *oidc.Config) { c.TenantClaim = "org.id" }
+	good := p.token(nil)
+	parts := strings.Split(good, ".")
+	plain := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	bob := strings.Replace(decoded(t, parts[1]), "ann", "bob", 1)
+	for name, tt := range map[string]struct {
+		token  string
+		change func(*oidc.Config)
+		err    error
+	}{
+		"another audience":           {p.token(claims{"aud": "bank"}), nil, auth.ErrInvalid},
+		"no audience":                {p.token(claims{"aud": nil}), nil, auth.ErrInvalid},
+		"another issuer":             {p.token(claims{"iss": "https://other.example"}), nil, auth.ErrInvalid},
+		"expired":                    {p.token(claims{"exp": p.clock().Add(-oidc.Skew - time.Second).Unix()}), nil, auth.ErrExpired},
+		"without an end":             {p.token(claims{"exp": nil}), nil, auth.ErrExpired},
+		"not yet":                    {p.token(claims{"nbf": p.clock().Add(time.Hour).Unix()}), nil, auth.ErrInvalid},
+		"no subject":                 {p.token(claims{"sub": nil}), nil, auth.ErrInvalid},
+		"an empty subject":           {p.token(claims{"sub": ""}), nil, auth.ErrInvalid},
+		"a subject of numbers":       {p.token(claims{"sub": 7}), nil, auth.ErrInvalid},
+		"roles of numbers":           {p.token(claims{"roles": []int{1}}), nil, auth.ErrInvalid},
+		"roles as an object":         {p.token(claims{"roles": claims{"admin": true}}), nil, auth.ErrInvalid},
+		"no tenant":                  {good, tenants, auth.ErrInvalid},
+		"a tenant elsewhere":         {p.token(claims{"org": "id"}), tenants, auth.ErrInvalid},
+		"an empty tenant":            {p.token(claims{"org": claims{"id": ""}}), tenants, auth.ErrInvalid},
+		"a stranger's key":           {oidctest.SignIDToken(stranger, "k1", "RS256", decoded(t, parts[1])), nil, auth.ErrInvalid},
+		"no key of that name":        {oidctest.SignIDToken(stranger, "k9", "RS256", decoded(t, parts[1])), nil, auth.ErrInvalid},
+		"alg none":                   {plain(`{"alg":"none"}`) + "." + parts[1] + ".", nil, auth.ErrInvalid},
+		"the public key as a secret": {oidctest.SignIDToken([]byte(strings.Repeat("k", 64)), "k1", "HS256", decoded(t, parts[1])), nil, auth.ErrInvalid},
+		"claims that were changed":   {parts[0] + "." + plain(bob) + "." + parts[2], nil, auth.ErrInvalid},
+		"no signature":               {parts[0] + "." + parts[1] + ".", nil, auth.ErrInvalid},
+		"no token":                   {"abc", nil, auth.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tokens := p.tokens()
+			if tt.change != nil {
+				tokens = p.tokens(tt.change)
+			}
+			got, err := tokens.Authenticate(bearing(tt.token))
+			if !errors.Is(err, tt.err) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if err != nil && strings.Contains(err.Error(), tt.token) {
+				t.Errorf("the error has the token: %v", err)
+			}
+		})
+	}
+	r := bearing("")
+	r.Header.Del("Authorization")
+	if _, err := p.tokens().Authenticate(r); !errors.Is(err, auth.ErrNoCredentials) {
+		t.Errorf("no token: %v", err)
+	}
+}
+
+func decoded(t *testing.T, part string) string {
+	t.Helper()
+	text, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A provider that cannot be reached lets nobody in and is found when it can.
+func TestAProviderMayComeLater(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	tokens, token := p.tokens(), p.token(nil)
+	for name, h := range map[string]http.HandlerFunc{
+		"an error":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, token, http.StatusBadGateway) },
+		"a page":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>" + token)) },
+		"elsewhere": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
+		"a cut":     func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		p.breaks(h)
+		p.pass(2 * time.Second)
+		if err := tokens.Discover(t.Context()); !errors.Is(err, auth.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, err := tokens.Authenticate(bearing(token)); !errors.Is(err, auth.ErrUnavailable) || strings.Contains(err.Error(), token) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	p.breaks(nil)
+	p.pass(2 * time.Second)
+	if _, err := tokens.Authenticate(bearing(token)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAProviderThatIsAnotherIsAMistake(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	p.issuer = "https://other.example"
+	if err := p.tokens().Discover(t.Context()); err == nil || errors.Is(err, auth.ErrUnavailable) || !strings.Contains(err.Error(), "https://other.example") {
+		t.Errorf("%v", err)
+	}
+	p.breaks(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"issuer":"` + p.http.URL + `"}`))
+	})
+	if err := p.tokens().Discover(t.Context()); err == nil || errors.Is(err, auth.ErrUnavailable) || !strings.Contains(err.Error(), "jwks_uri") {
+		t.Errorf("%v", err)
+	}
+}
+
+// While the provider is away, keys that are known are good, and of others it cannot be said that they are bad.
+func TestKeysAreKeptOverAnOutage(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	tokens := p.tokens()
+	if _, err := tokens.Authenticate(bearing(p.token(nil))); err != nil {
+		t.Fatal(err)
+	}
+	p.mint("k2")
+	p.breaks(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	p.pass(time.Minute)
+	if _, err := tokens.Authenticate(bearing(p.token(nil))); err != nil {
+		t.Errorf("with a key that is known: %v", err)
+	}
+	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); !errors.Is(err, auth.ErrUnavailable) {
+		t.Errorf("with a key that is new: %v", err)
+	}
+	p.breaks(nil)
+	p.pass(2 * time.Second)
+	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); err != nil {
+		t.Errorf("with the key when it can be had: %v", err)
+	}
+}
+
+// Whoever makes tokens up does not make us hammer the provider, and keys that it changes are found.
+func TestKeysAreAskedForOnceInAWhile(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	tokens := p.tokens()
+	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			made := oidctest.SignIDToken(stranger, rand.Text(), "RS256", `{}`)
+			if _, err := tokens.Authenticate(bearing(made)); !errors.Is(err, auth.ErrInvalid) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n, d := p.fetches("/keys"), p.fetches("/.well-known/openid-configuration"); n != 1 || d != 1 {
+		t.Errorf("the keys were fetched %d times, the configuration %d times", n, d)
+	}
+	p.mint("k2")
+	p.pass(11 * time.Second)
+	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); err != nil {
+		t.Errorf("with a new key: %v", err)
+	}
+}
+
+func TestNobodyWaitsForAProviderLongerThanTheyLike(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	held, let := make(chan struct{}), make(chan struct{})
+	p.breaks(func(http.ResponseWriter, *http.Request) { close(held); <-let })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-held; cancel() }()
+	_, err := p.tokens().Authenticate(bearing("a.b.c").WithContext(ctx))
+	if !errors.Is(err, auth.ErrUnavailable) {
+		t.Error(err)
+	}
+	close(let)
+}

@@ -1,0 +1,70 @@
+package workernode
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// startDelivery starts deliveries: each is one workflow, whose id says what is told to whom, so that what is
+// started again is not there twice.
+func startDelivery(temporal client.Client) func(context.Context, workflows.Delivery) error {
+	return func(ctx context.Context, d workflows.Delivery) error {
+		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+			ID: "webhook/" + stream.Token(d.Tenant) + "/" + d.Webhook + "/" + d.Event, TaskQueue: workflows.TaskQueue,
+			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
+		}, workflows.TypeDelivery, d)
+		var started *serviceerror.WorkflowExecutionAlreadyStarted
+		if errors.As(err, &started) {
+			return nil
+		}
+		return err
+	}
+}
+
+// restorePause is the pause between two attempts to restore the inbox.
+const restorePause = 10 * time.Second
+
+// restoration derives the inbox from the log in the background, if it was lost.
+type restoration struct {
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+}
+
+func restoreInbox(ctx context.Context, store *inbox.Store, logger *slog.Logger) *restoration {
+	r := &restoration{}
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.wait.Go(func() {
+		for {
+			err := store.Restore(ctx)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			logger.WarnContext(ctx, "the inbox could not be restored from the log", "error", err)
+			again := time.NewTimer(restorePause)
+			select {
+			case <-ctx.Done():
+				again.Stop()
+				return
+			case <-again.C:
+			}
+		}
+	})
+	return r
+}
+
+// stop ends it and waits.
+func (r *restoration) stop() {
+	r.cancel()
+	r.wait.Wait()
+}

@@ -1,0 +1,80 @@
+package scripted_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/llmtest"
+	"github.com/perdure/perdure/llm/scripted"
+)
+
+var refund = scripted.Dialog("refund", 0,
+	scripted.Turn{
+		When: regexp.MustCompile(`(?i)refund (?P<order>[A-Z]-\d+)`),
+		Steps: []scripted.Answer{
+			{Calls: []scripted.Call{{Tool: "get_order", Arguments: json.RawMessage(`{"id":"{order}","n":1.50}`)}, {Tool: "clock"}}},
+			{Calls: []scripted.Call{{Tool: "issue_refund", Arguments: json.RawMessage(`{"amount":"{get_order.total}","items":["{get_order.items.1.title}","{no.such}"],"why":"{order}!"}`)}}},
+			{Say: "{order}: {get_order.total} for {get_order.items}. {issue_refund} {get_order.none} {issue_refund.x}"},
+		},
+	},
+	scripted.Turn{When: regexp.MustCompile(`^use `), Steps: []scripted.Answer{{Calls: []scripted.Call{{Tool: "hammer"}}}}},
+	scripted.Turn{When: regexp.MustCompile(`^hello`), Steps: []scripted.Answer{{Say: "Hello."}}},
+)
+
+// played is a dialog's next answer.
+func played(t *testing.T, messages ...llm.Message) llm.Message {
+	t.Helper()
+	offered := []llm.Tool{{Name: "get_order"}, {Name: "clock"}, {Name: "issue_refund"}}
+	outcome := llmtest.Stream(t, t.Context(), scripted.New(refund), &llm.Request{Model: "scripted/refund", Messages: messages, Tools: offered})
+	if outcome.Err != nil {
+		t.Fatal(outcome.Err)
+	}
+	return outcome.Message
+}
+
+func answered(call llm.ToolCall, text string) llm.Message {
+	return llm.Message{Role: llm.RoleTool, ToolCallID: call.ID, Parts: []llm.Part{llm.Text{Text: text}}}
+}
+
+// A dialog goes on behind what the conversation has, and uses what it was told and what tools answered.
+func TestDialog(t *testing.T) {
+	t.Parallel()
+	said := []llm.Message{user("hello"), played(t, user("hello")), user("Please refund B-17.")}
+	first := played(t, said...)
+	if diff := cmp.Diff([]llm.ToolCall{
+		{ID: "call_1", Name: "get_order", Arguments: `{"id":"B-17","n":1.50}`}, {ID: "call_2", Name: "clock", Arguments: "{}"},
+	}, first.ToolCalls); diff != "" {
+		t.Fatalf("first calls (-want +got):\n%s", diff)
+	}
+	said = append(said, first, answered(first.ToolCalls[0], `{"total":12.50,"items":[{"title":"a"},{"title":"b"}]}`), answered(first.ToolCalls[1], "noon"))
+	second := played(t, said...)
+	if diff := cmp.Diff([]llm.ToolCall{
+		{ID: "call_3", Name: "issue_refund", Arguments: `{"amount":12.50,"items":["b","{no.such}"],"why":"B-17!"}`},
+	}, second.ToolCalls); diff != "" {
+		t.Fatalf("second calls (-want +got):\n%s", diff)
+	}
+	said = append(said, second, answered(second.ToolCalls[0], "Not approved."))
+	third := played(t, said...)
+	if got, want := third.Text(), `B-17: 12.50 for [{"title":"a"},{"title":"b"}]. Not approved. {get_order.none} {issue_refund.x}`; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if got := played(t, append(said, third)...).Text(); got != "I am a script, and it is at its end." {
+		t.Errorf("behind its end it says %q", got)
+	}
+}
+
+func TestDialogHasNothing(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"Good morning": "I am a script, and there is nothing in it about that.",
+		"use it":       "I am a script, and here I would call hammer, which I have not been offered.",
+	} {
+		if got := played(t, user(said)); got.Text() != want || len(got.ToolCalls) != 0 {
+			t.Errorf("%q: it says %q", said, got.Text())
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// LaneAudit carries what became of a run's questions: behind its end, so that no reader of the run is
+// shown it and no reduction counts it.
+const LaneAudit Lane = "audit"
+
+// AppendAudit appends an entry to a run's audit, once for each id; an id has no blanks. The lane is short,
+// so whether an entry stands there is looked up in all of it: a late attempt finds its own also where
+// others have come since.
+func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) error {
+	body, err := json.Marshal(entry)
+	if err != nil {
+		return fmt.Errorf("stream: encode audit: %w", err)
+	}
+	subject := l.laneSubject(run, LaneAudit)
+	if body, err = l.shrink(ctx, subject, body); err != nil {
+		return err
+	}
+	for {
+		after, found, err := l.audited(ctx, subject, id)
+		if err != nil || found {
+			return err
+		}
+		s := stamp{kind: KindAudit, step: id, writer: newWriter("")}
+		if _, err = l.append(ctx, message(subject, s, nil, body), s, after); !errors.Is(err, ErrFenced) {
+			return err
+		}
+	}
+}
+
+// audited looks for an entry, and tells where the lane ends.
+func (l *Log) audited(ctx context.Context, subject, id string) (after uint64, found bool, err error) {
+	for rec, err := range l.under(ctx, subject) {
+		if err != nil {
+			return 0, false, err
+		}
+		if rec.Step == id {
+			return rec.Seq, true, nil
+		}
+		after = rec.Seq
+	}
+	return after, false, nil
+}
+
+// Audit yields the audit entries of a thread, in their order.
+func (l *Log) Audit(ctx context.Context, t Thread) iter.Seq2[*Record, error] {
+	return l.under(ctx, l.threadSubject(t)+".*."+string(LaneAudit))
+}
+
+// AuditAll yields those of all threads of all tenants.
+func (l *Log) AuditAll(ctx context.Context) iter.Seq2[*Record, error] {
+	return l.under(ctx, l.prefix+".*.*.*."+string(LaneAudit))
+}
+
+// under yields the records under a subject that there are by now.
+func (l *Log) under(ctx context.Context, subject string) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		last, err := l.last(ctx, subject)
+		switch {
+		case err != nil:
+			yield(nil, err)
+		case last != nil:
+			l.records(ctx, subject, 1, last.Seq)(yield)
+		}
+	}
+}
+
+// DecisionSaid returns a proposed decision and when it was proposed.
+func (l *Log) DecisionSaid(ctx context.Context, seq uint64) (*Decision, time.Time, error) {
+	rec, err := l.at(ctx, seq)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if rec == nil {
+		return nil, time.Time{}, fmt.Errorf("%w: decision %d", ErrLogLost, seq)
+	}
+	d := new(Decision)
+	return d, rec.Time, rec.Result(ctx, d)
+}

@@ -1,0 +1,101 @@
+package stream_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// Whoever appends an entry, and how often: it stands there once, in the order in which the first came.
+func TestAuditHasEachEntryOnce(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 5 {
+				if err := l.AppendAudit(ctx, runNamed("r1"), fmt.Sprintf("e%d", i), map[string]int{"n": i}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := l.AppendAudit(ctx, runNamed("r2"), "e0", map[string]int{"n": 5}); err != nil {
+		t.Fatal(err)
+	}
+	other := stream.Run{Thread: stream.Thread{Tenant: "other", ID: thread.ID}, ID: "r1"}
+	if err := l.AppendAudit(ctx, other, "e9", map[string]int{"n": 9}); err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for rec, err := range l.Audit(ctx, thread) {
+		var entry struct{ N int }
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rec.Result(ctx, &entry); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, entry.N)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []int{0, 1, 2, 3, 4, 5}) {
+		t.Errorf("the audit has %v", got)
+	}
+	n := 0
+	for _, err := range l.AuditAll(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 7 {
+		t.Errorf("there are %d entries in all, want 7", n)
+	}
+}
+
+// What stands behind a run's end is shown to nobody, and the thread goes on as if it was not there.
+func TestReadersDoNotSeeTheAudit(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
+	s.begin(runNamed("r1"), user, "")
+	s.after = s.live(s.place("1/model"), says(assistant("m1", "Hello.")), start("m1"), text("m1", "Hello."), end("m1"))
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})
+	follower := streamtest.Follow(t, l)
+	shown := func() (events []string) {
+		view := follower.ViewThread(thread, stream.ThreadOptions{Profile: stream.Profile1})
+		defer view.Close()
+		for {
+			frames, err := view.NextPast(ctx)
+			if errors.Is(err, io.EOF) {
+				return events
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range frames {
+				events = append(events, f.Cursor.String()+" "+string(f.Event))
+			}
+		}
+	}
+	before, saw := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)), shown()
+	if err := l.AppendAudit(ctx, runNamed("r1"), "e", map[string]int{"n": 1}); err != nil {
+		t.Fatal(err)
+	}
+	after := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	if after.Seq <= before.Seq || len(after.Entries) != len(before.Entries) || !after.Sealed {
+		t.Errorf("the thread is %+v, and was %+v", after, before)
+	}
+	if sees := shown(); len(saw) == 0 || !slices.Equal(saw, sees) {
+		t.Errorf("a reader is shown\n%q\nand was shown\n%q", sees, saw)
+	}
+}

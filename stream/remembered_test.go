@@ -1,0 +1,49 @@
+package stream_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// What is remembered on a thread is known to every later run, once, also from a checkpoint.
+func TestWhatIsRemembered(t *testing.T) {
+	t.Parallel()
+	ctx, server := testContext(t), streamtest.Server(t)
+	l := streamtest.OpenOn(t, server)
+	refunds, orders := stream.Remembered{Tool: "refund", Rule: "1"}, stream.Remembered{Tool: "order", Rule: "1"}
+	first := stream.Run{Thread: thread, ID: "r1"}
+	place := stream.Place{Run: first, Lane: stream.LaneMain, Step: "0/tools/0", Execution: "e"}
+	must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: first.ID}, &agui.RunStarted{ThreadID: thread.ID, RunID: first.ID}))
+	for i, remembered := range []*stream.Remembered{&refunds, nil, &refunds, &orders} {
+		place.Step = fmt.Sprint("0/tools/", i)
+		result := &stream.Result{
+			Messages: []agui.Message{msg(fmt.Sprintf("a%d=%s", i, strings.Repeat("x", 40<<10)))},
+			Decided:  &stream.Decided{CallID: fmt.Sprint("c", i), Verdict: "approve", Votes: []stream.Vote{{Digest: "d", Proposal: 1}}, Remembered: remembered},
+		}
+		place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, result))
+	}
+	want := []stream.Remembered{refunds, orders}
+	now := must[*stream.Reduction](t)(l.Reduce(ctx, thread, place.After))
+	if !slices.Equal(now.Remembered, want) || len(now.Decided) != 4 {
+		t.Errorf("remembered is %+v, decided was %+v", now.Remembered, now.Decided)
+	}
+	if err := l.Checkpoint(ctx, thread, now, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: thread.ID, RunID: first.ID}); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := streamtest.OpenOn(t, server)
+	later := must[*stream.Reduction](t)(elsewhere.Reduce(ctx, thread, 0))
+	if diff := cmp.Diff(want, later.Remembered); diff != "" {
+		t.Errorf("another node knows (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,55 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"go.temporal.io/sdk/activity"
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// deliver runs a delivery to a receiver, and tells how often it was tried.
+func deliver(t *testing.T, receiver func(n int) (workflows.Delivered, error)) (out workflows.Delivered, tries int, err error) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	workflows.Register(env)
+	env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Delivery) (workflows.Delivered, error) {
+		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {
+			t.Errorf("%+v is to be sent", in)
+		}
+		tries++
+		return receiver(tries)
+	}, activity.RegisterOptions{Name: workflows.ActivityDeliver})
+	env.ExecuteWorkflow(workflows.TypeDelivery, workflows.Delivery{Tenant: "shop", Event: "evt_1", Webhook: "chat"})
+	if err = env.GetWorkflowError(); err == nil {
+		err = env.GetWorkflowResult(&out)
+	}
+	return out, tries, err
+}
+
+func TestADeliveryIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	out, tries, err := deliver(t, func(n int) (workflows.Delivered, error) {
+		if n < 4 {
+			return workflows.Delivered{}, errors.New("away")
+		}
+		return workflows.Delivered{Status: 204}, nil
+	})
+	if err != nil || out.Status != 204 || tries != 4 {
+		t.Errorf("%+v after %d tries (%v)", out, tries, err)
+	}
+	_, tries, err = deliver(t, func(int) (workflows.Delivered, error) {
+		return workflows.Delivered{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
+	})
+	if err == nil || tries != 1 {
+		t.Errorf("what is refused is tried %d times (%v)", tries, err)
+	}
+}

@@ -1,0 +1,171 @@
+package workflows_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// events are the notices that were tried, in their order, each as often as it was.
+func (w *world) events() []workflows.NoticeEvent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var events []workflows.NoticeEvent
+	for _, n := range w.notices {
+		events = append(events, n.Event)
+	}
+	return events
+}
+
+// What happens to questions is told in its order, each thing until it is told; who decides doesn't wait for that.
+func TestNoticesAreToldInOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(2), nil }
+	failures := 5
+	w.notify = func(workflows.Notice) error {
+		if failures--; failures >= 0 {
+			return errors.New("out of reach")
+		}
+		return nil
+	}
+	results := w.decideInTurn(ann.approves("c0"), bob.approves("c0"), ann.approves("c1"))
+	w.env.RegisterDelayedCallback(func() {
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{bob.approves("c1")}}, make(chan any, 1))
+	}, time.Hour)
+	w.env.ExecuteWorkflow(workflows.TypeRun, input)
+	for i, r := range results() {
+		if r.Error != "" {
+			t.Errorf("decision %d: %+v", i, r)
+		}
+	}
+	opened := slices.Repeat([]workflows.NoticeEvent{workflows.NoticeOpened}, 6)
+	if want := append(opened, workflows.NoticeVoted, workflows.NoticeDecided); !cmp.Equal(w.events(), want) {
+		t.Errorf("tried was %v, want %v", w.events(), want)
+	}
+	voted, decided := w.notices[6], w.notices[7]
+	if len(voted.Calls) != 1 || voted.Calls[0].ID != "c1" || len(voted.Calls[0].Votes) != 1 {
+		t.Errorf("voted was told of %+v, though the other call is decided", voted.Calls)
+	}
+	if len(decided.Calls) != 1 || decided.Calls[0].ID != "c0" || decided.Calls[0].Decision.By != "bob" {
+		t.Errorf("decided was told of %+v", decided.Calls)
+	}
+}
+
+// A thread that goes on waits for no notice: the next execution tells the rest beside its first step.
+func TestNoticesGoAlong(t *testing.T) {
+	t.Parallel()
+	w := interrupted(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
+	w.notify = func(workflows.Notice) error { return errors.New("out of reach") }
+	var asked, over time.Time
+	w.env.RegisterDelayedCallback(func() {
+		asked = w.env.Now()
+		for _, p := range []person{ann, bob} {
+			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{p.approves("c0")}}, make(chan any, 1))
+		}
+	}, time.Minute+500*time.Millisecond)
+	next := w.continued(input)
+	if over = w.env.Now(); over.Sub(asked) > 2*time.Second {
+		t.Errorf("it went on %s after it was decided", over.Sub(asked))
+	}
+	var left []workflows.NoticeEvent
+	for i, n := range next.Resume.News {
+		if left = append(left, n.Event); n.Number != i+1 {
+			t.Errorf("notice %d is left as %+v", i, n)
+		}
+	}
+	if want := []workflows.NoticeEvent{workflows.NoticeOpened, workflows.NoticeVoted, workflows.NoticeDecided}; !cmp.Equal(left, want) {
+		t.Fatalf("left are %v, want %v", left, want)
+	}
+
+	// The next run is over before they can be told. It waits for them, but not for ever.
+	for name, tt := range map[string]struct {
+		failures int
+		want     []workflows.NoticeEvent
+	}{
+		"told":     {1, []workflows.NoticeEvent{"opened", "opened", "decided"}},
+		"given up": {1000, []workflows.NoticeEvent{"opened", "opened"}},
+	} {
+		again := newWorld(t)
+		failures := tt.failures
+		again.notify = func(workflows.Notice) error {
+			if failures--; failures >= 0 {
+				return errors.New("out of reach")
+			}
+			return nil
+		}
+		again.tool = func(workflows.ToolCall) (workflows.ToolAnswer, error) {
+			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+		}
+		again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+		again.env.ExecuteWorkflow(workflows.TypeRun, next)
+		if len(again.finished) != 1 || again.finished[0].Outcome != workflows.OutcomeSuccess {
+			t.Errorf("%s: the run is finished with %+v", name, again.finished)
+		}
+		if got := again.events(); !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: tried was %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// Who answers while the thread is on its way to where it is parked is heard, though a notice is under way.
+func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
+	w.notify = func(in workflows.Notice) error {
+		if in.Event == workflows.NoticeVoted {
+			return errors.New("out of reach")
+		}
+		return nil
+	}
+	answers := make(chan any, 2)
+	for at, who := range map[time.Duration]person{-300 * time.Millisecond: ann, 600 * time.Millisecond: bob} {
+		w.env.RegisterDelayedCallback(func() {
+			in := waiting("r-" + string(who))
+			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []workflows.Decision{who.approves("c0")}}, answers)
+		}, workflows.DefaultParkAfter+at)
+	}
+	next := w.continued(input)
+	if first, second := <-answers, <-answers; first != (workflows.Submitted{Open: true}) || second != (workflows.Submitted{Queued: true}) {
+		t.Errorf("the answers are %+v and %+v", first, second)
+	}
+	if next.Run.ID != "r-bob" || next.Resume.Calls[0].Decision == nil {
+		t.Errorf("it goes on with %+v", next)
+	}
+}
+
+// What cannot be told at all keeps nothing from being told.
+func TestANoticeThatFailsForGood(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
+	w.notify = func(in workflows.Notice) error {
+		if in.Event == workflows.NoticeOpened {
+			return temporal.NewNonRetryableApplicationError("no", "bad", nil)
+		}
+		return nil
+	}
+	w.decideInTurn(ann.approves("c0"))
+	w.env.ExecuteWorkflow(workflows.TypeRun, input)
+	if want := []workflows.NoticeEvent{workflows.NoticeOpened, workflows.NoticeVoted}; !cmp.Equal(w.events(), want) {
+		t.Errorf("tried was %v, want %v", w.events(), want)
+	}
+}
+
+// Nobody is told of questions that the run did not end with.
+func TestQuestionsThatWereNotAsked(t *testing.T) {
+	t.Parallel()
+	w := interrupted(t)
+	w.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", workflows.ErrorFenced, nil) }
+	if result, _ := w.run(input); result.Outcome != workflows.OutcomeFenced || len(w.notices) != 0 {
+		t.Errorf("%+v, told was %v", result, w.events())
+	}
+}

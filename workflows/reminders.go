@@ -1,0 +1,73 @@
+package workflows
+
+import "time"
+
+// MaxReminders bounds how often people are reminded of one approval.
+const MaxReminders = 50
+
+// next is when something happens to the calls by itself; zero = nothing does.
+func (w *Waits) next() time.Time {
+	var next time.Time
+	for i := range w.Calls {
+		c := &w.Calls[i]
+		if c.Decision != nil || c.Approval == nil {
+			continue
+		}
+		next = earlier(next, c.Expires)
+		if c.Escalations < len(c.Approval.Escalate) {
+			next = earlier(next, w.Opened.Add(c.Approval.Escalate[c.Escalations]))
+		}
+		if c.Approval.Remind > 0 && c.Reminded < MaxReminders {
+			next = earlier(next, w.Opened.Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
+		}
+	}
+	return next
+}
+
+// pass does what time does to the calls: the time of some is over, of others people are reminded, or more
+// people may decide. Several of those that were missed are one.
+func (w *Waits) pass(now time.Time) {
+	var expired, escalated, reminded []*Waiting
+	open := now.Sub(w.Opened)
+	for i := range w.Calls {
+		c := &w.Calls[i]
+		switch {
+		case c.Decision != nil || c.Approval == nil:
+			continue
+		case c.expired(now):
+			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictExpire}
+			expired = append(expired, c)
+			continue
+		}
+		if n := c.Approval.escalations(open); n > c.Escalations {
+			c.Escalations, escalated = n, append(escalated, c)
+		}
+		if n := c.Approval.reminders(open); n > c.Reminded {
+			c.Reminded, reminded = n, append(reminded, c)
+		}
+	}
+	w.note(NoticeExpired, now, expired...)
+	w.note(NoticeEscalated, now, escalated...)
+	w.note(NoticeReminded, now, reminded...)
+}
+
+func (c *Waiting) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
+
+// escalations is how many have come when an approval has been open for some time.
+func (a *Approval) escalations(open time.Duration) int {
+	come := 0
+	for _, after := range a.Escalate {
+		if after <= open {
+			come++
+		}
+	}
+	return come
+}
+
+// reminders is how many are due by then.
+func (a *Approval) reminders(open time.Duration) int {
+	if a.Remind <= 0 {
+		return 0
+	}
+	return int(min(open/a.Remind, MaxReminders))
+}

@@ -1,0 +1,127 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// happened is what a thread that waited told, and when, since the question was asked.
+type happened struct {
+	Event workflows.NoticeEvent
+	After time.Duration
+}
+
+// waitOut runs a run with questions through all its executions, to the one that goes on, and returns what was
+// told until then. Time goes by itself.
+func waitOut(t *testing.T, a workflows.ModelAnswer, between func(parked *workflows.Parked, w *world)) ([]happened, workflows.RunInput, []workflows.Notice) {
+	t.Helper()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return a, nil }
+	w.env.ExecuteWorkflow(workflows.TypeRun, input)
+	var parked workflows.Parked
+	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	later := newWorld(t)
+	later.env.SetStartTime(w.env.Now())
+	if between != nil {
+		between(&parked, later)
+	}
+	later.env.ExecuteWorkflow(workflows.TypeParked, parked)
+	var next workflows.RunInput
+	continuedAs(t, later.env.GetWorkflowError(), workflows.TypeRun, &next)
+	notices := append(w.notices, later.notices...)
+	var story []happened
+	for _, n := range notices {
+		story = append(story, happened{n.Event, n.At.Sub(n.Opened).Round(time.Second)})
+	}
+	return story, next, notices
+}
+
+// Over days, people are reminded, more of them may decide, and at last time is over.
+func TestAQuestionOverDays(t *testing.T) {
+	t.Parallel()
+	const h = time.Hour
+	a := says(10, "ask")
+	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: 10 * h, Escalate: []time.Duration{4 * h, 24 * h}, Expires: 48 * h}, 1
+	story, next, notices := waitOut(t, a, nil)
+	want := []happened{
+		{workflows.NoticeOpened, 0},
+		{workflows.NoticeEscalated, 4 * h}, {workflows.NoticeReminded, 10 * h}, {workflows.NoticeReminded, 20 * h},
+		{workflows.NoticeEscalated, 24 * h}, {workflows.NoticeReminded, 30 * h}, {workflows.NoticeReminded, 40 * h},
+	}
+	if diff := cmp.Diff(want, story); diff != "" {
+		t.Errorf("what was told (-want +got):\n%s", diff)
+	}
+	c := next.Resume.Calls[0]
+	if c.Decision.Verdict != workflows.VerdictExpire || c.Escalations != 2 || c.Reminded != 4 {
+		t.Errorf("it goes on with %+v", c)
+	}
+	for i, n := range notices {
+		if n.Number != i+1 || n.Run.ID != "r" || n.Run.Thread != "t" || n.After != 99 || n.Agent != "a" || n.Revision != "v" || n.MessageID != "m" || len(n.Calls) != 1 {
+			t.Errorf("notice %d is %+v", i, n)
+		}
+	}
+	if last := next.Resume.News; len(last) != 1 || last[0].Event != workflows.NoticeExpired || last[0].Number != len(want)+1 {
+		t.Errorf("the run that goes on has to tell %+v", last)
+	}
+}
+
+// Nobody is reminded for ever.
+func TestRemindersEnd(t *testing.T) {
+	t.Parallel()
+	a := says(10, "ask")
+	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
+	story, _, _ := waitOut(t, a, func(_ *workflows.Parked, w *world) {
+		w.env.RegisterDelayedCallback(func() {
+			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
+		}, 100*24*time.Hour)
+	})
+	n := len(story)
+	if n != 2+workflows.MaxReminders || story[n-2].After != workflows.MaxReminders*time.Hour || story[n-1].Event != workflows.NoticeEscalated {
+		t.Errorf("%d notices, the last are %+v", n, story[n-2:])
+	}
+}
+
+// What was missed while nobody could tell it, or nothing ran, is told once.
+func TestMissedRemindersAreOne(t *testing.T) {
+	t.Parallel()
+	a := says(10, "ask")
+	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
+	story, _, _ := waitOut(t, a, func(parked *workflows.Parked, w *world) {
+		w.env.SetStartTime(parked.Waits.Opened.Add(20*time.Hour + time.Minute))
+	})
+	want := []happened{
+		{workflows.NoticeOpened, 0}, {workflows.NoticeEscalated, 20*time.Hour + time.Minute}, {workflows.NoticeReminded, 20*time.Hour + time.Minute},
+		{workflows.NoticeReminded, 21 * time.Hour}, {workflows.NoticeReminded, 22 * time.Hour}, {workflows.NoticeReminded, 23 * time.Hour},
+	}
+	if diff := cmp.Diff(want, story); diff != "" {
+		t.Errorf("what was told (-want +got):\n%s", diff)
+	}
+}
+
+// Votes and what has come of time go on from execution to execution.
+func TestVotesAreParked(t *testing.T) {
+	t.Parallel()
+	a := panel(1)
+	a.Calls[0].Approval.Remind, a.Calls[0].Approval.Expires = 3*time.Hour, 100*time.Hour
+	story, next, _ := waitOut(t, a, func(_ *workflows.Parked, w *world) {
+		for i, p := range []person{ann, ann, bob} {
+			w.env.RegisterDelayedCallback(func() {
+				w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{p.approves("c0")}}, make(chan any, 1))
+			}, time.Duration(i+1)*2*time.Hour)
+		}
+	})
+	kinds := make([]workflows.NoticeEvent, len(story))
+	for i := range story {
+		kinds[i] = story[i].Event
+	}
+	if want := []workflows.NoticeEvent{workflows.NoticeOpened, workflows.NoticeVoted, workflows.NoticeReminded, workflows.NoticeReminded}; !cmp.Equal(kinds, want) {
+		t.Errorf("told was %v, want %v", kinds, want)
+	}
+	if d := next.Resume.Calls[0].Decision; d == nil || d.By != "bob" {
+		t.Errorf("it goes on with %+v", d)
+	}
+}

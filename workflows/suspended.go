@@ -1,0 +1,97 @@
+package workflows
+
+// A subagent that waits for people ends: it has no workflow meanwhile. What it waits for is a question of the
+// run, like those of the run's own agent, and goes the same way. When all is decided the next run begins
+// the subagent again where it was, as the work for the same call.
+
+// Suspended is a subagent that waits.
+type Suspended struct {
+	Delegate // as it was
+	// CallID is the call that it works for, MessageID the message that has it, Index its place there.
+	CallID    string `json:"callId"`
+	MessageID string `json:"messageId"`
+	Index     int    `json:"index"`
+	// Args and Edit are those of its Branch.
+	Args string `json:"args,omitempty"`
+	Edit uint64 `json:"edit,omitempty"`
+	// Turn is how far it has come, Said the message with the calls that wait.
+	Turn int    `json:"turn"`
+	Said string `json:"said"`
+	// Delegates are the agents that these calls hand work to.
+	Delegates []Delegate `json:"delegates,omitempty"`
+	// Within is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
+	Within int `json:"within,omitempty"`
+}
+
+// suspended is this subagent as it waits.
+func (r *run) suspended(w *Waits) *Suspended {
+	return &Suspended{
+		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits},
+		CallID:   r.branch.CallID, MessageID: r.branch.MessageID, Index: r.branch.Index, Args: r.branch.Args, Edit: r.branch.Edit,
+		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates,
+	}
+}
+
+// adopt adds what a subagent waits for, and those below it.
+func (w *Waits) adopt(s Suspended, below *Waits) {
+	w.Suspended = append(w.Suspended, s)
+	at := len(w.Suspended)
+	for _, deeper := range below.Suspended {
+		deeper.Within += at
+		w.Suspended = append(w.Suspended, deeper)
+	}
+	for _, c := range below.Calls {
+		c.Within += at
+		w.Calls = append(w.Calls, c)
+	}
+}
+
+// of is what the i-th suspended subagent waits for, with those below it; 0 = the run's own agent.
+func (w *Waits) of(i int) *Waits {
+	s := w.Suspended[i-1]
+	below := &Waits{MessageID: s.Said, Delegates: s.Delegates}
+	places := map[int]int{i: 0}
+	for j, deeper := range w.Suspended {
+		if within, ok := places[deeper.Within]; ok && j >= i {
+			deeper.Within = within
+			below.Suspended = append(below.Suspended, deeper)
+			places[j+1] = len(below.Suspended)
+		}
+	}
+	for _, c := range w.Calls {
+		if within, ok := places[c.Within]; ok {
+			c.Within = within
+			below.Calls = append(below.Calls, c)
+		}
+	}
+	return below
+}
+
+// resumed are the calls for which suspended subagents go on to work.
+func (w *Waits) resumed() []call {
+	var calls []call
+	for i := range w.Suspended {
+		if s := &w.Suspended[i]; s.Within == 0 {
+			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, delegate: &s.Delegate, resumes: s, waits: w.of(i + 1)})
+		}
+	}
+	return calls
+}
+
+// Asker is whose call it is that waits.
+type Asker struct {
+	Agent, Revision string
+	// MessageID is the message that has the call.
+	MessageID string
+	// CallID is what the asker works for, if it is a subagent.
+	CallID string
+}
+
+// Asker tells whose call it is that waits.
+func (w *Waits) Asker(c Waiting) Asker {
+	if c.Within == 0 {
+		return Asker{Agent: w.Agent, Revision: w.Revision, MessageID: w.MessageID}
+	}
+	s := w.Suspended[c.Within-1]
+	return Asker{Agent: s.Agent, Revision: s.Revision, MessageID: s.Said, CallID: s.CallID}
+}

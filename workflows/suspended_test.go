@@ -1,0 +1,56 @@
+package workflows
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What subagents wait for, however deep, is one list for who decides, and comes back to each of them as it was.
+func TestWaitsOfSubagents(t *testing.T) {
+	t.Parallel()
+	waits := func(ids ...string) *Waits {
+		w := &Waits{MessageID: "m-" + ids[0]}
+		for i, id := range ids {
+			w.Calls = append(w.Calls, Waiting{Call: Call{ID: id, Approval: &Approval{}}, Index: i})
+		}
+		return w
+	}
+	by := func(agent, said string) Suspended {
+		return Suspended{Delegate: Delegate{Agent: agent}, CallID: "call-" + agent, Said: said}
+	}
+	middle := waits("b1", "b2")
+	middle.adopt(by("deep", "m-c1"), waits("c1"))
+	middle.adopt(by("deeper", "m-d1"), waits("d1"))
+	all := waits("a1")
+	all.adopt(by("other", "m-e1"), waits("e1"))
+	all.adopt(by("middle", "m-b1"), middle)
+
+	asked := map[string]string{}
+	for _, c := range all.Calls {
+		by := all.Asker(c)
+		asked[c.ID] = by.Agent + " " + by.CallID
+		if by.MessageID != "m-"+c.ID[:1]+"1" {
+			t.Errorf("the call %s is looked for in %s", c.ID, by.MessageID)
+		}
+	}
+	want := map[string]string{
+		"a1": " ", "e1": "other call-other", "b1": "middle call-middle", "b2": "middle call-middle", "c1": "deep call-deep", "d1": "deeper call-deeper",
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("who asks (-want +got):\n%s", diff)
+	}
+	for _, c := range all.Calls {
+		all.find(c.ID).Decision = &Decision{CallID: c.ID, Verdict: VerdictApprove}
+	}
+	for _, c := range middle.Calls {
+		middle.find(c.ID).Decision = &Decision{CallID: c.ID, Verdict: VerdictApprove}
+	}
+	calls := all.calls()
+	if len(calls) != 3 || calls[0].id != "a1" || calls[1].id != "call-other" || calls[2].id != "call-middle" {
+		t.Fatalf("what is to be done is %+v", calls)
+	}
+	if diff := cmp.Diff(middle, calls[2].waits); diff != "" {
+		t.Errorf("the subagent goes on with (-want +got):\n%s", diff)
+	}
+}
