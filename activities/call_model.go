@@ -92,10 +92,11 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	if err != nil {
 		return err
 	}
-	if n.delegates, err = a.delegates(ctx, definition, in.Branch); err != nil {
+	delegates, err := a.delegates(ctx, definition, in.Branch)
+	if err != nil {
 		return err
 	}
-	req.Tools = offerDelegates(req.Tools, n.delegates)
+	req.Tools, n.delegates = offerDelegates(req.Tools, delegates)
 	n.offer(req.Tools)
 	if in.Branch == nil {
 		if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {

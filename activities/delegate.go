@@ -65,14 +65,17 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 	return all, nil
 }
 
-// offerDelegates adds the agents to a model's tools. A tool of the same name goes before.
-func offerDelegates(offered []llm.Tool, delegates []handed) []llm.Tool {
+// offerDelegates adds the agents to a model's tools, and returns those that it added: a tool of the same name
+// goes before.
+func offerDelegates(offered []llm.Tool, delegates []handed) ([]llm.Tool, []handed) {
+	var added []handed
 	for _, d := range delegates {
 		if !slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == d.Agent }) {
 			offered = append(offered, llm.Tool{Name: d.Agent, Description: d.description, Parameters: json.RawMessage(taskSchema)})
+			added = append(added, d)
 		}
 	}
-	return offered
+	return offered, added
 }
 
 // handOver tells the workflow of a call that hands work to an agent.

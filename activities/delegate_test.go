@@ -195,3 +195,24 @@ func TestDelegationIsLimited(t *testing.T) {
 		t.Errorf("%+v after %d subagents", result, got)
 	}
 }
+
+// A tool goes before an agent of its name, which a pattern may bring up: its call is no work for the agent.
+func TestAToolGoesBeforeAnAgentOfItsName(t *testing.T) {
+	t.Parallel()
+	tool := tools.Func("helper", "helps", func(context.Context, struct {
+		Task string `json:"task"`
+	}) (string, error) {
+		return "by the tool", nil
+	})
+	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
+			return say(last.Text())
+		}
+		return call([3]string{"1", "helper", `{"task":"x"}`})
+	}, []*agents.Definition{helper("helper")}, tool)
+	e.agent.Tools = []string{"hel*", "agent:helper"}
+	events, _ := e.run("go")
+	if got := e.conversation(); got[len(got)-1].Content.Text() != "by the tool" || strings.Contains(typesOf(events), "SUBAGENT") {
+		t.Errorf("the conversation is %+v", got)
+	}
+}

@@ -214,3 +214,15 @@ func TestQuestionsWithoutARule(t *testing.T) {
 		t.Errorf("it is answered %q", got)
 	}
 }
+
+// Who only answers a question does not ask for what comes of it: that stays with who asked first.
+func TestWhoAnswersAsksForNothing(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, time.Now(), 0, agents.Approval{NotByRequester: true})
+	ctx := auth.With(t.Context(), *person("bob"))
+	for answers, want := range map[bool]string{true: "ann", false: "bob"} {
+		if p, err := c.asker(ctx, c.thread, answers); err != nil || p == nil || p.Subject != want {
+			t.Errorf("answers %t: %+v (%v), want %s", answers, p, err, want)
+		}
+	}
+}

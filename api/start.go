@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -111,7 +112,11 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	}
 	accepted := thread.Accept(said, history)
 	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
-	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted, Requester: requester(ctx)})
+	asker, err := s.asker(ctx, thread, len(decisions) > 0 && len(accepted.Tail) == 0)
+	if err != nil {
+		return false, err
+	}
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted, Requester: asker})
 	if err != nil {
 		return false, err
 	}
@@ -127,6 +132,19 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	default:
 		return false, fmt.Errorf("api: start workflow: %w", err)
 	}
+}
+
+// asker is who asks for a run. Who only answers what another run has asked asks for nothing: what goes on is
+// still asked for by whoever began it, and they are not to approve it because somebody else has answered once.
+func (s *Server) asker(ctx context.Context, thread *stream.Reduction, answers bool) (*auth.Principal, error) {
+	if !answers || thread.Input == 0 {
+		return requester(ctx), nil
+	}
+	before, err := s.Log.Input(ctx, thread.Input)
+	if err != nil {
+		return nil, err
+	}
+	return before.Requester, nil
 }
 
 // runInput is what the workflow is told.

@@ -25,9 +25,10 @@ func startIssuer(t *testing.T) *issuer {
 		t.Fatal(err)
 	}
 	provider := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "k", Algorithm: "RS256"}}}
-	server := httptest.NewServer(provider)
+	server := httptest.NewUnstartedServer(provider)
+	provider.SetIssuer("http://" + server.Listener.Addr().String()) // who asks is another process, which orders nothing
+	server.Start()
 	t.Cleanup(server.Close)
-	provider.SetIssuer(server.URL)
 	return &issuer{url: server.URL, key: key}
 }
 
