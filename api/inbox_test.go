@@ -39,22 +39,30 @@ func newOffice(t *testing.T, change ...func(*api.Config)) *office {
 	t.Helper()
 	o := &office{waits: map[string]map[string]*workflows.Decision{}}
 	open := func(c *api.Config) {
-		var err error
-		if o.store, err = inbox.Open(t.Context(), c.Log); err != nil {
-			t.Fatal(err)
-		}
-		if o.index, err = o.store.Watch(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(o.index.Stop)
-		if o.links, err = links.Open(t.Context(), c.Log, nil); err != nil {
-			t.Fatal(err)
-		}
-		c.Inbox = &api.Inbox{Store: o.store, Index: o.index, Links: o.links, PublicURL: "https://agents.example"}
+		c.Inbox = openInbox(t, c.Log)
+		o.store, o.index, o.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
 	}
 	o.node = newNode(t, append([]func(*api.Config){open}, change...)...)
 	o.temporal.decide = o.take
 	return o
+}
+
+func openInbox(t *testing.T, l *stream.Log) *api.Inbox {
+	t.Helper()
+	store, err := inbox.Open(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := store.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(index.Stop)
+	keeper, err := links.Open(t.Context(), l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &api.Inbox{Store: store, Index: index, Links: keeper, PublicURL: "https://agents.example"}
 }
 
 // take is the workflows' part.

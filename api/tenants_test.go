@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -34,6 +35,8 @@ import (
 type shared struct {
 	*node
 	reached *reached
+	inbox   *api.Inbox
+	feed    string // cursor before anything happened to alpha's approval
 }
 
 const (
@@ -99,49 +102,89 @@ func newShared(t *testing.T) *shared {
 	s := &shared{}
 	s.node = newNode(t, func(c *api.Config) {
 		s.reached = &reached{temporalStub: c.Temporal.(*temporalStub)}
-		c.Auth, c.Temporal = byHeader, s.reached
+		s.inbox = openInbox(t, c.Log)
+		c.Auth, c.Temporal, c.Inbox = byHeader, s.reached, s.inbox
 	})
-	s.temporal.start = func(in workflows.RunInput) error { s.interrupt(s.begin(in, "e1")); return nil }
+	s.temporal.start = func(in workflows.RunInput) error { s.interrupt(s.begin(in, "e1"), mark); return nil }
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
 		t.Fatalf("alpha's run: %d %s", a.status, a.body)
 	}
 	s.reached.workflows = nil
+	s.feed = s.approvals(alpha...).EventsCursor
+	s.waits("alpha", mark)
 	return s
 }
 
-// interrupt ends a run with a question.
-func (s *shared) interrupt(p stream.Place) {
+// approvals is what somebody's inbox lists.
+func (s *shared) approvals(header ...string) (page approvalsPage) {
 	s.t.Helper()
-	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: mark}}
+	a := s.do(http.MethodGet, "/v1/approvals", "", header...)
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
+		s.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return page
+}
+
+// waits has a tenant's question wait in the inbox, and its thread's audit tell of it.
+func (s *shared) waits(tenant, message string) {
+	s.t.Helper()
+	a := inbox.Approval{
+		ID: question, ThreadID: "t", RunID: "r1", Agent: "a", ToolCallID: "c1", ToolName: "refund", Message: message, RequestedAt: since,
+		Quorum: 1, Approvers: []string{}, Decisions: []inbox.Decision{},
+	}
+	e := inbox.Event{Type: inbox.Opened, At: since, Approval: a}
+	run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: "t"}, ID: "r1"}
+	err := errors.Join(s.log.AppendAudit(s.ctx(), run, "evt_opened", inbox.Entry{Tenant: tenant, Event: e}),
+		s.inbox.Store.Put(s.ctx(), tenant, &a, since), s.inbox.Store.Record(s.ctx(), tenant, "evt_opened", &e))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for len(s.approvals("X-Tenant", tenant, "X-User", "ann").Items) == 0 {
+		select {
+		case <-s.ctx().Done():
+			s.t.Fatal("the inbox lists nothing")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// interrupt ends a run with a question.
+func (s *shared) interrupt(p stream.Place, message string) {
+	s.t.Helper()
+	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1", Message: message}}
 	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}}
 	if _, _, err := s.log.Seal(s.ctx(), p, end); err != nil {
 		s.t.Error(err)
 	}
 }
 
-// position counts the records of alpha's, with those that nobody reads but workflows.
+// position counts the records of alpha's, with those that nobody reads but workflows, and what its inbox has.
 func (s *shared) position() uint64 {
 	s.t.Helper()
 	js, err := jetstream.New(s.log.Conn())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	all, err := js.Stream(s.ctx(), "PERDURE")
-	if err != nil {
-		s.t.Fatal(err)
+	total := uint64(0)
+	for name, subjects := range map[string]string{"PERDURE": "*.alpha.>", "KV_PERDURE_approvals": "$KV.*.*.alpha.>"} {
+		all, err := js.Stream(s.ctx(), name)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		info, err := all.Info(s.ctx(), jetstream.WithSubjectFilter(subjects))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		records := uint64(0)
+		for _, n := range info.State.Subjects {
+			records += n
+		}
+		if records == 0 {
+			s.t.Fatalf("alpha has no records in %s: it is not looked for where they are", name)
+		}
+		total += records
 	}
-	info, err := all.Info(s.ctx(), jetstream.WithSubjectFilter("*.alpha.>"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	records := uint64(0)
-	for _, n := range info.State.Subjects {
-		records += n
-	}
-	if records == 0 {
-		s.t.Fatal("alpha has no records: it is not looked for where they are")
-	}
-	return records
+	return total
 }
 
 // apart checks that what beta did had nothing to do with alpha.
@@ -165,7 +208,7 @@ func (s *shared) apart(before uint64, answered string) {
 // routes are all that are registered, with ids of alpha's in their places.
 func (n *node) routes() []gin.RouteInfo {
 	routes := n.server.Handler().(*gin.Engine).Routes()
-	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r")
+	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk")
 	for i := range routes {
 		routes[i].Handler, routes[i].Path = routes[i].Path, ids.Replace(routes[i].Path)
 	}
@@ -178,15 +221,22 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) {
 		c.Auth, c.Metrics, c.Origins = byHeader, http.NotFoundHandler(), []string{"https://app.example"}
+		c.Inbox = openInbox(t, c.Log)
 	})
 	routes := n.routes()
-	if len(routes) < 15 {
+	if len(routes) < 25 {
 		t.Fatalf("there are only %d routes", len(routes))
 	}
 	routes = append(routes, gin.RouteInfo{Method: http.MethodGet, Path: "/v1/nothing"}, gin.RouteInfo{Method: http.MethodPatch, Path: "/v1/agents"},
 		gin.RouteInfo{Method: http.MethodPost, Path: "/healthz"}, gin.RouteInfo{Method: http.MethodGet, Path: "//healthz"})
 	for _, r := range routes {
 		if slices.Contains(public, r.Path) && r.Method == http.MethodGet {
+			continue
+		}
+		if strings.HasPrefix(r.Path, "/v1/links/") { // a link is all it takes; this is none
+			if a := n.do(r.Method, r.Path, everything); a.status != http.StatusNotFound {
+				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
+			}
 			continue
 		}
 		for _, header := range [][]string{
@@ -219,7 +269,7 @@ func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 		if ours || slices.Contains(public, r.Path) {
 			continue // the former comes last: then beta has a thread of that name
 		}
-		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Accept", "application/json"}} {
+		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", s.feed}, {"Accept", "application/json"}} {
 			a := s.tries(r, append(extra, beta...))
 			s.apart(before, a.body)
 			if strings.Contains(r.Handler, ":thread") && a.status < 400 {
@@ -232,11 +282,67 @@ func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 		t.Errorf("beta's own run of the same id: %d %s", own.status, own.body)
 	}
 	s.apart(before, own.body)
-	for _, path := range []string{"/v1/threads/t/runs/r1/events", "/v1/threads/t/events?follow=false"} {
+	for _, path := range []string{"/v1/threads/t/runs/r1/events", "/v1/threads/t/events?follow=false", "/v1/threads/t/approvals", "/v1/approvals"} {
 		for _, after := range []string{"", cursor} {
 			a := s.do(http.MethodGet, path, "", append([]string{"Last-Event-ID", after}, beta...)...)
 			s.apart(before, a.body)
 		}
+	}
+	if listed := s.approvals(alpha...); len(listed.Items) != 1 {
+		t.Errorf("alpha's inbox lists %v", listed.Items)
+	}
+}
+
+// What the other one cannot see is there: alpha sees it by each of the inbox's routes.
+func TestATenantSeesItsOwnInbox(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	for _, r := range []gin.RouteInfo{
+		{Method: http.MethodGet, Path: "/v1/approvals"}, {Method: http.MethodGet, Path: "/v1/approvals/events"}, {Method: http.MethodGet, Path: "/v1/threads/t/approvals"},
+	} {
+		if a := s.tries(r, append([]string{"Last-Event-ID", s.feed}, alpha...)); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
+			t.Errorf("%s: %d %s", r.Path, a.status, a.body)
+		}
+	}
+}
+
+// Two tenants' questions of the same id are two: in the inbox, in its feed, in a batch and by links.
+func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	s.temporal.start = func(in workflows.RunInput) error { s.interrupt(s.begin(in, "e2"), "beta's"); return nil }
+	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
+		t.Fatalf("beta's run: %d %s", a.status, a.body)
+	}
+	before := s.position()
+	s.waits("beta", "beta's")
+	feed := s.tries(gin.RouteInfo{Method: http.MethodGet, Path: "/v1/approvals/events"}, append([]string{"Last-Event-ID", s.feed}, beta...))
+	s.apart(before, feed.body)
+	if strings.Count(feed.body, "opened") != 1 || !strings.Contains(feed.body, "beta's") {
+		t.Errorf("beta's feed is %s", feed.body)
+	}
+	if listed := s.approvals(beta...); len(listed.Items) != 1 || listed.Items[0].Message != "beta's" {
+		t.Errorf("beta's inbox lists %v", listed.Items)
+	}
+	made := s.do(http.MethodPost, "/v1/threads/t/approvals/"+question+"/links", `{"decision":"approve","subject":"cid"}`, beta...)
+	var link struct{ URL string }
+	if err := json.Unmarshal([]byte(made.body), &link); err != nil || made.status != http.StatusCreated {
+		t.Fatalf("a link: %d %s", made.status, made.body)
+	}
+	path := strings.TrimPrefix(link.URL, "https://agents.example")
+	shown := s.do(http.MethodGet, path, "", alpha...) // whoever looks
+	s.apart(before, shown.body)
+	if shown.status != http.StatusOK || !strings.Contains(shown.body, "beta") {
+		t.Errorf("beta's link shows %d %s", shown.status, shown.body)
+	}
+	for _, decides := range []string{path, "/v1/approvals/batch", "/v1/threads/t/approvals/" + question} {
+		a := s.do(http.MethodPost, decides, everything, beta...)
+		s.apart(before, a.body)
+	}
+	s.reached.mu.Lock()
+	defer s.reached.mu.Unlock()
+	if !slices.Contains(s.reached.workflows, "thread/beta/t") {
+		t.Errorf("nothing of beta's was decided: %q", s.reached.workflows)
 	}
 }
 
