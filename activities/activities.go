@@ -44,9 +44,16 @@ type Activities struct {
 	Inbox         *inbox.Store
 	Webhooks      *webhook.Sender
 	StartDelivery func(ctx context.Context, d workflows.Delivery) error
+	// Queues knows which task queues there are workers for. nil = all of them.
+	Queues Queues
 	// Presence tells others what this worker does, so that they take over if it dies. nil = nobody
 	// else could.
 	Presence Presence
+}
+
+// Queues knows which task queues workers serve, besides the one of all workers.
+type Queues interface {
+	Served(queue string) bool
 }
 
 // Presence notes attempts by their task tokens.
@@ -54,10 +61,16 @@ type Presence interface {
 	Begin(ctx context.Context, token []byte) (end func(), err error)
 }
 
+// RegisterTools makes a worker of a task queue of its own run what goes there.
+func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
+	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: workflows.ActivityCallTool})
+}
+
 // Register makes a worker run the activities.
 func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: workflows.ActivityCallModel})
-	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: workflows.ActivityCallTool})
+	a.RegisterTools(r)
+	r.RegisterActivityWithOptions(a.Await, activity.RegisterOptions{Name: workflows.ActivityAwait})
 	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: workflows.ActivityHold})
 	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityKeep})
 	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswer})

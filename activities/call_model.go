@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -88,10 +89,11 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	model, req, err := a.request(ctx, definition, conversation, in)
+	model, req, offered, err := a.request(ctx, definition, conversation, in)
 	if err != nil {
 		return err
 	}
+	n.place(offered)
 	delegates, err := a.delegates(ctx, definition, in.Branch)
 	if err != nil {
 		return err
@@ -133,31 +135,31 @@ func listen(ctx context.Context, model llm.Model, req *llm.Request, n *narrator,
 	return nil
 }
 
-// request builds what the model is asked.
-func (a *Activities) request(ctx context.Context, d *agents.Definition, conversation *stream.Reduction, in workflows.ModelCall) (llm.Model, *llm.Request, error) {
+// request builds what the model is asked, with the tools of ours that it is offered.
+func (a *Activities) request(ctx context.Context, d *agents.Definition, conversation *stream.Reduction, in workflows.ModelCall) (llm.Model, *llm.Request, []tools.Tool, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
-		return nil, nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
+		return nil, nil, nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
 	}
 	offered, err := a.offer(ctx, d)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	told, err := a.briefing(ctx, d, conversation)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	entries, err := a.heard(ctx, in, conversation)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	req := &llm.Request{Model: name, Messages: prompt(told, entries), ReasoningEffort: d.Reasoning.Effort}
 	for _, t := range offered {
 		s := t.Spec()
 		req.Tools = append(req.Tools, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
 	}
-	return model, req, nil
+	return model, req, offered, nil
 }
 
 // cancelled tells whether work ended because the run is cancelled, by either way: the announcement

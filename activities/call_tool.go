@@ -90,15 +90,13 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	if err != nil {
 		return tools.Result{}, "", err
 	}
-	offered, err := a.offer(ctx, definition)
+	tool, err := a.find(ctx, definition, call.Name)
 	if err != nil {
 		return tools.Result{}, "", err
 	}
-	i := slices.IndexFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == call.Name })
-	if i < 0 {
+	if tool == nil {
 		return tools.Failed(notCallable(definition, call)), workflows.OutcomeError, nil
 	}
-	tool := offered[i]
 	if attempt.Resumed() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
 	}

@@ -29,7 +29,9 @@ type narrator struct {
 	clients []llm.Tool // which the client runs
 	// delegates are the agents that the model may hand work to, as it calls tools.
 	delegates []handed
-	asks      gate // tells which calls people decide about; nil = none
+	asks      gate                  // tells which calls people decide about; nil = none
+	places    map[string]tools.Spec // tools of which it matters where or when they are called
+	sequences []string
 	predict   predictor
 	shows     *reporter // of what the provider does by itself; made when it says so
 
@@ -63,6 +65,29 @@ func (n *narrator) offer(tools []llm.Tool) {
 	for _, t := range tools {
 		n.offered = append(n.offered, t.Name)
 	}
+}
+
+// place tells where and when tools are called.
+func (n *narrator) place(offered []tools.Tool) {
+	n.places = map[string]tools.Spec{}
+	for _, t := range offered {
+		n.places[t.Spec().Name] = t.Spec()
+	}
+}
+
+// put tells the workflow where a call of ours goes, and which ones it takes turns with.
+func (n *narrator) put(call *workflows.Call) {
+	spec := n.places[call.Tool]
+	if spec.TaskQueue != workflows.TaskQueue {
+		call.Queue = spec.TaskQueue
+	}
+	if spec.Sequence == "" {
+		return
+	}
+	if !slices.Contains(n.sequences, spec.Sequence) {
+		n.sequences = append(n.sequences, spec.Sequence)
+	}
+	call.Sequence = 1 + slices.Index(n.sequences, spec.Sequence)
 }
 
 // tell emits the events of one chunk.
@@ -205,6 +230,9 @@ func (n *narrator) result() (*stream.Result, error) {
 		if waits.Client || waits.Approval != nil {
 			n.answer.WaitCount++
 		}
+		if waits.Placed() {
+			n.answer.PlaceCount++
+		}
 		if n.answer.CallCount == 0 && len(n.answer.Calls) < workflows.MaxCalls && n.answer.WaitCount <= workflows.MaxWaits {
 			n.answer.Calls = append(n.answer.Calls, waits)
 		} else { // more that wait than a run may end with: what they wait for doesn't matter
@@ -218,15 +246,30 @@ func (n *narrator) result() (*stream.Result, error) {
 		result.Messages = append(result.Messages, n.told(id, message))
 	}
 	var err error
-	if result.Answer, err = json.Marshal(n.answer); err != nil {
+	result.Answer, err = n.encode()
+	return result, err
+}
+
+// roomForSeq is what is added to an answer behind its encoding.
+const roomForSeq = 64
+
+// encode is the answer as it is recorded. One that is too large for the workflow names no calls.
+func (n *narrator) encode() (json.RawMessage, error) {
+	encoded, err := json.Marshal(n.answer)
+	if err == nil && len(encoded) > workflows.MaxPayload-roomForSeq {
+		n.answer.Calls, n.answer.Delegates, n.answer.CallCount = nil, nil, len(n.calls)
+		encoded, err = json.Marshal(n.answer)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	return result, nil
+	return encoded, nil
 }
 
 // waits is a call as the workflow is told of it: who runs it, and whether people decide about it first.
 func (n *narrator) waits(c *narratedCall) workflows.Call {
 	call := workflows.Call{ID: c.id, Tool: n.known(c.name)}
+	n.put(&call)
 	switch {
 	case call.Tool != "" && n.asks != nil:
 		call.Approval = n.asks(c.name, c.arguments.String())

@@ -2,12 +2,15 @@ package activities
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
 )
 
 // DefaultToolGrace is how long a step waits for a worker that has its agent's tools.
@@ -40,6 +43,37 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 		return offered, nil
 	}
 	return nil, a.lacking(ctx, err)
+}
+
+// find selects one tool of ours by the name that models have for it; nil = the agent has none of that name. It
+// does not matter here which of the agent's other tools this worker lacks: it may serve a task queue of this one.
+func (a *Activities) find(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
+	patterns, _ := agents.SplitTools(d.Tools)
+	var lacks error
+	for _, pattern := range patterns {
+		offered, err := a.Tools.Select([]string{pattern})
+		if err != nil {
+			lacks = errors.Join(lacks, err)
+		}
+		for _, t := range offered {
+			if t.Spec().Name == name {
+				return t, nil
+			}
+		}
+	}
+	if lacks != nil {
+		return nil, a.lacking(ctx, lacks)
+	}
+	return nil, nil
+}
+
+// Await is queue.await.v1: it waits for workers that serve a task queue, as long as for any that have a tool.
+func (a *Activities) Await(ctx context.Context, in workflows.Await) (err error) {
+	defer contain(ctx, &err)
+	if a.Queues == nil || a.Queues.Served(in.Queue) {
+		return nil
+	}
+	return fail(ctx, a.lacking(ctx, fmt.Errorf("no worker serves the task queue %q", in.Queue)))
 }
 
 // lacking is what a step fails with that lacks something of its agent's.

@@ -38,6 +38,7 @@ http:
   allowedHosts: [cdn.example]
 idempotent: true
 attempts: 2
+taskQueue: till.eu-1
 ---
 kind: mcp
 name: git-hub
@@ -51,6 +52,8 @@ kind: mcp
 name: local
 command: [serve, --fast]
 env: {HOME: /tmp}
+taskQueue: floor
+parallel: false
 `
 
 func TestParseFile(t *testing.T) {
@@ -68,11 +71,11 @@ func TestParseFile(t *testing.T) {
 				Method: "POST", URL: "https://shop.example/orders/{orderId}", Headers: map[string]string{"Authorization": "Bearer ${secret:SHOP}"},
 				Body: "form", Timeout: 10 * time.Second, AllowedHosts: []string{"cdn.example"},
 			},
-			Idempotent: true, Attempts: 2,
+			Idempotent: true, Attempts: 2, TaskQueue: "till.eu-1", Parallel: true,
 		}},
 		Servers: []*agents.Server{
-			{Name: "git-hub", URL: "https://mcp.example/mcp", Headers: map[string]string{"Authorization": "token"}, Timeout: time.Minute, Idempotent: &no, Attempts: 4},
-			{Name: "local", Command: []string{"serve", "--fast"}, Env: map[string]string{"HOME": "/tmp"}},
+			{Name: "git-hub", URL: "https://mcp.example/mcp", Headers: map[string]string{"Authorization": "token"}, Timeout: time.Minute, Idempotent: &no, Attempts: 4, Parallel: true},
+			{Name: "local", Command: []string{"serve", "--fast"}, Env: map[string]string{"HOME": "/tmp"}, TaskQueue: "floor"},
 		},
 	}
 	if diff := cmp.Diff(want, found, cmpopts.IgnoreTypes(agents.Place{}), cmp.Transformer("", func(b []byte) string { return string(b) })); diff != "" {
@@ -124,6 +127,12 @@ func TestSchemasOfKindsAgreeWithParse(t *testing.T) {
 		{"attempts", leastTool + "idempotent: true\nattempts: 8\n", ""},
 		{"one attempt", leastTool + "attempts: 1\n", ""},
 		{"attempts of what must not be repeated", leastTool + "attempts: 2\n", "a.yaml:4: attempts must be 1 unless the tool is idempotent"},
+		{"task queue", leastTool + "taskQueue: till.eu-1_a\n", ""},
+		{"task queue of a server", leastServer + "taskQueue: till\n", ""},
+		{"long task queue", leastTool + "taskQueue: " + strings.Repeat("a", 33) + "\n", `a.yaml:4: taskQueue must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit, not "` + strings.Repeat("a", 33) + `"`},
+		{"hidden task queue", leastServer + "taskQueue: .till\n", `a.yaml:4: taskQueue must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit, not ".till"`},
+		{"one at a time", leastTool + "parallel: false\n", ""},
+		{"perhaps parallel", leastTool + "parallel: 1\n", "a.yaml:4: parallel must be true or false, not a number"},
 		{"no attempt", leastTool + "attempts: 0\n", "a.yaml:4: attempts must be greater than zero"},
 
 		{"program", "kind: mcp\nname: a\ncommand: [x]\nenv: {A: b}\n", ""},

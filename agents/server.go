@@ -41,11 +41,18 @@ type Server struct {
 	// 1 to 8; 0 = 3.
 	Attempts int `yaml:"attempts"`
 
+	// TaskQueue is the Temporal task queue whose workers have the server; empty = that of all workers.
+	TaskQueue string `yaml:"taskQueue"`
+
+	// Parallel says that the calls of one turn, of all its tools, are made beside one another. It is true unless
+	// the document says otherwise.
+	Parallel bool `yaml:"parallel"`
+
 	Place Place `yaml:"-"`
 }
 
 func (r *reader) server(root *yaml.Node) *Server {
-	s := &Server{Place: Place{File: r.file, Line: root.Line, keys: r.places}}
+	s := &Server{Parallel: true, Place: Place{File: r.file, Line: root.Line, keys: r.places}}
 	var idempotent bool
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindServer)},
@@ -57,6 +64,8 @@ func (r *reader) server(root *yaml.Node) *Server {
 		{"timeout", duration(&s.Timeout)},
 		{"idempotent", flag(&idempotent)},
 		{"attempts", attempts(&s.Attempts)},
+		{"taskQueue", match(&s.TaskQueue, taskQueue, badTaskQueue)},
+		{"parallel", flag(&s.Parallel)},
 	})
 	if r.places["idempotent"] != nil {
 		s.Idempotent = &idempotent

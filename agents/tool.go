@@ -17,6 +17,11 @@ const (
 	maxAttempts = 8
 )
 
+// taskQueue keeps names of task queues short: they travel with each call.
+var taskQueue = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
+
+const badTaskQueue = "must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit"
+
 // Tool is a document of kind tool: a tool that is an HTTP request. What the parts of the request may
 // be is checked by who makes it.
 type Tool struct {
@@ -37,6 +42,13 @@ type Tool struct {
 	// Attempts is how often one call may be made if it comes to no end, 1 to 8; 0 means 3 if the
 	// tool is idempotent, else 1.
 	Attempts int `yaml:"attempts"`
+
+	// TaskQueue is the Temporal task queue whose workers make the calls; empty = that of all workers.
+	TaskQueue string `yaml:"taskQueue"`
+
+	// Parallel says that the calls of one turn are made beside one another. It is true unless the document says
+	// otherwise.
+	Parallel bool `yaml:"parallel"`
 
 	Place Place `yaml:"-"`
 }
@@ -66,7 +78,7 @@ type HTTP struct {
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
 func (r *reader) tool(root *yaml.Node) *Tool {
-	t := &Tool{Place: Place{File: r.file, Line: root.Line, keys: r.places}}
+	t := &Tool{Parallel: true, Place: Place{File: r.file, Line: root.Line, keys: r.places}}
 	r.mapping("", root, []field{
 		{"kind", r.kind(kindTool)},
 		{"name", match(&t.Name, toolName, "must be 1 to 64 letters, digits, _ and -")},
@@ -75,6 +87,8 @@ func (r *reader) tool(root *yaml.Node) *Tool {
 		{"http", r.http(&t.HTTP)},
 		{"idempotent", flag(&t.Idempotent)},
 		{"attempts", attempts(&t.Attempts)},
+		{"taskQueue", match(&t.TaskQueue, taskQueue, badTaskQueue)},
+		{"parallel", flag(&t.Parallel)},
 	})
 	r.require(root, "name", "http")
 	if _, ok := r.places["http"]; ok && !r.failed["http"] {

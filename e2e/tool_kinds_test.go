@@ -27,11 +27,13 @@ description: Finds an order.
 parameters: {type: object, required: [id], properties: {id: {type: string}, full: {type: boolean}}}
 http: {method: GET, url: "%s/orders/{id}", headers: {Authorization: "Bearer ${secret:SHOP_TOKEN}"}, timeout: 10s}
 idempotent: true
+taskQueue: till
 ---
 kind: mcp
 name: shop-floor
 command: [%s, %s]
 env: {SHOP_TOKEN: "${secret:SHOP_TOKEN}"}
+taskQueue: floor
 `
 
 // shop answers at the second attempt, and keeps what it was asked.

@@ -32,6 +32,13 @@ func Idempotent() Option { return func(o *options) { o.spec.Idempotent = true } 
 // Attempts is how often one call may be made if it comes to no end; see [Spec].
 func Attempts(n int) Option { return func(o *options) { o.spec.Attempts = n } }
 
+// TaskQueue leaves calls to the workers of a Temporal task queue; see [Spec].
+func TaskQueue(name string) Option { return func(o *options) { o.spec.TaskQueue = name } }
+
+// Sequential makes the calls of one turn one after another, in the model's order; calls of other tools run
+// beside them.
+func Sequential() Option { return func(o *options) { o.spec.Sequence = o.spec.Name } }
+
 // Refine changes the schema made from the type of the arguments, to say what a
 // Go type cannot: enumerations, ranges, patterns.
 //

@@ -76,6 +76,9 @@ func (r *Registry) Select(patterns []string) ([]Tool, error) {
 	return selected, nil
 }
 
+// Sources returns the sources, by name.
+func (r *Registry) Sources() []Source { return slices.Clone(r.sources) }
+
 func (r *Registry) match(pattern string) ([]Tool, error) {
 	if strings.ContainsAny(pattern, `?[]\`) {
 		return nil, fmt.Errorf("tool pattern %q: only * is special", pattern)

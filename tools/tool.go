@@ -29,6 +29,9 @@ const (
 // nameRule is what the model providers have in common.
 var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
+// queueRule keeps names of task queues short: they travel with each call.
+var queueRule = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
+
 // Tool is something a model may ask to have done.
 //
 // Implementations are called concurrently. They must return soon after ctx has
@@ -71,6 +74,15 @@ type Spec struct {
 	// DefaultAttempts for a tool that is idempotent, and 1 for one that is not, which may not have
 	// more. Attempts that end with their worker do not count.
 	Attempts int `json:"attempts,omitempty"`
+
+	// TaskQueue is the Temporal task queue whose workers run the tool, 1 to 32 letters, digits, . _ and -,
+	// a letter or digit first; empty means that of all workers.
+	TaskQueue string `json:"taskQueue,omitempty"`
+
+	// Sequence is what calls take turns in: those that a model makes at once and that share one are made one
+	// after another, in the model's order, while others run beside them. Empty means that the tool's calls
+	// wait for none.
+	Sequence string `json:"sequence,omitempty"`
 }
 
 // Call is one request to run a tool.
@@ -177,6 +189,8 @@ func (s Spec) complete() (Spec, error) {
 		return s, &SpecError{Tool: s.Name, Reason: fmt.Sprintf("the result must be allowed at least %d bytes", minMaxResult)}
 	case s.Attempts < 0 || s.Attempts > MaxAttempts:
 		return s, &SpecError{Tool: s.Name, Reason: fmt.Sprintf("the attempts must be 1 to %d", MaxAttempts)}
+	case s.TaskQueue != "" && !queueRule.MatchString(s.TaskQueue):
+		return s, &SpecError{Tool: s.Name, Reason: "the task queue must be 1 to 32 letters, digits, ., _ or -, and begin with a letter or digit"}
 	case s.Attempts > 1 && !s.Idempotent:
 		return s, &SpecError{Tool: s.Name, Reason: "only an idempotent tool may be attempted more than once"}
 	}

@@ -142,8 +142,11 @@ func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 
 // delegates tells whether the call hands work to an agent, as opposed to one that is answered without.
 func (c call) delegates() bool {
-	return c.delegate != nil && (c.decision == nil || c.decision.Verdict == VerdictApprove || c.decision.Verdict == VerdictEdit)
+	return c.delegate != nil && c.made()
 }
+
+// made tells whether the call is made, as opposed to answered without.
+func (c call) made() bool { return c.decision == nil || c.decision.approves() }
 
 // delegate starts the subagent that a call hands work to. What it returns is a tool's answer.
 func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents int) workflow.ChildWorkflowFuture {

@@ -19,6 +19,7 @@ const (
 	ActivityNotify    = "approval.notify.v1"
 	ActivityHold      = "run.hold.v1"
 	ActivityKeep      = "tool.result.v1"
+	ActivityAwait     = "queue.await.v1"
 	ActivityDeliver   = "webhook.send.v1"
 	UpdateSubmit      = "submit"
 	UpdateSteer       = "steer"
@@ -171,6 +172,8 @@ type ModelAnswer struct {
 	CallCount int    `json:"callCount,omitempty"`
 	// WaitCount is how many calls wait, for the client or a person. All of those have to be named.
 	WaitCount int `json:"waitCount,omitempty"`
+	// PlaceCount is how many calls have a Queue or a Sequence. All of those have to be named, too.
+	PlaceCount int `json:"placeCount,omitempty"`
 	// Delegates are the agents that calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
 	Usage     Usage      `json:"usage"`
@@ -192,6 +195,11 @@ type Call struct {
 	Delegate int `json:"delegate,omitempty"`
 	// Approval: a person decides before the call is made.
 	Approval *Approval `json:"approval,omitempty"`
+	// Queue is the task queue that the call goes to; empty = TaskQueue.
+	Queue string `json:"queue,omitempty"`
+	// Sequence is the same in calls of the message that are made one after another; 0 = the call waits for
+	// none.
+	Sequence int `json:"sequence,omitempty"`
 }
 
 // Usage is what calls of one model cost. A nil count is unknown, not zero.
@@ -262,6 +270,11 @@ type ToolAnswer struct {
 type Hold struct {
 	Step
 	Waits *Waits `json:"waits"`
+}
+
+// Await asks to wait for workers of a task queue. It fails when there are none for long.
+type Await struct {
+	Queue string `json:"queue"`
 }
 
 // Keep asks to put a ToolResult, which comes along, into the log. The answer is the Decision.

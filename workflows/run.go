@@ -158,7 +158,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeSuccess}, true
 	case tokens(r.usage) > r.in.Limits.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case answer.count() > r.in.Limits.ParallelTools, answer.WaitCount > len(waits.Calls), answer.WaitCount > 0 && !r.keeps(waits):
+	case answer.count() > r.in.Limits.ParallelTools, answer.WaitCount > len(waits.Calls), answer.PlaceCount > answer.placed(), answer.WaitCount > 0 && !r.keeps(waits):
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools), true
 	}
 	if answer.count() == 0 {

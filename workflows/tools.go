@@ -3,13 +3,15 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 )
 
 // toolTurn runs the tool calls of one turn that can be made, each on the lowest lane that is free: as
-// many at a time as there are lanes, the others in their order as lanes become free. All that have begun
-// end before the turn does; none begins behind a failure or a cancel.
+// many at a time as there are lanes, the others in their order as lanes become free. Those of one sequence go
+// one after another; meanwhile the ones behind them begin. All that have begun end before the turn does; none
+// begins behind a failure or a cancel.
 type toolTurn struct {
 	run       *run
 	ctx       workflow.Context
@@ -17,7 +19,8 @@ type toolTurn struct {
 	step      Step
 	calls     []call // those that have not begun
 	ended     workflow.Selector
-	share     int // of the subagents that there may be, for each call that hands work to one
+	share     int          // of the subagents that there may be, for each call that hands work to one
+	busy      map[int]bool // sequences of which a call is under way
 
 	underWay  int
 	cancelled bool
@@ -29,6 +32,8 @@ type toolTurn struct {
 type call struct {
 	index    int // its place in the message
 	id, tool string
+	queue    string
+	sequence int
 	decision *Decision
 	onExpiry OnExpiry
 	delegate *Delegate // the agent that it hands work to
@@ -47,7 +52,8 @@ func (a ModelAnswer) calls() []call {
 		case i >= len(a.Calls):
 			calls = append(calls, call{index: i})
 		case !a.Calls[i].waits():
-			calls = append(calls, call{index: i, id: a.Calls[i].ID, tool: a.Calls[i].Tool, delegate: a.Calls[i].to(a.Delegates)})
+			c := a.Calls[i]
+			calls = append(calls, call{index: i, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence, delegate: c.to(a.Delegates)})
 		}
 	}
 	return calls
@@ -68,7 +74,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
 		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
 	}
-	t.run, t.ctx, t.ended = r, ctx, workflow.NewSelector(ctx)
+	t.run, t.ctx, t.ended, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
 	atOnce := min(len(t.calls), MaxLanes)
 	for len(r.lanes) < atOnce {
 		r.lanes = append(r.lanes, 0)
@@ -93,9 +99,25 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	return ending{}, false
 }
 
-// begin starts the next call on a lane.
+// next takes the next call that may begin; ok is false if there is none. Those that are left then wait for
+// ones of their sequence that are under way, and take over their lanes.
+func (t *toolTurn) next() (c call, ok bool) {
+	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] })
+	if at < 0 {
+		return call{}, false
+	}
+	c = t.calls[at]
+	t.calls = slices.Delete(t.calls, at, at+1)
+	t.busy[c.sequence] = c.sequence > 0
+	return c, true
+}
+
+// begin starts the next call on a lane, if one may begin.
 func (t *toolTurn) begin(lane int) {
-	c := t.calls[0]
+	c, ok := t.next()
+	if !ok {
+		return
+	}
 	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
@@ -108,23 +130,29 @@ func (t *toolTurn) begin(lane int) {
 	if t.step.After == 0 {
 		in.Opens, in.Announces = t.run.opens()
 	}
-	t.calls, t.underWay = t.calls[1:], t.underWay+1
+	t.underWay++
 	if c.delegates() {
 		t.run.subagents++
-		t.ended.AddFuture(t.run.delegate(t.ctx, c, in, t.share), func(f workflow.Future) { t.end(lane, true, f) })
+		t.ended.AddFuture(t.run.delegate(t.ctx, c, in, t.share), func(f workflow.Future) { t.end(c, lane, f) })
+		return
+	}
+	if c.queue != "" && c.made() {
+		s := &sending{turn: t, call: c, in: in, summary: summary, patience: minPatience}
+		s.send()
 		return
 	}
 	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))
-	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(lane, false, f) })
+	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(c, lane, f) })
 }
 
 // end takes in how the call on a lane ended, and gives the lane to the next.
-func (t *toolTurn) end(lane int, delegated bool, f workflow.Future) {
+func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	t.underWay--
+	delete(t.busy, c.sequence)
 	var done ToolAnswer
 	if err := f.Get(t.ctx, &done); err != nil {
 		t.err = errors.Join(t.err, err)
-		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: delegated})
+		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: c.delegates()})
 		return
 	}
 	t.run.lanes[lane] = done.Seq

@@ -259,7 +259,10 @@ func (w *Waits) calls() []call {
 		if c.Within > 0 || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
-		next := call{index: c.Index, id: c.ID, tool: c.Tool, decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates)}
+		next := call{
+			index: c.Index, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence,
+			decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates),
+		}
 		if d.Verdict == VerdictExpire {
 			next.onExpiry = c.Approval.OnExpiry
 		}

@@ -33,7 +33,6 @@ import (
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -153,7 +152,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set.Registry(), hooks, cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set, hooks, cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -206,7 +205,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, registry *tools.Registry, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -218,8 +217,8 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	)
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: registry,
-			Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: set.Registry(),
+			Queues: workernode.Queues{Tools: set.TaskQueues()}, Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err
 	})

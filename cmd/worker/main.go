@@ -53,7 +53,10 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	set, err := toolset.Open(toolset.Config{Folder: folder, Getenv: cfg.Getenv, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger})
+	queues := workernode.Queues{Tools: cfg.TaskQueues, ToolsOnly: cfg.ToolsOnly}
+	set, err := toolset.Open(toolset.Config{
+		Folder: folder, Getenv: cfg.Getenv, Serves: queues.Serves, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger,
+	})
 	if err != nil {
 		return err
 	}
@@ -96,6 +99,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Identity:      cfg.Temporal.Identity,
 		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts),
 		Tools:         set.Registry(),
+		Queues:        queues,
+		LookElsewhere: set.LookElsewhere,
 		Webhooks:      hooks,
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,
@@ -108,7 +113,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	logger.InfoContext(ctx, "working", "queue", workflows.TaskQueue, "metrics", metrics.addr())
+	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.addr())
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	return node.Stop(context.WithoutCancel(ctx))

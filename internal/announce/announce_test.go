@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -46,7 +47,16 @@ func start(t *testing.T, l *stream.Log, worker string, names ...string) *Announc
 
 func startWith(t *testing.T, l *stream.Log, worker string, specs ...tools.Spec) *Announcement {
 	t.Helper()
-	a, err := Start(t.Context(), l, worker, specs)
+	offers := make([]Offer, len(specs))
+	for i := range specs {
+		offers[i].Spec = specs[i]
+	}
+	return startOffering(t, l, worker, offers...)
+}
+
+func startOffering(t *testing.T, l *stream.Log, worker string, offers ...Offer) *Announcement {
+	t.Helper()
+	a, err := Start(t.Context(), l, worker, func() []Offer { return offers })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +152,56 @@ func TestArguments(t *testing.T) {
 		t.Errorf("what a newer worker takes: %q", got)
 	}
 	for _, a := range []*Announcement{one, again, newer} {
+		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What workers of a task queue have of a server, other workers can describe.
+func TestToolsElsewhere(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	b, err := Watch(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	if _, err := b.Offers("shop", "floor"); err == nil || b.Served("floor") {
+		t.Errorf("what nobody has: %v", err)
+	}
+	buy := tools.Spec{
+		Name: "shop_buy", Description: "Buys.", Parameters: json.RawMessage(`{"type":"object"}`), TaskQueue: "floor", Sequence: "mcp:shop",
+		Timeout: time.Second, MaxResult: 1 << 10, Idempotent: true, Attempts: 2,
+	}
+	sell := buy
+	sell.Name = "shop_sell"
+	other := buy
+	other.TaskQueue = "cellar"
+	newer := buy
+	newer.Description = "Buys more."
+	one := startOffering(t, l, "one", Offer{Server: "shop", Own: "sell", Spec: sell}, Offer{Server: "shop", Own: "buy", Spec: buy}, Offer{Server: "bar", Own: "buy", Spec: buy})
+	two := startOffering(t, l, "two", Offer{Server: "shop", Own: "buy", Spec: newer}, Offer{Server: "shop", Own: "hide", Spec: other})
+	three := startOffering(t, l, "three", Offer{Spec: tools.Spec{Name: "charge"}}, Offer{Spec: tools.Spec{Name: "refund"}})
+	until(t, b)
+	offers, err := b.Offers("shop", "floor")
+	if err != nil || len(offers) != 2 || offers[0].Name != "buy" || offers[1].Name != "sell" {
+		t.Fatalf("%+v, %v", offers, err)
+	}
+	if got := offers[1].Tool.Spec(); !reflect.DeepEqual(got, sell) {
+		t.Errorf("it is described as %+v", got)
+	}
+	if _, err := offers[0].Tool.Call(t.Context(), tools.Call{}); err == nil {
+		t.Error("it can be called here")
+	}
+	again, err := b.Offers("shop", "floor")
+	if err != nil || again[0] != offers[0] {
+		t.Errorf("asked again: %+v, %v", again, err)
+	}
+	if !b.Served("floor") || !b.Served("cellar") || b.Served("attic") {
+		t.Error("it is not known which queues are served")
+	}
+	for _, a := range []*Announcement{one, two, three} {
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,11 +15,13 @@ import (
 
 // Board has what all workers announce. It is safe for concurrent use.
 type Board struct {
+	life    context.Context // ends with Stop
 	stop    context.CancelFunc
 	wait    sync.WaitGroup
 	now     func() time.Time
 	schemas jetstream.KeyValue
 	known   sync.Map // digest → *tools.Schema; they never change
+	offers  sync.Map // digest → tools.Tool; neither do they
 
 	mu      sync.Mutex
 	workers map[string]notice
@@ -49,7 +50,7 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 		stop()
 		return nil, fmt.Errorf("announce: watch: %w", err)
 	}
-	b := &Board{stop: stop, now: time.Now, schemas: described, workers: map[string]notice{}}
+	b := &Board{life: live, stop: stop, now: time.Now, schemas: described, workers: map[string]notice{}}
 	known := make(chan struct{})
 	b.wait.Go(func() { b.follow(live, w, known) })
 	select {
@@ -99,8 +100,6 @@ func (b *Board) take(entry jetstream.KeyValueEntry) {
 // Missing returns those of an agent's tools, in their order, that no worker announces. Patterns may match
 // nothing, and tools of clients and of other servers are not the workers' to announce: they are never missing.
 func (b *Board) Missing(tools []string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	var missing []string
 	for _, tool := range tools {
 		if !strings.ContainsAny(tool, "*:") && !b.announced(tool) {
@@ -110,18 +109,6 @@ func (b *Board) Missing(tools []string) []string {
 	return missing
 }
 
-func (b *Board) announced(tool string) bool { return len(b.lookUp(tool)) > 0 }
-
-// lookUp is what those workers say of a tool that have it now.
-func (b *Board) lookUp(tool string) []Tool {
-	var found []Tool
-	for _, n := range b.workers {
-		if b.now().Sub(n.heard) >= lasting {
-			continue
-		}
-		if i := slices.IndexFunc(n.tools, func(t Tool) bool { return t.Name == tool }); i >= 0 {
-			found = append(found, n.tools[i])
-		}
-	}
-	return found
+func (b *Board) announced(tool string) bool {
+	return len(b.find(func(t Tool) bool { return t.Name == tool })) > 0
 }

@@ -20,34 +20,52 @@ func openSchemas(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error)
 	})
 }
 
-// storeSchemas puts schemas where apis find them, and returns what there is to say of their tools.
-func storeSchemas(ctx context.Context, l *stream.Log, specs []tools.Spec) ([]Tool, error) {
-	kv, err := openSchemas(ctx, l)
+// shelf has what others find by its digest.
+type shelf struct {
+	kv     jetstream.KeyValue
+	stored map[string]bool // digests
+}
+
+// describe says what there is to say of a tool, and puts where others find it what is too long for that.
+func (s *shelf) describe(ctx context.Context, o Offer) (Tool, error) {
+	t := Tool{Name: o.Spec.Name, Queue: o.Spec.TaskQueue, Server: o.Server, Own: o.Own}
+	var err error
+	if len(o.Spec.Parameters) > 0 {
+		if t.Schema, err = s.put(ctx, o.Spec.Parameters); err != nil {
+			return t, fmt.Errorf("announce: schema of %s: %w", t.Name, err)
+		}
+	}
+	if t.Server == "" {
+		return t, nil
+	}
+	spec, err := json.Marshal(o.Spec)
+	if err == nil {
+		t.Spec, err = s.put(ctx, spec)
+	}
 	if err != nil {
-		return nil, err
+		return t, fmt.Errorf("announce: description of %s: %w", t.Name, err)
 	}
-	announced := make([]Tool, len(specs))
-	for i, s := range specs {
-		announced[i].Name = s.Name
-		if len(s.Parameters) == 0 {
-			continue
-		}
-		sum := sha256.Sum256(s.Parameters)
-		announced[i].Schema = hex.EncodeToString(sum[:16])
-		if _, err := kv.Create(ctx, announced[i].Schema, s.Parameters); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
-			return nil, fmt.Errorf("announce: schema of %s: %w", s.Name, err)
-		}
+	return t, nil
+}
+
+// put stores a text, once, and returns its digest.
+func (s *shelf) put(ctx context.Context, text []byte) (string, error) {
+	sum := sha256.Sum256(text)
+	digest := hex.EncodeToString(sum[:16])
+	if s.stored[digest] {
+		return digest, nil
 	}
-	return announced, nil
+	if _, err := s.kv.Create(ctx, digest, text); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		return "", err
+	}
+	s.stored[digest] = true
+	return digest, nil
 }
 
 // Check finds what is wrong with the arguments of a call, and where. Workers may differ while they are being
 // replaced: it is enough that one takes them. No reason: nothing is wrong, as far as is known.
 func (b *Board) Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
-	b.mu.Lock()
-	workers := b.lookUp(tool)
-	b.mu.Unlock()
-	for _, w := range workers {
+	for _, w := range b.find(func(t Tool) bool { return t.Name == tool }) {
 		schema, err := b.schema(ctx, w.Schema)
 		if err != nil || schema == nil {
 			return "", "", err

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,40 +12,66 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/tools"
 )
 
 // Announcement is what one worker says.
 type Announcement struct {
-	kv   jetstream.KeyValue
-	key  string
-	body []byte
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	kv     jetstream.KeyValue
+	shelf  shelf
+	key    string
+	offers func() []Offer
+	said   []byte
+	due    time.Time // for saying the same again
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
 }
 
-// Start announces a worker's tools until Stop, which must be called.
-func Start(ctx context.Context, l *stream.Log, worker string, specs []tools.Spec) (*Announcement, error) {
+// Start announces a worker's tools until Stop, which must be called. offers lists them; it is asked every time,
+// since those of servers come and go.
+func Start(ctx context.Context, l *stream.Log, worker string, offers func() []Offer) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	announced, err := storeSchemas(ctx, l, specs)
+	schemas, err := openSchemas(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(announced)
-	if err != nil {
-		return nil, fmt.Errorf("announce: %w", err)
+	a := &Announcement{
+		kv: kv, shelf: shelf{kv: schemas, stored: map[string]bool{}},
+		key: strings.TrimPrefix(stream.Token(worker), "~"), offers: offers,
 	}
-	a := &Announcement{kv: kv, key: strings.TrimPrefix(stream.Token(worker), "~"), body: body}
-	if _, err := kv.Put(ctx, a.key, body); err != nil {
-		return nil, fmt.Errorf("announce: %w", err)
+	if err := a.say(ctx); err != nil {
+		return nil, err
 	}
 	var live context.Context
 	live, a.stop = context.WithCancel(context.WithoutCancel(ctx))
 	a.wait.Go(func() { a.repeat(live) })
 	return a, nil
+}
+
+// say announces what there is now, if that is news or was said long ago.
+func (a *Announcement) say(ctx context.Context) error {
+	announced := []Tool{}
+	for _, o := range a.offers() {
+		t, err := a.shelf.describe(ctx, o)
+		if err != nil {
+			return err
+		}
+		announced = append(announced, t)
+	}
+	body, err := json.Marshal(announced)
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	if bytes.Equal(body, a.said) && time.Now().Before(a.due) {
+		return nil
+	}
+	if _, err := a.kv.Put(ctx, a.key, body); err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	a.said, a.due = body, time.Now().Add(interval)
+	return nil
 }
 
 func open(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
@@ -55,7 +82,7 @@ func open(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
 
 // repeat says it again and again. While the log is away nobody hears it, and nobody misses it.
 func (a *Announcement) repeat(ctx context.Context) {
-	tick := time.NewTicker(interval)
+	tick := time.NewTicker(lookAround)
 	defer tick.Stop()
 	for {
 		select {
@@ -63,7 +90,7 @@ func (a *Announcement) repeat(ctx context.Context) {
 			return
 		case <-tick.C:
 			once, cancel := context.WithTimeout(ctx, interval)
-			_, _ = a.kv.Put(once, a.key, a.body)
+			_ = a.say(once)
 			cancel()
 		}
 	}

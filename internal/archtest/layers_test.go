@@ -57,7 +57,7 @@ var layers = []layer{
 	{"internal/announce", []string{"stream", "tools", anything}},
 	{"internal/models", []string{"agents", "llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", "internal/inbox", "internal/links", anything}},
-	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/inbox", "internal/presence", "internal/webhook", anything}},
+	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/inbox", "internal/presence", "internal/toolset", "internal/webhook", anything}},
 	{"internal/toolset", []string{"agents", "tools/..."}},
 	{"internal/config", []string{"stream", "internal/auth", anything}},
 	{"internal/connect", []string{"internal/config", anything}},

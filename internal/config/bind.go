@@ -38,6 +38,8 @@ func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }
 func promote(c *Config) pflag.Value        { return bind(&c.Promote, truth) }
 func stopTimeout(c *Config) pflag.Value    { return bind(&c.StopTimeout, positiveDuration) }
 func toolGrace(c *Config) pflag.Value      { return bind(&c.ToolGrace, positiveDuration) }
+func taskQueues(c *Config) pflag.Value     { return bind(&c.TaskQueues, queueList) }
+func toolsOnly(c *Config) pflag.Value      { return bind(&c.ToolsOnly, truth) }
 func linkKey(c *Config) pflag.Value        { return bind(&c.LinkKey, secretKey) }
 func publicURL(c *Config) pflag.Value      { return bind(&c.PublicURL, baseURL) }
 func webhooks(c *Config) pflag.Value       { return bind(&c.Webhooks, text) }

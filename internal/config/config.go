@@ -64,6 +64,10 @@ type Config struct {
 	// for a worker that has its tools.
 	StopTimeout, ToolGrace time.Duration
 
+	// TaskQueues are those of tools that the worker serves, ToolsOnly says that it serves no other.
+	TaskQueues []string
+	ToolsOnly  bool
+
 	// LinkKey signs links; empty = the one that apis share. PublicURL is where they lead, without a slash at
 	// its end; empty = where the request came to.
 	LinkKey   []byte
@@ -145,6 +149,9 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	cfg.Unknown = cfg.env.unknown()
 	if p != Dev {
 		wrong = append(wrong, cfg.versioning(), cfg.temporal())
+	}
+	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
+		wrong = append(wrong, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
 	wrong = append(wrong, cfg.Auth.check())
 	if p == API {

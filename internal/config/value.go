@@ -123,6 +123,20 @@ func subjectToken(s string) (string, error) {
 	return s, nil
 }
 
+var queuePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
+
+// queueList takes names of task queues as tools are declared to be on.
+func queueList(s string) ([]string, error) {
+	list := strings.Split(s, ",")
+	for i := range list {
+		if list[i] = strings.TrimSpace(list[i]); !queuePattern.MatchString(list[i]) {
+			return nil, fmt.Errorf("%q is not 1 to 32 letters, digits, ., _ and -, a letter or digit first", list[i])
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
 func originList(s string) ([]string, error) {
 	list := strings.Split(s, ",")
 	for i := range list {

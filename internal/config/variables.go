@@ -128,6 +128,10 @@ var variables = []Variable{
 		Meaning: "how long model and tool calls may take to end when the worker is told to stop; what is cut then, another worker does again"},
 	{Name: "PERDURE_TOOL_GRACE", Default: "1m", For: workerDev, value: toolGrace,
 		Meaning: "how long a run waits for a worker that has its agent's tools, before it fails with tool_unavailable"},
+	{Name: "PERDURE_TASK_QUEUES", For: workerOnly, value: taskQueues,
+		Meaning: "task queues of tools that the worker serves besides the one of all workers, separated by commas; not set = none"},
+	{Name: "PERDURE_TOOLS_ONLY", Default: "false", For: workerOnly, value: toolsOnly,
+		Meaning: "true = the worker serves those queues and nothing else: it makes tool calls and runs no agents"},
 
 	{Name: "PERDURE_STREAM", Default: "PERDURE", For: all, value: streamName,
 		Meaning: "JetStream stream of the log; subjects and buckets are named after it. The same for all processes"},

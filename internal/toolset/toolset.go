@@ -23,6 +23,9 @@ type Config struct {
 	Folder *agents.Folder
 	// Getenv reads the worker's environment, for secrets. It is used concurrently.
 	Getenv func(name string) string
+	// Serves tells whether this worker makes the calls that go to a task queue; empty is the one of all
+	// workers. What it does not serve it only describes. nil = it serves all.
+	Serves func(queue string) bool
 	// AllowPrivate lets tools reach addresses that are not of the public internet.
 	AllowPrivate bool
 	Logger       *slog.Logger
@@ -30,8 +33,10 @@ type Config struct {
 
 // Set is a worker's tools.
 type Set struct {
-	registry *tools.Registry
-	servers  []*mcptool.Server
+	registry  *tools.Registry
+	servers   []*mcptool.Server
+	elsewhere []*elsewhere
+	declared  []string // task queues of all servers
 }
 
 // secretPrefix begins the variables that have secrets.
@@ -62,6 +67,12 @@ func Open(cfg Config) (_ *Set, err error) {
 	}
 	var sources []tools.Source
 	for _, declared := range cfg.Folder.Servers {
+		s.declared = append(s.declared, declared.TaskQueue)
+		if !cfg.serves(declared.TaskQueue) {
+			away := &elsewhere{declared: declared}
+			s.elsewhere, sources = append(s.elsewhere, away), append(sources, away)
+			continue
+		}
 		server, err := cfg.server(declared)
 		if err != nil {
 			wrong = append(wrong, err)
@@ -113,12 +124,19 @@ func (s *Set) Close() {
 	wait.Wait()
 }
 
+func (c Config) serves(queue string) bool { return c.Serves == nil || c.Serves(queue) }
+
 func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
+	env := httptool.Environment{AllowPrivate: c.AllowPrivate}
+	if c.serves(d.TaskQueue) {
+		env.Secret = c.secret
+	}
 	made, err := httptool.New(httptool.Config{
 		Name: d.Name, Description: d.Description, Parameters: d.Parameters,
 		Method: d.HTTP.Method, URL: d.HTTP.URL, Headers: d.HTTP.Headers, Form: d.HTTP.Body == "form", Timeout: d.HTTP.Timeout,
-		AllowedHosts: d.HTTP.AllowedHosts, Idempotent: d.Idempotent, Attempts: d.Attempts, Origin: d.Place.String(),
-	}, httptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate})
+		AllowedHosts: d.HTTP.AllowedHosts, Idempotent: d.Idempotent, Attempts: d.Attempts,
+		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Place.String(),
+	}, env)
 	var wrong *httptool.ConfigError
 	if errors.As(err, &wrong) {
 		return nil, d.Place.Wrong(wrong.Key, wrong.Error())
@@ -136,7 +154,8 @@ func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	server, err := mcptool.Start(mcptool.Config{
 		Name: d.Name, URL: d.URL, Headers: d.Headers, Command: d.Command, Env: d.Env,
-		Timeout: d.Timeout, Idempotent: d.Idempotent, Attempts: d.Attempts, Origin: d.Place.String(),
+		Timeout: d.Timeout, Idempotent: d.Idempotent, Attempts: d.Attempts,
+		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Place.String(),
 	}, mcptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate, Logger: c.Logger})
 	var wrong *mcptool.ConfigError
 	if errors.As(err, &wrong) {

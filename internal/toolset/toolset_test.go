@@ -1,6 +1,7 @@
 package toolset_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -115,6 +116,63 @@ func TestEveryWorkerHasItsTools(t *testing.T) {
 	}
 	defer set.Close()
 	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 2 {
+		t.Errorf("got %v, %v", found, err)
+	}
+}
+
+// What goes to a task queue that the worker does not serve is only described: it needs no secrets, and no server.
+func TestToolsOfOtherWorkers(t *testing.T) {
+	t.Parallel()
+	folder, err := agents.ParseFile("all.yaml", []byte(`
+kind: tool
+name: open_till
+http: {method: POST, url: "https://till.example/", headers: {Authorization: "${secret:GONE}"}}
+taskQueue: till
+parallel: false
+---
+kind: mcp
+name: floor
+command: [no-such-program-here]
+taskQueue: floor
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := toolset.Config{Folder: folder, Getenv: func(string) string { return "" }, Logger: slog.New(slog.DiscardHandler)}
+	if set, err := toolset.Open(cfg); err == nil {
+		set.Close()
+		t.Error("it serves all queues, and has all it needs")
+	}
+	cfg.Serves = func(queue string) bool { return queue == "" }
+	set, err := toolset.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Close)
+	if diff := cmp.Diff([]string{"floor", "till"}, set.TaskQueues()); diff != "" {
+		t.Errorf("task queues (-want +got):\n%s", diff)
+	}
+	found, err := set.Registry().Select([]string{"open_till"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := found[0].Spec(); s.TaskQueue != "till" || s.Sequence != "open_till" {
+		t.Errorf("the tool is %+v", s)
+	}
+	if _, err := set.Registry().Select([]string{"mcp:floor/*"}); err == nil {
+		t.Error("the server's tools are known to nobody")
+	}
+	sweep, err := tools.Guard(tools.Func("floor_sweep", "Sweeps.", func(context.Context, struct{}) (string, error) { return "", nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.LookElsewhere(func(server, queue string) ([]tools.Offer, error) {
+		if server != "floor" || queue != "floor" {
+			t.Errorf("asked for %s on %s", server, queue)
+		}
+		return []tools.Offer{{Name: "sweep", Tool: sweep}}, nil
+	})
+	if found, err := set.Registry().Select([]string{"mcp:floor/*"}); err != nil || len(found) != 1 || found[0].Spec().Name != "floor_sweep" {
 		t.Errorf("got %v, %v", found, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	deploymentpb "go.temporal.io/api/deployment/v1"
@@ -19,11 +20,11 @@ import (
 	"github.com/perdure/perdure/internal/announce"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/presence"
+	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Config is what a node is made of. Connections belong to the caller.
@@ -34,6 +35,10 @@ type Config struct {
 	Namespace, Identity string
 	Models              map[string]llm.Model
 	Tools               *tools.Registry
+	// Queues says which calls of tools this worker makes.
+	Queues Queues
+	// LookElsewhere is given the way to find out what other workers have of MCP servers. nil = nobody asks.
+	LookElsewhere func(offers toolset.Lookup)
 	// Webhooks are told what happens to approvals; nil = there are none.
 	Webhooks *webhook.Sender
 	// Alone says that no other process works on this log and takes over if this one dies.
@@ -68,8 +73,9 @@ const stopTimeoutAlone = 200 * time.Millisecond
 
 // Node is a running worker.
 type Node struct {
-	worker   worker.Worker
+	workers  []worker.Worker // each on a task queue
 	cancels  *stream.Cancels
+	board    *announce.Board
 	tools    *announce.Announcement
 	presence *presence.Presence
 	restore  *restoration
@@ -78,6 +84,9 @@ type Node struct {
 // Start brings a worker up.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	l := cfg.Log
+	if err := cfg.Queues.check(); err != nil {
+		return nil, err
+	}
 	c, err := catalog.Open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -90,28 +99,38 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.WorkflowCache = DefaultWorkflowCache
 	}
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
-	n := &Node{worker: worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg)), cancels: cancels}
-	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace}
+	n := &Node{cancels: cancels}
+	if n.board, err = announce.Watch(ctx, l); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
+	if cfg.LookElsewhere != nil {
+		cfg.LookElsewhere(n.board.Offers)
+	}
+	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
-		return nil, errors.Join(err, cancels.Stop())
+		return nil, errors.Join(err, n.leave(ctx))
 	}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, cfg.Logger); err != nil {
-			return nil, errors.Join(err, cancels.Stop())
+			return nil, errors.Join(err, n.leave(ctx))
 		}
 		a.Presence = n.presence
 	}
-	workflows.Register(n.worker)
-	a.Register(n.worker)
-	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), specs(cfg.Tools)); err != nil {
+	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), offers); err != nil {
 		return nil, errors.Join(err, n.leave(ctx))
 	}
-	if err := n.worker.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("worker: %w", err), n.leave(ctx))
+	for _, w := range newWorkers(cfg, a) {
+		if err := w.Start(); err != nil {
+			return nil, errors.Join(fmt.Errorf("worker: %w", err), n.Stop(context.WithoutCancel(ctx)))
+		}
+		n.workers = append(n.workers, w)
 	}
-	n.restore = restoreInbox(ctx, a.Inbox, cfg.Logger)
+	if !cfg.Queues.ToolsOnly {
+		n.restore = restoreInbox(ctx, a.Inbox, cfg.Logger)
+	}
 	if cfg.Promote && cfg.Deployment != "" {
 		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
 		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: version, logger: cfg.Logger}
@@ -124,16 +143,6 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 
 // alone is the name of a worker that has no identity, since there is no other.
 const alone = "alone"
-
-// specs lists all tools.
-func specs(r *tools.Registry) []tools.Spec {
-	all, _ := r.Select([]string{"*"}) // a pattern, which may match nothing, does not fail
-	list := make([]tools.Spec, len(all))
-	for i, t := range all {
-		list[i] = t.Spec()
-	}
-	return list
-}
 
 func options(cfg Config) worker.Options {
 	o := worker.Options{
@@ -162,7 +171,11 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.presence != nil {
 		n.presence.Leave()
 	}
-	n.worker.Stop()
+	var wait sync.WaitGroup
+	for _, w := range n.workers {
+		wait.Go(w.Stop)
+	}
+	wait.Wait()
 	return n.leave(ctx)
 }
 
@@ -171,6 +184,9 @@ func (n *Node) leave(ctx context.Context) error {
 		n.restore.stop()
 	}
 	err := n.cancels.Stop()
+	if n.board != nil {
+		n.board.Stop()
+	}
 	if n.tools != nil {
 		err = errors.Join(err, n.tools.Stop(ctx))
 	}

@@ -27,12 +27,15 @@ type Config struct {
 	AllowedHosts      []string      // for redirects, besides the URL's own
 	Idempotent        bool
 	Attempts          int    // 0 = tools.DefaultAttempts if idempotent, else 1
+	TaskQueue         string // of the workers that make the calls; empty = all workers
+	Sequential        bool   // calls of one turn are made one after another
 	Origin            string // where the tool is declared, for people
 }
 
 // Environment is what the worker gives to its tools.
 type Environment struct {
-	// Secret returns a secret by its name, "" if there is none. It is used concurrently.
+	// Secret returns a secret by its name, "" if there is none. It is used concurrently. nil = other workers
+	// make the calls: the tool is only described here.
 	Secret func(name string) string
 	// AllowPrivate lets tools reach addresses that are not of the public internet.
 	AllowPrivate bool
@@ -120,6 +123,9 @@ func parseHeaders(headers map[string]string, secret func(string) string) (secret
 	if err != nil {
 		return nil, wrong("http.headers."+name, "cannot be used: %v", err)
 	}
+	if secret == nil {
+		return texts, nil
+	}
 	if _, _, err := texts.Fill(secret); err != nil {
 		return nil, wrong("http.headers", "cannot be sent: %v", err)
 	}
@@ -152,10 +158,14 @@ func checkArguments(u *urlTemplate, parameters json.RawMessage) error {
 
 // Spec implements [tools.Tool].
 func (t *Tool) Spec() tools.Spec {
-	return tools.Spec{
+	s := tools.Spec{
 		Name: t.cfg.Name, Description: t.cfg.Description, Parameters: t.cfg.Parameters,
-		Timeout: t.cfg.Timeout, Idempotent: t.cfg.Idempotent, Attempts: t.cfg.Attempts,
+		Timeout: t.cfg.Timeout, Idempotent: t.cfg.Idempotent, Attempts: t.cfg.Attempts, TaskQueue: t.cfg.TaskQueue,
 	}
+	if t.cfg.Sequential {
+		s.Sequence = s.Name
+	}
+	return s
 }
 
 // Origin says where the tool is declared.

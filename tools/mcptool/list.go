@@ -66,8 +66,11 @@ func (s *Server) offer(declared *mcp.Tool) (tools.Offer, error) {
 	}
 	t := &tool{server: s, own: declared.Name, spec: tools.Spec{
 		Name: modelName(s.cfg.Name, declared.Name), Parameters: parameters, Timeout: s.cfg.Timeout,
-		Description: cmp.Or(declared.Description, declared.Title),
+		Description: cmp.Or(declared.Description, declared.Title), TaskQueue: s.cfg.TaskQueue,
 	}}
+	if s.cfg.Sequential {
+		t.spec.Sequence = "mcp:" + s.cfg.Name
+	}
 	if hints := declared.Annotations; hints != nil {
 		t.spec.Description = cmp.Or(t.spec.Description, hints.Title)
 		t.spec.Idempotent = hints.ReadOnlyHint || hints.IdempotentHint

@@ -1,0 +1,143 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// nothing does nothing, somewhere.
+func nothing(name string, options ...tools.Option) tools.Tool {
+	return tools.Func(name, "does nothing", func(context.Context, struct{}) (string, error) { return name, nil }, options...)
+}
+
+// The workflow is told where calls go, and which ones take turns; nothing of other calls.
+func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return call([3]string{"x0", "drawer", "{}"}, [3]string{"x1", "lamp", "{}"}, [3]string{"x2", "bell", "{}"},
+			[3]string{"x3", "drawer", "{}"}, [3]string{"x4", "main", "{}"}, [3]string{"x5", "made_up", "{}"})
+	}, nothing("drawer", tools.TaskQueue("till"), tools.Sequential()), nothing("lamp", tools.TaskQueue("till")),
+		nothing("bell", tools.Sequential()), nothing("main", tools.TaskQueue(workflows.TaskQueue)))
+	answer, err := e.askModel("r2", "1/model", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range answer.Calls {
+		got = append(got, fmt.Sprintf("%s %s %d", c.Tool, c.Queue, c.Sequence))
+	}
+	if want := "drawer till 1, lamp till 0, bell  2, drawer till 1, main  0,   0"; strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+	if answer.PlaceCount != 4 {
+		t.Errorf("%d calls have a place", answer.PlaceCount)
+	}
+	body, err := json.Marshal(answer.Calls[4])
+	if err != nil || strings.Contains(string(body), "queue") || strings.Contains(string(body), "sequence") {
+		t.Errorf("an ordinary call is %s, %v", body, err)
+	}
+}
+
+// An answer whose calls are too many for the workflow to be told where they go is none that is acted upon.
+func TestManyCallsThatHaveAPlace(t *testing.T) {
+	t.Parallel()
+	var made atomic.Int32
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		var calls [][3]string
+		for i := range workflows.MaxCalls + 1 {
+			calls = append(calls, [3]string{fmt.Sprint("x", i), "count", "{}"})
+		}
+		return call(calls...)
+	}, tools.Func("count", "counts", func(context.Context, struct{}) (string, error) { made.Add(1); return "", nil }, tools.Sequential()))
+	e.limits.ParallelTools = 100
+	if _, result := e.run("go"); result.Code != workflows.CodeLimitParallelTools || made.Load() != 0 {
+		t.Errorf("%+v after %d calls", result, made.Load())
+	}
+}
+
+// manned is an engine whose agent has other tools as well, when its calls are made: those this worker lacks.
+type manned struct {
+	*engine
+	looks atomic.Int32
+}
+
+func (m *manned) Revision(ctx context.Context, agent, revision string) (*agents.Definition, error) {
+	d, err := m.engine.Revision(ctx, agent, revision)
+	if err == nil && m.looks.Add(1) == 2 {
+		others := *d
+		others.Tools = append([]string{"other", "mcp:away/*"}, d.Tools...)
+		return &others, nil
+	}
+	return d, err
+}
+
+// Who serves a task queue need not have the agent's other tools.
+func TestAWorkerMayHaveOneToolOfTheAgent(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return call([3]string{"x0", "drawer", "{}"})
+		}
+		return say("done")
+	}, nothing("drawer"))
+	e.acts.Agents, e.acts.ToolGrace = &manned{engine: e}, time.Nanosecond
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("%+v", result)
+	}
+	for _, event := range events {
+		if r, ok := event.(*agui.ToolCallResult); ok && r.Content.Text() != "drawer" {
+			t.Errorf("the tool says %q", r.Content.Text())
+		}
+	}
+}
+
+// served are task queues that there are workers for.
+type served []string
+
+func (s served) Served(queue string) bool { return slices.Contains(s, queue) }
+
+// A task queue that nobody serves is looked at again until the grace is over.
+func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil)
+	e.acts.Queues = served{"till"}
+	for _, c := range []struct {
+		queue string
+		grace time.Duration
+		again bool
+		ends  bool
+	}{{"till", time.Nanosecond, false, false}, {"floor", time.Hour, true, false}, {"floor", time.Nanosecond, false, true}} {
+		e.acts.ToolGrace = c.grace
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.RegisterActivity(e.acts.Await)
+		_, err := env.ExecuteActivity(e.acts.Await, workflows.Await{Queue: c.queue})
+		var app *temporal.ApplicationError
+		if !errors.As(err, &app) {
+			if err != nil || c.again || c.ends {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if app.Type() != "tool_unavailable" || app.NonRetryable() != c.ends || (app.NextRetryDelay() > 0) != c.again {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

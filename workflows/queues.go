@@ -1,0 +1,71 @@
+package workflows
+
+import (
+	"errors"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// A call may go to a task queue that only some workers serve, or none. Temporal does not tell a queue that has
+// no workers from one whose workers are busy; workers announce themselves, which an activity on the queue of all
+// workers looks at.
+
+// sending is a call on its way to a task queue of its own.
+type sending struct {
+	turn     *toolTurn
+	call     call
+	in       ToolCall
+	summary  string
+	patience time.Duration
+}
+
+// The patience with a call that no worker takes grows from look to look, so that a queue that is long costs few.
+const (
+	minPatience = 15 * time.Second
+	maxPatience = 5 * time.Minute
+)
+
+// send puts the call on its queue. It does not begin twice: who takes it finds what was done of it in the log.
+func (s *sending) send() {
+	options := s.turn.run.options(s.turn.ctx, s.summary)
+	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.patience
+	ctx := workflow.WithActivityOptions(s.turn.ctx, options)
+	s.turn.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, s.in), s.arrive)
+}
+
+// arrive ends the call, unless nobody has taken it yet.
+func (s *sending) arrive(f workflow.Future) {
+	var late *temporal.TimeoutError
+	if err := f.Get(s.turn.ctx, nil); !errors.As(err, &late) || late.TimeoutType() != enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
+		s.turn.end(s.call, s.in.Lane, f)
+		return
+	}
+	ctx := workflow.WithActivityOptions(s.turn.ctx, s.turn.run.options(s.turn.ctx, "workers of "+s.call.queue))
+	s.turn.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityAwait, Await{Queue: s.call.queue}), s.again)
+}
+
+// again sends the call once more when there are workers, and ends it if none have come.
+func (s *sending) again(f workflow.Future) {
+	if err := f.Get(s.turn.ctx, nil); err != nil {
+		s.turn.end(s.call, s.in.Lane, f)
+		return
+	}
+	s.patience = min(2*s.patience, maxPatience)
+	s.send()
+}
+
+// placed is how many of the calls that are named have a queue or a sequence.
+func (a ModelAnswer) placed() (n int) {
+	for _, c := range a.Calls {
+		if c.Placed() {
+			n++
+		}
+	}
+	return n
+}
+
+// Placed tells whether it matters where or when the call is made.
+func (c Call) Placed() bool { return c.Queue != "" || c.Sequence > 0 }
