@@ -15,13 +15,14 @@ func (r *run) rest(ctx workflow.Context) error {
 		since := workflow.Now(ctx)
 		_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), func() bool { return !r.paused }) // cancelled: the next step finds out
 		r.waited(ctx, since)
-		if r.paused && ctx.Err() == nil {
+		if r.handOver(ctx, r.past()); r.paused && ctx.Err() == nil {
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}
 	}
 	if !r.mayContinue(ctx) {
 		return nil
 	}
+	r.handOver(ctx, r.past())
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.branch != nil {
 		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: *r.branch, Call: *r.call, Subagents: r.mayDelegate})

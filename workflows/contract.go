@@ -12,6 +12,7 @@ const (
 	TypeBranch        = "agent.branch.v1"
 	TypeParked        = "thread.parked.v1"
 	TypeDelivery      = "webhook.deliver.v1"
+	TypeNotices       = "approval.notices.v1"
 	ActivityCallModel = "model.call.v1"
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"

@@ -19,7 +19,7 @@ func (r *run) keeps(w *Waits) bool {
 	if !r.in.Hold {
 		return w.fits(r.in)
 	}
-	r.held, r.answered = w, nil
+	r.held, r.answered, r.earlier = w, nil, r.past()
 	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steered)
 }
 
@@ -73,7 +73,10 @@ func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
 		r.awaitAnswer(ctx, earlier(w.next(), late))
 		now := workflow.Now(ctx)
 		w.pass(now)
-		if elsewhere := !now.Before(late) || full(ctx); elsewhere && r.hear(ctx) && !w.settled() {
+		if now.Before(late) && !full(ctx) {
+			continue
+		}
+		if r.handOver(ctx, r.past()); r.hear(ctx) && !w.settled() {
 			r.waited(ctx, since)
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}

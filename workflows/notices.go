@@ -1,9 +1,13 @@
 package workflows
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
@@ -122,10 +126,16 @@ func (r *run) announce(ctx workflow.Context) {
 	})
 }
 
-// tell gives a notice. One that fails for good is nobody's to repair here; those behind it tell the same.
+// tell gives a notice.
 func (r *run) tell(ctx workflow.Context, n Notice) {
 	r.telling = true
 	defer func() { r.telling = false }()
+	give(ctx, n)
+}
+
+// give gives a notice, as often as it takes. One that fails for good is nobody's to repair here; those behind it
+// tell the same.
+func give(ctx workflow.Context, n Notice) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: string(n.Event),
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
@@ -138,13 +148,23 @@ func (r *run) tell(ctx workflow.Context, n Notice) {
 // untold are the calls about which there are notices to give: those of the run before come first. Those of
 // the run's own are nobody's business before it has ended with them.
 func (r *run) untold() *Waits {
-	for _, w := range []*Waits{r.in.Resume, r.answered, r.held, r.waits} {
-		if w != nil && w.After > 0 && len(w.News) > 0 {
+	all := append([]*Waits{r.in.Resume}, r.past()...)
+	for _, w := range append(all, r.held, r.waits) {
+		if w.isUntold() && !r.handed[w] {
 			return w
 		}
 	}
 	return nil
 }
+
+// past is what the run has waited for and there is something to tell of. No other execution of it would.
+func (r *run) past() []*Waits {
+	return slices.DeleteFunc(append(slices.Clone(r.earlier), r.answered), (*Waits).isTold)
+}
+
+func (w *Waits) isTold() bool { return !w.isUntold() }
+
+func (w *Waits) isUntold() bool { return w != nil && w.After > 0 && len(w.News) > 0 }
 
 const (
 	// tellInHurry is how long an execution that goes on waits for the notice that is under way, so that it
@@ -162,14 +182,66 @@ func (r *run) leave(ctx workflow.Context) {
 	}
 }
 
-// tellRest gives the notices that no other execution would give, and gives them up after a while: what they
-// tell stands in the log.
+// tellRest gives the notices that no other execution of the thread would give. What takes longer is handed over:
+// the thread is not held up by who has to be told, and nothing stays untold.
 func (r *run) tellRest(ctx workflow.Context) {
 	if r.untold() == nil {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if told, _ := workflow.AwaitWithTimeout(ctx, tellAtEnd, func() bool { return r.untold() == nil }); !told {
-		workflow.GetLogger(ctx).Warn("the last notices about a run's questions were not given", "run", r.untold().RunID)
+		r.handOver(ctx, append([]*Waits{r.in.Resume, r.held, r.waits}, r.past()...))
 	}
+}
+
+// handOver has notices given by workflows of their own, also when the run is cancelled. The one that is under way
+// here is given there again.
+func (r *run) handOver(ctx workflow.Context, all []*Waits) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	for _, w := range all {
+		if !w.isUntold() || r.handed[w] {
+			continue
+		}
+		r.handed[w] = true
+		if workflow.GetVersion(ctx, changeHandOver, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			workflow.GetLogger(ctx).Warn("the last notices about a run's questions were not given", "run", w.RunID)
+			continue
+		}
+		in := Untold{Thread: r.in.Run, Waits: w}
+		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+			WorkflowID:            noticesID(ctx, w),
+			ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
+			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+			StaticSummary:         "what became of questions",
+		})
+		if err := workflow.ExecuteChildWorkflow(child, TypeNotices, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+			workflow.GetLogger(ctx).Error("notices about a run's questions are not given", "run", w.RunID, "error", err)
+		}
+	}
+}
+
+// changeHandOver is the version of runs that hand over what they did not tell.
+const changeHandOver = "hand over notices"
+
+// noticesID is another one for each set of questions of the thread, and each part of what is told of them.
+func noticesID(ctx workflow.Context, w *Waits) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", w.RunID, w.MessageID, w.News[0].Number))
+	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
+}
+
+// Untold starts TypeNotices.
+type Untold struct {
+	Thread Run    `json:"thread"`
+	Waits  *Waits `json:"waits"`
+}
+
+// GiveNotices is approval.notices.v1: it gives the notices about questions of a thread that has gone on, however
+// long that takes.
+func GiveNotices(ctx workflow.Context, in Untold) error {
+	for w := in.Waits; w.isUntold(); w.News = w.News[1:] {
+		if n := w.notice(in.Thread); len(n.Calls) > 0 {
+			give(ctx, n)
+		}
+	}
+	return nil
 }

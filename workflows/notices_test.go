@@ -2,12 +2,16 @@ package workflows_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/workflows"
 )
@@ -85,33 +89,59 @@ func TestNoticesGoAlong(t *testing.T) {
 		t.Fatalf("left are %v, want %v", left, want)
 	}
 
-	// The next run is over before they can be told. It waits for them, but not for ever.
+	// The next run is over before they can be told. It waits for them, but not for long: then another workflow tells
+	// them, as often as it takes.
 	for name, tt := range map[string]struct {
 		failures int
-		want     []workflows.NoticeEvent
+		handed   []workflows.NoticeEvent
 	}{
-		"told":     {1, []workflows.NoticeEvent{"opened", "opened", "decided"}},
-		"given up": {1000, []workflows.NoticeEvent{"opened", "opened"}},
+		"told":        {1, nil},
+		"handed over": {7, []workflows.NoticeEvent{"opened", "voted", "decided"}},
 	} {
 		again := newWorld(t)
 		failures := tt.failures
-		again.notify = func(workflows.Notice) error {
+		var told, handed []workflows.NoticeEvent
+		var mu sync.Mutex // the one that was under way when the run was over may go on beside
+		again.notify = func(in workflows.Notice) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if failures--; failures >= 0 {
 				return errors.New("out of reach")
 			}
+			if !slices.Contains(told, in.Event) {
+				told = append(told, in.Event)
+			}
 			return nil
 		}
+		var over time.Time
+		again.env.SetOnChildWorkflowStartedListener(func(_ *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
+			var in workflows.Untold
+			over = again.env.Now()
+			if err := args.Get(&in); err != nil {
+				t.Error(err)
+				return
+			}
+			for _, n := range in.Waits.News {
+				handed = append(handed, n.Event)
+			}
+		})
 		again.tool = func(workflows.ToolCall) (workflows.ToolAnswer, error) {
 			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
 		again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+		began := again.env.Now()
 		again.env.ExecuteWorkflow(workflows.TypeRun, next)
 		if len(again.finished) != 1 || again.finished[0].Outcome != workflows.OutcomeSuccess {
 			t.Errorf("%s: the run is finished with %+v", name, again.finished)
 		}
-		if got := again.events(); !cmp.Equal(got, tt.want) {
-			t.Errorf("%s: tried was %v, want %v", name, got, tt.want)
+		if !cmp.Equal(handed, tt.handed) || tt.handed != nil && over.Sub(began) > 3*time.Second {
+			t.Errorf("%s: handed over after %s was %v, want %v", name, over.Sub(began), handed, tt.handed)
 		}
+		mu.Lock()
+		if want := []workflows.NoticeEvent{"opened", "decided"}; !cmp.Equal(told, want) {
+			t.Errorf("%s: told was %v, want %v", name, told, want)
+		}
+		mu.Unlock()
 	}
 }
 
@@ -167,5 +197,50 @@ func TestQuestionsThatWereNotAsked(t *testing.T) {
 	w.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", workflows.ErrorFenced, nil) }
 	if result, _ := w.run(input); result.Outcome != workflows.OutcomeFenced || len(w.notices) != 0 {
 		t.Errorf("%+v, told was %v", result, w.events())
+	}
+}
+
+// What a held run was asked in an earlier turn is told as well, though it has ended and nobody could be told meanwhile.
+func TestNoticesOfAHeldRun(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if in.Turn == 3 {
+			return says(30), nil
+		}
+		a := says(10 * uint64(in.Turn))
+		a.MessageID = fmt.Sprint("m", in.Turn)
+		a.Calls = []workflows.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t", Approval: &workflows.Approval{Args: "x"}}}
+		a.WaitCount = 1
+		return a, nil
+	}
+	var mu sync.Mutex
+	away, told := true, map[string]bool{}
+	h.notify = func(in workflows.Notice) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if away {
+			return errors.New("out of reach")
+		}
+		told[fmt.Sprint(in.MessageID, " ", in.Event)] = true
+		return nil
+	}
+	h.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
+		mu.Lock()
+		defer mu.Unlock()
+		away = false // the run is over
+	})
+	for i, id := range []string{"c1", "c2"} {
+		h.decide(time.Duration(i+1)*time.Second, workflows.Decision{CallID: id, Verdict: workflows.VerdictApprove, Digest: "d", Args: "x"})
+	}
+	if result, _ := h.run(heldInput()); result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("%+v", result)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{"m1 decided", "m2 decided"} {
+		if !told[want] {
+			t.Errorf("%s was not told: %v", want, told)
+		}
 	}
 }

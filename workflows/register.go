@@ -17,6 +17,9 @@ func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{
 		Name: TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
+	r.RegisterWorkflowWithOptions(GiveNotices, workflow.RegisterOptions{
+		Name: TypeNotices, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
 	r.RegisterWorkflowWithOptions(Deliver, workflow.RegisterOptions{
 		Name: TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})

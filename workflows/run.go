@@ -69,16 +69,18 @@ type run struct {
 	steered   []uint64 // proposals of what people said to the run
 	folded    int      // how many of them a model call has been told
 
-	held     *Waits // what the run waits for in its turn
-	answered *Waits // what it has waited for last
+	held     *Waits   // what the run waits for in its turn
+	answered *Waits   // what it has waited for last
+	earlier  []*Waits // and before that, as long as there is something to tell of it
 	results  results
 
 	waits   *Waits    // what the thread waits for behind the end of the run
 	resumed *RunInput // the run that goes on
 	closing bool      // nothing goes on here
 
-	telling bool // a notice is under way
-	leaving bool // no other one is to be
+	telling bool            // a notice is under way
+	leaving bool            // no other one is to be
+	handed  map[*Waits]bool // what another workflow is to tell of
 
 	branch      *Branch   // set in a subagent
 	call        *ToolCall // what the subagent works for
@@ -89,7 +91,7 @@ type run struct {
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
 func begin(ctx workflow.Context, in RunInput) *run {
-	r := &run{in: in, queue: in.Queue, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1, deadline: workflow.Now(ctx).Add(in.Limits.Duration)}
+	r := &run{in: in, queue: in.Queue, handed: map[*Waits]bool{}, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1, deadline: workflow.Now(ctx).Add(in.Limits.Duration)}
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
