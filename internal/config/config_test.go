@@ -70,6 +70,20 @@ func TestEnvironmentIsRead(t *testing.T) {
 	}
 }
 
+func TestTaskQueues(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, config.Worker, []string{"--tools-only=true"}, "PERDURE_TASK_QUEUES=till, floor.eu-1,till")
+	if diff := cmp.Diff([]string{"floor.eu-1", "till"}, cfg.TaskQueues); diff != "" || !cfg.ToolsOnly {
+		t.Errorf("%v (-want +got):\n%s", cfg.ToolsOnly, diff)
+	}
+	for _, environ := range []string{"PERDURE_TOOLS_ONLY=true", "PERDURE_TASK_QUEUES=till,", "PERDURE_TASK_QUEUES=" + strings.Repeat("a", 33), "PERDURE_TASK_QUEUES=a b"} {
+		var wrong *config.VariableError
+		if _, err := config.Load(config.Worker, nil, []string{environ, nowhere}, io.Discard); !errors.As(err, &wrong) || wrong.Name != "PERDURE_TASK_QUEUES" {
+			t.Errorf("%s: %v", environ, err)
+		}
+	}
+}
+
 func TestFlagWinsAlsoWhereALibraryReads(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.Worker, []string{"--temporal-address=flag:1", "--replicas", "5"}, "TEMPORAL_ADDRESS=env:1", "PERDURE_REPLICAS=3")

@@ -1,0 +1,72 @@
+package workernode
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// floor is a source whose tools are on a task queue; queue-less ones are on that of all workers.
+type floor struct {
+	name, queue string
+	err         error
+}
+
+func (f floor) Name() string { return f.name }
+func (floor) Origin() string { return "here" }
+func (f floor) Offers() ([]tools.Offer, error) {
+	sweep, err := tools.Guard(sleepy(f.name+"_sweep", f.queue))
+	return []tools.Offer{{Name: "sweep", Tool: sweep}}, errors.Join(err, f.err)
+}
+
+func sleepy(name, queue string) tools.Tool {
+	return tools.Func(name, "sleeps", func(context.Context, struct{}) (string, error) { return "", nil }, tools.TaskQueue(queue))
+}
+
+// A worker announces what it serves: its own tools, and of servers what others have to be told of.
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	r, err := tools.NewRegistry(sleepy("clock", ""), sleepy("drawer", "till"), sleepy("lamp", "attic"), sleepy("main", workflows.TaskQueue))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = r.With(floor{name: "shop", queue: "till"}, floor{name: "bar", queue: "attic"}, floor{name: "all"}, floor{"away", "till", errors.New("unknown yet")}); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		queues Queues
+		want   []string
+		all    []string
+	}{
+		"main":       {Queues{}, []string{"clock", "main"}, []string{"perdure"}},
+		"both":       {Queues{Tools: []string{"till"}}, []string{"clock", "drawer", "main", "shop/sweep"}, []string{"perdure", "till"}},
+		"tools only": {Queues{Tools: []string{"attic", "till"}, ToolsOnly: true}, []string{"drawer", "lamp", "bar/sweep", "shop/sweep"}, []string{"attic", "till"}},
+	} {
+		var got []string
+		for _, o := range tt.queues.offers(r) {
+			if o.Server == "" {
+				got = append(got, o.Spec.Name)
+			} else {
+				got = append(got, o.Server+"/"+o.Own)
+			}
+		}
+		if !slices.Equal(got, tt.want) || !slices.Equal(tt.queues.All(), tt.all) {
+			t.Errorf("%s: %q on %q", name, got, tt.queues.All())
+		}
+	}
+}
+
+// The queue of all workers is not one of tools alone.
+func TestTheQueueOfAllWorkersHasMoreThanTools(t *testing.T) {
+	t.Parallel()
+	if err := (Queues{Tools: []string{workflows.TaskQueue}, ToolsOnly: true}).check(); err == nil {
+		t.Error("a worker may serve nothing but the tools on it")
+	}
+	if err := (Queues{Tools: []string{workflows.TaskQueue, "till"}}).check(); err != nil {
+		t.Error(err)
+	}
+}
