@@ -18,6 +18,7 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -70,6 +71,7 @@ type Config struct {
 type Server struct {
 	Config
 	logger   *slog.Logger
+	dispatch *dispatch.Dispatcher
 	silences *silences
 	sockets  sockets
 	streams  places
@@ -108,6 +110,7 @@ func New(cfg Config) *Server {
 		cfg.Streams = 20_000
 	}
 	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
+	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.sockets.places.most, s.streams.most = int64(cfg.Sockets), int64(cfg.Streams)
 	s.feeds.most = feeds
 	s.closed, s.close = context.WithCancel(context.Background())

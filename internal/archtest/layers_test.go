@@ -46,9 +46,10 @@ var layers = []layer{
 		"agui", "agents", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
-	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/inbox", "internal/webhook", "internal/telemetry", anything}},
-	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/inbox", "internal/links", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
+	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/webhook", "internal/telemetry", anything}},
+	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/links", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
 
+	{"internal/dispatch", []string{"workflows", "agents/catalog", "stream", "go.temporal.io/..."}},
 	{"internal/live", nil},
 	{"internal/sse", []string{"internal/live"}},
 	{"internal/socket", []string{"github.com/gorilla/websocket"}},
