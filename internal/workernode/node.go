@@ -17,8 +17,10 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/presence"
+	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -95,6 +97,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, cancels.Stop())
 	}
+	if a.Schedules, err = schedules.Open(ctx, l); err != nil {
+		return nil, errors.Join(err, cancels.Stop())
+	}
+	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
