@@ -24,7 +24,7 @@ func (a *Activities) Fire(ctx context.Context, in workflows.Firing) (out workflo
 	return out, failFiring(ctx, err)
 }
 
-// Errors types of firings.
+// Types of the errors of firings.
 const (
 	errorScheduleGone = "schedule_gone"
 	errorUnknownAgent = "unknown_agent"
@@ -113,6 +113,9 @@ func (a *Activities) cancelBefore(ctx context.Context, k *schedules.Kept, in wor
 		return err
 	}
 	for _, recent := range now.Info.RecentActions {
+		if recent.StartWorkflowResult == nil {
+			continue
+		}
 		at, ok := schedules.NominalOf(in.Tenant, in.Schedule, recent.StartWorkflowResult.WorkflowID)
 		if !ok || !at.Before(in.At) {
 			continue
@@ -200,11 +203,11 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out workflow
 	case end == nil:
 		return workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: codeStopped}}, nil
 	}
-	finished, err := finishedBefore(ctx, end)
+	how, err := end.Ending(ctx)
 	if err != nil {
 		return out, err
 	}
-	out.Outcome, out.Code, out.Over = finished.Outcome, finished.Code, true
+	out.Outcome, out.Code, out.Over = workflows.Outcome(how.Outcome), how.Code, true
 	if open { // the thread may still wait for what the run has ended with, or go on for it
 		thread, err := a.Log.ReduceTo(ctx, run.Thread, end.Seq)
 		if err != nil {

@@ -231,18 +231,3 @@ func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
 	rec, err := l.last(ctx, l.threadSubject(t)+".>")
 	return rec != nil, err
 }
-
-// Ended tells whether a run has its terminal record.
-func (l *Log) Ended(ctx context.Context, run Run) (bool, error) {
-	end, err := l.End(ctx, run)
-	return end != nil, err
-}
-
-// End is a run's terminal record; nil = it has none.
-func (l *Log) End(ctx context.Context, run Run) (*Record, error) {
-	rec, err := l.last(ctx, l.laneSubject(run, LaneMain))
-	if err != nil || rec == nil || rec.Kind != KindTerminal {
-		return nil, err
-	}
-	return rec, nil
-}

@@ -36,7 +36,7 @@ type Schedule struct {
 	OnBusy workflows.OnBusy `json:"onBusy"`
 	Note   string           `json:"note,omitempty"`
 	// Input is that of each run, without ids: messages, state, tools, context, forwardedProps.
-	Input json.RawMessage `json:"input"`
+	Input json.RawMessage `json:"input,omitempty"`
 }
 
 // What goes without saying.
