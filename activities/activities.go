@@ -14,7 +14,9 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -46,6 +48,9 @@ type Activities struct {
 	StartDelivery func(ctx context.Context, d workflows.Delivery) error
 	// Queues knows which task queues there are workers for. nil = all of them.
 	Queues Queues
+	// Schedules has what schedules say, and Dispatch brings their runs to threads.
+	Schedules *schedules.Store
+	Dispatch  *dispatch.Dispatcher
 	// Presence tells others what this worker does, so that they take over if it dies. nil = nobody
 	// else could.
 	Presence Presence
@@ -77,6 +82,9 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: workflows.ActivityNotify})
 	r.RegisterActivityWithOptions(a.Deliver, activity.RegisterOptions{Name: workflows.ActivityDeliver})
+	r.RegisterActivityWithOptions(a.Fire, activity.RegisterOptions{Name: workflows.ActivityFire})
+	r.RegisterActivityWithOptions(a.Standing, activity.RegisterOptions{Name: workflows.ActivityStanding})
+	r.RegisterActivityWithOptions(a.Withdraw, activity.RegisterOptions{Name: workflows.ActivityWithdraw})
 }
 
 func runOf(r workflows.Run) stream.Run {

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
@@ -144,27 +143,8 @@ func pendingCalls(w *workflows.Waits) []string {
 
 // finishedBefore reads how a run ended that was ended before.
 func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished, error) {
-	events, err := rec.Events(ctx)
-	if err != nil {
-		return workflows.Finished{}, err
-	}
-	if len(events) == 0 {
-		return workflows.Finished{}, fmt.Errorf("activities: terminal record %d is empty", rec.Seq)
-	}
-	e, err := agui.Decode(events[len(events)-1])
-	if err != nil {
-		return workflows.Finished{}, err
-	}
-	done := workflows.Finished{Outcome: workflows.OutcomeSuccess, Seq: rec.Seq}
-	switch e := e.(type) {
-	case *agui.RunError:
-		done.Outcome, done.Code = workflows.OutcomeError, e.Code
-	case *agui.RunFinished:
-		if e.Outcome != nil {
-			done.Outcome = workflows.Outcome(e.Outcome.Type)
-		}
-	}
-	return done, nil
+	end, err := rec.Ending(ctx)
+	return workflows.Finished{Outcome: workflows.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}, err
 }
 
 func tokenUsage(usage []workflows.Usage) []agui.TokenUsage {

@@ -3,14 +3,12 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
-	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // cancelRun cancels a run, which then keeps what it has said so far. It answers when the wish is
@@ -52,59 +50,18 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// cancel goes the three ways of a cancel in this order: the record, which nothing loses; Temporal,
-// which decides; the announcement, which is fast.
+// cancel cancels the last segment of a run.
 func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
 	run, err := s.latest(ctx, run)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.dispatch.Cancel(ctx, run, reason)
 	}
-	known, err := s.Log.Known(ctx, run)
-	if err != nil {
-		return err
-	}
-	if !known {
+	if errors.Is(err, dispatch.ErrUnknownRun) {
 		return problem(http.StatusNotFound, "unknown_run", "there is no such run")
 	}
-	ended, err := s.Log.Ended(ctx, run)
-	if err != nil || ended {
-		return err
-	}
-	if _, err := s.Log.RequestCancel(ctx, run, reason); err != nil {
-		return err
-	}
-	begun, err := s.Log.Begun(ctx, run)
-	if err != nil {
-		return err
-	}
-	if begun != nil { // else the run's first activity finds the record
-		if err := s.signalCancel(ctx, run); err != nil {
-			return err
-		}
-	}
-	return s.Log.AnnounceCancel(run)
-}
-
-// signalCancel tells the thread's workflow. It is a signal that names the run, and not Temporal's own
-// cancellation: that names an execution, and a run may have continued in another one, or have made
-// way for another run.
-func (s *Server) signalCancel(ctx context.Context, run stream.Run) error {
-	err := s.Temporal.SignalWorkflow(ctx, workflowID(run.Thread), "", workflows.SignalCancel, workflows.Cancel{RunID: run.ID})
-	var gone *serviceerror.NotFound
-	if err != nil && !errors.As(err, &gone) {
-		return fmt.Errorf("api: cancel: %w", err)
-	}
-	return nil
-}
-
-// tellCancelled goes the first and the last way for a run that its workflow has cancelled already.
-func (s *Server) tellCancelled(ctx context.Context, run stream.Run, reason string) error {
-	if _, err := s.Log.RequestCancel(ctx, run, reason); err != nil {
-		return err
-	}
-	return s.Log.AnnounceCancel(run)
+	return err
 }
 
 // abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has ended

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -65,6 +66,7 @@ func problemOf(err error) *Problem {
 	var (
 		p       *Problem
 		decode  *agui.DecodeError
+		field   *schedules.FieldError
 		tooLong *http.MaxBytesError
 	)
 	switch {
@@ -74,6 +76,12 @@ func problemOf(err error) *Problem {
 		return problem(http.StatusRequestEntityTooLarge, "too_large", "the body may have at most "+strconv.FormatInt(tooLong.Limit, 10)+" bytes")
 	case errors.As(err, &decode):
 		return badRequest("invalid_input", decode.Pointer, decode.Detail)
+	case errors.As(err, &field):
+		return badRequest("invalid_schedule", field.Pointer, field.Detail)
+	case errors.Is(err, schedules.ErrUnknown):
+		return problem(http.StatusNotFound, "unknown_schedule", "there is no such schedule")
+	case errors.Is(err, schedules.ErrChanged):
+		return problem(http.StatusConflict, "schedule_changed", "somebody else has changed the schedule meanwhile; look at it again")
 	case errors.Is(err, stream.ErrInvalidCursor):
 		return badRequest("invalid_cursor", "", "this is not a cursor of this server, or its place is not in what is asked for")
 	case errors.Is(err, stream.ErrLogReplaced):

@@ -18,6 +18,8 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -37,6 +39,9 @@ type Config struct {
 
 	// Inbox is what waits for people, over all threads. nil = there are no routes for it.
 	Inbox *Inbox
+
+	// Schedules keeps what schedules say. nil = there are no routes for them.
+	Schedules *schedules.Store
 
 	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
@@ -70,6 +75,8 @@ type Config struct {
 type Server struct {
 	Config
 	logger   *slog.Logger
+	dispatch *dispatch.Dispatcher
+	clock    *schedules.Clock
 	silences *silences
 	sockets  sockets
 	streams  places
@@ -108,6 +115,8 @@ func New(cfg Config) *Server {
 		cfg.Streams = 20_000
 	}
 	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
+	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
+	s.clock = &schedules.Clock{Temporal: cfg.Temporal, ParkAfter: cfg.ParkAfter}
 	s.sockets.places.most, s.streams.most = int64(cfg.Sockets), int64(cfg.Streams)
 	s.feeds.most = feeds
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -168,6 +177,7 @@ func (s *Server) Handler() http.Handler {
 	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
 	v1.POST("/threads/:thread/tool-results", s.postToolResult)
 	s.approvalRoutes(v1)
+	s.scheduleRoutes(v1)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r

@@ -30,6 +30,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 	"github.com/perdure/perdure/workflows"
@@ -57,6 +58,7 @@ type temporalStub struct {
 	steer  func(in workflows.Steer) (workflows.Steered, error)
 	decide func(thread string, in workflows.Decide) (workflows.Decided, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
+	clock  clockStub
 	// history is that of the latest execution, whose id is "latest".
 	history []*historypb.HistoryEvent
 	mu      sync.Mutex
@@ -169,8 +171,12 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(); <-watching })
+	said, err := schedules.Open(n.ctx(), n.log)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := api.Config{
-		Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
+		Schedules: said, Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
 		Auth:   &auth.Anonymous{Roles: []string{"admin"}},
 		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20, Silence: 10 * time.Millisecond,
 	}

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -127,7 +128,7 @@ func (s *Server) closedAs(ctx context.Context, run stream.Run, execution string)
 
 // statusOf asks for an execution; "" is the thread's latest.
 func (s *Server) statusOf(ctx context.Context, run stream.Run, execution string) (enums.WorkflowExecutionStatus, error) {
-	description, err := s.Temporal.DescribeWorkflowExecution(ctx, workflowID(run.Thread), execution)
+	description, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), execution)
 	return description.GetWorkflowExecutionInfo().GetStatus(), err
 }
 

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -67,15 +64,10 @@ func (s *Server) strip(input *agui.RunAgentInput) {
 	s.logger.Warn("an input has what this server does not know; it goes on without", "thread", input.ThreadID, "run", input.RunID, "count", len(warnings), "at", at)
 }
 
-// rounds bounds how often an offer is looked at anew because the thread changed meanwhile, or because
-// the run before it has ended in the log and not yet closed in Temporal: six seconds of that, which is
-// more than a workflow task may take whose worker died.
-const rounds = 60
-
 // place finds out what an offer is, and starts the run if it is new. The log decides who a run is,
 // Temporal only that one at a time is alive on a thread.
 func (s *Server) place(ctx context.Context, o *offer) error {
-	for range rounds {
+	for range dispatch.Rounds {
 		thread, err := s.Log.Reduce(ctx, o.run.Thread, 0)
 		if err != nil {
 			return err
@@ -120,18 +112,19 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	in := s.runInput(o, proposal)
-	in.Late = late && len(accepted.Tail) == 0
-	_, err = s.Temporal.ExecuteWorkflow(ctx, s.workflowOptions(o), workflows.TypeRun, in)
-	var running *serviceerror.WorkflowExecutionAlreadyStarted
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &running):
-		return s.submit(ctx, o, in, decisions, thread, running.RunId)
-	default:
-		return false, fmt.Errorf("api: start workflow: %w", err)
+	in := dispatch.RunInput(o.run, o.agent, proposal)
+	in.ParkAfter, in.Hold, in.Late = s.ParkAfter, o.props.Hold, late && len(accepted.Tail) == 0
+	taken, placed, err := s.dispatch.Place(ctx, in, dispatch.Terms{OnBusy: o.props.OnBusy, Decisions: decisions}, thread)
+	if active, busy := dispatch.BusyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
+		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
 	}
+	if err != nil {
+		return false, refusedBy(err)
+	}
+	if taken.Open {
+		return false, stillOpen(thread.RunID)
+	}
+	return placed, nil
 }
 
 // asker is who asks for a run. Who only answers what another run has asked asks for nothing: what goes on is
@@ -147,95 +140,6 @@ func (s *Server) asker(ctx context.Context, thread *stream.Reduction, answers bo
 	return before.Requester, nil
 }
 
-// runInput is what the workflow is told.
-func (s *Server) runInput(o *offer, p stream.Proposal) workflows.RunInput {
-	return workflows.RunInput{
-		Run:   workflows.Run{Tenant: o.run.Tenant, Thread: o.run.Thread.ID, ID: o.run.ID},
-		Agent: o.agent.Name, Revision: o.agent.Revision, Input: p.Seq, Digest: p.Digest,
-		Limits: workflows.Limits{
-			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
-			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
-		},
-		ParkAfter: s.ParkAfter, Hold: o.props.Hold,
-		OnNewInput: workflows.OnOpen(o.agent.OnNewInput), OnMissing: workflows.OnOpen(o.agent.MissingToolResult()),
-	}
-}
-
-// workflowTaskTimeout is how long a worker that died may hold a workflow task.
-const workflowTaskTimeout = 5 * time.Second
-
-func (s *Server) workflowOptions(o *offer) client.StartWorkflowOptions {
-	return client.StartWorkflowOptions{
-		ID:                                       workflowID(o.run.Thread),
-		TaskQueue:                                workflows.TaskQueue,
-		WorkflowTaskTimeout:                      workflowTaskTimeout,
-		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		EnableEagerStart:                         true,
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			workflows.AttributeTenant.ValueSet(stream.Token(o.run.Tenant)),
-			workflows.AttributeAgent.ValueSet(o.agent.Name),
-			workflows.AttributeRun.ValueSet(stream.Token(o.run.ID)),
-		),
-	}
-}
-
-// workflowID is a thread's address in Temporal.
-func workflowID(t stream.Thread) string {
-	return "thread/" + stream.Token(t.Tenant) + "/" + stream.Token(t.ID)
-}
-
-// closeCheck is how long to wait to be told that a run has closed: rarely, Temporal forgets to tell.
-// submitPatience is how long a workflow may take to answer.
-const (
-	closeCheck     = 100 * time.Millisecond
-	submitPatience = 5 * time.Second
-)
-
-// submit offers the run to the workflow that occupies the thread. If the log says that its run has
-// ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
-// run that has begun in Temporal and not yet in the log; that one answers.)
-func (s *Server) submit(ctx context.Context, o *offer, in workflows.RunInput, decisions []workflows.Decision, thread *stream.Reduction, execution string) (bool, error) {
-	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.Waits) == 0 {
-		s.awaitClose(ctx, o.run.Thread, execution)
-		return false, nil
-	}
-	in.Token = stream.Token(o.run.ID)
-	taken, err := s.offerTo(ctx, o.run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: o.props.OnBusy, Decisions: decisions, Offer: &in}, execution)
-	if active, busy := busyWith(err); busy && thread.Sealed && active == thread.RunID {
-		// Its worker died when it had ended in the log: the workflow is about to find out.
-		wait, cancel := context.WithTimeout(ctx, closeCheck)
-		defer cancel()
-		<-wait.Done()
-		return false, ctx.Err()
-	}
-	if active, busy := busyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
-		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
-	}
-	if err != nil {
-		return false, refusedBy(err)
-	}
-	if taken.Closing {
-		s.awaitClose(ctx, o.run.Thread, execution)
-		return false, nil
-	}
-	if taken.Open {
-		return false, stillOpen(thread.RunID)
-	}
-	if taken.Interrupted != "" {
-		err = s.tellCancelled(ctx, stream.Run{Thread: o.run.Thread, ID: taken.Interrupted}, "another run takes its place")
-	}
-	return taken.Attached || taken.Queued, err
-}
-
-// awaitClose waits a moment for an execution to close; how is its own matter.
-func (s *Server) awaitClose(ctx context.Context, thread stream.Thread, execution string) {
-	ctx, cancel := context.WithTimeout(ctx, closeCheck)
-	defer cancel()
-	_ = s.Temporal.GetWorkflow(ctx, workflowID(thread), execution).Get(ctx, nil)
-}
-
 // steerInstead tells the active run what the input says. That run may end meanwhile: then the thread is
 // looked at again.
 func (s *Server) steerInstead(ctx context.Context, o *offer, input uint64, active stream.Run) (bool, error) {
@@ -246,21 +150,6 @@ func (s *Server) steerInstead(ctx context.Context, o *offer, input uint64, activ
 	}
 	o.steered = &answer
 	return true, err
-}
-
-// offerTo offers a run to an execution of a thread's workflow; "" is the latest.
-func (s *Server) offerTo(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
-	ctx, cancel := context.WithTimeout(ctx, submitPatience)
-	defer cancel()
-	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID(thread), RunID: execution, UpdateName: workflows.UpdateSubmit,
-		Args:         []any{submit},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(ctx, &taken)
-	}
-	return taken, err
 }
 
 // interruptedBy refuses an input that leaves questions open: nobody gives them up by not answering.
@@ -292,37 +181,25 @@ func stillOpen(asking string) error {
 	return p
 }
 
-// busyWith tells whether a workflow refuses an offer because another run is active, and which.
-func busyWith(err error) (active string, busy bool) {
-	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || app.Type() != workflows.ErrorBusy {
-		return "", false
-	}
-	var detail workflows.Active
-	err = app.Details(&detail)
-	return detail.RunID, err == nil
-}
-
-// refusedBy tells what a workflow's refusal means; nil = look at the thread again.
+// refusedBy tells what a workflow's refusal means.
 func refusedBy(err error) error {
-	if active, busy := busyWith(err); busy {
-		p := problem(http.StatusConflict, "busy", "another run of this thread is active")
-		p.ActiveRun = active
-		return p
-	}
 	var app *temporal.ApplicationError
-	var gone *serviceerror.NotFound
-	switch {
-	case errors.As(err, &app) && app.Type() == workflows.ErrorInterrupted:
-		return interruptedBy(app)
-	case errors.As(err, &app) && app.Type() == workflows.ErrorMissingResults:
-		return missingResults(app)
-	case errors.As(err, &app) && app.Type() == workflows.ErrorRunIDReused:
-		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
-	case errors.As(err, &app) && app.Type() == workflows.ErrorQueueFull:
-		return problem(http.StatusTooManyRequests, "queue_full", "too many runs wait for this thread")
-	case errors.As(err, &gone), errors.As(err, &app):
-		return nil // it closed meanwhile
+	if !errors.As(err, &app) {
+		return err
 	}
-	return fmt.Errorf("api: submit: %w", err)
+	switch app.Type() {
+	case workflows.ErrorBusy:
+		p := problem(http.StatusConflict, "busy", "another run of this thread is active")
+		p.ActiveRun, _ = dispatch.BusyWith(err)
+		return p
+	case workflows.ErrorInterrupted:
+		return interruptedBy(app)
+	case workflows.ErrorMissingResults:
+		return missingResults(app)
+	case workflows.ErrorRunIDReused:
+		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+	case workflows.ErrorQueueFull:
+		return problem(http.StatusTooManyRequests, "queue_full", "too many runs wait for this thread")
+	}
+	return err
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -78,8 +78,8 @@ func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Ru
 	if now.RunID != "" && !now.Sealed {
 		return stream.Run{Thread: thread, ID: now.RunID}, nil
 	}
-	_, err = s.offerTo(ctx, thread, workflows.Submit{}, "")
-	if active, busy := busyWith(err); busy {
+	_, err = s.dispatch.Offer(ctx, thread, workflows.Submit{}, "")
+	if active, busy := dispatch.BusyWith(err); busy {
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
 	var gone *serviceerror.NotFound
@@ -100,15 +100,7 @@ func (s *Server) tellRun(ctx context.Context, run stream.Run, p stream.Proposal)
 
 // update sends an update to a thread's workflow and waits until that has decided.
 func (s *Server) update(ctx context.Context, thread stream.Thread, name string, arg, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, submitPatience)
-	defer cancel()
-	handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID(thread), UpdateName: name, Args: []any{arg},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(ctx, answer)
-	}
+	err := s.dispatch.Update(ctx, thread, "", name, arg, answer)
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound
 	switch {

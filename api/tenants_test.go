@@ -109,6 +109,8 @@ func newShared(t *testing.T) *shared {
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
 		t.Fatalf("alpha's run: %d %s", a.status, a.body)
 	}
+	said := strings.Replace(scheduleWith(t, map[string]any{"note": mark}), "Good morning.", mark, 1)
+	s.do(http.MethodPost, "/v1/schedules", said, alpha...).schedule(t, http.StatusCreated)
 	s.reached.workflows = nil
 	s.feed = s.approvals(alpha...).EventsCursor
 	s.waits("alpha", mark)
@@ -208,7 +210,7 @@ func (s *shared) apart(before uint64, answered string) {
 // routes are all that are registered, with ids of alpha's in their places.
 func (n *node) routes() []gin.RouteInfo {
 	routes := n.server.Handler().(*gin.Engine).Routes()
-	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk")
+	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk", ":schedule", "s")
 	for i := range routes {
 		routes[i].Handler, routes[i].Path = routes[i].Path, ids.Replace(routes[i].Path)
 	}
@@ -272,7 +274,7 @@ func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 		for _, extra := range [][]string{nil, {"Last-Event-ID", cursor}, {"Last-Event-ID", s.feed}, {"Accept", "application/json"}} {
 			a := s.tries(r, append(extra, beta...))
 			s.apart(before, a.body)
-			if strings.Contains(r.Handler, ":thread") && a.status < 400 {
+			if (strings.Contains(r.Handler, ":thread") || strings.Contains(r.Handler, ":schedule")) && a.status < 400 {
 				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -31,7 +32,7 @@ const unbegunSilences = 6
 // run's first record is fenced like any: if the run has begun meanwhile nothing happens, and whoever
 // begins it later finds it ended.
 func (s *Server) lookAfterUnbegun(ctx context.Context, run stream.Run) error {
-	description, err := s.Temporal.DescribeWorkflowExecution(ctx, workflowID(run.Thread), "")
+	description, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
 		return nil
@@ -61,7 +62,7 @@ func (s *Server) lookAfterUnbegun(ctx context.Context, run stream.Run) error {
 
 // takenBy finds a run among those that an execution had taken; nil = it is none of them.
 func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) (*workflows.RunInput, error) {
-	events := s.Temporal.GetWorkflowHistory(ctx, workflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := s.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {

@@ -231,9 +231,3 @@ func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
 	rec, err := l.last(ctx, l.threadSubject(t)+".>")
 	return rec != nil, err
 }
-
-// Ended tells whether a run has its terminal record.
-func (l *Log) Ended(ctx context.Context, run Run) (bool, error) {
-	rec, err := l.last(ctx, l.laneSubject(run, LaneMain))
-	return rec != nil && rec.Kind == KindTerminal, err
-}

@@ -13,6 +13,7 @@ const (
 	TypeParked        = "thread.parked.v1"
 	TypeDelivery      = "webhook.deliver.v1"
 	TypeNotices       = "approval.notices.v1"
+	TypeFire          = "schedule.fire.v1"
 	ActivityCallModel = "model.call.v1"
 	ActivityCallTool  = "tool.call.v1"
 	ActivityFinish    = "run.finish.v1"
@@ -22,6 +23,9 @@ const (
 	ActivityKeep      = "tool.result.v1"
 	ActivityAwait     = "queue.await.v1"
 	ActivityDeliver   = "webhook.send.v1"
+	ActivityFire      = "schedule.run.v1"
+	ActivityStanding  = "schedule.look.v1"
+	ActivityWithdraw  = "schedule.cancel.v1"
 	UpdateSubmit      = "submit"
 	UpdateSteer       = "steer"
 	UpdatePause       = "pause"
@@ -29,6 +33,7 @@ const (
 	UpdateDecide      = "decide"
 	SignalCancel      = "cancel"
 	SignalToolResult  = "tool_result"
+	SignalEnded       = "ended"
 )
 
 // Run names a run and its address.
@@ -61,6 +66,10 @@ type RunInput struct {
 
 	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+
+	// Fire is the workflow that is told when the run is over, with all that goes on for it: that of the time
+	// of a schedule at which it began.
+	Fire string `json:"fire,omitempty"`
 
 	// Hold keeps the run open while calls of its turns wait.
 	Hold bool `json:"hold,omitempty"`

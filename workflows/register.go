@@ -23,4 +23,7 @@ func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(Deliver, workflow.RegisterOptions{
 		Name: TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
+	r.RegisterWorkflowWithOptions(ScheduleFire, workflow.RegisterOptions{
+		Name: TypeFire, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
 }

@@ -45,6 +45,9 @@ func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	}
 	r.waits = nil
 	r.tellRest(ctx)
+	if err == nil {
+		r.tellFire(ctx, Ended{Outcome: result.Outcome, Code: result.Code})
+	}
 	if next := r.next(); next != nil {
 		return result, continueWith(ctx, TypeRun, *next)
 	}

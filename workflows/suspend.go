@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -37,12 +38,16 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 	}
 	if r.closing {
 		r.tellRest(ctx)
+		r.tellFire(ctx, Ended{})
 		return nil
 	}
 	r.leave(ctx)
 	next := r.resumed
 	if next == nil {
 		next = r.goOn(ctx)
+	}
+	if next.Fire != r.in.Fire { // it goes on for another one
+		r.tellFire(ctx, Ended{})
 	}
 	next.Resume, next.Queue = w, r.queue
 	return continueWith(ctx, TypeRun, *next)
@@ -94,7 +99,7 @@ func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 	}
 	open, _ := r.waits.open()
 	next := *in.Offer
-	next.Resume, next.Queue = r.waits, r.queue
+	next.Resume, next.Queue, next.Fire = r.waits, r.queue, cmp.Or(in.Offer.Fire, r.in.Fire)
 	body, err := encode(next)
 	if err != nil || len(body)+(len(open)+len(in.Decisions))*maxDecision+r.waits.maxNews() > MaxPayload {
 		return false, temporal.NewApplicationError("the run's id leaves too little room for those that wait", ErrorQueueFull)
@@ -121,6 +126,7 @@ func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
 		return Submitted{Queued: true}
 	}
 	r.resumed = in.Offer
+	r.resumed.Fire = cmp.Or(in.Offer.Fire, r.in.Fire)
 	return Submitted{Queued: true}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -89,6 +90,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.inbox = approvals.Index
+	said, err := schedules.Open(ctx, cfg.Log)
+	if err != nil {
+		n.unread()
+		return nil, err
+	}
 	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
 		n.unread()
 		return nil, err
@@ -97,7 +103,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
 		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
-		Inbox: approvals,
+		Inbox: approvals, Schedules: said,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,

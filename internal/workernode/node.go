@@ -18,8 +18,10 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/presence"
+	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
@@ -110,6 +112,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.leave(ctx))
 	}
+	if a.Schedules, err = schedules.Open(ctx, l); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
+	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)

@@ -1,0 +1,229 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Fire is schedule.run.v1: it begins the run of a time of a schedule, once, however often that is tried.
+func (a *Activities) Fire(ctx context.Context, in workflows.Firing) (out workflows.Fired, err error) {
+	defer contain(ctx, &err)
+	out, err = a.fire(ctx, in)
+	return out, failFiring(ctx, err)
+}
+
+// Types of the errors of firings.
+const (
+	errorScheduleGone = "schedule_gone"
+	errorUnknownAgent = "unknown_agent"
+)
+
+func failFiring(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, schedules.ErrUnknown):
+		return temporal.NewNonRetryableApplicationError("the schedule was deleted, or changed more than once, meanwhile", errorScheduleGone, nil)
+	case errors.Is(err, catalog.ErrUnknownAgent):
+		return temporal.NewNonRetryableApplicationError("the schedule's agent is not published", errorUnknownAgent, nil)
+	}
+	return fail(ctx, err)
+}
+
+func (a *Activities) fire(ctx context.Context, in workflows.Firing) (workflows.Fired, error) {
+	k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
+	if err != nil {
+		return workflows.Fired{}, err
+	}
+	run := k.RunAt(in.Tenant, in.At)
+	out := workflows.Fired{Run: workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
+	if k.Overlap == schedules.OverlapTerminate {
+		if err := a.cancelBefore(ctx, k, in); err != nil {
+			return out, err
+		}
+	}
+	agent, err := a.Agents.Latest(ctx, k.Agent)
+	if err != nil {
+		return out, err
+	}
+	out.Refused, err = a.placeFired(ctx, k, run, agent, in)
+	return out, err
+}
+
+// placeFired brings the run to its thread. It tells why the thread refuses it, if it does.
+func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in workflows.Firing) (refused string, err error) {
+	input, err := k.RunInput(run)
+	if err != nil {
+		return "", err
+	}
+	digest := input.Digest()
+	for range dispatch.Rounds {
+		if begun, err := a.Log.Begun(ctx, run); begun != nil || err != nil {
+			return "", err
+		}
+		thread, err := a.Log.Reduce(ctx, run.Thread, 0)
+		if err != nil {
+			return "", err
+		}
+		said := *input
+		said.Messages = nil
+		proposal, err := a.Log.ProposeInput(ctx, run, digest, &stream.Input{
+			Input: said, Accepted: thread.Accept(input.Messages, stream.HistoryAppend), Requester: k.Requester,
+		})
+		if err != nil {
+			return "", err
+		}
+		start := dispatch.RunInput(run, agent, proposal)
+		start.ParkAfter, start.Fire, start.Hold = in.ParkAfter, in.Fire, holds(input.ForwardedProps)
+		_, placed, err := a.Dispatch.Place(ctx, start, dispatch.Terms{OnBusy: k.OnBusy}, thread)
+		if refused := dispatch.Refusal(err); refused != "" {
+			return refused, nil
+		}
+		if placed || err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
+}
+
+// holds tells whether an input asks to keep its run open while it waits.
+func holds(forwardedProps json.RawMessage) bool {
+	var props struct {
+		Perdure struct {
+			Hold bool `json:"hold"`
+		} `json:"perdure"`
+	}
+	return len(forwardedProps) > 0 && json.Unmarshal(forwardedProps, &props) == nil && props.Perdure.Hold
+}
+
+// cancelBefore cancels the runs of times before. Temporal has terminated their firings, which could not do so.
+func (a *Activities) cancelBefore(ctx context.Context, k *schedules.Kept, in workflows.Firing) error {
+	now, err := a.Dispatch.Temporal.ScheduleClient().GetHandle(ctx, schedules.TemporalID(in.Tenant, in.Schedule)).Describe(ctx)
+	if err != nil {
+		return err
+	}
+	for _, recent := range now.Info.RecentActions {
+		if recent.StartWorkflowResult == nil {
+			continue
+		}
+		at, ok := schedules.NominalOf(in.Tenant, in.Schedule, recent.StartWorkflowResult.WorkflowID)
+		if !ok || !at.Before(in.At) {
+			continue
+		}
+		if err := a.cancelFired(ctx, k.RunAt(in.Tenant, at), "the next run of its schedule takes its place"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Withdraw is schedule.cancel.v1: it cancels the run that a firing began, or what goes on for it, and tells how
+// far that has come. A run that never began is over.
+func (a *Activities) Withdraw(ctx context.Context, in workflows.Firing) (out workflows.Standing, err error) {
+	defer contain(ctx, &err)
+	k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
+	if err != nil {
+		return out, failFiring(ctx, err)
+	}
+	run := k.RunAt(in.Tenant, in.At)
+	if err := a.cancelFired(ctx, run, "its schedule cancels it"); err != nil {
+		return out, fail(ctx, err)
+	}
+	out, err = a.standing(ctx, run)
+	return out, fail(ctx, err)
+}
+
+func (a *Activities) cancelFired(ctx context.Context, run stream.Run, reason string) error {
+	current, err := a.current(ctx, run)
+	if err == nil {
+		err = a.Dispatch.Cancel(ctx, current, reason)
+	}
+	if errors.Is(err, dispatch.ErrUnknownRun) {
+		return nil
+	}
+	return err
+}
+
+// links bounds how many runs may lie between one and what goes on for it.
+const links = 100
+
+// current is the run that goes on for another one, which has ended with questions that were answered; the run
+// itself if there is none.
+func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, error) {
+	thread, err := a.Log.Reduce(ctx, run.Thread, 0)
+	if err != nil || thread.RunID == "" || thread.Sealed {
+		return run, err
+	}
+	active := stream.Run{Thread: run.Thread, ID: thread.RunID}
+	before := active
+	for range links {
+		if before == run {
+			return active, nil
+		}
+		begun, err := a.Log.Begun(ctx, before)
+		if err != nil || begun == nil || begun.Continues == "" {
+			return run, err
+		}
+		before.ID = begun.Continues
+	}
+	return run, nil
+}
+
+// Standing is schedule.look.v1: it tells how far a run has come that a firing began.
+func (a *Activities) Standing(ctx context.Context, in workflows.Run) (out workflows.Standing, err error) {
+	defer contain(ctx, &err)
+	out, err = a.standing(ctx, runOf(in))
+	return out, fail(ctx, err)
+}
+
+// codeStopped is that of a run whose workflow closed without an end.
+const codeStopped = "workflow_closed"
+
+func (a *Activities) standing(ctx context.Context, run stream.Run) (out workflows.Standing, err error) {
+	open, err := a.threadOpen(ctx, run.Thread) // first: what closes behind this look has its end in the log
+	if err != nil {
+		return out, err
+	}
+	end, err := a.Log.End(ctx, run)
+	switch {
+	case err != nil:
+		return out, err
+	case end == nil && open:
+		return out, nil
+	case end == nil:
+		return workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: codeStopped}}, nil
+	}
+	how, err := end.Ending(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Outcome, out.Code, out.Over = workflows.Outcome(how.Outcome), how.Code, true
+	if open { // the thread may still wait for what the run has ended with, or go on for it
+		thread, err := a.Log.ReduceTo(ctx, run.Thread, end.Seq)
+		if err != nil {
+			return out, err
+		}
+		out.Over = len(thread.Interrupts)+len(thread.Waits) == 0
+	}
+	return out, nil
+}
+
+// threadOpen tells whether a thread's workflow is there.
+func (a *Activities) threadOpen(ctx context.Context, t stream.Thread) (bool, error) {
+	d, err := a.Dispatch.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(t), "")
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return false, nil
+	}
+	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+}

@@ -1,0 +1,369 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/activities"
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/workflows"
+)
+
+// firings are firings of a schedule of ann's, on a real log and with what Temporal answers in the test's hands.
+type firings struct {
+	t    *testing.T
+	log  *stream.Log
+	acts *activities.Activities
+	env  *testsuite.TestActivityEnvironment
+	in   workflows.Firing
+	run  stream.Run
+	kept *schedules.Kept
+
+	client.Client
+	started  []workflows.RunInput
+	occupied bool                                                   // the thread has a workflow
+	submit   func(in workflows.Submit) (workflows.Submitted, error) // of that one
+	signals  []workflows.Cancel                                     // that it was sent
+	recent   []client.ScheduleActionResult                          // firings that Temporal knows of
+}
+
+func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
+	t.Helper()
+	f := &firings{t: t, log: streamtest.Open(t), in: workflows.Firing{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
+	store, err := schedules.Open(t.Context(), f.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := schedules.Parse([]byte(`{"id":"daily","agent":"a","cron":["@daily"],"input":{"messages":[{"role":"user","content":"hello"}],"forwardedProps":{"perdure":{"hold":true}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.kept = &schedules.Kept{Schedule: *said, Requester: &auth.Principal{Tenant: "shop", Subject: "ann"}}
+	for _, c := range change {
+		c(f.kept)
+	}
+	if err := store.Create(t.Context(), "shop", f.kept); err != nil {
+		t.Fatal(err)
+	}
+	f.in.Revision, f.run = f.kept.Revision, f.kept.RunAt("shop", f.in.At)
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	f.env = suite.NewTestActivityEnvironment()
+	f.acts = &activities.Activities{Log: f.log, Agents: f, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: f.log, Temporal: f}}
+	f.acts.Register(f.env)
+	return f
+}
+
+func (f *firings) Revision(context.Context, string, string) (*agents.Definition, error) {
+	return nil, errors.New("a firing needs no revision")
+}
+
+func (f *firings) Latest(_ context.Context, agent string) (catalog.Published, error) {
+	if agent != "a" {
+		return catalog.Published{}, catalog.ErrUnknownAgent
+	}
+	return catalog.Published{Definition: &agents.Definition{Name: "a", Limits: agents.DefaultLimits()}, Revision: "v"}, nil
+}
+
+func (f *firings) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	if f.occupied {
+		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", "e1")
+	}
+	f.occupied, f.started = true, append(f.started, args[0].(workflows.RunInput))
+	return nil, nil
+}
+
+type submitted struct {
+	client.WorkflowUpdateHandle
+	taken workflows.Submitted
+}
+
+func (s submitted) Get(_ context.Context, to any) error {
+	*to.(*workflows.Submitted) = s.taken
+	return nil
+}
+
+func (f *firings) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	taken, err := f.submit(o.Args[0].(workflows.Submit))
+	return submitted{taken: taken}, err
+}
+
+func (f *firings) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
+	f.signals = append(f.signals, arg.(workflows.Cancel))
+	return nil
+}
+
+func (f *firings) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	status := enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	if f.occupied {
+		status = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
+}
+
+type recentFirings struct {
+	client.ScheduleClient
+	client.ScheduleHandle
+	list []client.ScheduleActionResult
+}
+
+func (r recentFirings) GetHandle(context.Context, string) client.ScheduleHandle { return r }
+
+func (r recentFirings) Describe(context.Context) (*client.ScheduleDescription, error) {
+	return &client.ScheduleDescription{Info: client.ScheduleInfo{RecentActions: r.list}}, nil
+}
+
+func (f *firings) ScheduleClient() client.ScheduleClient { return recentFirings{list: f.recent} }
+
+func (f *firings) fire() (out workflows.Fired, err error) {
+	f.t.Helper()
+	value, err := f.env.ExecuteActivity(workflows.ActivityFire, f.in)
+	if err == nil {
+		err = value.Get(&out)
+	}
+	return out, err
+}
+
+func (f *firings) standing() (out workflows.Standing) {
+	f.t.Helper()
+	value, err := f.env.ExecuteActivity(workflows.ActivityStanding, workflows.Run{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
+	if err == nil {
+		err = value.Get(&out)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return out
+}
+
+func (f *firings) withdraw() (out workflows.Standing, err error) {
+	f.t.Helper()
+	value, err := f.env.ExecuteActivity(workflows.ActivityWithdraw, f.in)
+	if err == nil {
+		err = value.Get(&out)
+	}
+	return out, err
+}
+
+// begin writes what the run's first step would.
+func (f *firings) begin(run stream.Run, o stream.Opening) stream.Place {
+	f.t.Helper()
+	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
+	o.RunID, o.Execution = run.ID, "e1"
+	var err error
+	if p.After, err = f.log.Open(f.t.Context(), p, o, &agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID}); err != nil {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+func (f *firings) opening() stream.Opening {
+	return stream.Opening{Input: f.started[0].Input, Digest: f.started[0].Digest}
+}
+
+func (f *firings) end(p stream.Place, outcome *agui.Outcome) {
+	f.t.Helper()
+	if _, _, err := f.log.Seal(f.t.Context(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: outcome}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+var asksSomething = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call", ToolCallID: "c"}}}
+
+func (f *firings) cancelled(run stream.Run) bool {
+	f.t.Helper()
+	asked, err := f.log.CancelRequested(f.t.Context(), run)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return asked
+}
+
+// An attempt may die at any moment, and a time may fire twice.
+func TestATimeBeginsOneRun(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t)
+	want := workflows.Fired{Run: workflows.Run{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
+	f.submit = func(in workflows.Submit) (workflows.Submitted, error) {
+		if in.RunID != f.started[0].Run.ID || in.Digest != f.started[0].Digest || in.Offer.Input != f.started[0].Input {
+			t.Errorf("%+v is offered, %+v was started", in, f.started[0])
+		}
+		return workflows.Submitted{Attached: true}, nil
+	}
+	for range 2 {
+		if out, err := f.fire(); err != nil || out != want {
+			t.Fatalf("%+v (%v)", out, err)
+		}
+	}
+	p := f.begin(f.run, f.opening())
+	f.submit = nil
+	if out, err := f.fire(); err != nil || out != want {
+		t.Errorf("%+v (%v)", out, err)
+	}
+	f.end(p, nil)
+	f.occupied = false
+	if out, err := f.fire(); err != nil || out != want || len(f.started) != 1 {
+		t.Errorf("%+v after %d starts (%v)", out, len(f.started), err)
+	}
+	in := f.started[0]
+	if in.Agent != "a" || in.Revision != "v" || in.Fire != f.in.Fire || in.ParkAfter != time.Second || !in.Hold || in.Limits.Turns == 0 {
+		t.Errorf("it is started as %+v", in)
+	}
+	said, err := f.log.Input(t.Context(), in.Input)
+	if err != nil || said.Requester == nil || said.Requester.Subject != "ann" || len(said.Accepted.Tail) != 1 || said.Input.RunID != f.run.ID {
+		t.Errorf("%+v asks for it (%v)", said, err)
+	}
+}
+
+// What a thread has said stays, whoever said it.
+func TestAFiringGoesOnWithItsThread(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t, func(k *schedules.Kept) { k.ThreadID = "t" })
+	if _, err := f.fire(); err != nil {
+		t.Fatal(err)
+	}
+	f.end(f.begin(f.run, f.opening()), nil)
+	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
+	if out, err := f.fire(); err != nil || out.Run.Thread != "t" || len(f.started) != 2 {
+		t.Fatalf("%+v (%v)", out, err)
+	}
+	said, err := f.log.Input(t.Context(), f.started[1].Input)
+	if err != nil || said.Accepted.Keep != 1 || said.Accepted.Cut || len(said.Accepted.Tail) != 1 {
+		t.Errorf("the second input is %+v (%v)", said.Accepted, err)
+	}
+}
+
+func TestAThreadMayRefuse(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t, func(k *schedules.Kept) { k.OnBusy = workflows.OnBusyReject })
+	f.occupied = true
+	f.submit = func(in workflows.Submit) (workflows.Submitted, error) {
+		if in.OnBusy != workflows.OnBusyReject {
+			t.Errorf("offered with %s", in.OnBusy)
+		}
+		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: "other"})
+	}
+	if out, err := f.fire(); err != nil || out.Refused != workflows.ErrorBusy {
+		t.Errorf("%+v (%v)", out, err)
+	}
+}
+
+func TestWhatAFiringFailsBy(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t, func(k *schedules.Kept) { k.Agent = "gone" })
+	failed := func(want string) {
+		t.Helper()
+		_, err := f.fire()
+		var app *temporal.ApplicationError
+		if !errors.As(err, &app) || app.Type() != want || !app.NonRetryable() {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	failed("unknown_agent")
+	f.in.Revision = 1000
+	failed("schedule_gone")
+}
+
+func TestHowFarARunHasCome(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t)
+	if _, err := f.fire(); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, want workflows.Standing) {
+		t.Helper()
+		if got := f.standing(); got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	check("on its way", workflows.Standing{})
+	f.occupied = false
+	check("stopped from outside", workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: "workflow_closed"}})
+	f.occupied = true
+	f.end(f.begin(f.run, f.opening()), asksSomething)
+	asks := workflows.Ended{Outcome: workflows.OutcomeInterrupt}
+	check("waiting for people", workflows.Standing{Ended: asks})
+	f.occupied = false
+	check("of which nobody knows any more", workflows.Standing{Over: true, Ended: asks})
+}
+
+func TestARunThatEndedIsOver(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t)
+	if _, err := f.fire(); err != nil {
+		t.Fatal(err)
+	}
+	f.end(f.begin(f.run, f.opening()), nil)
+	if got := f.standing(); !got.Over || got.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v, while the thread has another run", got)
+	}
+}
+
+func TestAFiringIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t)
+	if out, err := f.withdraw(); err != nil || !out.Over || f.cancelled(f.run) {
+		t.Errorf("before it began: %+v (%v)", out, err)
+	}
+	if _, err := f.fire(); err != nil {
+		t.Fatal(err)
+	}
+	p := f.begin(f.run, f.opening())
+	if out, err := f.withdraw(); err != nil || out != (workflows.Standing{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
+		t.Errorf("%+v, signals %+v (%v)", out, f.signals, err)
+	}
+	f.end(p, asksSomething)
+	if out, err := f.withdraw(); err != nil || out.Over || out.Outcome != workflows.OutcomeInterrupt || len(f.signals) != 1 {
+		t.Errorf("waiting for people: %+v, signals %+v (%v)", out, f.signals, err)
+	}
+	next := stream.Run{Thread: f.run.Thread, ID: "run_next"}
+	f.begin(next, stream.Opening{Continues: f.run.ID})
+	if _, err := f.withdraw(); err != nil || !f.cancelled(next) {
+		t.Errorf("what goes on for it is not cancelled (%v)", err)
+	}
+}
+
+// Temporal terminates firings without asking them.
+func TestTheNextTimeCancelsThoseBefore(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t, func(k *schedules.Kept) { k.Overlap = schedules.OverlapTerminate })
+	if _, err := f.fire(); err != nil {
+		t.Fatal(err)
+	}
+	f.begin(f.run, f.opening())
+	first, then := f.in.At, f.in.At.Add(time.Hour)
+	for _, at := range []time.Time{first, then} {
+		id := schedules.FireID("shop", "daily") + "-" + at.Format(time.RFC3339)
+		f.recent = append(f.recent, client.ScheduleActionResult{StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}})
+	}
+	f.recent = append(f.recent, client.ScheduleActionResult{})
+	f.in.At, f.occupied = then, false
+	f.submit = func(workflows.Submit) (workflows.Submitted, error) { return workflows.Submitted{Attached: true}, nil }
+	for range 2 { // attempts
+		if _, err := f.fire(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !f.cancelled(f.run) || f.cancelled(f.kept.RunAt("shop", then)) {
+		t.Error("the run of the time before is not cancelled, or that of this time is")
+	}
+}

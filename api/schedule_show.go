@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/stream"
+)
+
+// schedule is a schedule as clients see it.
+type schedule struct {
+	schedules.Schedule
+	// ChangedBy is who said what the schedule says; its runs are theirs.
+	ChangedBy string    `json:"changedBy,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	ChangedAt time.Time `json:"changedAt"`
+	Paused    bool      `json:"paused"`
+	// PausedBecause is why, if a run that failed is.
+	PausedBecause string      `json:"pausedBecause,omitempty"`
+	Next          []time.Time `json:"next"`
+	Fired         int         `json:"fired"`
+	// Missed came too late to be made up for, Skipped while what the time before began was not over.
+	Missed  int `json:"missed"`
+	Skipped int `json:"skipped"`
+	// Recent are the latest firings, the last one first.
+	Recent []firing `json:"recent,omitempty"`
+}
+
+// firing is a time at which a schedule fired, and what became of it.
+type firing struct {
+	ScheduledAt time.Time `json:"scheduledAt"`
+	FiredAt     time.Time `json:"firedAt"`
+	ThreadID    string    `json:"threadId"`
+	RunID       string    `json:"runId"`
+	// Outcome and Code are those of the run that began then; none = it has not ended.
+	Outcome string `json:"outcome,omitempty"`
+	Code    string `json:"code,omitempty"`
+	// Active: the run, or what goes on for it, is not over.
+	Active bool `json:"active"`
+}
+
+// listSchedules lists the schedules of a tenant, without their inputs and firings.
+func (s *Server) listSchedules(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	answer := struct {
+		Items      []*schedule `json:"items"`
+		NextCursor string      `json:"nextCursor,omitempty"`
+	}{Items: []*schedule{}}
+	limit, err := limitOf(c)
+	who, unknown := owner(ctx)
+	err = errors.Join(err, unknown)
+	var page []*schedules.Kept
+	if err == nil {
+		page, answer.NextCursor, err = s.Schedules.List(ctx, who.Tenant, c.Query("cursor"), limit)
+	}
+	if err == nil {
+		answer.Items, err = s.describeSchedules(ctx, who.Tenant, page)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+// descriptions bounds how many schedules of a page Temporal is asked about at a time.
+const descriptions = 8
+
+// describeSchedules tells how schedules stand. Those that Temporal does not know are none.
+func (s *Server) describeSchedules(ctx context.Context, tenant string, page []*schedules.Kept) ([]*schedule, error) {
+	all := make([]*schedule, len(page))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(descriptions)
+	for i, k := range page {
+		group.Go(func() error {
+			d, err := s.clock.Describe(ctx, tenant, k.ID)
+			if err != nil && !errors.Is(err, schedules.ErrUnknown) {
+				return err
+			}
+			if err == nil {
+				all[i] = scheduleOf(k, d)
+				all[i].Input = nil
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(known *schedule) bool { return known == nil }), nil
+}
+
+func scheduleOf(k *schedules.Kept, d *client.ScheduleDescription) *schedule {
+	out := &schedule{
+		Schedule: k.Schedule, CreatedAt: k.CreatedAt, ChangedAt: k.ChangedAt, Next: []time.Time{},
+		Fired: d.Info.NumActions, Missed: d.Info.NumActionsMissedCatchupWindow, Skipped: d.Info.NumActionsSkippedOverlap,
+	}
+	if k.Requester != nil {
+		out.ChangedBy = k.Requester.Subject
+	}
+	if state := d.Schedule.State; state != nil && state.Paused {
+		out.Paused, out.PausedBecause = true, state.Note
+	}
+	for _, at := range d.Info.NextActionTimes {
+		out.Next = append(out.Next, at.UTC())
+	}
+	return out
+}
+
+// showSchedule shows a schedule with what became of its latest times.
+func (s *Server) showSchedule(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	who, err := owner(ctx)
+	var k *schedules.Kept
+	if err == nil {
+		k, err = s.Schedules.Get(ctx, who.Tenant, segment(c, "schedule"))
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
+}
+
+func (s *Server) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, k *schedules.Kept) {
+	d, err := s.clock.Describe(ctx, tenant, k.ID)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	out := scheduleOf(k, d)
+	if out.Recent, err = s.firings(ctx, tenant, k, d); err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(status, out)
+}
+
+// firings tells what became of the times at which a schedule fired.
+func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) ([]firing, error) {
+	var list []firing
+	for _, recent := range slices.Backward(d.Info.RecentActions) {
+		if recent.StartWorkflowResult == nil {
+			continue
+		}
+		id := recent.StartWorkflowResult.WorkflowID
+		at, ok := schedules.NominalOf(tenant, k.ID, id)
+		if !ok {
+			continue
+		}
+		run := k.RunAt(tenant, at)
+		f := firing{ScheduledAt: at, FiredAt: recent.ActualTime.UTC(), ThreadID: run.Thread.ID, RunID: run.ID}
+		f.Active = slices.ContainsFunc(d.Info.RunningWorkflows, func(r client.ScheduleWorkflowExecution) bool { return r.WorkflowID == id })
+		ending, err := s.endingOf(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		f.Outcome, f.Code = ending.Outcome, ending.Code
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// endingOf is how a run ended; nothing if it has not.
+func (s *Server) endingOf(ctx context.Context, run stream.Run) (stream.Ending, error) {
+	end, err := s.Log.End(ctx, run)
+	if err != nil || end == nil {
+		return stream.Ending{}, err
+	}
+	return end.Ending(ctx)
+}

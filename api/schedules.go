@@ -1,0 +1,245 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/schedules"
+)
+
+// Schedules are kept in two places: what they say beside the log, when they fire in Temporal. What they say is
+// written first, and forgotten last, so that Temporal fires nothing that is not there; a schedule that Temporal
+// does not know is none. Each request brings both in line: sending the same again is safe.
+
+func (s *Server) scheduleRoutes(v1 *gin.RouterGroup) {
+	if s.Schedules == nil {
+		return
+	}
+	v1.POST("/schedules", s.createSchedule)
+	v1.GET("/schedules", s.listSchedules)
+	v1.GET("/schedules/:schedule", s.showSchedule)
+	v1.PUT("/schedules/:schedule", s.changeSchedule)
+	v1.DELETE("/schedules/:schedule", s.deleteSchedule)
+	v1.POST("/schedules/:schedule/pause", s.onSchedule(s.clock.Pause))
+	v1.POST("/schedules/:schedule/resume", s.onSchedule(s.clock.Resume))
+	v1.POST("/schedules/:schedule/trigger", s.triggerSchedule)
+}
+
+// maxSchedule bounds a schedule in bytes.
+const maxSchedule = 128 << 10
+
+// readSchedule reads what a client says; id is in the path, or empty.
+func (s *Server) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
+	if err := checkBodyKind(c.Request); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, min(s.MaxBody, maxSchedule)))
+	if err != nil {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return nil, err
+		}
+		return nil, badRequest("invalid_schedule", "", "the body could not be read")
+	}
+	said, err := schedules.Parse(body)
+	switch {
+	case err != nil:
+		return nil, err
+	case said.ID == "" && id == "":
+		said.ID = "sch_" + strings.ToLower(rand.Text()[:16])
+	case said.ID == "":
+		said.ID = id
+	case id != "" && said.ID != id:
+		return nil, badRequest("invalid_schedule", "/id", "must be the id in the path")
+	}
+	return said, s.checkSchedule(said)
+}
+
+// checkSchedule checks what a schedule names.
+func (s *Server) checkSchedule(said *schedules.Schedule) error {
+	if err := checkID("/id", said.ID); err != nil {
+		return err
+	}
+	if len(said.ID) > schedules.MaxIDBytes {
+		return badRequest("invalid_input", "/id", fmt.Sprintf("may have at most %d bytes", schedules.MaxIDBytes))
+	}
+	if err := checkOptionalID("/threadId", said.ThreadID); err != nil {
+		return err
+	}
+	if _, err := s.Catalog.Current(said.Agent); err != nil {
+		p := problem(http.StatusNotFound, "unknown_agent", "there is no such agent")
+		p.Pointer = "/agent"
+		return p
+	}
+	return nil
+}
+
+// owner is whose schedules a request is about: those of the caller's tenant.
+func owner(ctx context.Context) (auth.Principal, error) {
+	p, ok := auth.From(ctx)
+	if !ok {
+		return p, challenge("", "the request does not say who sends it")
+	}
+	return p, nil
+}
+
+// createSchedule makes a schedule. The same again is the same schedule.
+func (s *Server) createSchedule(c *gin.Context) {
+	said, err := s.readSchedule(c, "")
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	who, err := owner(ctx)
+	var k *schedules.Kept
+	var created bool
+	if err == nil {
+		k, created, err = s.keepSchedule(ctx, who, said)
+	}
+	if err == nil {
+		err = s.clock.Set(ctx, who.Tenant, k)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	s.answerSchedule(ctx, c, status, who.Tenant, k)
+}
+
+// keepSchedule keeps what a new schedule says. created is false if it was there, and says the same.
+func (s *Server) keepSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (k *schedules.Kept, created bool, err error) {
+	now := time.Now().UTC()
+	k = &schedules.Kept{Schedule: *said, Requester: &who, CreatedAt: now, ChangedAt: now}
+	err = s.Schedules.Create(ctx, who.Tenant, k)
+	if !errors.Is(err, schedules.ErrExists) {
+		return k, true, err
+	}
+	there, err := s.Schedules.Get(ctx, who.Tenant, said.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	if same, err := saysTheSame(there, said); same || err != nil {
+		return there, false, err
+	}
+	_, err = s.clock.Describe(ctx, who.Tenant, said.ID)
+	if !errors.Is(err, schedules.ErrUnknown) {
+		if err == nil {
+			err = problem(http.StatusConflict, "schedule_exists", "there is a schedule of this id, which says something else; PUT changes it")
+		}
+		return nil, false, err
+	}
+	k.Revision = there.Revision // what is left of one that was deleted, or never came to be
+	return k, true, s.Schedules.Change(ctx, who.Tenant, k)
+}
+
+func saysTheSame(there *schedules.Kept, said *schedules.Schedule) (bool, error) {
+	before, err := there.Digest()
+	if err != nil {
+		return false, err
+	}
+	now, err := said.Digest()
+	return before == now, err
+}
+
+// changeSchedule replaces what a schedule says. Its runs are from now on those of whoever changed it.
+func (s *Server) changeSchedule(c *gin.Context) {
+	said, err := s.readSchedule(c, segment(c, "schedule"))
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	who, err := owner(ctx)
+	var k *schedules.Kept
+	if err == nil {
+		k, err = s.rewriteSchedule(ctx, who, said)
+	}
+	if err == nil {
+		err = s.clock.Change(ctx, who.Tenant, k)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
+}
+
+func (s *Server) rewriteSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (*schedules.Kept, error) {
+	there, err := s.Schedules.Get(ctx, who.Tenant, said.ID)
+	if err != nil {
+		return nil, err
+	}
+	if there.ThreadID != said.ThreadID {
+		return nil, badRequest("invalid_schedule", "/threadId", "cannot be changed: make another schedule")
+	}
+	if same, err := saysTheSame(there, said); same || err != nil {
+		return there, err
+	}
+	k := &schedules.Kept{Schedule: *said, Requester: &who, CreatedAt: there.CreatedAt, ChangedAt: time.Now().UTC(), Revision: there.Revision}
+	return k, s.Schedules.Change(ctx, who.Tenant, k)
+}
+
+// deleteSchedule deletes a schedule. What it has begun goes on.
+func (s *Server) deleteSchedule(c *gin.Context) {
+	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
+		err := s.clock.Delete(ctx, tenant, id)
+		if err != nil && !errors.Is(err, schedules.ErrUnknown) {
+			return err
+		}
+		return s.Schedules.Delete(ctx, tenant, id)
+	})
+}
+
+// triggerSchedule fires a schedule now.
+func (s *Server) triggerSchedule(c *gin.Context) {
+	var body struct {
+		Overlap string `json:"overlap"`
+	}
+	if err := s.readJSON(c, &body); err != nil {
+		s.refuse(c, err)
+		return
+	}
+	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
+		return s.clock.Trigger(ctx, tenant, id, body.Overlap)
+	})
+}
+
+// onSchedule is a route that does something to a schedule.
+func (s *Server) onSchedule(do func(ctx context.Context, tenant, id string) error) gin.HandlerFunc {
+	return func(c *gin.Context) { s.withSchedule(c, do) }
+}
+
+// withSchedule does something to the schedule that a path names, and answers that it is done.
+func (s *Server) withSchedule(c *gin.Context, do func(ctx context.Context, tenant, id string) error) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	who, err := owner(ctx)
+	id := segment(c, "schedule")
+	if err == nil {
+		_, err = s.Schedules.Get(ctx, who.Tenant, id)
+	}
+	if err == nil {
+		err = do(ctx, who.Tenant, id)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.Status(http.StatusNoContent)
+}

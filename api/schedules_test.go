@@ -1,0 +1,367 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// clockStub is Temporal's schedules, by id. It is safe for concurrent use.
+type clockStub struct {
+	client.ScheduleClient
+	mu        sync.Mutex
+	schedules map[string]*client.ScheduleDescription
+	triggered []client.ScheduleTriggerOptions
+}
+
+type handleStub struct {
+	client.ScheduleHandle
+	clock *clockStub
+	id    string
+}
+
+func (s *temporalStub) ScheduleClient() client.ScheduleClient { return &s.clock }
+
+func (c *clockStub) Create(_ context.Context, o client.ScheduleOptions) (client.ScheduleHandle, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.schedules[o.ID] != nil {
+		return nil, temporal.ErrScheduleAlreadyRunning
+	}
+	if c.schedules == nil {
+		c.schedules = map[string]*client.ScheduleDescription{}
+	}
+	c.schedules[o.ID] = &client.ScheduleDescription{Schedule: client.Schedule{
+		Action: o.Action, Spec: &o.Spec, State: &client.ScheduleState{},
+		Policy: &client.SchedulePolicies{Overlap: o.Overlap, CatchupWindow: o.CatchupWindow, PauseOnFailure: o.PauseOnFailure},
+	}}
+	return nil, nil
+}
+
+func (c *clockStub) GetHandle(_ context.Context, id string) client.ScheduleHandle {
+	return &handleStub{clock: c, id: id}
+}
+
+// with does something to the schedule, if it is there.
+func (h *handleStub) with(do func(d *client.ScheduleDescription)) error {
+	h.clock.mu.Lock()
+	defer h.clock.mu.Unlock()
+	d := h.clock.schedules[h.id]
+	if d == nil {
+		return serviceerror.NewNotFound("none")
+	}
+	do(d)
+	return nil
+}
+
+func (h *handleStub) Describe(context.Context) (out *client.ScheduleDescription, err error) {
+	err = h.with(func(d *client.ScheduleDescription) { c := *d; out = &c })
+	return out, err
+}
+
+func (h *handleStub) Update(_ context.Context, o client.ScheduleUpdateOptions) (err error) {
+	return h.with(func(d *client.ScheduleDescription) {
+		if u, failed := o.DoUpdate(client.ScheduleUpdateInput{Description: *d}); failed == nil {
+			d.Schedule = *u.Schedule
+		}
+	})
+}
+
+func (h *handleStub) Pause(context.Context, client.SchedulePauseOptions) error {
+	return h.with(func(d *client.ScheduleDescription) { d.Schedule.State.Paused = true })
+}
+
+func (h *handleStub) Unpause(context.Context, client.ScheduleUnpauseOptions) error {
+	return h.with(func(d *client.ScheduleDescription) { d.Schedule.State.Paused = false })
+}
+
+func (h *handleStub) Trigger(_ context.Context, o client.ScheduleTriggerOptions) error {
+	return h.with(func(*client.ScheduleDescription) { h.clock.triggered = append(h.clock.triggered, o) })
+}
+
+func (h *handleStub) Delete(context.Context) error {
+	return h.with(func(*client.ScheduleDescription) { delete(h.clock.schedules, h.id) })
+}
+
+// firingOf is what Temporal has of a schedule.
+func (n *node) firingOf(tenant, id string) workflows.Firing {
+	n.t.Helper()
+	var in workflows.Firing
+	err := n.temporal.clock.GetHandle(n.ctx(), schedules.TemporalID(tenant, id)).(*handleStub).with(func(d *client.ScheduleDescription) {
+		in = d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(workflows.Firing)
+	})
+	if err != nil {
+		n.t.Fatalf("Temporal has no schedule %s: %v", id, err)
+	}
+	return in
+}
+
+// scheduleWith is a schedule with some members of its own.
+func scheduleWith(t *testing.T, members map[string]any) string {
+	t.Helper()
+	body := map[string]any{
+		"id": "s", "agent": "a", "cron": []string{"0 9 * * *"},
+		"input": map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Good morning."}}},
+	}
+	maps.Copy(body, members)
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// shownSchedule is how clients see one.
+type shownSchedule struct {
+	ID        string          `json:"id"`
+	Overlap   string          `json:"overlap"`
+	ChangedBy string          `json:"changedBy"`
+	Paused    bool            `json:"paused"`
+	Next      []time.Time     `json:"next"`
+	Input     json.RawMessage `json:"input"`
+	Recent    []struct {
+		ScheduledAt time.Time `json:"scheduledAt"`
+		ThreadID    string    `json:"threadId"`
+		RunID       string    `json:"runId"`
+		Outcome     string    `json:"outcome"`
+		Code        string    `json:"code"`
+		Active      bool      `json:"active"`
+	} `json:"recent"`
+}
+
+func (a answer) schedule(t *testing.T, status int) (out shownSchedule) {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("%d %s, want %d", a.status, a.body, status)
+	}
+	if err := json.Unmarshal([]byte(a.body), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (a answer) refusal(t *testing.T, what string, status int, code, pointer string) {
+	t.Helper()
+	if a.status != status || a.problem.Code != code || a.problem.Pointer != pointer {
+		t.Errorf("%s: %d %s, want %d %s at %q", what, a.status, a.body, status, code, pointer)
+	}
+}
+
+func TestASchedulesContentIsNotTemporals(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	made := n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
+	if made.ID != "s" || made.Overlap != "skip" || made.ChangedBy != "ann" || !strings.Contains(string(made.Input), "Good morning.") {
+		t.Errorf("%+v", made)
+	}
+	in := n.firingOf("alpha", "s")
+	if in.Tenant != "alpha" || in.Schedule != "s" || in.Revision == 0 {
+		t.Errorf("Temporal is told %+v", in)
+	}
+	store, err := schedules.Open(n.ctx(), n.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := store.At(n.ctx(), "alpha", "s", in.Revision)
+	if err != nil || k.Requester == nil || k.Requester.Subject != "ann" || k.Requester.Tenant != "alpha" {
+		t.Errorf("%+v is kept (%v)", k, err)
+	}
+}
+
+func TestTheSameScheduleIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"overlap": "skip"})).schedule(t, http.StatusOK)
+	other := scheduleWith(t, map[string]any{"overlap": "allow_all"})
+	n.do(http.MethodPost, "/v1/schedules", other).refusal(t, "another one", http.StatusConflict, "schedule_exists", "")
+	// An api may die between the two places: what Temporal does not know is none.
+	delete(n.temporal.clock.schedules, schedules.TemporalID("default", "s"))
+	n.do(http.MethodGet, "/v1/schedules/s", "").refusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")
+	if list := n.do(http.MethodGet, "/v1/schedules", ""); list.body != `{"items":[]}` {
+		t.Errorf("listed: %s", list.body)
+	}
+	if now := n.do(http.MethodPost, "/v1/schedules", other).schedule(t, http.StatusCreated); now.Overlap != "allow_all" {
+		t.Errorf("%+v", now)
+	}
+	if made := n.do(http.MethodPost, "/v1/schedules", strings.Replace(other, `"id":"s",`, "", 1)).schedule(t, http.StatusCreated); !strings.HasPrefix(made.ID, "sch_") {
+		t.Errorf("without an id: %+v", made)
+	}
+}
+
+func TestSchedulesAreChanged(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	bert := []string{"X-Tenant", "alpha", "X-User", "bert"}
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil), alpha...).schedule(t, http.StatusCreated)
+	first := n.firingOf("alpha", "s")
+	if a := n.do(http.MethodPost, "/v1/schedules/s/pause", "", alpha...); a.status != http.StatusNoContent {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if same := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, nil), bert...).schedule(t, http.StatusOK); same.ChangedBy != "ann" {
+		t.Errorf("who changes nothing is who asks: %+v", same)
+	}
+	now := n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"overlap": "buffer_one"}), bert...).schedule(t, http.StatusOK)
+	if now.Overlap != "buffer_one" || now.ChangedBy != "bert" || !now.Paused {
+		t.Errorf("%+v", now)
+	}
+	if in := n.firingOf("alpha", "s"); in.Revision == first.Revision {
+		t.Error("Temporal fires what the schedule said before")
+	}
+	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"threadId": "t"}), bert...).refusal(t, "another thread", http.StatusBadRequest, "invalid_schedule", "/threadId")
+	n.do(http.MethodPut, "/v1/schedules/s", scheduleWith(t, map[string]any{"id": "x"}), bert...).refusal(t, "another id", http.StatusBadRequest, "invalid_schedule", "/id")
+	n.do(http.MethodPut, "/v1/schedules/x", scheduleWith(t, map[string]any{"id": "x"}), bert...).refusal(t, "none", http.StatusNotFound, "unknown_schedule", "")
+}
+
+func TestMistakesInSchedulesArePointedAt(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	for _, c := range []struct {
+		members map[string]any
+		status  int
+		code    string
+		pointer string
+	}{
+		{map[string]any{"cron": []string{"0 25 * * *"}}, 400, "invalid_schedule", "/cron/0"},
+		{map[string]any{"timeZone": "Mars/Olympus"}, 400, "invalid_schedule", "/timeZone"},
+		{map[string]any{"agent": "nobody"}, 404, "unknown_agent", "/agent"},
+		{map[string]any{"id": strings.Repeat("x", 257)}, 400, "invalid_input", "/id"},
+		{map[string]any{"id": "a\x00b"}, 400, "invalid_input", "/id"},
+		{map[string]any{"threadId": "a\x00b"}, 400, "invalid_input", "/threadId"},
+		{map[string]any{"input": map[string]any{"messages": []any{map[string]any{"role": "user"}}}}, 400, "invalid_schedule", "/input/messages/0/content"},
+		{map[string]any{"note": strings.Repeat("x", 128<<10)}, 413, "too_large", ""},
+	} {
+		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, c.members)).refusal(t, fmt.Sprintf("%.100v", c.members), c.status, c.code, c.pointer)
+	}
+	n.do(http.MethodPost, "/v1/schedules", "x=y", "Content-Type", "application/x-www-form-urlencoded").refusal(t, "a form", 415, "unsupported_media_type", "")
+	if len(n.temporal.clock.schedules) != 0 {
+		t.Errorf("Temporal is told of %v", n.temporal.clock.schedules)
+	}
+}
+
+func TestSchedulesAreToldWhatToDo(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	do := func(method, path, body string, status int) {
+		t.Helper()
+		if a := n.do(method, "/v1/schedules/s"+path, body); a.status != status {
+			t.Errorf("%s %s: %d %s", method, path, a.status, a.body)
+		}
+	}
+	do(http.MethodPost, "/pause", "", http.StatusNoContent)
+	do(http.MethodPost, "/pause", "", http.StatusNoContent)
+	if !n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Paused {
+		t.Error("it is not paused")
+	}
+	do(http.MethodPost, "/resume", "", http.StatusNoContent)
+	do(http.MethodPost, "/trigger", `{"overlap":"allow_all"}`, http.StatusNoContent)
+	do(http.MethodPost, "/trigger", "", http.StatusNoContent)
+	n.do(http.MethodPost, "/v1/schedules/s/trigger", `{"overlap":"never"}`).refusal(t, "an overlap", 400, "invalid_schedule", "/overlap")
+	if got := n.temporal.clock.triggered; len(got) != 2 || got[0].Overlap.String() != "AllowAll" || got[1].Overlap != 0 {
+		t.Errorf("triggered with %+v", got)
+	}
+	do(http.MethodDelete, "", "", http.StatusNoContent)
+	for _, path := range []string{"", "/pause", "/resume", "/trigger"} {
+		method := http.MethodPost
+		if path == "" {
+			method = http.MethodDelete
+		}
+		n.do(method, "/v1/schedules/s"+path, "").refusal(t, path, http.StatusNotFound, "unknown_schedule", "")
+	}
+}
+
+func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": "s s"})).schedule(t, http.StatusCreated)
+	at := time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
+	var recent []client.ScheduleActionResult
+	for i := range 3 {
+		id := schedules.FireID("default", "s s") + "-" + at.Add(time.Duration(i)*time.Hour).Format(time.RFC3339)
+		recent = append(recent, client.ScheduleActionResult{ActualTime: at, StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}})
+	}
+	d := n.temporal.clock.schedules[schedules.TemporalID("default", "s s")]
+	d.Info = client.ScheduleInfo{
+		RecentActions: append(recent, client.ScheduleActionResult{}), NextActionTimes: []time.Time{at.Add(24 * time.Hour)},
+		RunningWorkflows: []client.ScheduleWorkflowExecution{*recent[2].StartWorkflowResult},
+	}
+	for i, end := range []agui.Event{&agui.RunFinished{}, &agui.RunError{Code: "limit_turns", Message: "no"}} {
+		name := fmt.Sprintf("s s-2030013%dT%02d0000Z", 1, 9+i)
+		in := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: name, ID: name}}
+		run := streamRun(in)
+		var err error
+		in.Digest = "d"
+		if in.Input, err = n.propose(run); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := n.log.Seal(n.ctx(), n.begin(in, "e"), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := n.do(http.MethodGet, "/v1/schedules/s%20s", "").schedule(t, http.StatusOK)
+	if len(now.Next) != 1 || len(now.Recent) != 3 {
+		t.Fatalf("%+v", now)
+	}
+	for i, want := range []struct {
+		run, outcome, code string
+		active             bool
+	}{{"s s-20300131T110000Z", "", "", true}, {"s s-20300131T100000Z", "error", "limit_turns", false}, {"s s-20300131T090000Z", "success", "", false}} {
+		if r := now.Recent[i]; r.RunID != want.run || r.ThreadID != want.run || r.Outcome != want.outcome || r.Code != want.code || r.Active != want.active {
+			t.Errorf("%d: %+v, want %+v", i, r, want)
+		}
+	}
+}
+
+func (n *node) propose(run stream.Run) (uint64, error) {
+	p, err := n.log.ProposeInput(n.ctx(), run, [32]byte{1}, &stream.Input{Input: agui.RunAgentInput{ThreadID: run.Thread.ID, RunID: run.ID}})
+	return p.Seq, err
+}
+
+func TestSchedulesAreListedInPages(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	for i := range 3 {
+		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": fmt.Sprintf("s%d", i)})).schedule(t, http.StatusCreated)
+	}
+	var page struct {
+		Items      []shownSchedule `json:"items"`
+		NextCursor string          `json:"nextCursor"`
+	}
+	var seen []string
+	for path := "/v1/schedules?limit=2"; path != ""; {
+		a := n.do(http.MethodGet, path, "")
+		page.NextCursor = ""
+		if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+			t.Fatalf("%s: %v", a.body, err)
+		}
+		for _, s := range page.Items {
+			if seen = append(seen, s.ID); s.Input != nil {
+				t.Errorf("the list has the input of %s", s.ID)
+			}
+		}
+		if path = ""; page.NextCursor != "" {
+			path = "/v1/schedules?limit=2&cursor=" + page.NextCursor
+		}
+	}
+	if got := strings.Join(seen, " "); got != "s0 s1 s2" {
+		t.Error(got)
+	}
+	n.do(http.MethodGet, "/v1/schedules?limit=0", "").refusal(t, "no limit", 400, "invalid_input", "")
+}

@@ -1,0 +1,306 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// scheduled is a schedule as the api shows it.
+type scheduled struct {
+	ID            string      `json:"id"`
+	Paused        bool        `json:"paused"`
+	PausedBecause string      `json:"pausedBecause"`
+	Next          []time.Time `json:"next"`
+	Fired         int         `json:"fired"`
+	Skipped       int         `json:"skipped"`
+	Recent        []recent    `json:"recent"`
+}
+
+// recent is a time at which it fired.
+type recent struct {
+	ScheduledAt time.Time `json:"scheduledAt"`
+	ThreadID    string    `json:"threadId"`
+	RunID       string    `json:"runId"`
+	Outcome     string    `json:"outcome"`
+	Active      bool      `json:"active"`
+}
+
+// timetable is a schedule on a server.
+type timetable struct {
+	p      *endpoint
+	id     string
+	prompt string
+}
+
+// ask sends a request about schedules.
+func (s *timetable) ask(t *testing.T, method, path string, body any, status int, answer any) {
+	t.Helper()
+	raw := []byte{}
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, s.p.url("/v1/schedules"+path), bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status {
+		t.Fatalf("%s %s: %s %s (%v), want %d", method, path, resp.Status, text, err, status)
+	}
+	if answer != nil {
+		if err := json.Unmarshal(text, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newTimetable makes a schedule of the assistant's, with some members of its own.
+func newTimetable(t *testing.T, p *endpoint, id string, members map[string]any) *timetable {
+	t.Helper()
+	s := &timetable{p: p, id: id, prompt: say("What is new?")}
+	body := map[string]any{
+		"id": id, "agent": "assistant", "note": say("a note"),
+		"input": map[string]any{"messages": []any{map[string]any{"role": "user", "content": s.prompt}}},
+	}
+	for name, value := range members {
+		body[name] = value
+	}
+	s.ask(t, http.MethodPost, "", body, http.StatusCreated, nil)
+	s.ask(t, http.MethodPost, "", body, http.StatusOK, nil)
+	return s
+}
+
+func everySecond() map[string]any {
+	return map[string]any{"intervals": []any{map[string]any{"every": "1s"}}}
+}
+
+// until shows the schedule until it fits.
+func (s *timetable) until(t *testing.T, what string, fits func(scheduled) bool) scheduled {
+	t.Helper()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		var now scheduled
+		s.ask(t, http.MethodGet, "/"+s.id, nil, http.StatusOK, &now)
+		if fits(now) {
+			return now
+		}
+		select {
+		case <-look.C:
+		case <-late.C:
+			t.Fatalf("%s: %s is never so: %+v", s.id, what, now)
+		}
+	}
+}
+
+func (s *timetable) tell(t *testing.T, what string) {
+	t.Helper()
+	s.ask(t, http.MethodPost, "/"+s.id+"/"+what, nil, http.StatusNoContent, nil)
+}
+
+// over lets nothing come any more.
+func (s *timetable) over(t *testing.T) {
+	t.Helper()
+	s.ask(t, http.MethodDelete, "/"+s.id, nil, http.StatusNoContent, nil)
+	s.ask(t, http.MethodGet, "/"+s.id, nil, http.StatusNotFound, nil)
+}
+
+// ended tells whether n of its latest runs have ended well, and nothing goes on for them.
+func ended(n int) func(scheduled) bool {
+	return func(now scheduled) bool {
+		over := 0
+		for _, r := range now.Recent {
+			if r.Outcome == "success" && !r.Active {
+				over++
+			}
+		}
+		return over >= n
+	}
+}
+
+// A schedule opens threads, each once, over the death of the process.
+func TestTimetableSurvives(t *testing.T) {
+	t.Parallel()
+	p := startPerdure(t)
+	s := newTimetable(t, p.endpoint, "every-second", everySecond())
+	answer := say("Nothing.")
+	sharedModel.answerWith(t, s.prompt, answer)
+	s.until(t, "two runs have ended", ended(2))
+	p.kill()
+	died := time.Now()
+	p.start(t)
+	s.until(t, "a run has ended behind the restart", func(now scheduled) bool {
+		return len(now.Recent) > 0 && now.Recent[0].ScheduledAt.After(died) && now.Recent[0].Outcome == "success"
+	})
+	s.tell(t, "pause")
+	paused := s.until(t, "it is paused and nothing goes on", func(now scheduled) bool {
+		return now.Paused && !slices.ContainsFunc(now.Recent, func(r recent) bool { return r.Active })
+	})
+	for _, r := range paused.Recent {
+		if r.Outcome != "success" || r.ThreadID != r.RunID || r.ThreadID != "every-second-"+r.ScheduledAt.UTC().Format("20060102T150405Z") {
+			t.Errorf("at %s: %+v", r.ScheduledAt, r)
+		}
+		events := p.reader(t, input{ThreadID: r.ThreadID, RunID: r.RunID})
+		events.view = eventsPath(events.in)
+		events.finish(t)
+		messages := show(t, nil, events.events)
+		if len(messages) == 0 || messages[len(messages)-1].Content != answer {
+			t.Errorf("%s has %+v", r.ThreadID, messages)
+		}
+	}
+	s.tell(t, "trigger")
+	triggered := s.until(t, "it was triggered", func(now scheduled) bool { return now.Fired == paused.Fired+1 && ended(1)(now) })
+	if !triggered.Paused {
+		t.Error("a trigger ends the pause")
+	}
+	s.tell(t, "resume")
+	s.until(t, "it goes on", func(now scheduled) bool { return now.Fired > triggered.Fired && !now.Paused })
+	s.over(t)
+	p.firesOnce(t)
+}
+
+// firesOnce checks that no time fired twice, and that each firing has one run.
+func (p *endpoint) firesOnce(t *testing.T) {
+	t.Helper()
+	c, err := p.temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := finishedExecutions(t.Context(), c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	fires, runs := 0, 0
+	for _, e := range all {
+		times[e.GetExecution().GetWorkflowId()]++
+		switch e.GetType().GetName() {
+		case workflows.TypeFire:
+			fires++
+		case workflows.TypeRun:
+			runs++
+		}
+	}
+	for id, n := range times {
+		if n != 1 && strings.HasPrefix(id, "fire/") {
+			t.Errorf("%s fired %d times", id, n)
+		}
+	}
+	if fires == 0 || fires != runs {
+		t.Errorf("%d firings have %d runs", fires, runs)
+	}
+}
+
+// slowly makes the model take some seconds.
+func (s *timetable) slowly(t *testing.T, length int) {
+	t.Helper()
+	sharedModel.answer(t, fixture{Match: match{UserMessage: s.prompt}, Response: response{Content: long(length)}, ChunkSize: 8, Latency: 25})
+}
+
+func (s *timetable) cancelRun(t *testing.T, r recent) {
+	t.Helper()
+	if status := s.p.cancel(t, input{ThreadID: r.ThreadID, RunID: r.RunID}); status != http.StatusAccepted {
+		t.Errorf("cancel: %d", status)
+	}
+}
+
+// What Temporal does about overlaps is about runs.
+func TestTimetableOverlaps(t *testing.T) {
+	t.Parallel()
+	p := startPerdure(t)
+	with := func(overlap string) map[string]any {
+		members := everySecond()
+		members["overlap"] = overlap
+		return members
+	}
+	for _, overlap := range []string{"skip", "cancel_other", "terminate_other"} {
+		s := newTimetable(t, p.endpoint, overlap, with(overlap))
+		s.slowly(t, 200_000)
+		var last recent
+		if overlap == "skip" {
+			now := s.until(t, "times are skipped", func(now scheduled) bool { return now.Skipped >= 2 })
+			if len(now.Recent) != 1 || !now.Recent[0].Active || now.Fired != 1 {
+				t.Errorf("beside a run: %+v", now)
+			}
+			last = now.Recent[0]
+		} else {
+			now := s.until(t, "two runs have made way", func(now scheduled) bool {
+				gone := 0
+				for _, r := range now.Recent {
+					if r.Outcome == "cancelled" {
+						gone++
+					}
+				}
+				return gone >= 2
+			})
+			last = now.Recent[0]
+		}
+		s.tell(t, "pause")
+		now := s.until(t, "it is paused", func(now scheduled) bool { return now.Paused })
+		if len(now.Recent) > 0 {
+			last = now.Recent[0]
+		}
+		s.cancelRun(t, last)
+		s.until(t, "its run was cancelled", func(now scheduled) bool { return now.Recent[0].Outcome == "cancelled" && !now.Recent[0].Active })
+		s.over(t)
+	}
+}
+
+// Runs of a thread of their own come one behind the other, with what was said before.
+func TestTimetableOfAThread(t *testing.T) {
+	t.Parallel()
+	p := startPerdure(t)
+	members := everySecond()
+	members["threadId"] = newThread()
+	s := newTimetable(t, p.endpoint, "diary", members)
+	sharedModel.answerWith(t, s.prompt, say("Nothing."))
+	s.until(t, "three runs have ended", ended(3))
+	s.over(t)
+	calls := sharedModel.calls(t, s.prompt)
+	for i, c := range calls[:3] {
+		asked := 0
+		for _, m := range c.Body.Messages {
+			if m.Role == "user" && m.text() == s.prompt {
+				asked++
+			}
+		}
+		if asked != i+1 {
+			t.Errorf("in run %d the model is asked %d times: %s", i, asked, fmt.Sprint(c.Body.Messages))
+		}
+	}
+}
+
+// A schedule whose run fails pauses, if it is to.
+func TestTimetablePausesOnFailure(t *testing.T) {
+	t.Parallel()
+	p := startPerdure(t)
+	members := everySecond()
+	members["pauseOnFailure"] = true
+	s := newTimetable(t, p.endpoint, "fails", members)
+	sharedModel.answer(t, fixture{Match: match{UserMessage: s.prompt}, Response: response{Error: &modelError{Message: say("no"), Type: "invalid_request_error"}, Status: 400}})
+	now := s.until(t, "it is paused", func(now scheduled) bool { return now.Paused })
+	if len(now.Recent) == 0 || now.Recent[0].Outcome != "error" || now.PausedBecause == "" || now.Fired != 1 {
+		t.Errorf("%+v", now)
+	}
+	s.over(t)
+}

@@ -1,0 +1,154 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Dispatcher knows the log and Temporal. It is safe for concurrent use.
+type Dispatcher struct {
+	Log      *stream.Log
+	Temporal client.Client
+}
+
+// Rounds bounds how often a thread is looked at anew because it changed meanwhile, or because the run before
+// has ended in the log and not yet closed in Temporal: six seconds of that, which is more than a workflow task
+// may take whose worker died.
+const Rounds = 60
+
+const (
+	// workflowTaskTimeout is how long a worker that died may hold a workflow task.
+	workflowTaskTimeout = 5 * time.Second
+	// closeCheck is how long to wait to be told that a run has closed: rarely, Temporal forgets to tell.
+	closeCheck = 100 * time.Millisecond
+	// updatePatience is how long a workflow may take to answer.
+	updatePatience = 5 * time.Second
+)
+
+// WorkflowID is a thread's address in Temporal.
+func WorkflowID(t stream.Thread) string {
+	return "thread/" + stream.Token(t.Tenant) + "/" + stream.Token(t.ID)
+}
+
+// RunInput is what the workflow of a run is told whose input has been proposed.
+func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) workflows.RunInput {
+	return workflows.RunInput{
+		Run:   workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
+		Agent: agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
+		Limits: workflows.Limits{
+			Turns: agent.Limits.Turns, Tokens: agent.Limits.Tokens,
+			Duration: agent.Limits.Duration, ParallelTools: agent.Limits.ParallelTools,
+		},
+		OnNewInput: workflows.OnOpen(agent.OnNewInput), OnMissing: workflows.OnOpen(agent.MissingToolResult()),
+	}
+}
+
+// Terms are what a run is offered with to the workflow that occupies its thread.
+type Terms struct {
+	OnBusy workflows.OnBusy
+	// Decisions answer what the thread waits for.
+	Decisions []workflows.Decision
+}
+
+// Place starts a run whose thread has been found in this state, or offers it to the workflow that occupies the
+// thread. placed is false, without an error, if the thread has to be looked at again, and if more people have
+// to approve (Submitted.Open). A workflow's refusal is a *temporal.ApplicationError, of one of the types that
+// workflows names.
+func (d *Dispatcher) Place(ctx context.Context, in workflows.RunInput, terms Terms, thread *stream.Reduction) (taken workflows.Submitted, placed bool, err error) {
+	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
+	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), workflows.TypeRun, in)
+	var running *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case err == nil:
+		return taken, true, nil
+	case !errors.As(err, &running):
+		return taken, false, fmt.Errorf("dispatch: start workflow: %w", err)
+	}
+	return d.submit(ctx, run, in, terms, thread, running.RunId)
+}
+
+func options(run stream.Run, agent string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                                       WorkflowID(run.Thread),
+		TaskQueue:                                workflows.TaskQueue,
+		WorkflowTaskTimeout:                      workflowTaskTimeout,
+		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		EnableEagerStart:                         true,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			workflows.AttributeTenant.ValueSet(stream.Token(run.Tenant)),
+			workflows.AttributeAgent.ValueSet(agent),
+			workflows.AttributeRun.ValueSet(stream.Token(run.ID)),
+		),
+	}
+}
+
+// submit offers the run to the workflow that occupies the thread. If the log says that its run has
+// ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
+// run that has begun in Temporal and not yet in the log; that one answers.)
+func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in workflows.RunInput, terms Terms, thread *stream.Reduction, execution string) (taken workflows.Submitted, placed bool, err error) {
+	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.Waits) == 0 {
+		d.awaitClose(ctx, run.Thread, execution)
+		return taken, false, nil
+	}
+	in.Token = stream.Token(run.ID)
+	taken, err = d.Offer(ctx, run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
+	if active, busy := BusyWith(err); busy && thread.Sealed && active == thread.RunID {
+		// Its worker died when it had ended in the log: the workflow is about to find out.
+		wait, cancel := context.WithTimeout(ctx, closeCheck)
+		defer cancel()
+		<-wait.Done()
+		return taken, false, ctx.Err()
+	}
+	switch {
+	case err != nil && over(err):
+		return taken, false, nil
+	case err != nil:
+		return taken, false, err
+	case taken.Closing:
+		d.awaitClose(ctx, run.Thread, execution)
+	case taken.Interrupted != "":
+		err = d.tellCancelled(ctx, stream.Run{Thread: run.Thread, ID: taken.Interrupted}, "another run takes its place")
+	}
+	return taken, taken.Attached || taken.Queued, err
+}
+
+// awaitClose waits a moment for an execution to close; how is its own matter.
+func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execution string) {
+	ctx, cancel := context.WithTimeout(ctx, closeCheck)
+	defer cancel()
+	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
+}
+
+// Offer offers a run to an execution of a thread's workflow; "" is the latest.
+func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
+	err = d.Update(ctx, thread, execution, workflows.UpdateSubmit, submit, &taken)
+	return taken, err
+}
+
+// Update sends an update to an execution of a thread's workflow, "" is the latest, and waits until that has
+// decided.
+func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution, name string, arg, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, updatePatience)
+	defer cancel()
+	handle, err := d.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: WorkflowID(thread), RunID: execution, UpdateName: name, Args: []any{arg},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	return handle.Get(ctx, answer)
+}

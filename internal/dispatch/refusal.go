@@ -1,0 +1,44 @@
+package dispatch
+
+import (
+	"errors"
+	"slices"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// refusals are the types of errors by which a workflow refuses an offer. What else it may answer comes of its
+// closing meanwhile.
+var refusals = []string{
+	workflows.ErrorBusy, workflows.ErrorInterrupted, workflows.ErrorMissingResults, workflows.ErrorRunIDReused, workflows.ErrorQueueFull,
+}
+
+// Refusal is the type of the error by which a workflow refuses an offer; "" = err is none.
+func Refusal(err error) string {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && slices.Contains(refusals, app.Type()) {
+		return app.Type()
+	}
+	return ""
+}
+
+// BusyWith tells whether a workflow refuses an offer because another run is active, and which.
+func BusyWith(err error) (active string, busy bool) {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.Type() != workflows.ErrorBusy {
+		return "", false
+	}
+	var detail workflows.Active
+	err = app.Details(&detail)
+	return detail.RunID, err == nil
+}
+
+// over tells whether an offer came too late: the workflow closed meanwhile.
+func over(err error) bool {
+	var app *temporal.ApplicationError
+	var gone *serviceerror.NotFound
+	return errors.As(err, &gone) || errors.As(err, &app) && Refusal(err) == ""
+}

@@ -1,0 +1,212 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Firing starts TypeFire: a time of a schedule has come. What the schedule says is where schedules are kept.
+type Firing struct {
+	Tenant   string `json:"tenant"`
+	Schedule string `json:"schedule"`
+	// Revision is that of what the schedule says.
+	Revision uint64 `json:"revision"`
+	// ParkAfter is that of the run.
+	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+	// At is the nominal time. Temporal's schedules give it beside the input.
+	At time.Time `json:"at,omitzero"`
+	// Fire is the firing's own workflow id.
+	Fire string `json:"fire,omitempty"`
+	// Fired is set where an execution goes on with the firing of the one before it.
+	Fired *Fired `json:"fired,omitempty"`
+}
+
+// Fired is what a firing began.
+type Fired struct {
+	Run Run `json:"run"`
+	// Refused is why the thread did not take the run (ErrorBusy …); empty = it did.
+	Refused string `json:"refused,omitempty"`
+}
+
+// Ended is what SignalEnded carries: how a run ended that a firing began. An outcome that is empty or
+// OutcomeFenced is one that the log knows better.
+type Ended struct {
+	Outcome Outcome `json:"outcome,omitempty"`
+	Code    string  `json:"code,omitempty"`
+}
+
+// Standing tells how far a run has come: over means that nothing goes on for it, and nobody is waited for.
+type Standing struct {
+	Over bool `json:"over,omitempty"`
+	Ended
+}
+
+// FireResult is what came of a firing.
+type FireResult struct {
+	Fired
+	Ended
+}
+
+// ErrorRunFailed is the type of the error of a firing whose run ended with an error; Temporal may then pause the
+// schedule.
+const ErrorRunFailed = "run_failed"
+
+// A run tells when it is over. Looks are for one whose workflow was stopped from outside; the pause between two
+// doubles.
+const (
+	firstLook = time.Minute
+	lastLook  = time.Hour
+)
+
+// attributeNominal is where Temporal's schedules put the nominal time of what they start.
+var attributeNominal = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
+
+// ScheduleFire is schedule.fire.v1: it begins the run of a time of a schedule, and lasts until that is over, so
+// that what Temporal does about overlaps is about runs. A run that waits for people is not over. It waits as
+// cheaply as they do: for a signal, and a look now and then.
+func ScheduleFire(ctx workflow.Context, in Firing) (FireResult, error) {
+	f := &fire{in: in}
+	if in.Fired != nil {
+		f.fired = *in.Fired
+	} else if err := f.begin(ctx); err != nil {
+		return FireResult{}, err
+	}
+	if f.fired.Refused != "" {
+		return FireResult{Fired: f.fired}, nil
+	}
+	f.listen(ctx)
+	if err := f.await(ctx); err != nil {
+		return FireResult{}, err
+	}
+	result := FireResult{f.fired, *f.ended}
+	switch {
+	case ctx.Err() != nil:
+		return result, ctx.Err()
+	case result.Outcome == OutcomeError:
+		return result, temporal.NewNonRetryableApplicationError("the run ended with an error", ErrorRunFailed, nil, result)
+	}
+	return result, nil
+}
+
+// fire is the state of one execution.
+type fire struct {
+	in    Firing
+	fired Fired
+	ended *Ended
+}
+
+// begin begins the run. Where that is cancelled, it may have begun nevertheless.
+func (f *fire) begin(ctx workflow.Context) error {
+	f.in.Fire = workflow.GetInfo(ctx).WorkflowExecution.ID
+	f.in.At = workflow.GetInfo(ctx).WorkflowStartTime
+	if nominal, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(attributeNominal); ok {
+		f.in.At = nominal
+	}
+	f.in.At = f.in.At.UTC().Truncate(time.Second) // as in the id
+	err := workflow.ExecuteActivity(patiently(ctx, "begin"), ActivityFire, f.in).Get(ctx, &f.fired)
+	if temporal.IsCanceledError(err) {
+		if _, err := f.withdraw(ctx); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// patiently is for what takes a moment, and waits for the log as long as that takes.
+func patiently(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute, Summary: summary, WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+	})
+}
+
+// listen hears that the run is over.
+func (f *fire) listen(ctx workflow.Context) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // it is heard after a cancel, too
+	signals := workflow.GetSignalChannelWithOptions(ctx, SignalEnded, workflow.SignalChannelOptions{Description: "the run is over"})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		var e Ended
+		signals.Receive(ctx, &e)
+		f.ended = &e
+	})
+}
+
+// await waits until the run is over, and cancels it when the firing is cancelled. It fails also to continue as
+// new.
+func (f *fire) await(ctx workflow.Context) error {
+	for pause := firstLook; f.ended == nil; pause = min(2*pause, lastLook) {
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && ctx.Err() == nil {
+			next := f.in
+			next.Fired = &f.fired
+			return continueWith(ctx, TypeFire, next)
+		}
+		_, err := workflow.AwaitWithTimeout(ctx, pause, func() bool { return f.ended != nil })
+		switch {
+		case f.ended != nil:
+		case err != nil:
+			return f.awaitCancelled(ctx)
+		default:
+			if err := f.look(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if f.ended.Outcome != "" && f.ended.Outcome != OutcomeFenced {
+		return nil
+	}
+	s, err := f.standing(ctx)
+	f.ended = &s.Ended
+	return err
+}
+
+// look finds out whether the run is over.
+func (f *fire) look(ctx workflow.Context) error {
+	s, err := f.standing(ctx)
+	if err == nil && s.Over && f.ended == nil {
+		f.ended = &s.Ended
+	}
+	return err
+}
+
+// standing also tells it to a firing that has been cancelled.
+func (f *fire) standing(ctx workflow.Context) (s Standing, err error) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	err = workflow.ExecuteActivity(patiently(ctx, "look"), ActivityStanding, f.fired.Run).Get(ctx, &s)
+	return s, err
+}
+
+// awaitCancelled cancels the run and waits for its end. What it asks people stays asked: nobody gives questions
+// up by not answering them.
+func (f *fire) awaitCancelled(ctx workflow.Context) error {
+	s, err := f.withdraw(ctx)
+	if err != nil {
+		return err
+	}
+	if f.ended == nil && (s.Over || s.Outcome != "") {
+		f.ended = &s.Ended
+	}
+	apart, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	return f.await(apart)
+}
+
+// withdraw cancels the run, and tells how far it has come.
+func (f *fire) withdraw(ctx workflow.Context) (s Standing, err error) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), ActivityWithdraw, f.in).Get(ctx, &s)
+	return s, err
+}
+
+// tellFire tells the firing that began a run that it is over. That may be over itself.
+func (r *run) tellFire(ctx workflow.Context, ended Ended) {
+	if r.in.Fire == "" {
+		return
+	}
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	_ = workflow.SignalExternalWorkflow(ctx, r.in.Fire, "", SignalEnded, ended).Get(ctx, nil)
+}

@@ -1,0 +1,251 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// fired is a firing, and everything outside of it.
+type fired struct {
+	t   *testing.T
+	env *testsuite.TestWorkflowEnvironment
+	// begin, look and withdraw are the activities; each test sets those that it expects.
+	begin    func(in workflows.Firing) (workflows.Fired, error)
+	look     func() (workflows.Standing, error)
+	withdraw func(in workflows.Firing) (workflows.Standing, error)
+	begun    []workflows.Firing
+	looks    []time.Time
+}
+
+var (
+	nominal = time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
+	firing  = workflows.Firing{Tenant: "shop", Schedule: "daily", Revision: 7}
+	itsRun  = workflows.Fired{Run: workflows.Run{Tenant: "shop", Thread: "t", ID: "r"}}
+)
+
+func newFired(t *testing.T) *fired {
+	t.Helper()
+	f := &fired{t: t}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	f.env = suite.NewTestWorkflowEnvironment()
+	f.env.SetDataConverter(workflows.DataConverter())
+	scheduled := temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime").ValueSet(nominal.Add(300 * time.Millisecond))
+	if err := f.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {
+		t.Fatal(err)
+	}
+	workflows.Register(f.env)
+	f.begin = func(workflows.Firing) (workflows.Fired, error) { return itsRun, nil }
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Firing) (workflows.Fired, error) {
+		f.begun = append(f.begun, in)
+		return f.begin(in)
+	}, activity.RegisterOptions{Name: workflows.ActivityFire})
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Run) (workflows.Standing, error) {
+		if in != itsRun.Run {
+			t.Errorf("%+v is looked at", in)
+		}
+		f.looks = append(f.looks, f.env.Now())
+		return f.look()
+	}, activity.RegisterOptions{Name: workflows.ActivityStanding})
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Firing) (workflows.Standing, error) {
+		return f.withdraw(in)
+	}, activity.RegisterOptions{Name: workflows.ActivityWithdraw})
+	return f
+}
+
+// run executes the firing, and returns what came of it.
+func (f *fired) run() (result workflows.FireResult, err error) {
+	f.t.Helper()
+	f.env.ExecuteWorkflow(workflows.TypeFire, firing)
+	if err = f.env.GetWorkflowError(); err == nil {
+		err = f.env.GetWorkflowResult(&result)
+	}
+	return result, err
+}
+
+// endsAfter lets the run tell that it is over.
+func (f *fired) endsAfter(d time.Duration, ended workflows.Ended) {
+	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(workflows.SignalEnded, ended) }, d)
+}
+
+func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFired(t)
+	tries := 0
+	f.begin = func(in workflows.Firing) (workflows.Fired, error) {
+		if tries++; tries < 3 {
+			return workflows.Fired{}, errors.New("the log is away")
+		}
+		if !in.At.Equal(nominal) || in.Fire == "" || in.Revision != firing.Revision {
+			t.Errorf("begun as %+v", in)
+		}
+		return itsRun, nil
+	}
+	f.look = func() (workflows.Standing, error) { return workflows.Standing{}, nil }
+	began := f.env.Now()
+	f.endsAfter(70*time.Hour, workflows.Ended{Outcome: workflows.OutcomeSuccess})
+	result, err := f.run()
+	if err != nil || result.Outcome != workflows.OutcomeSuccess || result.Run != itsRun.Run || f.env.Now().Sub(began) < 70*time.Hour {
+		t.Errorf("%+v after %s (%v)", result, f.env.Now().Sub(began), err)
+	}
+	if n := len(f.looks); n < 60 || n > 80 {
+		t.Errorf("a run of 70 hours is looked at %d times, want about one an hour", n)
+	}
+}
+
+func TestAFiringFailsWithItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFired(t)
+	f.endsAfter(time.Second, workflows.Ended{Outcome: workflows.OutcomeError, Code: "limit_turns"})
+	_, err := f.run()
+	var app *temporal.ApplicationError
+	var result workflows.FireResult
+	if !errors.As(err, &app) || app.Type() != workflows.ErrorRunFailed || app.Details(&result) != nil || result.Code != "limit_turns" {
+		t.Errorf("%+v (%v)", result, err)
+	}
+}
+
+func TestARefusedFiringIsOver(t *testing.T) {
+	t.Parallel()
+	f := newFired(t)
+	f.begin = func(workflows.Firing) (workflows.Fired, error) {
+		return workflows.Fired{Run: itsRun.Run, Refused: workflows.ErrorBusy}, nil
+	}
+	if result, err := f.run(); err != nil || result.Refused != workflows.ErrorBusy || len(f.looks) != 0 {
+		t.Errorf("%+v (%v)", result, err)
+	}
+}
+
+// A run whose workflow was stopped from outside tells nothing.
+func TestAFiringLooksAfterItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFired(t)
+	f.look = func() (workflows.Standing, error) {
+		if len(f.looks) < 3 {
+			return workflows.Standing{}, nil
+		}
+		return workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeCancelled}}, nil
+	}
+	began := f.env.Now()
+	result, err := f.run()
+	if err != nil || result.Outcome != workflows.OutcomeCancelled || len(f.looks) != 3 {
+		t.Fatalf("%+v after %d looks (%v)", result, len(f.looks), err)
+	}
+	for i, want := range []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute} {
+		if at := f.looks[i].Sub(began); at < want || at > want+10*time.Second {
+			t.Errorf("look %d came after %s, want %s", i, at, want)
+		}
+	}
+}
+
+// What the run does not know of its end, the log does.
+func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []workflows.Ended{{}, {Outcome: workflows.OutcomeFenced}} {
+		f := newFired(t)
+		f.look = func() (workflows.Standing, error) {
+			return workflows.Standing{Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
+		}
+		f.endsAfter(time.Second, ended)
+		if result, err := f.run(); err != nil || result.Outcome != workflows.OutcomeSuccess || len(f.looks) != 1 {
+			t.Errorf("%+v after %d looks (%v)", result, len(f.looks), err)
+		}
+	}
+}
+
+func TestACancelledFiringCancelsItsRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		standing workflows.Standing
+		told     bool // the run tells when it is over
+	}{
+		"running":          {workflows.Standing{}, true},
+		"over":             {workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, false},
+		"waits for people": {workflows.Standing{Ended: workflows.Ended{Outcome: workflows.OutcomeInterrupt}}, false},
+	} {
+		f := newFired(t)
+		began, withdrawn := f.env.Now(), 0
+		f.withdraw = func(in workflows.Firing) (workflows.Standing, error) {
+			if withdrawn++; !in.At.Equal(nominal) || in.Schedule != firing.Schedule {
+				t.Errorf("%s: %+v is cancelled", name, in)
+			}
+			return c.standing, nil
+		}
+		f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 5*time.Second)
+		if c.told {
+			f.endsAfter(20*time.Second, workflows.Ended{Outcome: workflows.OutcomeCancelled})
+		}
+		_, err := f.run()
+		if !temporal.IsCanceledError(err) || withdrawn != 1 {
+			t.Errorf("%s: cancelled %d times (%v)", name, withdrawn, err)
+		}
+		if lasted := f.env.Now().Sub(began); c.told != (lasted >= 20*time.Second) {
+			t.Errorf("%s: it lasted %s", name, lasted)
+		}
+	}
+}
+
+const itsFire = "fire/shop/daily-2030-01-31T09:00:00Z"
+
+// isTold expects that a firing is told how a run ended, once.
+func (w *world) isTold(fire string, ended workflows.Ended) {
+	w.env.OnSignalExternalWorkflow("default-test-namespace", fire, "", workflows.SignalEnded, ended).Return(nil).Once()
+}
+
+func TestARunTellsItsFiring(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		return workflows.ModelAnswer{}, temporal.NewNonRetryableApplicationError("no", "auth", nil)
+	}
+	w.isTold(itsFire, workflows.Ended{Outcome: workflows.OutcomeError, Code: "auth"})
+	in := input
+	in.Fire = itsFire
+	w.run(in)
+	w.env.AssertExpectations(t)
+}
+
+// What goes on for a run that ended with questions is the same firing's; one of another firing ends it.
+func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
+	t.Parallel()
+	in := input
+	in.Fire = itsFire
+	for name, c := range map[string]struct{ offers, want string }{
+		"a client's run": {"", itsFire}, "another firing's": {"fire/shop/daily-2", "fire/shop/daily-2"},
+	} {
+		w := interrupted(t)
+		if c.want != itsFire {
+			w.isTold(itsFire, workflows.Ended{})
+		}
+		offered := waiting("r2")
+		offered.Fire = c.offers
+		w.env.RegisterDelayedCallback(func() {
+			w.update(workflows.UpdateSubmit, workflows.Submit{
+				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []workflows.Decision{approves("ask")},
+			}, make(chan any, 1))
+		}, time.Minute)
+		if next := w.continued(in); next.Run.ID != "r2" || next.Fire != c.want {
+			t.Errorf("%s goes on as %+v", name, next)
+		}
+		w.env.AssertExpectations(t)
+	}
+	w := interrupted(t)
+	w.env.RegisterDelayedCallback(func() {
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{
+			approves("ask"), {CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71},
+		}}, make(chan any, 1))
+	}, time.Minute)
+	if next := w.continued(in); next.Continues != "r" || next.Fire != itsFire {
+		t.Errorf("nobody's run goes on as %+v", next)
+	}
+}
