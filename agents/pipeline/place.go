@@ -72,7 +72,7 @@ func (w *walk) beginning() (list, error) {
 	}
 	fork := w.at.Branch[len(w.at.Branch)-1]
 	switch s := StepAt(w.d, fork.Path); {
-	case s != nil && s.Map != nil:
+	case s != nil && s.Map != nil && fork.Index >= 0:
 		return list{steps: s.Map.Steps, path: fork.Path + "/" + strconv.Itoa(fork.Index)}, nil
 	case s != nil && s.Parallel != nil && fork.Index >= 0 && fork.Index < len(s.Parallel.Steps):
 		return list{steps: s.Parallel.Steps[fork.Index : fork.Index+1], path: fork.Path}, nil
