@@ -261,7 +261,7 @@ func (w *walk) retry(p place) bool {
 		return false
 	}
 	pause := r.Pause(p.frame.Try + 1)
-	if d := p.frame.Deadline; !d.IsZero() && !w.env.Now.Add(pause).Before(d) {
+	if d := w.deadline(); !d.IsZero() && !w.env.Now.Add(pause).Before(d) {
 		return false
 	}
 	w.tell(Change{Finished: p.name})
