@@ -64,7 +64,7 @@ func (r *recollection) approval(ctx context.Context, c workflows.Waiting) (*inbo
 
 // rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
 func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.Approval) error {
-	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Rule: c.Approval.Rule}
+	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Rule: c.Approval.Rule}
 	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		question := r.thread.Interrupts[i]
 		a.Message = question.Message
@@ -76,7 +76,7 @@ func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.A
 			by = asked
 		}
 	}
-	definition, err := r.agents.Revision(ctx, by.Agent, by.Revision)
+	definition, err := definitionAt(ctx, r.agents, by.Agent, by.Revision, by.Step)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
@@ -50,6 +51,9 @@ func (s *Server) askedBy(ctx context.Context, question *agui.Interrupt) (*asking
 		return nil, err
 	}
 	d, err := s.Catalog.Revision(ctx, asked.Agent, asked.Revision)
+	if err == nil && asked.Step != "" {
+		d, err = pipeline.Inline(d, asked.Step)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,8 @@ type Branch struct {
 	// CallID only a name, and Within that of the subagent in whose step it is.
 	Fork   string `json:"fork,omitempty"`
 	Within string `json:"within,omitempty"`
+	// Name is what clients see.
+	Name string `json:"name,omitempty"`
 }
 
 // BranchInput starts TypeBranch.

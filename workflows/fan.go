@@ -20,8 +20,10 @@ import (
 
 // Fan is a step with branches.
 type Fan struct {
-	Path  string `json:"path"`
-	Count int    `json:"count"`
+	Path string `json:"path"`
+	// Names are those of the branches; none = they go by their numbers.
+	Names []string `json:"names,omitempty"`
+	Count int      `json:"count"`
 	// AtOnce is how many may be under way at a time.
 	AtOnce int `json:"atOnce"`
 	// Stop tells that none begins when one has failed, and that the others are cancelled.
@@ -30,16 +32,41 @@ type Fan struct {
 	Record   uint64    `json:"record,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Next is the first branch that has not begun. Failures are the branches that have failed.
-	Next     int                      `json:"next"`
-	Failures []pipeline.BranchFailure `json:"failures,omitempty"`
+	Next     int          `json:"next"`
+	Failures []FanFailure `json:"failures,omitempty"`
 	// Last is the highest record of those that have ended.
 	Last uint64 `json:"last,omitempty"`
 	// Resumed is the run in which the branches that have waited were begun again.
 	Resumed string `json:"resumed,omitempty"`
 }
 
-// maxFailures bounds the failures that are told of: the others are counted among the last.
-const maxFailures = 32
+// FanFailure is why some of the branches failed.
+type FanFailure struct {
+	pipeline.Failure
+	Branches []int `json:"branches"`
+}
+
+// BranchFailures are the branches that failed, in their order.
+func (f *Fan) BranchFailures() []pipeline.BranchFailure {
+	if f == nil {
+		return nil
+	}
+	var all []pipeline.BranchFailure
+	for _, why := range f.Failures {
+		for _, index := range why.Branches {
+			all = append(all, pipeline.BranchFailure{Index: index, Failure: why.Failure})
+		}
+	}
+	slices.SortFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index })
+	return all
+}
+
+// maxFailures bounds the branches that may fail, since all of them are told of: behind that the others are not begun.
+// maxReasons bounds for how many different reasons.
+const (
+	maxFailures = 1000
+	maxReasons  = 16
+)
 
 // fanOut is a fan at work.
 type fanOut struct {
@@ -137,8 +164,21 @@ func (f *fanOut) take(index, slot int, done workflow.Future) {
 }
 
 func (f *fanOut) fail(index int, why pipeline.Failure) {
-	if len(f.fan.Failures) < maxFailures {
-		f.fan.Failures = append(f.fan.Failures, pipeline.BranchFailure{Index: index, Failure: why})
+	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.Failure == why })
+	switch {
+	case at < 0 && len(f.fan.Failures) < maxReasons:
+		at = len(f.fan.Failures)
+		f.fan.Failures = append(f.fan.Failures, FanFailure{Failure: why})
+	case at < 0:
+		at = maxReasons - 1
+	}
+	f.fan.Failures[at].Branches = append(f.fan.Failures[at].Branches, index)
+	failed := 0
+	for _, reason := range f.fan.Failures {
+		failed += len(reason.Branches)
+	}
+	if failed > maxFailures {
+		f.fan.Stop = true
 	}
 }
 
@@ -165,8 +205,7 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 	case f.fan.Next < f.fan.Count && !failed:
 		return true, ending{}, false
 	}
-	slices.SortFunc(f.fan.Failures, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index })
-	r.walk.Event = &pipeline.Event{Kind: pipeline.EventJoined, Branches: f.fan.Failures}
+	r.walk.Event = &pipeline.Event{Kind: pipeline.EventJoined}
 	return false, ending{}, false
 }
 
@@ -192,6 +231,9 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *
 			Fork: path, Since: max(r.main, f.Last), CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},
 	}
+	if in.Branch.Name = path; index < len(f.Names) {
+		in.Branch.Name = f.Names[index]
+	}
 	in.Limits.Tokens = max(1, r.in.Limits.Tokens-tokens(r.usage))
 	in.Subagents = max(0, r.mayDelegate-r.subagents) / f.AtOnce
 	if r.branch != nil {
@@ -200,7 +242,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *
 	in.Branch.Slots = append(in.Branch.Slots, slot)
 	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline)}
 	if resumes == nil {
-		w := Walk{Origin: r.walk.Origin, Input: r.walk.Input, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w := Walk{Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Branch = append(slices.Clone(r.walk.Cursor.Branch), pipeline.Fork{Path: f.Path, Index: index})
 		w.Items = append(slices.Clone(r.walk.Items), f.Record)
 		in.Progress.Walk = &w

@@ -27,6 +27,8 @@ type Walk struct {
 	// others.
 	Origin string `json:"origin"`
 	Input  uint64 `json:"input,omitempty"`
+	// Task is what a subagent works for, if the steps are a subagent's.
+	Task *Branch `json:"task,omitempty"`
 	// Items are the records that have the items of the branches which led here, one for each of the cursor's.
 	Items []uint64 `json:"items,omitempty"`
 	// Leaf is the agent or call that the walk has come to, Fan are the branches, Wake is when it goes on.
@@ -65,10 +67,11 @@ type At struct {
 	Name string `json:"name"`
 	// Inline tells that the definition is that of the step.
 	Inline bool `json:"inline,omitempty"`
-	// Scope marks what is said here. Prompts are the records that have what the agent is asked; with none it
-	// hears all of the conversation.
-	Scope   string   `json:"scope"`
-	Prompts []uint64 `json:"prompts,omitempty"`
+	// Scope marks what is said here. Alone tells that the agent hears nothing else of the conversation.
+	Scope string `json:"scope"`
+	Alone bool   `json:"alone,omitempty"`
+	// Asked are the records that have what the agent is asked, besides the conversation.
+	Asked []uint64 `json:"asked,omitempty"`
 }
 
 // Advance asks for what comes next in a walk.
@@ -89,9 +92,11 @@ type Advance struct {
 
 // Advanced is what comes next. With nothing set the steps are at their end.
 type Advanced struct {
-	Seq    uint64            `json:"seq"`
-	Cursor pipeline.Cursor   `json:"cursor"`
-	Leaf   *Leaf             `json:"leaf,omitempty"`
+	Seq    uint64          `json:"seq"`
+	Cursor pipeline.Cursor `json:"cursor"`
+	Leaf   *Leaf           `json:"leaf,omitempty"`
+	// Asks tells that the record has what the leaf is asked.
+	Asks   bool              `json:"asks,omitempty"`
 	Answer *ModelAnswer      `json:"answer,omitempty"` // has the call of a leaf that is one
 	Fan    *Fan              `json:"fan,omitempty"`
 	Sleep  time.Duration     `json:"sleep,omitempty"`
@@ -108,7 +113,7 @@ func (r *run) takeUp() {
 		r.walk = r.in.Resume.Walk
 		r.walk.Advances = 0
 	case r.in.Steps:
-		r.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 	}
 }
 
