@@ -23,7 +23,7 @@ type Cursor struct {
 
 // Fork is a branch of a parallel or map step.
 type Fork struct {
-	// Path is the step's, Index the branch's, from 0.
+	// Path is that of the action that forked, Index the branch's, from 0.
 	Path  string `json:"path"`
 	Index int    `json:"index"`
 }
@@ -38,6 +38,12 @@ type Frame struct {
 	Try   int `json:"try,omitempty"`
 	// Deadline is when the step has to have ended; zero = never.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Waiting tells that the step is not under way: it is tried again when the time has come.
+	Waiting bool `json:"waiting,omitempty"`
+	// Repairs is how often the agent was told what is wrong with its answer.
+	Repairs int `json:"repairs,omitempty"`
+	// Failure is why the step failed, while what runs instead does so.
+	Failure *Failure `json:"failure,omitempty"`
 }
 
 // Event is what has happened since the cursor was made.
@@ -46,9 +52,10 @@ type Event struct {
 	// Output is what the step came to, as JSON: of an agent the text of its last message as a string, of a tool
 	// its result, JSON if it is JSON and else a string; of a question {"approved": bool, …}. Of EventDone only.
 	Output json.RawMessage `json:"-"`
-	// Failure is why the step failed. Of EventFailed and EventCancelled.
+	// Failure is why the step failed. Of EventFailed and EventCancelled; nil = it is only known that it did.
 	Failure *Failure `json:"failure,omitempty"`
-	// Branches are the branches that failed, by index. Of EventJoined only.
+	// Branches are those that failed or were cancelled, by index, each once: they have compensated for what they
+	// did. Of EventJoined, and of EventFailed and EventCancelled where branches were under way.
 	Branches []BranchFailure `json:"branches,omitempty"`
 }
 
@@ -136,6 +143,8 @@ type Agent struct {
 type Call struct {
 	Tool string // empty for a question
 	Args json.RawMessage
+	// Message is what a question asks.
+	Message string
 	// Attempts is how often the tool may be tried; 0 = as often as its definition says.
 	Attempts int
 	// Rule is by whom and until when a question is decided.
