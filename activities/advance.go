@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -100,15 +101,9 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	}
 	switch {
 	case w.in.Reopens:
-		for _, name := range pipeline.Open(w.definition, w.in.Walk.Cursor) {
-			w.tell(&agui.StepStarted{StepName: name})
-		}
-		w.next.Cursor = w.in.Walk.Cursor
-		return nil
+		return w.reopen()
 	case len(w.in.Suspends) > 0:
-		w.next.Cursor = w.in.Walk.Cursor
-		w.suspend()
-		return nil
+		return w.suspend()
 	}
 	env, err := w.env(ctx)
 	if err != nil {
@@ -142,17 +137,29 @@ func (w *walker) change(c pipeline.Change) {
 	}
 }
 
+// reopen begins the steps again that the walk is in.
+func (w *walker) reopen() error {
+	open, err := pipeline.Open(w.definition, w.in.Walk.Cursor)
+	for _, name := range open {
+		w.tell(&agui.StepStarted{StepName: name})
+	}
+	w.next.Cursor = w.in.Walk.Cursor
+	return err
+}
+
 // suspend ends a branch that waits for people: it begins again where it is.
-func (w *walker) suspend() {
-	open := pipeline.Open(w.definition, w.in.Walk.Cursor)
-	for i := len(open) - 1; i >= 0; i-- {
-		w.tell(&agui.StepFinished{StepName: open[i]})
+func (w *walker) suspend() error {
+	open, err := pipeline.Open(w.definition, w.in.Walk.Cursor)
+	for _, name := range slices.Backward(open) {
+		w.tell(&agui.StepFinished{StepName: name})
 	}
 	asks := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
 	for _, call := range w.in.Suspends {
 		asks.InterruptIDs = append(asks.InterruptIDs, questionID(w.place.Run, call))
 	}
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: asks})
+	w.next.Cursor = w.in.Walk.Cursor
+	return err
 }
 
 // take tells the workflow what is to be done.

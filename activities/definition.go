@@ -24,5 +24,5 @@ func definitionAt(ctx context.Context, all Definitions, agent, revision, step st
 	if err != nil || step == "" {
 		return d, err
 	}
-	return pipeline.Inline(d, step)
+	return pipeline.Rules(d, step)
 }

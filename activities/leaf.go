@@ -10,7 +10,6 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/tools/builtin"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -19,6 +18,8 @@ type kept struct {
 	// Prompt is what an agent is asked, Behind the message of its own that this comes behind, if it is asked again.
 	Prompt string `json:"prompt,omitempty"`
 	Behind string `json:"behind,omitempty"`
+	// Question is what people are asked.
+	Question string `json:"question,omitempty"`
 	// Items are those of a map's branches.
 	Items []json.RawMessage `json:"items,omitempty"`
 }
@@ -88,7 +89,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action) error {
 	call.providerID = call.id
 	leaf, err := w.leaf(do), error(nil)
 	if do.Approve != nil {
-		call.name, leaf.At.Inline = builtin.ApproveName, true
+		call.name, leaf.At.Inline = pipeline.ApproveTool, true
 		call.arguments.Write(do.Approve.Args)
 		err = w.ask(n, do)
 	} else {
@@ -116,11 +117,15 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action) error {
 
 // ask has people decide about the call, which only says what they are asked.
 func (w *walker) ask(n *narrator, do pipeline.Action) error {
-	d, err := pipeline.Inline(w.definition, do.Path)
+	d, err := pipeline.Rules(w.definition, do.Path)
 	if err != nil {
 		return err
 	}
-	n.offered = []string{builtin.ApproveName}
+	if err := w.keep(kept{Question: do.Approve.Message}); err != nil {
+		return err
+	}
+	w.next.Asks = true
+	n.offered = []string{pipeline.ApproveTool}
 	n.asks = func(_, arguments string) *workflows.Approval { return approval(d, 0, arguments) }
 	return nil
 }

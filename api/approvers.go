@@ -52,7 +52,7 @@ func (s *Server) askedBy(ctx context.Context, question *agui.Interrupt) (*asking
 	}
 	d, err := s.Catalog.Revision(ctx, asked.Agent, asked.Revision)
 	if err == nil && asked.Step != "" {
-		d, err = pipeline.Inline(d, asked.Step)
+		d, err = pipeline.Rules(d, asked.Step)
 	}
 	if err != nil {
 		return nil, err

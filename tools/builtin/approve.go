@@ -6,12 +6,9 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// ApproveName is the tool whose calls are the questions of approval steps.
-const ApproveName = "approve"
-
-// Approve returns the tool approve, which does nothing: that its call is made says that people have approved
-// of what its arguments tell.
+// Approve returns the tool approve, whose calls are the questions of steps that ask people. It does nothing:
+// that the call is made says that they have approved of what its arguments tell.
 func Approve() tools.Tool {
 	approved := func(context.Context, map[string]any) (string, error) { return "Approved.", nil }
-	return tools.Func(ApproveName, "Asks people to approve of what the arguments say.", approved, tools.Idempotent())
+	return tools.Func("approve", "Asks people to approve of what the arguments say.", approved, tools.Idempotent())
 }
