@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	w.env = suite.NewTestWorkflowEnvironment()
 	w.env.SetTestTimeout(time.Minute) // of real time: the default of 3 s is short for a busy machine
 	w.env.SetDataConverter(workflows.DataConverter())
-	workflows.Register(w.env)
+	workflows.Register(w.env, nil)
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
 		w.mu.Lock()
 		w.models = append(w.models, in)
