@@ -28,6 +28,8 @@ type world struct {
 	tool  func(in workflows.ToolCall) (workflows.ToolAnswer, error)
 	// finish is asked before the run is finished; its error is the activity's.
 	finish func(local bool) error
+	// advance walks steps.
+	advance func(in workflows.Advance) (workflows.Advanced, error)
 	// notify is given each notice; nil takes them all.
 	notify func(in workflows.Notice) error
 
