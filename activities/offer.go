@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -40,6 +41,20 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 		return offered, nil
 	}
 	return nil, a.lacking(ctx, err)
+}
+
+// specs are the tools of ours that an agent offers its model, as the model is told of them.
+func (a *Activities) specs(ctx context.Context, d *agents.Definition) ([]llm.Tool, error) {
+	offered, err := a.offer(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	var specs []llm.Tool
+	for _, t := range offered {
+		s := t.Spec()
+		specs = append(specs, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
+	}
+	return specs, nil
 }
 
 // lacking is what a step fails with that lacks something of its agent's.

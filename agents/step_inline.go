@@ -127,3 +127,10 @@ func (s *Step) Inner() [][]Step {
 	}
 	return lists
 }
+
+// Asks tells whether people may be asked in the step.
+func (s *Step) Asks() bool {
+	found := false
+	eachStep([]Step{*s}, func(inner *Step) { found = found || inner.Approve != nil })
+	return found
+}

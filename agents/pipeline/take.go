@@ -60,7 +60,9 @@ func (w *walk) start() error {
 	case w.isUndo():
 		w.gather(in)
 	case len(w.at.Branch) == 0:
-		w.reset()
+		if !w.at.Keeps {
+			w.reset()
+		}
 		fallthrough
 	default:
 		w.push(Frame{})
