@@ -363,7 +363,7 @@ const undoing = 10 * time.Minute
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 {
+	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 && w.Fan == nil {
 		return end, true
 	}
 	failure := pipeline.Failure{Code: end.code, Message: end.message}
