@@ -78,6 +78,7 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.Await, activity.RegisterOptions{Name: workflows.ActivityAwait})
 	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: workflows.ActivityHold})
 	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityKeep})
+	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: workflows.ActivityAdvance})
 	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswer})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: workflows.ActivityNotify})
@@ -111,13 +112,21 @@ func working(in workflows.ToolCall) stream.Place {
 }
 
 // enter is attend, and stops the attempt if the run is cancelled.
-func (a *Activities) enter(ctx context.Context, run workflows.Run) (_ context.Context, leave func(), err error) {
+func (a *Activities) enter(ctx context.Context, s workflows.Step) (_ context.Context, leave func(), err error) {
 	ctx, end, err := a.attend(ctx)
-	if err != nil {
-		return nil, nil, err
+	if err != nil || s.Undoes {
+		return ctx, end, err
 	}
-	ctx, release := a.Cancels.Context(ctx, runOf(run))
+	ctx, release := a.Cancels.Context(ctx, runOf(s.Run))
 	return ctx, func() { release(); end() }, nil
+}
+
+// cancelRequested tells whether a step is not to be done, since somebody has cancelled the run.
+func (a *Activities) cancelRequested(ctx context.Context, s workflows.Step) (bool, error) {
+	if s.Undoes {
+		return false, nil
+	}
+	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }
 
 // attend begins an attempt at a step: it is seen to be alive, and taken over if this worker dies. leave must

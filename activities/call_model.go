@@ -20,7 +20,7 @@ import (
 // CallModel is model.call.v1: it streams one completion of the agent's model into the log.
 func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (answer workflows.ModelAnswer, err error) {
 	defer contain(ctx, &err)
-	work, leave, err := a.enter(ctx, in.Run)
+	work, leave, err := a.enter(ctx, in.Step)
 	if err != nil {
 		return answer, fail(ctx, err)
 	}
@@ -46,6 +46,7 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
 	n := newNarrator(place.Run, in.ID, attempt)
+	n.at = in.At
 	switch err := a.narrate(ctx, in, n); {
 	case err != nil && cancelled(ctx, err):
 		n.answer.Outcome = workflows.OutcomeCancelled
@@ -69,14 +70,14 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workf
 // anyone could hear it.
 func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *narrator) error {
 	run := runOf(in.Run)
-	wanted, err := a.Log.CancelRequested(ctx, run)
+	wanted, err := a.cancelRequested(ctx, in.Step)
 	if err != nil {
 		return err
 	}
 	if wanted {
 		return stream.ErrCancelled
 	}
-	definition, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
 		return err
 	}
@@ -154,11 +155,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	req := &llm.Request{Model: name, Messages: prompt(told, entries), ReasoningEffort: d.Reasoning.Effort}
-	for _, t := range offered {
-		s := t.Spec()
-		req.Tools = append(req.Tools, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
-	}
+	req := &llm.Request{Model: name, Messages: prompt(told, entries), ReasoningEffort: d.Reasoning.Effort, Tools: specsOf(offered)}
 	return model, req, offered, nil
 }
 

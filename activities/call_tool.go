@@ -21,7 +21,7 @@ import (
 // is a result, which the model sees.
 func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answer workflows.ToolAnswer, err error) {
 	defer contain(ctx, &err)
-	work, leave, err := a.enter(ctx, in.Run)
+	work, leave, err := a.enter(ctx, in.Step)
 	if err != nil {
 		return answer, fail(ctx, err)
 	}
@@ -86,7 +86,7 @@ const (
 // runTool makes the call. A tool that may have had its effect and doesn't promise that a second call
 // changes nothing is not called again.
 func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, state json.RawMessage, attempt *stream.Attempt) (tools.Result, workflows.Outcome, error) {
-	definition, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
 		return tools.Result{}, "", err
 	}
@@ -101,7 +101,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
 	}
 	// Temporal's own cancellation may take seconds to get here, and the announcement came before.
-	if wanted, err := a.Log.CancelRequested(ctx, runOf(in.Run)); err != nil {
+	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
 	} else if wanted {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
@@ -160,7 +160,7 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	told := &stream.Result{Messages: []agui.Message{message}, Answer: recorded}
+	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.At), Answer: recorded}
 	told.Decided = decidedOf(in, call.Name)
 	if in.Decision != nil && in.Decision.Verdict == workflows.VerdictEdit {
 		told.Edited = map[string]string{call.ID: call.Arguments}

@@ -58,7 +58,7 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 		all = append(all, handed{
 			Delegate: workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.Limits{
 				Turns: p.Limits.Turns, Tokens: p.Limits.Tokens, Duration: p.Limits.Duration, ParallelTools: p.Limits.ParallelTools,
-			}},
+			}, Steps: len(p.Steps) > 0, Program: p.Workflow},
 			description: p.Description,
 		})
 	}
@@ -140,28 +140,11 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.
 	if parent := call.Branch; parent != nil {
 		started.ParentSubagentRunID = subagentID(parent.CallID)
 	}
-	return a.Log.Open(ctx, p, nil, started, &agui.StepStarted{StepName: in.Name})
-}
-
-// heard is the part of a thread's conversation that an agent takes part in: the run's own agent in what no
-// subagent says, a subagent in its task and what it has said since.
-func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
-	var owner string
-	var entries []stream.Entry
-	if b := in.Branch; b != nil {
-		owner = subagentID(b.CallID)
-		task, err := a.task(ctx, b, thread)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, stream.Entry{Message: agui.Message{ID: b.CallID, Role: agui.RoleUser, Content: agui.TextContent(task)}})
+	events := []agui.Event{started}
+	if in.Name != "" {
+		events = append(events, &agui.StepStarted{StepName: in.Name})
 	}
-	for _, e := range thread.Entries {
-		if e.Message.SubagentRunID == owner {
-			entries = append(entries, e)
-		}
-	}
-	return entries, nil
+	return a.Log.Open(ctx, p, nil, events...)
 }
 
 // task is what the call asks a subagent to do: as the model wrote it, or as a person has put it instead.

@@ -65,8 +65,10 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 	for _, lane := range lanes {
 		p := speaking
 		p.Lane, p.After = speaking.Lane.Tool(lane.Index), lane.After
-		if err := a.Log.Supersede(ctx, p, false); err != nil {
-			return err
+		if !lane.Fork {
+			if err := a.Log.Supersede(ctx, p, false); err != nil {
+				return err
+			}
 		}
 		if !lane.Subagents {
 			continue

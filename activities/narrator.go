@@ -24,6 +24,7 @@ import (
 type narrator struct {
 	run     stream.Run
 	step    string
+	at      *workflows.At // the place among steps; nil = none
 	attempt *stream.Attempt
 	offered []string
 	clients []llm.Tool // which the client runs
@@ -214,7 +215,7 @@ func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
 
 // result is the finished story.
 func (n *narrator) result() (*stream.Result, error) {
-	result := &stream.Result{}
+	result := &stream.Result{Scope: scopeOf(n.at)}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
 	if n.text.Len() > 0 {
 		message.Content = agui.TextContent(n.text.String())
@@ -330,4 +331,12 @@ func usageOf(f llm.Finish) workflows.Usage {
 		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
 		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
 	}
+}
+
+// scopeOf is the scope of what is said at a place among steps.
+func scopeOf(at *workflows.At) string {
+	if at == nil {
+		return ""
+	}
+	return at.Scope
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
@@ -74,6 +75,16 @@ func (a *Activities) Await(ctx context.Context, in workflows.Await) (err error) 
 		return nil
 	}
 	return fail(ctx, a.lacking(ctx, fmt.Errorf("no worker serves the task queue %q", in.Queue)))
+}
+
+// specsOf are tools of ours as a model is told of them.
+func specsOf(offered []tools.Tool) []llm.Tool {
+	var specs []llm.Tool
+	for _, t := range offered {
+		s := t.Spec()
+		specs = append(specs, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
+	}
+	return specs
 }
 
 // lacking is what a step fails with that lacks something of its agent's.

@@ -105,18 +105,24 @@ func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 			entry = resolve(entry)
 			var a Approval
 			if entry.Kind == yaml.MappingNode {
-				r.mapping(key+".", entry, []field{
+				r.mapping(key+".", entry, append([]field{
 					{"tools", r.texts("tools", &a.Tools)}, {"when", text(&a.When)},
-					{"approvers", r.texts(key+".approvers", &a.Approvers)}, {"quorum", count(&a.Quorum)}, {"notByRequester", flag(&a.NotByRequester)},
-					{"remind", duration(&a.Remind)}, {"escalate", r.escalations(key+".escalate", &a.Escalate)},
-					{"expires", duration(&a.Expires)}, {"onExpiry", text(&a.OnExpiry)},
-				})
+				}, r.decision(key, &a)...))
 			} else {
 				r.complain("approvals", entry, key+" must have keys, not be "+describe(entry))
 			}
 			*into = append(*into, a)
 		}
 		return ""
+	}
+}
+
+// decision are the keys that say who decides, and until when.
+func (r *reader) decision(key string, a *Approval) []field {
+	return []field{
+		{"approvers", r.texts(key+".approvers", &a.Approvers)}, {"quorum", count(&a.Quorum)}, {"notByRequester", flag(&a.NotByRequester)},
+		{"remind", duration(&a.Remind)}, {"escalate", r.escalations(key+".escalate", &a.Escalate)},
+		{"expires", duration(&a.Expires)}, {"onExpiry", text(&a.OnExpiry)},
 	}
 }
 
@@ -134,8 +140,9 @@ func (d *Definition) complainApprovals() []complaint {
 
 // complainUnused finds names that none of the agent's tools has: a rule with a typing error would never ask.
 func (d *Definition) complainUnused(key string, a Approval) []complaint {
-	ours, _ := SplitTools(d.Tools)
-	ours = append(ours, Delegates(d.Tools)...)
+	all := append(d.InlineTools(), d.Tools...)
+	ours, _ := SplitTools(all)
+	ours = append(ours, Delegates(all)...)
 	var found []complaint
 	for i, name := range a.Tools {
 		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })
@@ -164,6 +171,12 @@ func (a Approval) complaints(key string) []complaint {
 			found = append(found, about(key+".when", "is no condition: %s", err))
 		}
 	}
+	return append(found, a.complainDecision(key)...)
+}
+
+// complainDecision is about who decides, and until when.
+func (a Approval) complainDecision(key string) []complaint {
+	var found []complaint
 	if a.Expires < 0 {
 		found = append(found, about(key+".expires", "must be greater than zero"))
 	}

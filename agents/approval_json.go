@@ -43,7 +43,9 @@ func (d durationJSON) into(into *time.Duration) (err error) {
 }
 
 // MarshalJSON writes durations as text, such as 24h0m0s.
-func (a Approval) MarshalJSON() ([]byte, error) {
+func (a Approval) MarshalJSON() ([]byte, error) { return json.Marshal(a.json()) }
+
+func (a Approval) json() approvalJSON {
 	out := approvalJSON{
 		Tools: a.Tools, When: a.When, Approvers: a.Approvers, NotByRequester: a.NotByRequester,
 		Remind: textOf(a.Remind), Expires: textOf(a.Expires), OnExpiry: a.OnExpiry,
@@ -54,7 +56,7 @@ func (a Approval) MarshalJSON() ([]byte, error) {
 	for _, e := range a.Escalate {
 		out.Escalate = append(out.Escalate, escalationJSON{After: textOf(e.After), To: e.To})
 	}
-	return json.Marshal(out)
+	return out
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
@@ -63,7 +65,13 @@ func (a *Approval) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("approvals: %w", err)
 	}
-	*a = Approval{
+	rule, err := in.rule()
+	*a = rule
+	return err
+}
+
+func (in approvalJSON) rule() (Approval, error) {
+	a := Approval{
 		Tools: in.Tools, When: in.When, Approvers: in.Approvers, Quorum: in.Quorum, NotByRequester: in.NotByRequester, OnExpiry: in.OnExpiry,
 	}
 	err := errors.Join(in.Remind.into(&a.Remind), in.Expires.into(&a.Expires))
@@ -73,7 +81,7 @@ func (a *Approval) UnmarshalJSON(data []byte) error {
 		a.Escalate = append(a.Escalate, escalation)
 	}
 	if err != nil {
-		return fmt.Errorf("approvals: %w", err)
+		return Approval{}, fmt.Errorf("approvals: %w", err)
 	}
-	return nil
+	return a, nil
 }

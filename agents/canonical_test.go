@@ -141,7 +141,8 @@ func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, json, want string }{
 		{"garbage", `{"name"`, "unexpected EOF"},
-		{"a field of the future", `{"name":"a","model":"p/m","steps":[]}`, `unknown field "steps"`},
+		{"a field of the future", `{"name":"a","model":"p/m","budget":[]}`, `unknown field "budget"`},
+		{"a step of the future", `{"name":"a","steps":[{"name":"b","wait":1}]}`, `unknown field "wait"`},
 		{"a limit of the future", `{"name":"a","model":"p/m","limits":{"cost":1}}`, `unknown field "cost"`},
 		{"more", `{"name":"a","model":"p/m"}{}`, "more after"},
 		{"invalid", `{"name":"a"}`, "model"},

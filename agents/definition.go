@@ -15,8 +15,9 @@ type Definition struct {
 	// Description is for people who choose an agent. Optional, at most 4 KiB.
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 
-	// Model is provider/model, such as openai/gpt-5-mini.
-	Model string `json:"model" yaml:"model"`
+	// Model is provider/model, such as openai/gpt-5-mini. An agent that consists of Steps has none of its own:
+	// then it is that of the agents that stand in the steps and name no other.
+	Model string `json:"model,omitempty" yaml:"model,omitempty"`
 
 	// Reasoning is how the model thinks.
 	Reasoning Reasoning `json:"reasoning,omitzero" yaml:"reasoning,omitempty"`
@@ -28,6 +29,13 @@ type Definition struct {
 	// in the order in which the model is offered them; agent:name is an agent that this one may
 	// hand work to. Each only once, at most 256.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
+
+	// Steps are what the agent does, instead of what its model would: at most 500 of them, 12 deep.
+	Steps []Step `json:"steps,omitempty" yaml:"steps,omitempty"`
+
+	// Workflow is the name of the program that the agent is, as the workers have it registered; then it has
+	// neither steps nor a model of its own, but for those of the agents in the program's steps.
+	Workflow string `json:"workflow,omitempty" yaml:"workflow,omitempty"`
 
 	// Approvals are the calls that a person decides about. At most 32 rules.
 	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
@@ -71,19 +79,21 @@ func DefaultLimits() Limits {
 }
 
 // orDefault fills in the limits that were not given.
-func (l Limits) orDefault() Limits {
-	d := DefaultLimits()
+func (l Limits) orDefault() Limits { return l.or(DefaultLimits()) }
+
+// or fills in the limits that were not given with others.
+func (l Limits) or(other Limits) Limits {
 	if l.Turns == 0 {
-		l.Turns = d.Turns
+		l.Turns = other.Turns
 	}
 	if l.Tokens == 0 {
-		l.Tokens = d.Tokens
+		l.Tokens = other.Tokens
 	}
 	if l.Duration == 0 {
-		l.Duration = d.Duration
+		l.Duration = other.Duration
 	}
 	if l.ParallelTools == 0 {
-		l.ParallelTools = d.ParallelTools
+		l.ParallelTools = other.ParallelTools
 	}
 	return l
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -49,12 +50,14 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"name", text(&d.Name)},
 		{"description", text(&d.Description)},
 		{"model", text(&d.Model)},
-		{"reasoning", r.reasoning(&d.Reasoning)},
+		{"reasoning", r.reasoning("", &d.Reasoning)},
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts("tools", &d.Tools)},
+		{"steps", r.steps("steps", &d.Steps)},
+		{"workflow", text(&d.Workflow)},
 		{"approvals", r.approvals(&d.Approvals)},
-		{"state", r.state(&d.State)},
-		{"limits", r.limits(&d.Limits)},
+		{"state", r.state("", &d.State)},
+		{"limits", r.limits("", &d.Limits)},
 		{"onNewInput", oneOf(&d.OnNewInput, newInputs...)},
 		{"onMissingToolResult", oneOf(&d.OnMissingToolResult, missingResults...)},
 	})
@@ -72,6 +75,8 @@ type reader struct {
 	places map[string]*yaml.Node // the value of each key that was given
 	failed map[string]bool       // keys already complained about
 	wrong  []*DefinitionError
+	tree   int // steps that were read
+	depth  int // lists of steps that are being read
 }
 
 // field is a key of a mapping and what to do with its value; the reason that it
@@ -195,8 +200,12 @@ func resolve(node *yaml.Node) *yaml.Node {
 func (r *reader) validate(d *Definition, root *yaml.Node) {
 	for _, c := range d.complaints() {
 		at, given := r.places[c.key]
+		if !given && strings.HasPrefix(c.key, "steps[") {
+			r.complainStep(c)
+			continue
+		}
 		switch {
-		case r.failed[c.key]:
+		case r.failed[c.key] || strings.HasPrefix(c.key, "steps") && r.failedIn(c.key):
 		case !given:
 			r.complain(c.key, root, c.key+" is missing")
 		case c.index >= 0:
@@ -205,6 +214,27 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 			r.complain(c.key, at, c.reason)
 		}
 	}
+}
+
+// complainStep tells of what is missing in a step where the step is.
+func (r *reader) complainStep(c complaint) {
+	at := c.key
+	for r.places[at] == nil {
+		at = at[:strings.LastIndexAny(at, ".[")]
+	}
+	if !r.failedIn(at) {
+		r.complain(c.key, r.places[at], c.reason)
+	}
+}
+
+// failedIn tells whether a key was complained about, or one in its value: what it lacks may be what was meant there.
+func (r *reader) failedIn(key string) bool {
+	for failed := range r.failed {
+		if rest, ok := strings.CutPrefix(failed, key); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reader) complainEntry(c complaint, list *yaml.Node) {

@@ -15,12 +15,12 @@ type Reasoning struct {
 
 var efforts = []string{"minimal", "low", "medium", "high"}
 
-func (r *reader) reasoning(into *Reasoning) func(*yaml.Node) string {
+func (r *reader) reasoning(prefix string, into *Reasoning) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
 			return "must have keys, not be " + describe(node)
 		}
-		r.mapping("reasoning.", node, []field{{"effort", effort(&into.Effort)}})
+		r.mapping(prefix+"reasoning.", node, []field{{"effort", effort(&into.Effort)}})
 		return ""
 	}
 }

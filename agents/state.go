@@ -31,32 +31,32 @@ type Prediction struct {
 	Key      string `json:"key" yaml:"key"`
 }
 
-func (r *reader) state(into *State) func(*yaml.Node) string {
+func (r *reader) state(prefix string, into *State) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
 			return "must have keys, not be " + describe(node)
 		}
-		r.mapping("state.", node, []field{
+		r.mapping(prefix+"state.", node, []field{
 			{"visible", flag(&into.Visible)},
-			{"predict", r.predictions(&into.Predict)},
+			{"predict", r.predictions(prefix, &into.Predict)},
 		})
 		return ""
 	}
 }
 
-func (r *reader) predictions(into *[]Prediction) func(*yaml.Node) string {
+func (r *reader) predictions(prefix string, into *[]Prediction) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
 			return "must be a list, not " + describe(node)
 		}
 		for i, entry := range node.Content {
-			key := predictionKey(i)
+			key := prefix + predictionKey(i)
 			entry = resolve(entry)
 			var p Prediction
 			if entry.Kind == yaml.MappingNode {
 				r.mapping(key+".", entry, []field{{"tool", text(&p.Tool)}, {"argument", text(&p.Argument)}, {"key", text(&p.Key)}})
 			} else {
-				r.complain("state.predict", entry, key+" must have keys, not be "+describe(entry))
+				r.complain(prefix+"state.predict", entry, key+" must have keys, not be "+describe(entry))
 			}
 			*into = append(*into, p)
 		}

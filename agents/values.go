@@ -43,12 +43,12 @@ func (r *reader) texts(key string, into *[]string) func(*yaml.Node) string {
 	}
 }
 
-func (r *reader) limits(into *Limits) func(*yaml.Node) string {
+func (r *reader) limits(prefix string, into *Limits) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
 			return "must have keys, not be " + describe(node)
 		}
-		r.mapping("limits.", node, []field{
+		r.mapping(prefix+"limits.", node, []field{
 			{"turns", count(&into.Turns)},
 			{"tokens", count(&into.Tokens)},
 			{"duration", duration(&into.Duration)},

@@ -27,6 +27,10 @@ type Result struct {
 	Decided *Decided `json:"decided,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
+	// Scope marks the messages as those of one place in the agent's work; "" = none in particular.
+	Scope string `json:"scope,omitempty"`
+	// Kept is what later steps look up here (see Log.Kept). It is no part of the conversation.
+	Kept json.RawMessage `json:"kept,omitempty"`
 	// Answer is what the step's activity tells the workflow: references and small decisions only.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }

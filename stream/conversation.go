@@ -31,6 +31,8 @@ type Entry struct {
 	// AnswerID is the id of the answer that a reasoning message led to, if one did: tool results come
 	// between an answer and what the model thought after it.
 	AnswerID string `json:"answerId,omitempty"`
+	// Scope is that of the step which said it.
+	Scope string `json:"scope,omitempty"`
 }
 
 func sentDigest(m agui.Message) string {

@@ -230,7 +230,7 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 			}
 			continue
 		}
-		e := Entry{Message: m}
+		e := Entry{Message: m, Scope: res.Scope}
 		if len(m.ToolCalls) > 0 {
 			e.ProviderIDs = res.ProviderIDs
 		}

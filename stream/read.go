@@ -65,6 +65,26 @@ func (l *Log) at(ctx context.Context, seq uint64) (*Record, error) {
 	return l.ask(ctx, getRequest{Seq: seq})
 }
 
+// Kept decodes what a step has kept for later ones, by its last record, into v. A record that is not a
+// thread's, or has nothing of the kind, is ErrLogLost.
+func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
+	rec, err := l.at(ctx, seq)
+	if err != nil {
+		return err
+	}
+	if rec == nil || rec.thread != l.threadSubject(t) || rec.Kind != KindDone {
+		return fmt.Errorf("%w: what step %d kept", ErrLogLost, seq)
+	}
+	var result Result
+	if err := rec.Result(ctx, &result); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(result.Kept, v); err != nil {
+		return fmt.Errorf("stream: what record %d keeps: %w", seq, err)
+	}
+	return nil
+}
+
 func (l *Log) ask(ctx context.Context, req getRequest) (*Record, error) {
 	m, err := l.askStream(ctx, l.name, req)
 	if err != nil || m == nil {

@@ -31,6 +31,9 @@ type Delegate struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	Limits   Limits `json:"limits"`
+	// Steps tells that it consists of steps, Program which program it is.
+	Steps   bool   `json:"steps,omitempty"`
+	Program string `json:"program,omitempty"`
 }
 
 // MaxDelegates bounds the agents that the calls of one turn hand work to.
@@ -52,6 +55,12 @@ type Branch struct {
 	Edit uint64 `json:"edit,omitempty"`
 	// Prefix begins the ids of its steps.
 	Prefix string `json:"prefix"`
+	// Fork is the path of a branch of a step, and empty of what works for a call. Index is its place among the others,
+	// CallID only a name, and Within that of the subagent in whose step it is.
+	Fork   string `json:"fork,omitempty"`
+	Within string `json:"within,omitempty"`
+	// Name is what clients see.
+	Name string `json:"name,omitempty"`
 }
 
 // BranchInput starts TypeBranch.
@@ -82,9 +91,13 @@ type Answer struct {
 }
 
 // AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
-func AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
+func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
 	r := begin(ctx, in.RunInput)
+	r.programs, r.outer = p, ctx
 	r.branch, r.call, r.mayDelegate = &in.Branch, &in.Call, in.Subagents
+	if in.Branch.Fork != "" {
+		return r.walkBranch(ctx)
+	}
 	end, err := r.turns(ctx)
 	if err != nil {
 		return ToolAnswer{}, err
@@ -185,7 +198,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
-			Resume: c.waits, Progress: progress,
+			Steps: to.Steps, Program: to.Program, Resume: c.waits, Progress: progress,
 		},
 		Branch: branch, Call: call, Subagents: subagents,
 	})

@@ -1,6 +1,10 @@
 package workflows
 
-import "time"
+import (
+	"time"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
 
 // TaskQueue is the queue of workflows and activities alike: on the workflow's own queue activities
 // start eagerly, without a round trip.
@@ -22,6 +26,7 @@ const (
 	ActivityHold      = "run.hold.v1"
 	ActivityKeep      = "tool.result.v1"
 	ActivityAwait     = "queue.await.v1"
+	ActivityAdvance   = "steps.advance.v1"
 	ActivityDeliver   = "webhook.send.v1"
 	ActivityFire      = "schedule.run.v1"
 	ActivityStanding  = "schedule.look.v1"
@@ -71,6 +76,9 @@ type RunInput struct {
 	// of a schedule at which it began.
 	Fire string `json:"fire,omitempty"`
 
+	// Steps tells that the agent consists of steps, Program which program it is; "" = none.
+	Steps   bool   `json:"steps,omitempty"`
+	Program string `json:"program,omitempty"`
 	// Hold keeps the run open while calls of its turns wait.
 	Hold bool `json:"hold,omitempty"`
 	// OnNewInput is what becomes of an input that leaves questions open, behind the run's end; none is
@@ -119,6 +127,7 @@ type Progress struct {
 	Subagents int       `json:"subagents,omitempty"` // that have worked
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
+	Walk *Walk  `json:"walk,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -155,8 +164,11 @@ type Step struct {
 	Closes string `json:"closes,omitempty"`
 	// After is the last record of the lane that the agent speaks on.
 	After uint64 `json:"after"`
-	// Branch is set in the steps of a subagent.
+	// Branch is set in the steps of a subagent, At in those of an agent or call that is a step of another agent.
 	Branch *Branch `json:"branch,omitempty"`
+	At     *At     `json:"at,omitempty"`
+	// Undoes tells that the step compensates for another: that the run was cancelled does not stop it.
+	Undoes bool `json:"undoes,omitempty"`
 }
 
 // ModelCall asks for one call of the agent's model.
@@ -273,6 +285,8 @@ type ToolAnswer struct {
 	// Suspended is a subagent that waits for people, and Waits what for.
 	Suspended *Suspended `json:"suspended,omitempty"`
 	Waits     *Waits     `json:"waits,omitempty"`
+	// Failed is why a branch failed.
+	Failed *pipeline.Failure `json:"failed,omitempty"`
 }
 
 // Hold asks to tell what a run waits for that goes on afterwards. The answer is the sequence of the main
@@ -322,8 +336,9 @@ const MaxLanes = 8
 type Lane struct {
 	Index int    `json:"lane"`
 	After uint64 `json:"after"`
-	// Subagents tells that a subagent worked for the call.
+	// Subagents tells that a subagent worked for the call, Fork that it was a branch, which works for none.
 	Subagents bool `json:"subagents,omitempty"`
+	Fork      bool `json:"fork,omitempty"`
 }
 
 // Finished is the terminal record that stands, which may be an earlier one.

@@ -44,7 +44,7 @@ func newFired(t *testing.T) *fired {
 	if err := f.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {
 		t.Fatal(err)
 	}
-	workflows.Register(f.env)
+	workflows.Register(f.env, nil)
 	f.begin = func(workflows.Firing) (workflows.Fired, error) { return itsRun, nil }
 	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Firing) (workflows.Fired, error) {
 		f.begun = append(f.begun, in)

@@ -20,10 +20,11 @@ const stepAttempts = 100
 // AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
 // the run is cancelled or a step fails for good. It continues as new between turns when its history
 // grows long, and at its end with the run that waits longest for its thread.
-func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
+func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	running, cancel := workflow.WithCancel(ctx) // the run; what waits behind its end is not cancelled with it
 	r := begin(running, in)
-	r.cancel, r.mayDelegate = cancel, MaxSubagents
+	r.cancel, r.mayDelegate = func() { r.cancelled = true; cancel() }, MaxSubagents
+	r.programs, r.outer = p, ctx
 	if p := in.Progress; p != nil && p.Cancelled {
 		cancel()
 	}
@@ -67,6 +68,7 @@ type run struct {
 	open      string // the step that is open
 	usage     []Usage
 	paused    bool
+	cancelled bool
 	ended     bool
 	queue     []RunInput
 	steered   []uint64 // proposals of what people said to the run
@@ -85,6 +87,13 @@ type run struct {
 	leaving bool            // no other one is to be
 	handed  map[*Waits]bool // what another workflow is to tell of
 
+	programs Programs
+	outer    workflow.Context // which a cancel of the run does not end
+	origin   string           // the run that began the program
+	began    uint64           // and its input
+	tree     []byte           // the steps that a program does, until they are written down
+
+	walk        *Walk     // set in an agent that consists of steps
 	branch      *Branch   // set in a subagent
 	call        *ToolCall // what the subagent works for
 	said        string    // the message that it ends with
@@ -99,7 +108,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
-		r.steered, r.folded, r.held, r.subagents = p.Steered, p.Folded, p.Held, p.Subagents
+		r.steered, r.folded, r.held, r.subagents, r.walk = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk
 	}
 	return r
 }
@@ -116,6 +125,12 @@ type ending struct {
 func (r *run) turns(ctx workflow.Context) (ending, error) {
 	if r.in.Late {
 		return ending{outcome: OutcomeSuccess}, nil
+	}
+	if r.in.Program != "" {
+		return r.program(ctx), nil
+	}
+	if r.takeUp(); r.walk != nil {
+		return r.steps(ctx)
 	}
 	if end, over := r.resume(ctx); over {
 		return end, nil
@@ -152,9 +167,8 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	if err != nil {
 		return r.failure(ctx, err), true
 	}
-	r.main, r.open = answer.Seq, stepModel
+	r.main, r.open = answer.Seq, r.called(stepModel)
 	r.usage = addUsage(r.usage, answer.Usage)
-	waits := answer.waits(r.in, workflow.Now(ctx))
 	switch {
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
@@ -163,11 +177,17 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeSuccess}, true
 	case tokens(r.usage) > r.in.Limits.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case answer.count() > r.in.Limits.ParallelTools, answer.WaitCount > len(waits.Calls), answer.PlaceCount > answer.placed(), answer.WaitCount > 0 && !r.keeps(waits):
-		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", r.in.Limits.ParallelTools), true
-	}
-	if answer.count() == 0 {
+	case answer.count() == 0:
 		return ending{}, false // somebody said something while the model spoke: it is asked again
+	}
+	return r.makeCalls(ctx, answer)
+}
+
+// makeCalls makes the calls of a turn, but for those that wait.
+func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, over bool) {
+	waits, most := r.waitsOf(ctx, answer), r.agent().Limits.ParallelTools
+	if answer.count() > most || answer.WaitCount > len(waits.Calls) || answer.PlaceCount > answer.placed() || answer.WaitCount > 0 && !r.keeps(waits) {
+		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
 	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
 	if end, over = r.callTools(ctx, calls, waits); over || len(waits.Calls) == 0 {
@@ -190,10 +210,50 @@ const (
 )
 
 func (r *run) step(turn int, id, name string) Step {
+	s := r.plainStep(fmt.Sprintf("%d/%s", turn, id))
+	s.Turn, s.Name = turn, r.called(name)
+	if l := r.leaf(); l != nil {
+		s.Agent, s.Revision, s.At = l.Agent, l.Revision, &l.At
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.prefix(), r.walk.prefix(), l.At.Path, turn, id)
+	}
+	return s
+}
+
+// plainStep is one of the run's own agent, and of none of its steps.
+func (r *run) plainStep(id string) Step {
 	return Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: fmt.Sprintf("%s%d/%s", r.prefix(), turn, id), Turn: turn, Name: name, Closes: r.open, After: r.main, Branch: r.branch,
+		ID: r.prefix() + r.forkPath() + id, Closes: r.open, After: r.main, Branch: r.branch, Undoes: r.undoes(),
 	}
+}
+
+// undoes tells whether what is done now compensates for what was done.
+func (r *run) undoes() bool {
+	return r.walk != nil && r.walk.Then != nil || r.in.Program != "" && r.cancelled
+}
+
+// leaf is the step that the walk is at, if it is an agent or a call.
+func (r *run) leaf() *Leaf {
+	if r.walk == nil {
+		return nil
+	}
+	return r.walk.Leaf
+}
+
+// agent is the one that speaks: the run's own, or that of the step that its walk is at.
+func (r *run) agent() Delegate {
+	if l := r.leaf(); l != nil {
+		return l.Delegate
+	}
+	return Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
+}
+
+// called is the name that clients see of a step of the agent's, behind those of the steps that it stands in.
+func (r *run) called(name string) string {
+	if l := r.leaf(); l != nil && name != "" {
+		return l.At.Name + "/" + name
+	}
+	return name
 }
 
 func (r *run) beginning() *Beginning {
@@ -202,7 +262,10 @@ func (r *run) beginning() *Beginning {
 
 // opens is what the agent's first step has to open: the run, or a subagent.
 func (r *run) opens() (*Beginning, *ToolCall) {
-	if r.branch != nil {
+	switch {
+	case r.branch != nil && r.branch.Fork != "":
+		return nil, nil
+	case r.branch != nil:
 		return nil, r.call
 	}
 	return r.beginning(), nil
@@ -226,7 +289,11 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 // options bound a step by what is left of the run's duration, so that the limit needs no timer of
 // its own. Cancellation is waited for: the activity closes what it opened and says what it kept.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
-	left := max(r.deadline.Sub(workflow.Now(ctx)), time.Second)
+	until := r.deadline
+	if l := r.leaf(); l != nil {
+		until = earlier(l.Deadline, until)
+	}
+	left := max(until.Sub(workflow.Now(ctx)), time.Second)
 	return workflow.ActivityOptions{
 		ScheduleToCloseTimeout: left,
 		StartToCloseTimeout:    left,
@@ -271,7 +338,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
 		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision,
-		First: r.step(1, stepModel, stepModel).ID, Waits: end.waits, Steered: r.steered[r.folded:],
+		First: r.first(), Waits: end.waits, Steered: r.steered[r.folded:],
 	}
 	in.Lanes = r.cut
 	r.ended, r.held = true, nil

@@ -56,7 +56,7 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 // awaitDecision waits until all is decided, or some time; zero = for ever.
 func (r *run) awaitDecision(ctx workflow.Context, until time.Time) error {
 	ready := func() bool {
-		return r.resumed != nil || r.waits.settled() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		return r.resumed != nil || r.waits.settled() || full(ctx) && r.in.Program == ""
 	}
 	if until.IsZero() {
 		return workflow.Await(ctx, ready)
@@ -199,7 +199,7 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 
 // act does what was decided about calls. over tells that the run ends with it.
 func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
-	waits := &Waits{MessageID: w.MessageID, RunID: r.in.Run.ID, Agent: r.in.Agent, Revision: r.in.Revision, Opened: workflow.Now(ctx)}
+	waits := r.waitsOf(ctx, ModelAnswer{MessageID: w.MessageID})
 	end, over = r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: w.calls(), step: step}, waits)
 	if over || len(waits.Calls) == 0 {
 		return end, over

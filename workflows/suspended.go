@@ -19,17 +19,29 @@ type Suspended struct {
 	Said string `json:"said"`
 	// Delegates are the agents that these calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
+	// Fork is the branch that the subagent is, if it works for no call. Walk is how far it has come in its steps, and
+	// Step the one among them whose definition the calls are under, if one is.
+	Fork *int   `json:"fork,omitempty"`
+	Walk *Walk  `json:"walk,omitempty"`
+	Step string `json:"step,omitempty"`
+	Tree uint64 `json:"tree,omitempty"`
+	// Asks is the agent whose calls wait, if it is another one: that of a step.
+	Asks *Delegate `json:"asks,omitempty"`
 	// Within is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
 	Within int `json:"within,omitempty"`
 }
 
 // suspended is this subagent as it waits.
 func (r *run) suspended(w *Waits) *Suspended {
-	return &Suspended{
-		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits},
+	s := &Suspended{
+		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
 		CallID:   r.branch.CallID, MessageID: r.branch.MessageID, Index: r.branch.Index, Args: r.branch.Args, Edit: r.branch.Edit,
-		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates,
+		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.walk, Step: w.Step, Tree: w.Tree,
 	}
+	if l := r.leaf(); l != nil {
+		s.Asks = &l.Delegate
+	}
+	return s
 }
 
 // adopt adds what a subagent waits for, and those below it.
@@ -49,7 +61,7 @@ func (w *Waits) adopt(s Suspended, below *Waits) {
 // of is what the i-th suspended subagent waits for, with those below it; 0 = the run's own agent.
 func (w *Waits) of(i int) *Waits {
 	s := w.Suspended[i-1]
-	below := &Waits{MessageID: s.Said, Delegates: s.Delegates}
+	below := &Waits{MessageID: s.Said, Delegates: s.Delegates, Walk: s.Walk}
 	places := map[int]int{i: 0}
 	for j, deeper := range w.Suspended {
 		if within, ok := places[deeper.Within]; ok && j >= i {
@@ -71,7 +83,7 @@ func (w *Waits) of(i int) *Waits {
 func (w *Waits) resumed() []call {
 	var calls []call
 	for i := range w.Suspended {
-		if s := &w.Suspended[i]; s.Within == 0 {
+		if s := &w.Suspended[i]; s.Within == 0 && s.Fork == nil {
 			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, delegate: &s.Delegate, resumes: s, waits: w.of(i + 1)})
 		}
 	}
@@ -85,13 +97,20 @@ type Asker struct {
 	MessageID string
 	// CallID is what the asker works for, if it is a subagent.
 	CallID string
+	// Step is the path of the step that has the definition, if one does, and Tree the record that has it.
+	Step string
+	Tree uint64
 }
 
 // Asker tells whose call it is that waits.
 func (w *Waits) Asker(c Waiting) Asker {
 	if c.Within == 0 {
-		return Asker{Agent: w.Agent, Revision: w.Revision, MessageID: w.MessageID}
+		return Asker{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, MessageID: w.MessageID}
 	}
 	s := w.Suspended[c.Within-1]
-	return Asker{Agent: s.Agent, Revision: s.Revision, MessageID: s.Said, CallID: s.CallID}
+	by := s.Delegate
+	if s.Asks != nil {
+		by = *s.Asks
+	}
+	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, MessageID: s.Said, CallID: s.CallID}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"time"
+
+	"go.temporal.io/sdk/workflow"
 )
 
 // Waits is what a thread waits for behind the end of an AG-UI run: the calls of its last message that
@@ -21,6 +23,11 @@ type Waits struct {
 	Agent    string `json:"agent,omitempty"`
 	Revision string `json:"revision,omitempty"`
 	After    uint64 `json:"after,omitempty"`
+	// Step is the path of the step that has the agent's definition, if one does. Walk is where in its steps
+	// the agent goes on.
+	Step string `json:"step,omitempty"`
+	Tree uint64 `json:"tree,omitempty"`
+	Walk *Walk  `json:"walk,omitempty"`
 	// Opened is when the calls were asked for: what people decide about is reminded of, escalates and
 	// expires some time after that.
 	Opened time.Time `json:"opened,omitzero"`
@@ -167,9 +174,13 @@ func DigestArgs(arguments string) string {
 
 func (c Call) waits() bool { return c.Client || c.Approval != nil }
 
-// waits are the calls of an answer to a run that are not made before the run ends, and since when.
-func (a ModelAnswer) waits(in RunInput, now time.Time) *Waits {
-	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, RunID: in.Run.ID, Agent: in.Agent, Revision: in.Revision, Opened: now}
+// waitsOf are the calls of an answer that are not made before the run ends, and since when.
+func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
+	by, now := r.agent(), workflow.Now(ctx)
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Opened: now}
+	if l := r.leaf(); l != nil && l.At.Inline {
+		w.Step, w.Tree = l.At.Path, l.At.Tree
+	}
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue

@@ -50,6 +50,7 @@ func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) workfl
 			Turns: agent.Limits.Turns, Tokens: agent.Limits.Tokens,
 			Duration: agent.Limits.Duration, ParallelTools: agent.Limits.ParallelTools,
 		},
+		Steps: len(agent.Steps) > 0, Program: agent.Workflow,
 		OnNewInput: workflows.OnOpen(agent.OnNewInput), OnMissing: workflows.OnOpen(agent.MissingToolResult()),
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
 )
 
 // Config is what a node is made of. Connections belong to the caller.
@@ -41,6 +42,8 @@ type Config struct {
 	Queues Queues
 	// LookElsewhere is given the way to find out what other workers have of MCP servers. nil = nobody asks.
 	LookElsewhere func(offers toolset.Lookup)
+	// Programs are the agents that are workflows, by their programs' names.
+	Programs workflows.Programs
 	// Webhooks are told what happens to approvals; nil = there are none.
 	Webhooks *webhook.Sender
 	// Alone says that no other process works on this log and takes over if this one dies.

@@ -85,7 +85,7 @@ func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 		return all
 	}
 	w := worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg))
-	workflows.Register(w)
+	workflows.Register(w, cfg.Programs)
 	a.Register(w)
 	return append(all, w)
 }

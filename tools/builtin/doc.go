@@ -14,5 +14,5 @@ import (
 
 // Tools returns all of them, on the clock of the machine.
 func Tools() []tools.Tool {
-	return []tools.Tool{Calculate(), CurrentTime(time.Now)}
+	return []tools.Tool{Approve(), Calculate(), CurrentTime(time.Now)}
 }

@@ -1,0 +1,251 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Advance is steps.advance.v1: it walks an agent's steps from what has come of one thing to do to the next,
+// which it writes down in one record: the steps that begin and end, what changes of the state, and the call
+// or the question that the next step is. A later attempt of it finds that record, or nothing.
+func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next workflows.Advanced, err error) {
+	defer contain(ctx, &err)
+	work, leave, err := a.enter(ctx, in.Step)
+	if err != nil {
+		return next, fail(ctx, err)
+	}
+	defer leave()
+	next, err = a.advance(work, in)
+	return next, fail(ctx, err)
+}
+
+func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflows.Advanced, error) {
+	place := speaking(in.Step, in.ID)
+	if in.Branch != nil && in.Branch.Fork != "" {
+		if err := a.takeOver(ctx, place, in.Lanes); err != nil {
+			return workflows.Advanced{}, err
+		}
+	}
+	var err error
+	if place.After, err = a.openWalk(ctx, place, in); err != nil {
+		return workflows.Advanced{}, err
+	}
+	attempt, done, err := a.Log.Begin(ctx, place)
+	if err != nil {
+		return workflows.Advanced{}, err
+	}
+	if done != nil {
+		return recordedAdvance(ctx, done, in.Tree != nil)
+	}
+	defer attempt.Close()
+	d, err := a.walked(ctx, in)
+	if err != nil {
+		return workflows.Advanced{}, err
+	}
+	w := &walker{activities: a, in: in, place: place, definition: d}
+	if err := w.walk(ctx); err != nil {
+		return workflows.Advanced{}, err
+	}
+	return w.finish(ctx, attempt)
+}
+
+// walked is the agent whose steps are walked.
+func (a *Activities) walked(ctx context.Context, in workflows.Advance) (*agents.Definition, error) {
+	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	if err != nil {
+		return nil, err
+	}
+	if in.Tree != nil {
+		return pipeline.WithTree(d, in.Tree)
+	}
+	return a.withTree(ctx, d, runOf(in.Run).Thread, in.Walk.Tree)
+}
+
+// openWalk writes what a walk begins with, if it does: the run, or a subagent.
+func (a *Activities) openWalk(ctx context.Context, p stream.Place, in workflows.Advance) (uint64, error) {
+	switch b := in.Branch; {
+	case in.Announces != nil:
+		return a.announce(ctx, p, in.Step, *in.Announces)
+	case in.Beginning != (workflows.Beginning{}):
+		return a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), false)
+	case b != nil && b.Fork != "" && in.After == 0:
+		started := &agui.SubagentStarted{SubagentRunID: p.Subagent, Name: b.Name}
+		if b.Within != "" {
+			started.ParentSubagentRunID = subagentID(b.Within)
+		}
+		return a.Log.Open(ctx, p, nil, started)
+	}
+	return in.After, nil
+}
+
+// walker is one advance.
+type walker struct {
+	activities *Activities
+	in         workflows.Advance
+	place      stream.Place
+	definition *agents.Definition
+	thread     *stream.Reduction
+
+	next   workflows.Advanced
+	told   []agui.Event
+	result stream.Result
+}
+
+func (w *walker) walk(ctx context.Context) (err error) {
+	after := max(w.in.After, w.place.Since)
+	if f := w.in.Walk.Fan; f != nil {
+		after = max(after, f.Last)
+	}
+	if w.thread, err = w.activities.Log.Reduce(ctx, w.place.Run.Thread, after); err != nil {
+		return err
+	}
+	_ = w.activities.Log.Checkpoint(ctx, w.place.Run.Thread, w.thread, false) // a matter of speed
+	if w.in.Closes != "" {
+		w.tell(&agui.StepFinished{StepName: w.in.Closes})
+	}
+	switch {
+	case w.in.Reopens:
+		return w.reopen()
+	case len(w.in.Suspends) > 0:
+		return w.suspend()
+	}
+	if w.in.Tree != nil {
+		if err := w.keep(kept{}); err != nil {
+			return err
+		}
+	}
+	env, err := w.env(ctx)
+	if err != nil {
+		return err
+	}
+	if w.in.Expression != "" {
+		return w.evaluate(env)
+	}
+	event, err := w.event(ctx)
+	if err != nil {
+		return err
+	}
+	move, err := pipeline.Advance(w.definition, w.in.Walk.Cursor, event, env)
+	if err != nil {
+		return err
+	}
+	for _, c := range move.Changes {
+		w.change(c)
+	}
+	w.next.Cursor = move.Cursor
+	return w.take(ctx, move.Action)
+}
+
+func (w *walker) tell(events ...agui.Event) { w.told = append(w.told, events...) }
+
+func (w *walker) change(c pipeline.Change) {
+	switch {
+	case c.Started != "":
+		w.tell(&agui.StepStarted{StepName: c.Started})
+	case c.Finished != "":
+		w.tell(&agui.StepFinished{StepName: c.Finished})
+	default:
+		w.tell(&agui.StateDelta{Delta: c.Patch})
+	}
+}
+
+// reopen begins the steps again that the walk is in.
+func (w *walker) reopen() error {
+	open, err := pipeline.Open(w.definition, w.in.Walk.Cursor)
+	for _, name := range open {
+		w.tell(&agui.StepStarted{StepName: name})
+	}
+	w.next.Cursor = w.in.Walk.Cursor
+	return err
+}
+
+// suspend ends a branch that waits for people: it begins again where it is.
+func (w *walker) suspend() error {
+	open, err := pipeline.Open(w.definition, w.in.Walk.Cursor)
+	for _, name := range slices.Backward(open) {
+		w.tell(&agui.StepFinished{StepName: name})
+	}
+	asks := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
+	for _, call := range w.in.Suspends {
+		asks.InterruptIDs = append(asks.InterruptIDs, questionID(w.place.Run, call))
+	}
+	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: asks})
+	w.next.Cursor = w.in.Walk.Cursor
+	return err
+}
+
+// take tells the workflow what is to be done.
+func (w *walker) take(ctx context.Context, do pipeline.Action) error {
+	switch {
+	case do.Agent != nil:
+		return w.takeAgent(ctx, do)
+	case do.Tool != nil, do.Approve != nil:
+		return w.takeCall(ctx, do)
+	case do.Branches != nil:
+		return w.takeBranches(do)
+	case do.Sleep > 0:
+		w.next.Sleep = do.Sleep
+		return nil
+	}
+	w.next.Failed = do.Failed
+	w.end()
+	return nil
+}
+
+// end closes a branch that is at its end.
+func (w *walker) end() {
+	b := w.in.Branch
+	if b == nil || b.Fork == "" {
+		return
+	}
+	if f := w.next.Failed; f != nil {
+		w.tell(&agui.SubagentError{SubagentRunID: w.place.Subagent, Message: f.Message, Code: f.Code})
+		return
+	}
+	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
+}
+
+// finish writes all of it in one record, as far as it has room.
+func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows.Advanced, error) {
+	var err error
+	if w.result.Answer, err = json.Marshal(w.next); err != nil {
+		return w.next, fmt.Errorf("activities: encode what comes next: %w", err)
+	}
+	seq, err := attempt.Finish(ctx, &w.result, w.told...)
+	if err != nil {
+		return w.next, err
+	}
+	return at(w.next, seq, w.in.Tree != nil), nil
+}
+
+func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (workflows.Advanced, error) {
+	var next workflows.Advanced
+	err := recorded(ctx, done, &next)
+	return at(next, done.Seq, tree), err
+}
+
+// at names the record in what it has said, where that is needed.
+func at(next workflows.Advanced, seq uint64, tree bool) workflows.Advanced {
+	next.Seq = seq
+	if next.Answer != nil {
+		next.Answer.Seq = seq
+	}
+	if next.Fan != nil {
+		next.Fan.Record = seq
+	}
+	if next.Leaf != nil && tree {
+		next.Leaf.At.Tree = seq
+	}
+	if l := next.Leaf; l != nil && next.Asks {
+		l.At.Asked = append(l.At.Asked, seq)
+	}
+	return next
+}

@@ -1,0 +1,68 @@
+package activities
+
+import (
+	"context"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// heard is the part of a thread's conversation that an agent takes part in: the run's own agent in what no
+// subagent says, a subagent in its task and what it has said since. An agent that is a step hears as much,
+// or only what it is asked and has said there.
+func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
+	if in.At != nil && in.At.Alone {
+		return a.heardAlone(ctx, in, thread)
+	}
+	var entries []stream.Entry
+	if b := in.Branch; b != nil && b.Fork == "" {
+		task, err := a.task(ctx, b, thread)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, saidToIt(b.CallID, task))
+	}
+	for _, e := range thread.Entries {
+		if heardBy(in.Branch, e) {
+			entries = append(entries, e)
+		}
+	}
+	return a.askAgain(ctx, in, entries)
+}
+
+func (a *Activities) heardAlone(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
+	var entries []stream.Entry
+	for _, e := range thread.Entries {
+		if e.Scope == in.At.Scope {
+			entries = append(entries, e)
+		}
+	}
+	return a.askAgain(ctx, in, entries)
+}
+
+// askAgain puts what the agent of a step is asked where it was asked: at the beginning, or behind an answer of
+// its own that was not good enough.
+func (a *Activities) askAgain(ctx context.Context, in workflows.ModelCall, entries []stream.Entry) ([]stream.Entry, error) {
+	if in.At == nil {
+		return entries, nil
+	}
+	for _, seq := range in.At.Asked {
+		var k kept
+		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &k); err != nil {
+			return nil, err
+		}
+		at := 0
+		if k.Behind != "" {
+			at = 1 + slices.IndexFunc(entries, func(e stream.Entry) bool { return e.Message.ID == k.Behind })
+		}
+		entries = slices.Insert(entries, at, saidToIt(in.ID, k.Prompt))
+	}
+	return entries, nil
+}
+
+// saidToIt is something that only the agent is told.
+func saidToIt(id, text string) stream.Entry {
+	return stream.Entry{Message: agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}}
+}

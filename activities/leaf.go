@@ -1,0 +1,172 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/workflows"
+)
+
+// kept is what an advance leaves for the steps behind it.
+type kept struct {
+	// Prompt is what an agent is asked, Behind the message of its own that this comes behind, if it is asked again.
+	Prompt string `json:"prompt,omitempty"`
+	Behind string `json:"behind,omitempty"`
+	// Question is what people are asked.
+	Question string `json:"question,omitempty"`
+	// Tree are the steps of a program.
+	Tree json.RawMessage `json:"tree,omitempty"`
+	// Items are those of a map's branches.
+	Items []json.RawMessage `json:"items,omitempty"`
+}
+
+func (w *walker) keep(k kept) (err error) {
+	k.Tree = w.in.Tree
+	if w.result.Kept, err = json.Marshal(k); err != nil {
+		return fmt.Errorf("activities: encode what a step keeps: %w", err)
+	}
+	return nil
+}
+
+// leaf is a step that is about to begin.
+func (w *walker) leaf(do pipeline.Action) *workflows.Leaf {
+	return &workflows.Leaf{
+		Delegate: workflows.Delegate{Agent: w.in.Agent, Revision: w.in.Revision, Limits: limitsOf(w.definition.Limits)},
+		At:       workflows.At{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Walk.Tree},
+		Deadline: do.Deadline,
+	}
+}
+
+func limitsOf(l agents.Limits) workflows.Limits {
+	return workflows.Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools}
+}
+
+// scope marks what is said at a step, for as long as the walk goes on, in whichever run.
+func (w *walker) scope(at string) string {
+	origin := w.place.Run
+	origin.ID = w.in.Walk.Origin
+	return origin.Identify("step", at)
+}
+
+// takeAgent has the agent of a step begin, or go on with what it is told to do better.
+func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
+	if was := w.in.Walk.Leaf; do.Agent.Repair != "" && was != nil {
+		w.next.Leaf, w.next.Asks = was, true
+		return w.keep(kept{Prompt: do.Agent.Repair, Behind: w.in.Walk.Said})
+	}
+	leaf := w.leaf(do)
+	w.next.Leaf = leaf
+	if do.Agent.Name == "" {
+		d, err := pipeline.Inline(w.definition, do.Path)
+		if err != nil {
+			return err
+		}
+		leaf.At.Inline, leaf.Limits = true, limitsOf(d.Limits)
+	} else {
+		p, err := w.activities.Agents.Latest(ctx, do.Agent.Name)
+		if errors.Is(err, catalog.ErrUnknownAgent) {
+			return w.activities.lacking(ctx, err)
+		}
+		if err != nil {
+			return err
+		}
+		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: limitsOf(p.Limits)}
+	}
+	if do.Agent.Prompt == nil {
+		return nil
+	}
+	leaf.At.Alone, w.next.Asks = true, true
+	return w.keep(kept{Prompt: *do.Agent.Prompt})
+}
+
+// takeCall has the call of a step, or its question, begin: as the one call of a message, like a model's.
+func (w *walker) takeCall(ctx context.Context, do pipeline.Action) error {
+	n := newNarrator(w.place.Run, w.in.ID, nil)
+	call := &narratedCall{id: w.place.Run.Identify("call", w.in.ID+"/0")}
+	call.providerID = call.id
+	leaf, err := w.leaf(do), error(nil)
+	if do.Approve != nil {
+		call.name, leaf.At.Inline = pipeline.ApproveTool, true
+		call.arguments.Write(do.Approve.Args)
+		err = w.ask(n, do)
+	} else {
+		call.name = do.Tool.Tool
+		call.arguments.Write(do.Tool.Args)
+		err = w.offer(ctx, n)
+	}
+	if err != nil {
+		return err
+	}
+	n.calls, n.began = []*narratedCall{call}, []string{n.messageID}
+	told, err := n.result()
+	if err != nil {
+		return err
+	}
+	w.result.Messages, w.result.ProviderIDs, w.result.Scope = told.Messages, told.ProviderIDs, leaf.At.Scope
+	leaf.CallID, w.next.Leaf, w.next.Answer = call.id, leaf, &n.answer
+	w.tell(
+		&agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID},
+		&agui.ToolCallArgs{ToolCallID: call.id, Delta: call.arguments.String()},
+		&agui.ToolCallEnd{ToolCallID: call.id},
+	)
+	return nil
+}
+
+// ask has people decide about the call, which only says what they are asked.
+func (w *walker) ask(n *narrator, do pipeline.Action) error {
+	d, err := pipeline.Rules(w.definition, do.Path)
+	if err != nil {
+		return err
+	}
+	if err := w.keep(kept{Question: do.Approve.Message}); err != nil {
+		return err
+	}
+	w.next.Asks = true
+	n.offered = []string{pipeline.ApproveTool}
+	n.asks = func(_, arguments string) *workflows.Approval { return approval(d, 0, arguments) }
+	return nil
+}
+
+// offer tells what the call may be one of: what the agent may call, under the rules that it has.
+func (w *walker) offer(ctx context.Context, n *narrator) (err error) {
+	a := w.activities
+	ours, err := a.offer(ctx, w.definition)
+	if err != nil {
+		return err
+	}
+	n.place(ours)
+	offered := specsOf(ours)
+	delegates, err := a.delegates(ctx, w.definition, w.in.Branch)
+	if err != nil {
+		return err
+	}
+	offered, n.delegates = offerDelegates(offered, delegates)
+	n.offer(offered)
+	if w.in.Branch == nil {
+		if n.clients, err = a.clientTools(ctx, w.definition, w.thread, offered); err != nil {
+			return err
+		}
+	}
+	n.asks, err = a.gate(ctx, w.definition, w.thread)
+	return err
+}
+
+// mayAsk is how many branches may be under way at a time where people may be asked in them: each may wait,
+// and all that wait have to fit into one payload.
+const mayAsk = 8
+
+func (w *walker) takeBranches(do pipeline.Action) error {
+	b := do.Branches
+	f := &workflows.Fan{Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline}
+	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
+		f.AtOnce = min(f.AtOnce, mayAsk)
+	}
+	w.next.Fan = f
+	return w.keep(kept{Items: b.Items})
+}

@@ -1,0 +1,210 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// Max bounds an expression, in bytes.
+const Max = 4 << 10
+
+// maxCost bounds what evaluating may cost, in CEL's own unit: about an operation.
+const maxCost = 300_000
+
+// maxKept bounds how many compiled expressions are kept: those of a map are evaluated for every item.
+const maxKept = 1000
+
+// Steps is the variable whose members are the outputs of steps.
+const Steps = "steps"
+
+// standard are the variables that every expression sees.
+var standard = []string{"input", "messages", "state", Steps, "caller"}
+
+// reserved are words that CEL keeps for itself.
+var reserved = []string{
+	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+	"namespace", "null", "package", "return", "true", "var", "void", "while",
+}
+
+// variables is made once: it has the standard functions. The versions of the extensions are fixed, so that
+// a definition means the same for ever.
+var variables = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(append(declarations(standard), ext.Strings(ext.StringsVersion(4)))...)
+})
+
+func declarations(names []string) []cel.EnvOption {
+	options := make([]cel.EnvOption, len(names))
+	for i, name := range names {
+		options[i] = cel.Variable(name, cel.DynType)
+	}
+	return options
+}
+
+// Standard are the names of the variables that every expression sees.
+func Standard() []string { return standard }
+
+// Free tells whether a name may be given to a variable of one's own.
+func Free(name string) bool {
+	return !slices.Contains(standard, name) && !slices.Contains(reserved, name)
+}
+
+// Expression is compiled, and safe for concurrent use.
+type Expression struct {
+	source  string
+	program cel.Program
+	steps   []string
+	output  *cel.Type
+}
+
+var kept = sync.OnceValue(func() *lru.Cache[string, *Expression] {
+	cache, _ := lru.New[string, *Expression](maxKept) // fails for a size of zero
+	return cache
+})
+
+// Compile reads an expression that sees the standard variables (input, messages, state, steps and caller)
+// and some more.
+func Compile(source string, more ...string) (*Expression, error) {
+	if len(source) > Max {
+		return nil, fmt.Errorf("it has more than %d bytes", Max)
+	}
+	key := strings.Join(more, ",") + ":" + source
+	if e, ok := kept().Get(key); ok {
+		return e, nil
+	}
+	e, err := compile(source, more)
+	if err == nil {
+		kept().Add(key, e)
+	}
+	return e, err
+}
+
+func compile(source string, more []string) (*Expression, error) {
+	env, err := variables()
+	if err == nil && len(more) > 0 {
+		env, err = env.Extend(declarations(more)...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("expression: %w", err)
+	}
+	checked, issues := env.Compile(source)
+	if issues.Err() != nil {
+		// The rest of the text draws the expression with a mark below it.
+		first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
+		return nil, errors.New(strings.TrimSuffix(first, " (in container '')"))
+	}
+	program, err := env.Program(checked, cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, fmt.Errorf("expression: %w", err)
+	}
+	return &Expression{source: source, program: program, steps: stepsIn(checked.NativeRep().Expr()), output: checked.OutputType()}, nil
+}
+
+// Steps are the names of the steps whose outputs the expression looks at, sorted, each once.
+func (e *Expression) Steps() []string { return e.steps }
+
+// MayBeBool tells whether the value can be true or false, and MayBeList whether it can be a list, as far as
+// CEL knows before it is evaluated.
+func (e *Expression) MayBeBool() bool { return e.mayBe(types.BoolKind) }
+
+// MayBeList is explained at MayBeBool.
+func (e *Expression) MayBeList() bool { return e.mayBe(types.ListKind) }
+
+func (e *Expression) mayBe(kind types.Kind) bool {
+	return e.output.Kind() == kind || e.output.Kind() == types.DynKind
+}
+
+// Value evaluates the expression. Variables are what [Decode] makes of JSON, and so is the value.
+func (e *Expression) Value(variables map[string]any) (any, error) {
+	value, _, err := e.program.Eval(variables)
+	if err != nil {
+		return nil, e.explain(err)
+	}
+	return plain(value)
+}
+
+// Holds evaluates an expression that is true or false.
+func (e *Expression) Holds(variables map[string]any) (bool, error) {
+	value, err := e.Value(variables)
+	if err != nil {
+		return false, err
+	}
+	holds, ok := value.(bool)
+	if !ok {
+		return false, fmt.Errorf("it is %s, not true or false", describe(value))
+	}
+	return holds, nil
+}
+
+// List evaluates an expression that is a list.
+func (e *Expression) List(variables map[string]any) ([]any, error) {
+	value, err := e.Value(variables)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := value.([]any)
+	if !ok {
+		return nil, fmt.Errorf("it is %s, not a list", describe(value))
+	}
+	return list, nil
+}
+
+var missingKey = regexp.MustCompile(`no such key: (.*)`)
+
+// explain keeps of an error what is no content: CEL quotes values in some.
+func (e *Expression) explain(err error) error {
+	said := err.Error()
+	if key := missingKey.FindStringSubmatch(said); key != nil && strings.Contains(e.source, key[1]) {
+		return fmt.Errorf("there is no %q", key[1])
+	}
+	for _, harmless := range []struct{ contains, words string }{
+		{"no such key", "a key is not there"},
+		{"no such overload", "an operator or function does not fit its values"},
+		{"cost limit", "it is too costly"},
+		{"out of bounds", "an index is out of bounds"},
+		{"out of range", "a number is out of range"},
+		{"division by zero", "it divides by zero"},
+		{"modulus by zero", "it divides by zero"},
+		{"overflow", "a number is too large"},
+	} {
+		if strings.Contains(said, harmless.contains) {
+			return errors.New(harmless.words)
+		}
+	}
+	return errors.New("it cannot be evaluated")
+}
+
+// stepsIn finds steps.name and steps["name"].
+func stepsIn(root ast.Expr) []string {
+	var names []string
+	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			if s := e.AsSelect(); isSteps(s.Operand()) {
+				names = append(names, s.FieldName())
+			}
+		case ast.CallKind:
+			c := e.AsCall()
+			if c.FunctionName() != operators.Index || !isSteps(c.Args()[0]) || c.Args()[1].Kind() != ast.LiteralKind {
+				return
+			}
+			if name, ok := c.Args()[1].AsLiteral().Value().(string); ok {
+				names = append(names, name)
+			}
+		}
+	}))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func isSteps(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == Steps }

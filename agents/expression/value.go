@@ -1,0 +1,139 @@
+package expression
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// maxValues bounds how many values there may be in one that an expression comes to.
+const maxValues = 1_000_000
+
+// Decode reads JSON as expressions see it: whole numbers are int64, so that they add up with those that the
+// author writes, and others float64. What is no JSON is null.
+func Decode(raw json.RawMessage) any {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return nil
+	}
+	return Normal(v)
+}
+
+// Normal gives the numbers in a JSON value the types that Decode gives them.
+func Normal(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // ±Inf for what is too large
+		return f
+	case int:
+		return int64(v)
+	case map[string]any:
+		for key, member := range v {
+			v[key] = Normal(member)
+		}
+	case []any:
+		for i, entry := range v {
+			v[i] = Normal(entry)
+		}
+	}
+	return v
+}
+
+// plain makes a JSON value of CEL's.
+func plain(v ref.Val) (any, error) {
+	left := maxValues
+	return plainIn(v, &left)
+}
+
+func plainIn(v ref.Val, left *int) (any, error) {
+	if *left--; *left < 0 {
+		return nil, errors.New("it has too many values")
+	}
+	switch v := v.(type) {
+	case types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(v), nil
+	case types.Int:
+		return int64(v), nil
+	case types.Uint:
+		return uint64(v), nil
+	case types.Double:
+		if f := float64(v); !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return f, nil
+		}
+		return nil, errors.New("it is no finite number")
+	case types.String:
+		return string(v), nil
+	case types.Bytes:
+		return base64.StdEncoding.EncodeToString(v), nil
+	case types.Timestamp:
+		return v.UTC().Format(time.RFC3339Nano), nil
+	case types.Duration:
+		return v.Duration.String(), nil
+	case traits.Mapper:
+		return plainObject(v, left)
+	case traits.Lister:
+		return plainList(v, left)
+	}
+	return nil, fmt.Errorf("a %s has no JSON form", v.Type().TypeName())
+}
+
+func plainList(v traits.Lister, left *int) (any, error) {
+	list := []any{}
+	for it := v.Iterator(); it.HasNext() == types.True; {
+		entry, err := plainIn(it.Next(), left)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, entry)
+	}
+	return list, nil
+}
+
+func plainObject(v traits.Mapper, left *int) (any, error) {
+	object := map[string]any{}
+	for it := v.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, ok := key.Value().(string)
+		if !ok {
+			return nil, errors.New("a key is no text")
+		}
+		member, err := plainIn(v.Get(key), left)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = member
+	}
+	return object, nil
+}
+
+func describe(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a text"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}

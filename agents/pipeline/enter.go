@@ -1,0 +1,265 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/expression"
+	"github.com/perdure/perdure/agui"
+)
+
+// enter begins a step, unless it is skipped.
+func (w *walk) enter(p place) {
+	again := p.frame.Try > 0
+	if !again && p.step.When != "" {
+		holds, f := w.holds(p, "when", p.step.When)
+		if f == nil && !holds {
+			w.forward(p)
+			return
+		}
+		if f != nil {
+			w.tell(Change{Started: p.name})
+			w.failed(*f)
+			return
+		}
+	}
+	w.tell(Change{Started: p.name})
+	f := w.top()
+	switch {
+	case !again && p.step.Timeout > 0:
+		f.Deadline = w.env.Now.Add(p.step.Timeout)
+	case again && !f.Deadline.IsZero() && !w.env.Now.Before(f.Deadline):
+		w.failed(failf("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
+		return
+	}
+	if w.compensates(p) && w.undoBytes()+len(p.path) > maxUndo {
+		w.failed(failf("limit_compensations", "step %q: too much is done that may have to be compensated for", p.name))
+		return
+	}
+	w.begin(p)
+}
+
+func (w *walk) begin(p place) {
+	s := p.step
+	switch {
+	case s.Agent != nil:
+		w.runAgent(p, "")
+	case s.Tool != "":
+		w.callTool(p)
+	case s.Approve != nil:
+		w.ask(p)
+	case s.Set != nil:
+		w.set(p)
+	case s.Steps != nil:
+		w.into(s.Steps)
+	case s.Route != nil:
+		w.route(p)
+	case s.Loop != nil:
+		w.top().Round = 1
+		w.into(s.Loop.Steps)
+	case s.Parallel != nil || s.Map != nil:
+		w.fork(p)
+	default:
+		w.failed(failf("invalid_step", "step %q has nothing to do", p.name))
+	}
+}
+
+// do hands a step out.
+func (w *walk) do(p place, a Action) {
+	a.Path, a.Name, a.Deadline = p.path, p.name, w.deadline()
+	w.action = &a
+}
+
+// runAgent asks an agent, or tells it what is wrong with its answer.
+func (w *walk) runAgent(p place, repair string) {
+	s := p.step
+	a := &Agent{Name: s.Agent.Name, Repair: repair}
+	if s.Input != "" {
+		prompt, f := w.text(p, "input", s.Input)
+		if f != nil {
+			w.failed(*f)
+			return
+		}
+		a.Prompt = &prompt
+	}
+	if s.Output != nil {
+		a.Schema = s.Output.Schema
+	}
+	w.do(p, Action{Agent: a})
+}
+
+func (w *walk) callTool(p place) {
+	args, f := w.arguments(p, "args", p.step.Args)
+	if f != nil {
+		w.failed(*f)
+		return
+	}
+	w.do(p, Action{Tool: &Call{Tool: p.step.Tool, Args: args}})
+}
+
+func (w *walk) ask(p place) {
+	a := p.step.Approve
+	message, f := w.text(p, "approve.message", a.Message)
+	if f != nil {
+		w.failed(*f)
+		return
+	}
+	args, f := w.arguments(p, "approve.args", a.Args)
+	if f != nil {
+		w.failed(*f)
+		return
+	}
+	w.do(p, Action{Approve: &Call{Message: message, Args: args, Rule: &a.Rule}})
+}
+
+func (w *walk) arguments(p place, key string, args map[string]any) (json.RawMessage, *Failure) {
+	if args == nil {
+		return json.RawMessage("{}"), nil
+	}
+	variables := w.variables()
+	filled, err := expression.Fill(args, variables, names(variables)...)
+	if err != nil {
+		return nil, invalid(p, key, err)
+	}
+	raw, err := expression.Encode(filled)
+	if err != nil {
+		return nil, invalid(p, key, err)
+	}
+	if len(raw) > agents.MaxOutput {
+		return nil, new(failf("input_too_large", "step %q: %s has more than %d bytes", p.name, key, agents.MaxOutput))
+	}
+	return raw, nil
+}
+
+// route goes into the first case that applies, or on if none does.
+func (w *walk) route(p place) {
+	for i, c := range p.step.Route {
+		applies := c.When == ""
+		if !applies {
+			var f *Failure
+			if applies, f = w.holds(p, fmt.Sprintf("route[%d].when", i), c.When); f != nil {
+				w.failed(*f)
+				return
+			}
+		}
+		if applies {
+			w.top().Case = i
+			w.into(c.Steps)
+			return
+		}
+	}
+	w.then = leaving
+}
+
+// set changes the state by all operations together, or by none.
+func (w *walk) set(p place) {
+	before, told := w.env.State, len(w.changes)
+	for i, o := range p.step.Set {
+		f := w.operate(p, i, o)
+		if f == nil {
+			continue
+		}
+		w.env.State, w.changes, w.seen = before, w.changes[:told], nil
+		w.failed(*f)
+		return
+	}
+	w.then = leaving
+}
+
+// operate applies one operation of a set step.
+func (w *walk) operate(p place, i int, o agents.Op) *Failure {
+	key := fmt.Sprintf("set[%d]", i)
+	variables := w.variables()
+	value, err := expression.Fill(o.Value, variables, names(variables)...)
+	if err != nil {
+		return invalid(p, key, err)
+	}
+	patch, err := w.patchOf(o, value)
+	if err != nil {
+		return invalid(p, key, err)
+	}
+	if patch == nil {
+		return nil
+	}
+	if len(patch) > agents.MaxOutput {
+		return new(failf("output_too_large", "step %q: %s has more than %d bytes", p.name, key, agents.MaxOutput))
+	}
+	if w.apply(patch) != nil {
+		return new(failf("invalid_patch", "step %q: %s does not apply at %s", p.name, key, o.Path))
+	}
+	return nil
+}
+
+// apply changes the state, and tells of it.
+func (w *walk) apply(patch json.RawMessage) error {
+	state := w.env.State
+	if len(state) == 0 {
+		state = json.RawMessage("null")
+	}
+	changed, err := agui.Patch(state, patch)
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	w.env.State, w.seen = changed, nil
+	w.tell(Change{Patch: patch})
+	return nil
+}
+
+// invalid is a failure in words that name the step and the key, and no content.
+func invalid(p place, key string, err error) *Failure {
+	return new(failf("invalid_expression", "step %q: %s: %s", p.name, key, err))
+}
+
+// fork runs branches beside one another.
+func (w *walk) fork(p place) {
+	b, f := w.branches(p)
+	switch {
+	case f != nil:
+		w.failed(*f)
+	case b.Count == 0:
+		w.then = leaving
+	default:
+		w.do(p, Action{Branches: b})
+	}
+}
+
+func (w *walk) branches(p place) (*Branches, *Failure) {
+	undoing := w.undoesBranches(p)
+	if s := p.step.Parallel; s != nil {
+		b := &Branches{Count: len(s.Steps), AtOnce: s.AtOnce(), Stop: s.OnError != agents.OnErrorContinue && !undoing}
+		for _, branch := range s.Steps {
+			b.Names = append(b.Names, branch.Name)
+		}
+		return b, nil
+	}
+	m := p.step.Map
+	items, err := w.items(m)
+	if err == nil && len(items) > agents.MaxItems {
+		return nil, new(failf("limit_items", "step %q: map.items has more than %d items", p.name, agents.MaxItems))
+	}
+	if undoing {
+		items = w.itemsDone(p.step.Name, items)
+	} else if err != nil {
+		return nil, invalid(p, "map.items", err)
+	}
+	b := &Branches{Items: make([]json.RawMessage, len(items)), Count: len(items), AtOnce: m.AtOnce(), Stop: m.OnError != agents.OnErrorContinue && !undoing}
+	for i, item := range items {
+		if b.Items[i], err = expression.Encode(item); err != nil {
+			return nil, invalid(p, "map.items", err)
+		}
+	}
+	if !undoing {
+		w.put(p.step.Name, make([]any, len(items)))
+	}
+	return b, nil
+}
+
+func (w *walk) items(m *agents.Map) ([]any, error) {
+	variables := w.variables()
+	e, err := expression.Compile(m.Items, names(variables)...)
+	if err != nil {
+		return nil, err
+	}
+	return e.List(variables)
+}

@@ -1,0 +1,195 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/expression"
+)
+
+// op is an operation of JSON Patch.
+type op struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	From  string          `json:"from,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// reset takes away the outputs of the run before.
+func (w *walk) reset() {
+	if _, ok := expression.Decode(w.env.State).(map[string]any); ok {
+		w.change(op{Op: "add", Path: "/" + expression.Steps, Value: json.RawMessage("{}")})
+		return
+	}
+	w.change(op{Op: "add", Path: "", Value: json.RawMessage(`{"` + expression.Steps + `":{}}`)})
+}
+
+// put writes the output of a step, or a member of it.
+func (w *walk) put(step string, value any, below ...any) {
+	raw, _ := expression.Encode(value) // a failure or nulls
+	w.putRaw(step, raw, below...)
+}
+
+// putRaw writes an output where the branch has its outputs. What is in the way, or missing, since somebody else has
+// changed the state, becomes what it has to be.
+func (w *walk) putRaw(step string, value json.RawMessage, below ...any) {
+	way := append(w.outputs(), step)
+	way = append(way, below...)
+	w.change(write(expression.Decode(w.env.State), "", way, value))
+}
+
+// change applies an operation that is made to fit the state.
+func (w *walk) change(o op) {
+	patch, err := expression.Encode([]op{o})
+	if err == nil {
+		err = w.apply(patch)
+	}
+	if err != nil {
+		w.err = err
+	}
+}
+
+// outputs is the way to the outputs of the steps that this walk goes through: names of members, and indices.
+func (w *walk) outputs() []any {
+	way := []any{expression.Steps}
+	for _, fork := range w.at.Branch {
+		if s := StepAt(w.d, fork.Path); s != nil && s.Map != nil {
+			way = append(way, s.Name, fork.Index)
+		}
+	}
+	return way
+}
+
+// write is the operation that puts a value at the end of a way, whatever is there. It goes as far as the
+// containers are what they have to be, so that it touches nothing that others write at the same time.
+func write(at any, pointer string, way []any, value json.RawMessage) op {
+	if len(way) == 0 {
+		return op{Op: "add", Path: pointer, Value: value}
+	}
+	switch step := way[0].(type) {
+	case string:
+		next := pointer + "/" + escape(step)
+		object, ok := at.(map[string]any)
+		if !ok {
+			break
+		}
+		member, there := object[step]
+		if !there || len(way) == 1 {
+			return op{Op: "add", Path: next, Value: build(way[1:], value)}
+		}
+		return write(member, next, way[1:], value)
+	case int:
+		list, ok := at.([]any)
+		if !ok || step >= len(list) {
+			break
+		}
+		next := pointer + "/" + strconv.Itoa(step)
+		if len(way) == 1 {
+			return op{Op: "replace", Path: next, Value: value}
+		}
+		return write(list[step], next, way[1:], value)
+	}
+	return op{Op: replaceOrAdd(pointer), Path: pointer, Value: rebuild(at, way, value)}
+}
+
+func replaceOrAdd(pointer string) string {
+	if pointer == "" {
+		return "add"
+	}
+	return "replace"
+}
+
+// rebuild makes the container that a way needs, keeping the entries of a list that is too short.
+func rebuild(at any, way []any, value json.RawMessage) json.RawMessage {
+	index, ok := way[0].(int)
+	if !ok {
+		return build(way, value)
+	}
+	list, _ := at.([]any)
+	entries := make([]any, index+1)
+	copy(entries, list)
+	entries[index] = build(way[1:], value)
+	raw, _ := expression.Encode(entries)
+	return raw
+}
+
+// build makes the value with the containers around it that a way names.
+func build(way []any, value json.RawMessage) json.RawMessage {
+	if len(way) == 0 {
+		return value
+	}
+	if _, ok := way[0].(int); ok {
+		return rebuild(nil, way, value)
+	}
+	raw, _ := expression.Encode(map[string]json.RawMessage{way[0].(string): build(way[1:], value)})
+	return raw
+}
+
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escape(name string) string { return escapes.Replace(name) }
+
+// patchOf is an operation of a set step as JSON Patch; nil = there is nothing to do.
+func (w *walk) patchOf(o agents.Op, value any) (json.RawMessage, error) {
+	out := op{Op: o.Op, Path: o.Path, From: o.From}
+	if o.Op == "" {
+		parent, token := w.parent(o.Path)
+		list, inList := parent.([]any)
+		object, _ := parent.(map[string]any)
+		_, there := object[token]
+		if n, err := strconv.Atoi(token); inList && err == nil {
+			there = n < len(list)
+		}
+		switch {
+		case o.Value == nil && !there:
+			return nil, nil
+		case o.Value == nil:
+			out.Op = "remove"
+		case inList && there:
+			out.Op = "replace"
+		default:
+			out.Op = "add"
+		}
+	}
+	switch out.Op {
+	case "add", "replace", "test":
+		raw, err := expression.Encode(value)
+		if err != nil {
+			return nil, err
+		}
+		out.Value = raw
+	case "remove", "move", "copy":
+	default: // only of a tree that nobody has checked; readers would leave it out
+		return nil, fmt.Errorf("there is no operation %.20q", out.Op)
+	}
+	return expression.Encode([]op{out})
+}
+
+// parent is the container that a pointer leads into, and the name of its member there.
+func (w *walk) parent(pointer string) (at any, token string) {
+	at = expression.Decode(w.env.State)
+	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, t := range tokens {
+		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(t)
+	}
+	last := len(tokens) - 1
+	for _, t := range tokens[:last] {
+		at = member(at, t)
+	}
+	return at, tokens[last]
+}
+
+func member(at any, token string) any {
+	switch at := at.(type) {
+	case map[string]any:
+		return at[token]
+	case []any:
+		if n, err := strconv.Atoi(token); err == nil && n >= 0 && n < len(at) {
+			return at[n]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/expression"
+)
+
+// variables are what expressions see at the step at the top.
+func (w *walk) variables() map[string]any {
+	if w.seen == nil {
+		state := expression.Decode(w.env.State)
+		w.seen = map[string]any{
+			"state": state, "steps": w.visible(state), "input": w.input(), "caller": callerValue(w.env.Caller),
+			"messages": expression.Decode(w.env.Messages),
+		}
+	}
+	seen := maps.Clone(w.seen)
+	for i, fork := range w.at.Branch {
+		if s := StepAt(w.d, fork.Path); s != nil && s.Map != nil && i < len(w.env.Items) {
+			seen[s.Map.Item()], seen["index"] = expression.Decode(w.env.Items[i]), int64(fork.Index)
+		}
+	}
+	if w.at.Undoing != nil {
+		seen["error"] = errorValue(*w.at.Undoing)
+	}
+	for _, f := range w.at.Frames {
+		if f.Round > 0 {
+			seen["round"] = int64(f.Round)
+		}
+		if f.Failure != nil {
+			seen["error"] = errorValue(*f.Failure)
+		}
+	}
+	return seen
+}
+
+// names are those of the variables that not every expression sees.
+func names(variables map[string]any) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(variables)), func(name string) bool {
+		return slices.Contains(expression.Standard(), name)
+	})
+}
+
+// visible are the outputs of the tree, with those of the items that the walk is in laid over them.
+func (w *walk) visible(state any) map[string]any {
+	at := member(state, expression.Steps)
+	seen := map[string]any{}
+	copyInto := func() {
+		if object, ok := at.(map[string]any); ok {
+			maps.Copy(seen, object)
+		}
+	}
+	copyInto()
+	for _, fork := range w.at.Branch {
+		s := StepAt(w.d, fork.Path)
+		if s == nil || s.Map == nil {
+			continue
+		}
+		list, _ := member(at, s.Name).([]any)
+		at = nil
+		if fork.Index < len(list) {
+			at = list[fork.Index]
+		}
+		copyInto()
+	}
+	return seen
+}
+
+// input is the run's, with the text of what the user said last.
+func (w *walk) input() any {
+	input, ok := expression.Decode(w.env.Input).(map[string]any)
+	if !ok {
+		input = map[string]any{}
+	}
+	messages, _ := expression.Decode(w.env.Messages).([]any)
+	for _, m := range slices.Backward(messages) {
+		if message, _ := m.(map[string]any); message["role"] == "user" {
+			input["text"] = textOf(message["content"])
+			return input
+		}
+	}
+	input["text"] = ""
+	return input
+}
+
+// textOf is a message's content, or the texts among its parts.
+func textOf(content any) string {
+	if text, ok := content.(string); ok {
+		return text
+	}
+	parts, _ := content.([]any)
+	var texts []string
+	for _, p := range parts {
+		if part, _ := p.(map[string]any); part["type"] == "text" {
+			text, _ := part["text"].(string)
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// callerValue has all members, so that no expression fails because one is empty.
+func callerValue(c *agents.Caller) any {
+	if c == nil {
+		return nil
+	}
+	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
+}
+
+func (w *walk) holds(p place, key, source string) (bool, *Failure) {
+	variables := w.variables()
+	e, err := expression.Compile(source, names(variables)...)
+	if err != nil {
+		return false, invalid(p, key, err)
+	}
+	holds, err := e.Holds(variables)
+	if err != nil {
+		return false, invalid(p, key, err)
+	}
+	return holds, nil
+}
+
+func (w *walk) text(p place, key, source string) (string, *Failure) {
+	variables := w.variables()
+	t, err := expression.ParseTemplate(source, names(variables)...)
+	if err != nil {
+		return "", invalid(p, key, err)
+	}
+	text, err := t.Text(variables)
+	if err != nil {
+		return "", invalid(p, key, err)
+	}
+	if len(text) > agents.MaxOutput {
+		return "", new(failf("input_too_large", "step %q: %s has more than %d bytes", p.name, key, agents.MaxOutput))
+	}
+	return text, nil
+}

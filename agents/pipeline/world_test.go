@@ -1,0 +1,228 @@
+package pipeline_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/agui"
+)
+
+// world does what a tree asks for: agents, tools and people answer as the test says.
+type world struct {
+	t     *testing.T
+	d     *agents.Definition
+	state json.RawMessage
+	input json.RawMessage
+	msgs  json.RawMessage
+	now   time.Time
+
+	// answer is what a step comes to, by the path of its action.
+	answer func(a pipeline.Action, n int) pipeline.Event
+
+	// cancel ends the run when so many actions have been done; 0 = never.
+	cancel int
+	// straight hands cursors on as they are, and not through JSON.
+	straight  bool
+	deadlines []time.Time
+
+	did   []string // the paths of actions, as they are handed out, with what they say
+	told  []string // +name and -name
+	asked map[string]int
+	paths map[string]bool
+	slept []time.Duration
+}
+
+func newWorld(t *testing.T, steps string) *world {
+	t.Helper()
+	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: ['*']\n"+steps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return worldOf(t, d)
+}
+
+func worldOf(t *testing.T, d *agents.Definition) *world {
+	return &world{
+		t: t, d: d, state: json.RawMessage(`{}`), input: json.RawMessage(`{"threadId":"t"}`),
+		msgs: json.RawMessage(`[{"role":"user","content":"hello"},{"role":"assistant","content":"yes?"}]`),
+		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), asked: map[string]int{}, paths: map[string]bool{},
+		answer: func(pipeline.Action, int) pipeline.Event { return done(`"ok"`) },
+	}
+}
+
+func done(output string) pipeline.Event {
+	return pipeline.Event{Kind: pipeline.EventDone, Output: json.RawMessage(output)}
+}
+
+func failed(code string) pipeline.Event {
+	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: "it broke"}}
+}
+
+// answers gives answers by path: JSON, or !code for a failure.
+func answers(byPath map[string]string) func(pipeline.Action, int) pipeline.Event {
+	return func(a pipeline.Action, _ int) pipeline.Event {
+		answer, ok := byPath[a.Path]
+		switch {
+		case !ok && a.Approve != nil:
+			return done(`{"approved":true}`)
+		case !ok:
+			return done(`"ok"`)
+		case strings.HasPrefix(answer, "!"):
+			return failed(answer[1:])
+		}
+		return done(answer)
+	}
+}
+
+// run walks the whole tree.
+func (w *world) run() *pipeline.Failure {
+	w.t.Helper()
+	return w.walk(nil, nil)
+}
+
+func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage) *pipeline.Failure {
+	w.t.Helper()
+	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
+	var open []string
+	for range 10_000 {
+		if !w.straight {
+			at = through(w.t, at)
+		}
+		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{Input: w.input, Messages: w.msgs, State: w.state, Items: items, Now: w.now})
+		if err != nil {
+			w.t.Fatalf("%v after %v", err, w.did)
+		}
+		open = w.tell(m.Changes, open)
+		a := m.Action
+		if a.Agent == nil && a.Tool == nil && a.Approve == nil && a.Branches == nil && a.Sleep == 0 {
+			if len(open) > 0 {
+				w.t.Errorf("still open at the end: %v", open)
+			}
+			return a.Failed
+		}
+		at, ev = m.Cursor, w.do(m.Cursor, a, items)
+	}
+	w.t.Fatal("the walk does not end")
+	return nil
+}
+
+// through is what is left of a cursor that was stored.
+func through(t *testing.T, at pipeline.Cursor) pipeline.Cursor {
+	t.Helper()
+	raw, err := json.Marshal(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back pipeline.Cursor
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+func (w *world) tell(changes []pipeline.Change, open []string) []string {
+	w.t.Helper()
+	for _, c := range changes {
+		switch {
+		case c.Started != "":
+			w.told, open = append(w.told, "+"+c.Started), append(open, c.Started)
+		case c.Finished != "":
+			w.told = append(w.told, "-"+c.Finished)
+			if len(open) == 0 || open[len(open)-1] != c.Finished {
+				w.t.Fatalf("%q finished while %v was open", c.Finished, open)
+			}
+			open = open[:len(open)-1]
+		default:
+			state, err := agui.Patch(w.state, c.Patch)
+			if err != nil {
+				w.t.Fatalf("%s: %v in %s", c.Patch, err, w.state)
+			}
+			w.state = state
+		}
+	}
+	return open
+}
+
+func (w *world) do(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+	w.t.Helper()
+	switch {
+	case a.Sleep > 0:
+		w.slept = append(w.slept, a.Sleep)
+		w.now = w.now.Add(a.Sleep)
+		return pipeline.Event{Kind: pipeline.EventWoken}
+	case a.Branches != nil:
+		return w.fork(at, a, items)
+	}
+	w.did = append(w.did, describe(a))
+	w.deadlines = append(w.deadlines, a.Deadline)
+	w.asked[a.Path]++
+	if a.Agent == nil || a.Agent.Repair == "" {
+		w.once(a.Path)
+	}
+	if w.cancel > 0 && len(w.did) == w.cancel {
+		return pipeline.Event{Kind: pipeline.EventCancelled, Failure: &pipeline.Failure{Code: "cancelled"}}
+	}
+	return w.answer(a, w.asked[a.Path])
+}
+
+var pathRule = regexp.MustCompile(`^[a-z0-9_~/.-]{1,400}$`)
+
+// once fails the test if a place is come by again, or has no path.
+func (w *world) once(path string) {
+	w.t.Helper()
+	if w.paths[path] || !pathRule.MatchString(path) {
+		w.t.Errorf("path %q after %v", path, w.did)
+	}
+	w.paths[path] = true
+}
+
+func (w *world) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+	w.t.Helper()
+	w.once(a.Path)
+	ev := pipeline.Event{Kind: pipeline.EventJoined}
+	for i := range a.Branches.Count {
+		var item json.RawMessage
+		if a.Branches.Items != nil {
+			item = a.Branches.Items[i]
+		}
+		branch := append(slices.Clone(at.Branch), pipeline.Fork{Path: a.Path, Index: i})
+		if f := w.walk(branch, append(slices.Clone(items), item)); f != nil {
+			ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
+			if f.Code == "cancelled" {
+				return pipeline.Event{Kind: pipeline.EventCancelled, Failure: f, Branches: ev.Branches}
+			}
+			if a.Branches.Stop {
+				break
+			}
+		}
+	}
+	return ev
+}
+
+func describe(a pipeline.Action) string {
+	switch {
+	case a.Tool != nil:
+		return fmt.Sprintf("%s %s%s", a.Path, a.Tool.Tool, a.Tool.Args)
+	case a.Approve != nil:
+		return fmt.Sprintf("%s ? %s%s", a.Path, a.Approve.Message, a.Approve.Args)
+	case a.Agent.Prompt != nil:
+		return fmt.Sprintf("%s @%s: %s", a.Path, a.Agent.Name, *a.Agent.Prompt)
+	}
+	return fmt.Sprintf("%s @%s", a.Path, a.Agent.Name)
+}
+
+func decoded(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}

@@ -1,0 +1,136 @@
+package agents
+
+import (
+	"slices"
+)
+
+// Inline is the agent that stands at a step of that name: complete, with all that it does not say taken from
+// the agent whose step it is. Its name has a dot, so that no agent that is published can have it.
+func (d *Definition) Inline(step string, a *AgentStep) *Definition {
+	inline := *d
+	inline.Name = d.Name + "." + step
+	inline.Description, inline.Steps = "", nil
+	inline.Instructions, inline.Tools = a.Instructions, a.Tools
+	if a.Model != "" {
+		inline.Model = a.Model
+	}
+	if a.Reasoning != (Reasoning{}) {
+		inline.Reasoning = a.Reasoning
+	}
+	if a.State.Visible || len(a.State.Predict) > 0 {
+		inline.State = a.State
+	}
+	inline.Limits = a.Limits.or(d.Limits.orDefault())
+	return &inline
+}
+
+// StepTools are the names of the tools that the steps call, sorted. What models are offered in inline agents is not among
+// them.
+func (d *Definition) StepTools() []string {
+	var names []string
+	eachStep(d.Steps, func(s *Step) {
+		if s.Tool != "" {
+			names = append(names, s.Tool)
+		}
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// StepAgents are the names of the agents that the steps run, sorted, and of those that their inline agents may hand work to.
+func (d *Definition) StepAgents() []string {
+	var names []string
+	eachStep(d.Steps, func(s *Step) {
+		switch {
+		case s.Agent == nil:
+		case s.Agent.Name != "":
+			names = append(names, s.Agent.Name)
+		default:
+			names = append(names, Delegates(s.Agent.Tools)...)
+		}
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// InlineTools are the patterns of the tools of all inline agents, each once, sorted.
+func (d *Definition) InlineTools() []string {
+	var patterns []string
+	eachStep(d.Steps, func(s *Step) {
+		if s.Agent != nil {
+			patterns = append(patterns, s.Agent.Tools...)
+		}
+	})
+	slices.Sort(patterns)
+	return slices.Compact(patterns)
+}
+
+// FindStep finds a step of the tree by its name; nil = there is none.
+func (d *Definition) FindStep(name string) *Step {
+	var found *Step
+	eachStep(d.Steps, func(s *Step) {
+		if s.Name == name && name != "" {
+			found = s
+		}
+	})
+	return found
+}
+
+// Compensates tells whether branches of the step have compensations.
+func (s *Step) Compensates() bool {
+	found := false
+	eachStep(s.branches(), func(inner *Step) { found = found || inner.Compensate != nil })
+	return found
+}
+
+func (s *Step) branches() []Step {
+	switch {
+	case s.Parallel != nil:
+		return s.Parallel.Steps
+	case s.Map != nil:
+		return s.Map.Steps
+	}
+	return nil
+}
+
+// eachStep calls f for every step of a tree, outer ones before those in them.
+func eachStep(steps []Step, f func(*Step)) {
+	for i := range steps {
+		s := &steps[i]
+		f(s)
+		for _, inner := range s.Inner() {
+			eachStep(inner, f)
+		}
+		if s.Compensate != nil {
+			f(s.Compensate)
+			for _, inner := range s.Compensate.Inner() {
+				eachStep(inner, f)
+			}
+		}
+	}
+}
+
+// Inner are the lists of steps that stand in a step, but for what compensates for it.
+func (s *Step) Inner() [][]Step {
+	lists := [][]Step{s.Steps, s.OnError.Steps}
+	if s.Parallel != nil {
+		lists = append(lists, s.Parallel.Steps)
+	}
+	if s.Map != nil {
+		lists = append(lists, s.Map.Steps)
+	}
+	if s.Loop != nil {
+		lists = append(lists, s.Loop.Steps)
+	}
+	for _, c := range s.Route {
+		lists = append(lists, c.Steps)
+	}
+	return lists
+}
+
+// Asks tells whether people may be asked in the step.
+func (s *Step) Asks() bool {
+	found := false
+	eachStep([]Step{*s}, func(inner *Step) { found = found || inner.Approve != nil })
+	return found
+}

@@ -1,0 +1,314 @@
+package agents
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/agents/expression"
+)
+
+// stepJSON has a step's keys as files have them: durations as text, and no defaults.
+type stepJSON struct {
+	Name       string         `json:"name,omitempty"`
+	When       string         `json:"when,omitempty"`
+	Agent      *AgentStep     `json:"agent,omitempty"`
+	Tool       string         `json:"tool,omitempty"`
+	Approve    *Approve       `json:"approve,omitempty"`
+	Parallel   *Parallel      `json:"parallel,omitempty"`
+	Map        *Map           `json:"map,omitempty"`
+	Route      []Case         `json:"route,omitempty"`
+	Loop       *Loop          `json:"loop,omitempty"`
+	Set        []Op           `json:"set,omitempty"`
+	Steps      []Step         `json:"steps,omitempty"`
+	Input      string         `json:"input,omitempty"`
+	Output     *Output        `json:"output,omitempty"`
+	Args       map[string]any `json:"args,omitempty"`
+	Retry      *Retry         `json:"retry,omitempty"`
+	Timeout    durationJSON   `json:"timeout,omitempty"`
+	OnError    OnError        `json:"onError,omitzero"`
+	Compensate *Step          `json:"compensate,omitempty"`
+}
+
+// MarshalJSON writes what files have, with durations such as 1m30s.
+func (s Step) MarshalJSON() ([]byte, error) {
+	return plainJSON(stepJSON{
+		s.Name, s.When, s.Agent, s.Tool, s.Approve, s.Parallel, s.Map, s.Route, s.Loop, s.Set, s.Steps,
+		s.Input, s.Output, s.Args, s.Retry, textOf(s.Timeout), s.OnError, s.Compensate,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (s *Step) UnmarshalJSON(data []byte) error {
+	var in stepJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("steps: %w", err)
+	}
+	*s = Step{
+		in.Name, in.When, in.Agent, in.Tool, in.Approve, in.Parallel, in.Map, in.Route, in.Loop, in.Set, in.Steps,
+		in.Input, in.Output, exactly(data, "args"), in.Retry, 0, in.OnError, in.Compensate,
+	}
+	return in.Timeout.into(&s.Timeout)
+}
+
+// plainJSON leaves <, > and & in texts as they are: an encoder escapes them in what a MarshalJSON returns only
+// if it does so everywhere, and there is to be one form.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// exactly reads a member that is an object, with its numbers as they are.
+func exactly(data []byte, member string) map[string]any {
+	object, _ := expression.Decode(data).(map[string]any)
+	value, _ := object[member].(map[string]any)
+	return value
+}
+
+type agentStepJSON struct {
+	Model        string    `json:"model,omitempty"`
+	Reasoning    Reasoning `json:"reasoning,omitzero"`
+	Instructions string    `json:"instructions,omitempty"`
+	Tools        []string  `json:"tools,omitempty"`
+	State        State     `json:"state,omitzero"`
+	Limits       Limits    `json:"limits,omitzero"`
+}
+
+// MarshalJSON writes the name of another agent as text.
+func (a AgentStep) MarshalJSON() ([]byte, error) {
+	if a.Name != "" {
+		return plainJSON(a.Name)
+	}
+	return plainJSON(agentStepJSON{a.Model, a.Reasoning, a.Instructions, a.Tools, a.State, a.Limits})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (a *AgentStep) UnmarshalJSON(data []byte) error {
+	var name string
+	if json.Unmarshal(data, &name) == nil {
+		*a = AgentStep{Name: name}
+		return nil
+	}
+	var in agentStepJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	*a = AgentStep{"", in.Model, in.Reasoning, in.Instructions, in.Tools, in.State, in.Limits}
+	return nil
+}
+
+type outputJSON struct {
+	Schema  json.RawMessage `json:"schema"`
+	Repairs *int            `json:"repairs,omitempty"`
+}
+
+// MarshalJSON writes the schema with its keys sorted, which mean nothing by their order.
+func (o Output) MarshalJSON() ([]byte, error) {
+	sorted, err := plainJSON(expression.Decode(o.Schema))
+	if err != nil {
+		return nil, err
+	}
+	out := outputJSON{Schema: sorted}
+	if n := o.MaxRepairs(); n != defaultRepairs {
+		out.Repairs = &n
+	}
+	return plainJSON(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (o *Output) UnmarshalJSON(data []byte) error {
+	var in outputJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	*o = Output(in)
+	return nil
+}
+
+// approveJSON has the rule's keys beside the others.
+type approveJSON struct {
+	Message        string           `json:"message,omitempty"`
+	Args           map[string]any   `json:"args,omitempty"`
+	Approvers      []string         `json:"approvers,omitempty"`
+	Quorum         int              `json:"quorum,omitempty"`
+	NotByRequester bool             `json:"notByRequester,omitempty"`
+	Remind         durationJSON     `json:"remind,omitempty"`
+	Escalate       []escalationJSON `json:"escalate,omitempty"`
+	Expires        durationJSON     `json:"expires,omitempty"`
+	OnExpiry       string           `json:"onExpiry,omitempty"`
+}
+
+// MarshalJSON writes what files have.
+func (a Approve) MarshalJSON() ([]byte, error) {
+	r := a.Rule.json()
+	return plainJSON(approveJSON{a.Message, a.Args, r.Approvers, r.Quorum, r.NotByRequester, r.Remind, r.Escalate, r.Expires, r.OnExpiry})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (a *Approve) UnmarshalJSON(data []byte) error {
+	var in approveJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("approve: %w", err)
+	}
+	rule, err := approvalJSON{
+		Approvers: in.Approvers, Quorum: in.Quorum, NotByRequester: in.NotByRequester,
+		Remind: in.Remind, Escalate: in.Escalate, Expires: in.Expires, OnExpiry: in.OnExpiry,
+	}.rule()
+	*a = Approve{in.Message, exactly(data, "args"), rule}
+	return err
+}
+
+type parallelJSON struct {
+	Steps       []Step `json:"steps"`
+	Concurrency int    `json:"concurrency,omitempty"`
+	OnError     string `json:"onError,omitempty"`
+}
+
+// MarshalJSON writes what files have, and no defaults.
+func (p Parallel) MarshalJSON() ([]byte, error) {
+	return plainJSON(parallelJSON{p.Steps, p.Concurrency, unlessFail(p.OnError)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (p *Parallel) UnmarshalJSON(data []byte) error {
+	var in parallelJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("parallel: %w", err)
+	}
+	*p = Parallel(in)
+	return nil
+}
+
+func unlessFail(onError string) string {
+	if onError == OnErrorFail {
+		return ""
+	}
+	return onError
+}
+
+type mapJSON struct {
+	Items       string `json:"items"`
+	As          string `json:"as,omitempty"`
+	Concurrency int    `json:"concurrency,omitempty"`
+	OnError     string `json:"onError,omitempty"`
+	Steps       []Step `json:"steps"`
+}
+
+// MarshalJSON writes what files have, and no defaults.
+func (m Map) MarshalJSON() ([]byte, error) {
+	out := mapJSON{m.Items, m.As, m.Concurrency, unlessFail(m.OnError), m.Steps}
+	if out.As == defaultItem {
+		out.As = ""
+	}
+	if out.Concurrency == defaultConcurrency {
+		out.Concurrency = 0
+	}
+	return plainJSON(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (m *Map) UnmarshalJSON(data []byte) error {
+	var in mapJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	*m = Map(in)
+	return nil
+}
+
+type opJSON struct {
+	Op    string          `json:"op,omitempty"`
+	Path  string          `json:"path"`
+	From  string          `json:"from,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// MarshalJSON writes a value only where the operation has one.
+func (o Op) MarshalJSON() ([]byte, error) {
+	out := opJSON{Op: o.Op, Path: o.Path, From: o.From}
+	if o.hasValue() {
+		value, err := plainJSON(o.Value)
+		if err != nil {
+			return nil, err
+		}
+		out.Value = value
+	}
+	return plainJSON(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (o *Op) UnmarshalJSON(data []byte) error {
+	var in opJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("set: %w", err)
+	}
+	*o = Op{in.Op, in.Path, in.From, expression.Decode(in.Value)}
+	return nil
+}
+
+func (o Op) hasValue() bool {
+	return o.Op == "" || o.Op == "add" || o.Op == "replace" || o.Op == "test"
+}
+
+type retryJSON struct {
+	Attempts int          `json:"attempts"`
+	Interval durationJSON `json:"interval,omitempty"`
+	Backoff  float64      `json:"backoff,omitempty"`
+}
+
+// MarshalJSON writes what files have, and no defaults.
+func (r Retry) MarshalJSON() ([]byte, error) {
+	out := retryJSON{r.Attempts, textOf(r.Interval), r.Backoff}
+	if r.Interval == time.Second {
+		out.Interval = ""
+	}
+	if r.Backoff == defaultBackoff {
+		out.Backoff = 0
+	}
+	return plainJSON(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (r *Retry) UnmarshalJSON(data []byte) error {
+	var in retryJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("retry: %w", err)
+	}
+	*r = Retry{Attempts: in.Attempts, Backoff: in.Backoff}
+	return in.Interval.into(&r.Interval)
+}
+
+// MarshalJSON writes a word, or an object with steps.
+func (o OnError) MarshalJSON() ([]byte, error) {
+	switch {
+	case o.Steps != nil:
+		return plainJSON(map[string]any{"steps": o.Steps})
+	case o.Continue:
+		return plainJSON(OnErrorContinue)
+	}
+	return plainJSON(OnErrorFail)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (o *OnError) UnmarshalJSON(data []byte) error {
+	var word string
+	if json.Unmarshal(data, &word) == nil {
+		*o = OnError{Continue: word == OnErrorContinue}
+		if word != OnErrorContinue && word != OnErrorFail {
+			return fmt.Errorf("onError: %.80q must be fail or continue, or have steps", word)
+		}
+		return nil
+	}
+	var in struct {
+		Steps []Step `json:"steps"`
+	}
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("onError: %w", err)
+	}
+	*o = OnError{Steps: in.Steps}
+	return nil
+}

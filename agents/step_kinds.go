@@ -1,0 +1,251 @@
+package agents
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agents/expression"
+)
+
+var (
+	itemName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,31}$`)
+	// pointers have no empty names: patches with them are not applied.
+	pointerRule = regexp.MustCompile(`^(/([^~/]|~[01])+)+$`)
+
+	patchOps = []string{"", "add", "remove", "replace", "move", "copy", "test"}
+)
+
+func (t *treeCheck) kind(at string, s *Step, sc scope) {
+	switch {
+	case s.Agent != nil:
+		t.agent(at, s, sc)
+	case s.Tool != "":
+		t.tool(at+".tool", s.Tool)
+		t.object(at+".args", s.Args, sc)
+	case s.Approve != nil:
+		t.approve(at+".approve", s.Approve, sc)
+	case s.Parallel != nil:
+		t.parallel(at+".parallel", s.Parallel, sc)
+	case s.Map != nil:
+		t.mapStep(at+".map", s.Map, sc)
+	case s.Route != nil:
+		t.route(at+".route", s.Route, sc)
+	case s.Loop != nil:
+		t.loop(at+".loop", s.Loop, sc)
+	case s.Set != nil:
+		t.ops(at+".set", s.Set, sc)
+	default:
+		t.list(at+".steps", s.Steps, sc)
+	}
+}
+
+func (t *treeCheck) agent(at string, s *Step, sc scope) {
+	t.template(at+".input", s.Input, sc)
+	if s.Output != nil {
+		if err := s.Output.compile(); err != nil {
+			t.complain(at+".output.schema", "is no JSON Schema: %s", err)
+		}
+		if n := s.Output.MaxRepairs(); n < 0 || n > maxRepairs {
+			t.complain(at+".output.repairs", "must be 0 to %d, not %d", maxRepairs, n)
+		}
+	}
+	a := s.Agent
+	switch {
+	case a.Name == "":
+		t.inline(at+".agent", a)
+	case !nameRule.MatchString(a.Name):
+		t.complain(at+".agent", "%.80q must be the name of an agent", a.Name)
+	case a.Name == t.d.Name:
+		t.complain(at+".agent", "%q would run itself", a.Name)
+	}
+}
+
+// inline checks an agent that stands at a step by the rules for all agents.
+func (t *treeCheck) inline(at string, a *AgentStep) {
+	inline := t.d.Inline("", a)
+	if inline.Model == "" {
+		t.complain(at, "needs a model, or the agent does")
+	}
+	found := complainText("instructions", a.Instructions, maxInstructions)
+	if a.Model != "" && !modelRule.MatchString(a.Model) {
+		found = append(found, about("model", "%.80q must be provider/model, such as openai/gpt-5-mini", a.Model))
+	}
+	found = append(found, a.Reasoning.complaints()...)
+	found = append(found, inline.complainTools()...)
+	found = append(found, inline.complainDelegates()...)
+	found = append(found, a.State.complaints()...)
+	found = append(found, a.Limits.complaints()...)
+	if slices.Contains(Delegates(a.Tools), t.d.Name) {
+		found = append(found, about("tools", "%q would run the agent itself", AgentPrefix+t.d.Name))
+	}
+	for _, c := range found {
+		t.found = append(t.found, complaint{at + "." + c.key, c.index, at + "." + c.reason})
+	}
+}
+
+func (t *treeCheck) tool(key, name string) {
+	ours, _ := SplitTools(t.d.Tools)
+	switch {
+	case !toolName.MatchString(name):
+		t.complain(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
+	case !slices.ContainsFunc(ours, func(pattern string) bool { return namesTool(pattern, name) }):
+		t.complain(key, "%q is none of the agent's tools%s", name, suggestion(name, ours))
+	}
+}
+
+func (t *treeCheck) approve(key string, a *Approve, sc scope) {
+	if a.Message == "" {
+		t.complain(key, "needs a message")
+	}
+	if len(a.Message) > maxMessage {
+		t.complain(key+".message", "must be at most %d bytes, not %d", maxMessage, len(a.Message))
+	}
+	if len(a.Rule.Tools) > 0 || a.Rule.When != "" {
+		t.complain(key, "is a question of its own: its rule has no tools and no when")
+	}
+	t.template(key+".message", a.Message, sc)
+	t.object(key+".args", a.Args, sc)
+	t.found = append(t.found, a.Rule.complainDecision(key)...)
+}
+
+// once complains of branches with compensations that run more than once: what is known of them is their outputs,
+// and those of the last time alone are there.
+func (t *treeCheck) once(at string, s *Step, sc scope) {
+	if s.Compensates() && (sc.again || s.Retry != nil) {
+		t.complain(at, "has branches with compensations: it cannot stand in a loop, nor in what is tried again")
+	}
+}
+
+func (t *treeCheck) parallel(key string, p *Parallel, sc scope) {
+	if n := len(p.Steps); n == 0 || n > maxBranches {
+		t.complain(key, "must have 1 to %d branches, not %d", maxBranches, n)
+	}
+	t.branches(key, p.Concurrency, maxBranches, p.OnError)
+	for i := range p.Steps {
+		t.step(fmt.Sprintf("%s[%d]", key, i), &p.Steps[i], sc)
+	}
+}
+
+func (t *treeCheck) branches(key string, concurrency, most int, onError string) {
+	if concurrency < 0 || concurrency > most {
+		t.complain(key+".concurrency", "must be 1 to %d, not %d", most, concurrency)
+	}
+	if onError != "" && onError != OnErrorFail && onError != OnErrorContinue {
+		t.complain(key+".onError", "must be fail or continue, not %.80q", onError)
+	}
+}
+
+func (t *treeCheck) mapStep(key string, m *Map, sc scope) {
+	if m.Items == "" {
+		t.complain(key, "needs items")
+	} else if e := t.expression(key+".items", m.Items, sc); e != nil && !e.MayBeList() {
+		t.complain(key+".items", "must be a list")
+	}
+	t.branches(key, m.Concurrency, maxConcurrency, m.OnError)
+	item := m.Item()
+	if !itemName.MatchString(item) || !expression.Free(item) || item == "index" || item == "round" || item == "error" {
+		t.complain(key+".as", "%.80q must be 1 to 32 letters and digits, begin with a small letter, and mean nothing else", item)
+		return
+	}
+	t.list(key+".steps", m.Steps, sc.with(item, "index"))
+}
+
+func (t *treeCheck) route(key string, cases []Case, sc scope) {
+	if n := len(cases); n == 0 || n > maxCases {
+		t.complain(key, "must have 1 to %d cases, not %d", maxCases, n)
+	}
+	for i, c := range cases {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if c.When == "" && i < len(cases)-1 {
+			t.complain(fmt.Sprintf("%s[%d]", key, i+1), "is never reached: %s has no when", at)
+		}
+		t.condition(at+".when", c.When, sc)
+		t.list(at+".steps", c.Steps, sc)
+	}
+}
+
+func (t *treeCheck) loop(key string, l *Loop, sc scope) {
+	switch {
+	case l.Max == 0:
+		t.complain(key, "needs max: how often its steps run at most")
+	case l.Max < 0 || l.Max > maxRounds:
+		t.complain(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
+	}
+	inside := sc.with("round").after(outputsOf(l.Steps)...)
+	inside.again = true
+	t.list(key+".steps", l.Steps, inside)
+	t.condition(key+".until", l.Until, inside)
+}
+
+func (t *treeCheck) ops(key string, ops []Op, sc scope) {
+	if n := len(ops); n == 0 || n > maxOps {
+		t.complain(key, "must be 1 to %d changes, not %d", maxOps, n)
+	}
+	for i, o := range ops {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if !slices.Contains(patchOps, o.Op) {
+			t.complain(at+".op", "must be one of %s, not %.80q", strings.Join(patchOps[1:], ", "), o.Op)
+		}
+		t.pointer(at, "path", o.Path, o.Op != "test")
+		if o.Op == "move" || o.Op == "copy" {
+			t.pointer(at, "from", o.From, o.Op == "move")
+		} else if o.From != "" {
+			t.complain(at+".from", "belongs to move and copy")
+		}
+		if !o.hasValue() && o.Value != nil {
+			t.complain(at+".value", "does not belong to %s", o.Op)
+		}
+		t.value(at, o.Value, sc)
+	}
+}
+
+func (t *treeCheck) pointer(at, key, pointer string, changed bool) {
+	switch {
+	case len(pointer) > maxPath || !pointerRule.MatchString(pointer):
+		t.complain(at, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
+	case changed && (pointer == "/steps" || strings.HasPrefix(pointer, "/steps/")):
+		t.complain(at, "%s: what is below /steps belongs to the outputs of steps", key)
+	}
+}
+
+func (t *treeCheck) retry(key string, r *Retry) {
+	if r.Attempts < 1 || r.Attempts > maxTries {
+		t.complain(key+".attempts", "must be 1 to %d, not %d", maxTries, r.Attempts)
+	}
+	if r.Interval < 0 || r.Interval > maxPause {
+		t.complain(key+".interval", "must be at most %s", maxPause)
+	}
+	if r.Backoff != 0 && (r.Backoff < 1 || r.Backoff > maxBackoff) {
+		t.complain(key+".backoff", "must be 1 to %d", maxBackoff)
+	}
+}
+
+func (t *treeCheck) compensation(at string, s *Step, sc scope) {
+	c := s.Compensate
+	switch {
+	case sc.undoing:
+		t.complain(at, "must not stand in what compensates itself")
+		return
+	case s.Set != nil:
+		t.complain(at, "belongs to steps that do something outside of the state")
+	case s.Compensates():
+		t.complain(at, "stands beside those of the branches, and only one may be")
+	}
+	if c.Name != "" {
+		t.complain(at+".name", "must not be: what compensates has that of its step")
+	}
+	if c.Parallel != nil || c.Map != nil {
+		t.complain(at, "must not run steps beside one another")
+		return
+	}
+	inside := sc.without("round").with("error")
+	inside.undoing = true
+	t.step(at, c, inside)
+	eachStep(c.Steps, func(inner *Step) {
+		if inner.Parallel != nil || inner.Map != nil {
+			t.complain(at, "must not run steps beside one another, as %q does", inner.Name)
+		}
+	})
+}

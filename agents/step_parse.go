@@ -1,0 +1,291 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/agents/expression"
+)
+
+// steps reads a list of steps. Aliases multiply what they stand for, and may stand in themselves, so steps are
+// counted and so is how deep they are.
+func (r *reader) steps(key string, into *[]Step) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if r.depth++; r.depth > maxTreeDepth {
+			r.depth--
+			return fmt.Sprintf("must be at most %d deep", maxTreeDepth)
+		}
+		defer func() { r.depth-- }()
+		return r.entries(key, maxTree, func(at string, entry *yaml.Node) {
+			*into = append(*into, r.step(at, entry))
+		})(node)
+	}
+}
+
+func (r *reader) step(key string, entry *yaml.Node) (s Step) {
+	r.places[key] = entry
+	if r.tree++; r.tree > maxTree {
+		if r.tree == maxTree+1 {
+			r.complain(key, entry, fmt.Sprintf("%s: there must be at most %d steps", key, maxTree))
+		}
+		return s
+	}
+	at := key + "."
+	r.mapping(at, entry, []field{
+		{"name", text(&s.Name)},
+		{"when", expressionText(&s.When)},
+		{"agent", r.agentStep(at+"agent.", &s.Agent)},
+		{"tool", match(&s.Tool, toolName, "must be 1 to 64 letters, digits, _ and -")},
+		{"approve", r.approve(at+"approve", &s.Approve)},
+		{"parallel", r.parallel(at+"parallel", &s.Parallel)},
+		{"map", r.mapStep(at+"map.", &s.Map)},
+		{"route", r.cases(at+"route", &s.Route)},
+		{"loop", r.loop(at+"loop.", &s.Loop)},
+		{"set", r.ops(at+"set", &s.Set)},
+		{"steps", r.steps(at+"steps", &s.Steps)},
+		{"input", text(&s.Input)},
+		{"output", r.output(at+"output.", &s.Output)},
+		{"args", object(&s.Args)},
+		{"retry", r.retry(at+"retry.", &s.Retry)},
+		{"timeout", duration(&s.Timeout)},
+		{"onError", r.onError(at+"onError.", &s.OnError)},
+		{"compensate", r.compensate(at+"compensate", &s.Compensate)},
+	})
+	return s
+}
+
+// expressionText also takes true and false, which YAML does not take for texts.
+func expressionText(into *string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!bool" {
+			var value bool
+			if node.Decode(&value) == nil {
+				*into = fmt.Sprint(value)
+				return ""
+			}
+		}
+		if reason := text(into)(node); reason != "" {
+			return reason
+		}
+		if *into == "" {
+			return "must not be empty"
+		}
+		return ""
+	}
+}
+
+// keyed reads a mapping.
+func (r *reader) keyed(prefix string, fields func() []field) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		r.mapping(prefix, node, fields())
+		return ""
+	}
+}
+
+func (r *reader) agentStep(prefix string, into **AgentStep) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		a := &AgentStep{}
+		*into = a
+		if isText(node) {
+			a.Name = node.Value
+			return ""
+		}
+		if node.Kind != yaml.MappingNode {
+			return "must be the name of an agent, or what one is, not " + describe(node)
+		}
+		r.mapping(prefix, node, []field{
+			{"model", text(&a.Model)},
+			{"reasoning", r.reasoning(prefix, &a.Reasoning)},
+			{"instructions", text(&a.Instructions)},
+			{"tools", r.texts(prefix+"tools", &a.Tools)},
+			{"state", r.state(prefix, &a.State)},
+			{"limits", r.limits(prefix, &a.Limits)},
+		})
+		return ""
+	}
+}
+
+func (r *reader) approve(key string, into **Approve) func(*yaml.Node) string {
+	a := &Approve{}
+	return r.keyed(key+".", func() []field {
+		*into = a
+		return append([]field{{"message", text(&a.Message)}, {"args", object(&a.Args)}}, r.decision(key, &a.Rule)...)
+	})
+}
+
+// parallel reads the branches alone, or with what else there is to say.
+func (r *reader) parallel(key string, into **Parallel) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		p := &Parallel{}
+		*into = p
+		if node.Kind == yaml.SequenceNode {
+			return r.steps(key, &p.Steps)(node)
+		}
+		return r.keyed(key+".", func() []field {
+			return []field{
+				{"steps", r.steps(key, &p.Steps)},
+				{"concurrency", count(&p.Concurrency)},
+				{"onError", oneOf(&p.OnError, OnErrorFail, OnErrorContinue)},
+			}
+		})(node)
+	}
+}
+
+func (r *reader) mapStep(prefix string, into **Map) func(*yaml.Node) string {
+	m := &Map{}
+	return r.keyed(prefix, func() []field {
+		*into = m
+		return []field{
+			{"items", text(&m.Items)}, {"as", text(&m.As)}, {"concurrency", count(&m.Concurrency)},
+			{"onError", oneOf(&m.OnError, OnErrorFail, OnErrorContinue)},
+			{"steps", r.steps(prefix+"steps", &m.Steps)},
+		}
+	})
+}
+
+func (r *reader) cases(key string, into *[]Case) func(*yaml.Node) string {
+	return r.entries(key, maxCases, func(at string, entry *yaml.Node) {
+		r.places[at] = entry
+		var c Case
+		r.mapping(at+".", entry, []field{{"when", expressionText(&c.When)}, {"steps", r.steps(at+".steps", &c.Steps)}})
+		*into = append(*into, c)
+	})
+}
+
+func (r *reader) loop(prefix string, into **Loop) func(*yaml.Node) string {
+	l := &Loop{}
+	return r.keyed(prefix, func() []field {
+		*into = l
+		return []field{{"max", count(&l.Max)}, {"until", expressionText(&l.Until)}, {"steps", r.steps(prefix+"steps", &l.Steps)}}
+	})
+}
+
+// ops reads operations, or pointers and their values in the order in which they stand.
+func (r *reader) ops(key string, into *[]Op) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return r.entries(key, maxOps, func(at string, entry *yaml.Node) {
+				r.places[at] = entry
+				var o Op
+				r.mapping(at+".", entry, []field{
+					{"op", text(&o.Op)}, {"path", text(&o.Path)}, {"from", text(&o.From)}, {"value", anyJSON(&o.Value)},
+				})
+				*into = append(*into, o)
+			})(node)
+		}
+		if n := len(node.Content) / 2; n == 0 || n > maxOps {
+			return fmt.Sprintf("must be 1 to %d changes, not %d", maxOps, n)
+		}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			at := fmt.Sprintf("%s[%d]", key, i/2)
+			o := Op{Path: node.Content[i].Value}
+			r.places[at] = node.Content[i]
+			if reason := anyJSON(&o.Value)(resolve(node.Content[i+1])); reason != "" {
+				r.complain(at, node.Content[i+1], at+" "+reason)
+			}
+			*into = append(*into, o)
+		}
+		return ""
+	}
+}
+
+func (r *reader) output(prefix string, into **Output) func(*yaml.Node) string {
+	o := &Output{}
+	return r.keyed(prefix, func() []field {
+		*into = o
+		return []field{{"schema", schema(&o.Schema)}, {"repairs", repairs(&o.Repairs)}}
+	})
+}
+
+func repairs(into **int) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		var n int
+		if node.ShortTag() != "!!int" || node.Decode(&n) != nil {
+			return "must be a whole number, not " + describe(node)
+		}
+		*into = &n
+		return ""
+	}
+}
+
+func (r *reader) retry(prefix string, into **Retry) func(*yaml.Node) string {
+	t := &Retry{}
+	return r.keyed(prefix, func() []field {
+		*into = t
+		return []field{{"attempts", count(&t.Attempts)}, {"interval", duration(&t.Interval)}, {"backoff", number(&t.Backoff)}}
+	})
+}
+
+func number(into *float64) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if tag := node.ShortTag(); tag != "!!int" && tag != "!!float" || node.Decode(into) != nil {
+			return "must be a number, not " + describe(node)
+		}
+		return ""
+	}
+}
+
+func (r *reader) onError(prefix string, into *OnError) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind == yaml.MappingNode {
+			return r.keyed(prefix, func() []field { return []field{{"steps", r.steps(prefix+"steps", &into.Steps)}} })(node)
+		}
+		var word string
+		if reason := oneOf(&word, OnErrorFail, OnErrorContinue)(node); reason != "" {
+			return reason + ", or have steps"
+		}
+		into.Continue = word == OnErrorContinue
+		return ""
+	}
+}
+
+func (r *reader) compensate(key string, into **Step) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		if r.depth++; r.depth > maxTreeDepth {
+			r.depth--
+			return fmt.Sprintf("must be at most %d deep", maxTreeDepth)
+		}
+		defer func() { r.depth-- }()
+		s := r.step(key, node)
+		*into = &s
+		return ""
+	}
+}
+
+// anyJSON reads any value that JSON knows.
+func anyJSON(into *any) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		c := &converter{}
+		value := c.value(node, 0)
+		if c.reason != "" {
+			return c.reason
+		}
+		if _, err := json.Marshal(value); err != nil {
+			return "has no JSON form: " + err.Error()
+		}
+		*into = expression.Normal(value)
+		return ""
+	}
+}
+
+func object(into *map[string]any) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		var value any
+		reason := anyJSON(&value)(node)
+		if reason == "" {
+			*into, _ = value.(map[string]any)
+		}
+		return reason
+	}
+}

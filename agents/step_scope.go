@@ -1,0 +1,110 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/perdure/perdure/agents/expression"
+)
+
+// scope is what an expression sees besides the standard variables.
+type scope struct {
+	variables []string
+	ran       []string // steps that may have run, and whose outputs are there
+	undoing   bool     // in what compensates: whatever step may have run
+	again     bool     // in a loop, or in what is tried again
+}
+
+func (s scope) with(variables ...string) scope {
+	s.variables = slices.Clone(s.variables)
+	for _, name := range variables {
+		if !slices.Contains(s.variables, name) {
+			s.variables = append(s.variables, name)
+		}
+	}
+	return s
+}
+
+func (s scope) without(variable string) scope {
+	s.variables = slices.DeleteFunc(slices.Clone(s.variables), func(name string) bool { return name == variable })
+	return s
+}
+
+func (s scope) after(names ...string) scope {
+	s.ran = append(slices.Clone(s.ran), names...)
+	return s
+}
+
+func (t *treeCheck) condition(key, source string, sc scope) {
+	if source == "" {
+		return
+	}
+	if e := t.expression(key, source, sc); e != nil && !e.MayBeBool() {
+		t.complain(key, "must be true or false")
+	}
+}
+
+func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
+	e, err := expression.Compile(source, sc.variables...)
+	if err != nil {
+		t.complain(key, "is no expression: %s", err)
+		return nil
+	}
+	t.refers(key, "", e.Steps(), sc)
+	return e
+}
+
+func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "", source, sc) }
+
+// templateIn checks a text at a place in the value of a key.
+func (t *treeCheck) templateIn(key, at, source string, sc scope) {
+	if len(source) > maxInstructions {
+		t.complainIn(key, at, "must be at most %d bytes, not %d", maxInstructions, len(source))
+		return
+	}
+	found, err := expression.ParseTemplate(source, sc.variables...)
+	if err != nil {
+		t.complainIn(key, at, "is no template: %s", err)
+		return
+	}
+	t.refers(key, at, found.Steps(), sc)
+}
+
+func (t *treeCheck) complainIn(key, at, format string, args ...any) {
+	t.found = append(t.found, complaint{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
+}
+
+// value checks the texts in a JSON value that computes others.
+func (t *treeCheck) value(key string, value any, sc scope) {
+	if _, err := json.Marshal(value); err != nil {
+		t.complain(key, "has no JSON form: %s", err)
+		return
+	}
+	expression.Each(value, func(at, text string) { t.templateIn(key, at, text, sc) })
+}
+
+func (t *treeCheck) object(key string, object map[string]any, sc scope) {
+	if object != nil {
+		t.value(key, object, sc)
+	}
+}
+
+// refers complains of outputs that cannot be there.
+func (t *treeCheck) refers(key, at string, names []string, sc scope) {
+	for _, name := range names {
+		k, ok := t.known[name]
+		ran := sc.undoing || slices.Contains(sc.ran, name)
+		switch {
+		case !ok:
+			t.complainIn(key, at, "looks at steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
+		case k.bare:
+			t.complainIn(key, at, "looks at steps.%s, and that step has no output of its own", name)
+		case !ran && k.group != "":
+			t.complainIn(key, at, "looks at steps.%s, which stands in the list steps.%s, once for each item", name, k.group)
+		case !ran:
+			t.complainIn(key, at, "looks at steps.%s, and that step cannot have run yet", name)
+		}
+	}
+}

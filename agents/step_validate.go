@@ -1,0 +1,246 @@
+package agents
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	stepName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+
+	takenNames = []string{"model", "tools", "steps"}
+)
+
+// treeCheck finds what is wrong with the steps of a definition.
+type treeCheck struct {
+	d     *Definition
+	known map[string]known // all names of the tree
+	found []complaint
+}
+
+// known is what there is to know of a name without looking at its step again.
+type known struct {
+	key   string
+	group string // the group that keeps its output to itself; empty = it is at steps.name
+	bare  bool   // the step has no output of its own
+}
+
+func (d *Definition) complainSteps() []complaint {
+	if len(d.Steps) == 0 {
+		return nil
+	}
+	t := &treeCheck{d: d, known: map[string]known{}}
+	if n := t.count(d.Steps, 1); n > maxTree {
+		t.complain("steps", "must be at most %d, not %d", maxTree, n)
+		return t.found
+	}
+	if len(t.found) > 0 {
+		return t.found
+	}
+	t.name("steps", d.Steps, "")
+	t.length("steps", d.Steps, 0)
+	t.list("steps", d.Steps, scope{})
+	return t.found
+}
+
+func (t *treeCheck) complain(key, format string, args ...any) {
+	t.found = append(t.found, about(key, format, args...))
+}
+
+// count counts steps, and complains of trees that are too deep for anything else to look at.
+func (t *treeCheck) count(steps []Step, depth int) int {
+	if depth > maxTreeDepth {
+		if len(t.found) == 0 {
+			t.complain("steps", "must be at most %d deep", maxTreeDepth)
+		}
+		return 0
+	}
+	n := len(steps)
+	for _, s := range steps {
+		for _, inner := range s.Inner() {
+			n += t.count(inner, depth+1)
+		}
+		if s.Compensate != nil {
+			n += t.count([]Step{*s.Compensate}, depth+1)
+		}
+		if n > maxTree {
+			return n
+		}
+	}
+	return n
+}
+
+// length complains of steps whose paths may become too long, with the numbers of rounds, items and tries in them.
+func (t *treeCheck) length(key string, steps []Step, before int) {
+	const number, mark = len("/10000"), len("~error~undo~100")
+	for i := range steps {
+		s, at := &steps[i], fmt.Sprintf("%s[%d]", key, i)
+		n := before + len("/") + len(s.Name) + mark
+		if s.Map != nil || s.Loop != nil {
+			n += number
+		}
+		if n > maxPath {
+			t.complain(at, "is too deep for its name: the names that lead to it, and numbers between them, may have %d bytes", maxPath)
+			continue
+		}
+		for _, inner := range s.Inner() {
+			t.length(at, inner, n)
+		}
+		if s.Compensate != nil {
+			for _, inner := range s.Compensate.Inner() {
+				t.length(at, inner, n)
+			}
+		}
+	}
+}
+
+// name gathers the names of the tree, and complains of those that cannot be.
+func (t *treeCheck) name(key string, steps []Step, group string) {
+	for i := range steps {
+		s, at := &steps[i], fmt.Sprintf("%s[%d]", key, i)
+		t.nameStep(at, s, group)
+	}
+}
+
+func (t *treeCheck) nameStep(at string, s *Step, group string) {
+	first, twice := t.known[s.Name]
+	switch {
+	case s.Name == "":
+		t.complain(at, "needs a name")
+	case !stepName.MatchString(s.Name):
+		t.complain(at+".name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter", s.Name)
+	case slices.Contains(takenNames, s.Name):
+		t.complain(at+".name", "%q is what steps of an agent are called already", s.Name)
+	case twice:
+		t.complain(at+".name", "%q is that of %s already", s.Name, first.key)
+	default:
+		t.known[s.Name] = known{key: at, group: group, bare: s.bare()}
+	}
+	t.nameInner(at, s, group)
+}
+
+func (t *treeCheck) nameInner(at string, s *Step, group string) {
+	t.name(at+".steps", s.Steps, group)
+	t.name(at+".onError.steps", s.OnError.Steps, group)
+	for i, c := range s.Route {
+		t.name(fmt.Sprintf("%s.route[%d].steps", at, i), c.Steps, group)
+	}
+	if s.Parallel != nil {
+		t.name(at+".parallel", s.Parallel.Steps, group)
+		t.unbare(s.Parallel)
+	}
+	if s.Loop != nil {
+		t.name(at+".loop.steps", s.Loop.Steps, group)
+	}
+	if s.Map != nil {
+		t.name(at+".map.steps", s.Map.Steps, s.Name)
+	}
+	if s.Compensate != nil {
+		t.nameInner(at+".compensate", s.Compensate, group)
+	}
+}
+
+// unbare notes that the failures of branches are their outputs.
+func (t *treeCheck) unbare(p *Parallel) {
+	for _, s := range p.Steps {
+		if k, ok := t.known[s.Name]; ok && p.OnError == OnErrorContinue {
+			k.bare = false
+			t.known[s.Name] = k
+		}
+	}
+}
+
+// bare tells that a step never has an output of its own.
+func (s *Step) bare() bool {
+	return s.Agent == nil && s.Tool == "" && s.Approve == nil && s.Map == nil && !s.OnError.Continue
+}
+
+// list checks steps that run one after the other.
+func (t *treeCheck) list(key string, steps []Step, sc scope) {
+	if len(steps) == 0 {
+		t.complain(key, "must have a step at least")
+	}
+	for i := range steps {
+		t.step(fmt.Sprintf("%s[%d]", key, i), &steps[i], sc)
+		sc = sc.after(steps[i].outputs()...)
+	}
+}
+
+// outputs are the names whose outputs may be there when the step has run.
+func (s *Step) outputs() []string {
+	names := []string{s.Name}
+	if s.Map != nil {
+		return append(names, outputsOf(s.OnError.Steps)...)
+	}
+	for _, inner := range s.Inner() {
+		names = append(names, outputsOf(inner)...)
+	}
+	return names
+}
+
+func outputsOf(steps []Step) []string {
+	var names []string
+	for i := range steps {
+		names = append(names, steps[i].outputs()...)
+	}
+	return names
+}
+
+func (t *treeCheck) step(at string, s *Step, sc scope) {
+	t.condition(at+".when", s.When, sc)
+	t.once(at, s, sc)
+	sc.again = sc.again || s.Retry != nil
+	switch kinds := s.kinds(); len(kinds) {
+	case 0:
+		t.complain(at, "must have one of %s", strings.Join(stepKinds, ", "))
+		return
+	case 1:
+		t.kind(at, s, sc)
+	default:
+		t.complain(at+"."+kinds[1], "and %s exclude each other", kinds[0])
+		return
+	}
+	t.belongings(at, s)
+	if len(s.OnError.Steps) > 0 {
+		t.list(at+".onError.steps", s.OnError.Steps, sc.after(s.outputs()...).with("error"))
+	}
+	if s.Retry != nil {
+		t.retry(at+".retry", s.Retry)
+	}
+	if s.Timeout < 0 {
+		t.complain(at+".timeout", "must be greater than zero")
+	}
+	if s.Compensate != nil {
+		t.compensation(at+".compensate", s, sc)
+	}
+}
+
+var stepKinds = []string{"agent", "tool", "approve", "parallel", "map", "route", "loop", "set", "steps"}
+
+func (s *Step) kinds() []string {
+	given := []bool{
+		s.Agent != nil, s.Tool != "", s.Approve != nil, s.Parallel != nil, s.Map != nil, s.Route != nil, s.Loop != nil, s.Set != nil, s.Steps != nil,
+	}
+	var kinds []string
+	for i, kind := range stepKinds {
+		if given[i] {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// belongings finds what belongs to another kind of step.
+func (t *treeCheck) belongings(at string, s *Step) {
+	if s.Agent == nil && s.Input != "" {
+		t.complain(at+".input", "belongs to an agent")
+	}
+	if s.Agent == nil && s.Output != nil {
+		t.complain(at+".output", "belongs to an agent")
+	}
+	if s.Tool == "" && s.Args != nil {
+		t.complain(at+".args", "belongs to a tool")
+	}
+}

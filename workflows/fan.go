@@ -1,0 +1,293 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// Branches of a step are child workflows beside one another, each a walk of its own with a lane of its own, which
+// clients are shown as a subagent. A branch that waits for people ends, like any subagent, and
+// is begun again where it was; until then it keeps its slot, so that no more questions are asked at a time than there are slots.
+
+// Fan is a step with branches.
+type Fan struct {
+	Path string `json:"path"`
+	// Names are those of the branches; none = they go by their numbers.
+	Names []string `json:"names,omitempty"`
+	Count int      `json:"count"`
+	// AtOnce is how many may be under way at a time.
+	AtOnce int `json:"atOnce"`
+	// Stop tells that none begins when one has failed, and that the others are cancelled.
+	Stop bool `json:"stop,omitempty"`
+	// Record has the items; 0 = the branches have none.
+	Record   uint64    `json:"record,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Next is the first branch that has not begun. Failures are the branches that have failed.
+	Next     int          `json:"next"`
+	Failures []FanFailure `json:"failures,omitempty"`
+	// Last is the highest record of those that have ended.
+	Last uint64 `json:"last,omitempty"`
+	// Resumed is the run in which the branches that have waited were begun again.
+	Resumed string `json:"resumed,omitempty"`
+}
+
+// FanFailure is why some of the branches failed.
+type FanFailure struct {
+	pipeline.Failure
+	Branches []int `json:"branches"`
+}
+
+// BranchFailures are the branches that failed, in their order.
+func (f *Fan) BranchFailures() []pipeline.BranchFailure {
+	if f == nil {
+		return nil
+	}
+	var all []pipeline.BranchFailure
+	for _, why := range f.Failures {
+		for _, index := range why.Branches {
+			all = append(all, pipeline.BranchFailure{Index: index, Failure: why.Failure})
+		}
+	}
+	slices.SortFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index })
+	return all
+}
+
+// maxFailures bounds the branches that may fail, since all of them are told of: behind that the others are not begun.
+// maxReasons bounds for how many different reasons.
+const (
+	maxFailures = 1000
+	maxReasons  = 16
+)
+
+// fanOut is a fan at work.
+type fanOut struct {
+	run       *run
+	ctx       workflow.Context
+	stop      workflow.CancelFunc
+	fan       *Fan
+	ended     workflow.Selector
+	free      []int // slots
+	suspended []ToolAnswer
+	cancelled bool
+	err       error
+}
+
+// fan runs the branches of the step that the walk is at. It fails only to continue as new.
+func (r *run) fan(ctx workflow.Context) (end ending, over bool, err error) {
+	for {
+		more, end, over := r.fanOut(ctx)
+		if !more || over {
+			return end, over, nil
+		}
+		if err := r.rest(ctx); err != nil {
+			return ending{}, false, err
+		}
+	}
+}
+
+// fanOut runs branches until none is under way. more tells that there are others to begin, since the history
+// has grown long.
+func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
+	f := &fanOut{run: r, fan: r.walk.Fan, ended: workflow.NewSelector(ctx)}
+	f.ctx, f.stop = workflow.WithCancel(ctx)
+	for slot := range f.fan.AtOnce {
+		f.free = append(f.free, slot)
+	}
+	if w := r.in.Resume; w != nil && f.fan.Resumed != r.in.Run.ID {
+		f.fan.Resumed = r.in.Run.ID
+		for i := range w.Suspended {
+			if s := &w.Suspended[i]; s.Within == 0 && s.Fork != nil {
+				f.begin(*s.Fork, w.of(i+1), s)
+			}
+		}
+	}
+	for f.beginMore(ctx); len(f.free)+len(f.suspended) < f.fan.AtOnce; f.beginMore(ctx) {
+		f.ended.Select(ctx)
+	}
+	return f.end(ctx)
+}
+
+// beginMore begins branches in the slots that are free.
+func (f *fanOut) beginMore(ctx workflow.Context) {
+	failed := f.err != nil || f.cancelled || f.fan.Stop && len(f.fan.Failures) > 0
+	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !failed && ctx.Err() == nil && !full(ctx) {
+		f.begin(f.fan.Next, nil, nil)
+		f.fan.Next++
+	}
+}
+
+// begin starts a branch, or one again that has waited.
+func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
+	r, slot := f.run, f.free[0]
+	f.free = f.free[1:]
+	future := r.startBranch(f.ctx, f.fan, index, slot, waits, resumes)
+	f.ended.AddFuture(future, func(done workflow.Future) { f.take(index, slot, done) })
+}
+
+// take takes in how a branch ended.
+func (f *fanOut) take(index, slot int, done workflow.Future) {
+	var answer ToolAnswer
+	if err := done.Get(f.ctx, &answer); err != nil {
+		f.free = append(f.free, slot)
+		f.run.cut = append(f.run.cut, Lane{Index: slot, After: max(f.run.main, f.fan.Last), Subagents: true, Fork: true})
+		f.err = err
+		f.stop()
+		return
+	}
+	f.fan.Last = max(f.fan.Last, answer.Seq)
+	for _, u := range answer.Usage {
+		f.run.usage = addUsage(f.run.usage, u)
+	}
+	f.run.subagents += answer.Subagents
+	if answer.Suspended != nil {
+		f.suspended = append(f.suspended, answer) // it keeps its slot
+		return
+	}
+	f.free = append(f.free, slot)
+	slices.Sort(f.free)
+	if answer.Failed == nil {
+		return
+	}
+	f.fail(index, *answer.Failed)
+	if f.fan.Stop {
+		f.stop()
+	}
+}
+
+func (f *fanOut) fail(index int, why pipeline.Failure) {
+	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.Failure == why })
+	switch {
+	case at < 0 && len(f.fan.Failures) < maxReasons:
+		at = len(f.fan.Failures)
+		f.fan.Failures = append(f.fan.Failures, FanFailure{Failure: why})
+	case at < 0:
+		at = maxReasons - 1
+	}
+	f.fan.Failures[at].Branches = append(f.fan.Failures[at].Branches, index)
+	failed := 0
+	for _, reason := range f.fan.Failures {
+		failed += len(reason.Branches)
+	}
+	if failed > maxFailures {
+		f.fan.Stop = true
+	}
+}
+
+// end is what has come of the branches.
+func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
+	r := f.run
+	failed := f.fan.Stop && len(f.fan.Failures) > 0
+	switch {
+	case ctx.Err() != nil:
+		return false, ending{outcome: OutcomeCancelled}, true
+	case f.err != nil:
+		return false, r.failure(ctx, f.err), true
+	case tokens(r.usage) > r.in.Limits.Tokens:
+		return false, limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
+	case len(f.suspended) > 0 && !failed:
+		waits := r.waitsOf(ctx, ModelAnswer{})
+		for _, s := range f.suspended {
+			waits.adopt(*s.Suspended, s.Waits)
+		}
+		if waits.Walk = r.walk; !waits.fits(r.in) {
+			return false, limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
+		}
+		return false, ending{outcome: waits.outcome(), waits: waits}, true
+	case f.fan.Next < f.fan.Count && !failed:
+		return true, ending{}, false
+	}
+	r.walk.Event = &pipeline.Event{Kind: pipeline.EventJoined}
+	return false, ending{}, false
+}
+
+// startBranch starts the child that walks a branch.
+func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *Waits, resumes *Suspended) workflow.ChildWorkflowFuture {
+	info := workflow.GetInfo(ctx)
+	path := fmt.Sprintf("%s%s/%d", r.walk.prefix(), f.Path, index)
+	id := fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(r.in.Run.ID), path)
+	if within := r.forkPath(); within != "" {
+		id = info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
+	}
+	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            id,
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
+		WaitForCancellation:   true,
+		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary:         "branch: " + path,
+	})
+	in := BranchInput{
+		RunInput: RunInput{Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.in.Limits, Resume: waits},
+		Branch: Branch{
+			Fork: path, Since: max(r.main, f.Last), CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
+		},
+	}
+	if in.Branch.Name = path; index < len(f.Names) {
+		in.Branch.Name = f.Names[index]
+	}
+	in.Limits.Tokens = max(1, r.in.Limits.Tokens-tokens(r.usage))
+	in.Subagents = max(0, r.mayDelegate-r.subagents) / f.AtOnce
+	if r.branch != nil {
+		in.Branch.Within, in.Branch.Slots = r.branch.CallID, slices.Clone(r.branch.Slots)
+	}
+	in.Branch.Slots = append(in.Branch.Slots, slot)
+	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline)}
+	if resumes == nil {
+		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w.Cursor.Branch = append(slices.Clone(r.walk.Cursor.Branch), pipeline.Fork{Path: f.Path, Index: index})
+		w.Items = append(slices.Clone(r.walk.Items), f.Record)
+		in.Progress.Walk = &w
+	}
+	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, in)
+}
+
+// forkPath begins the ids of steps that are the branch's own.
+func (r *run) forkPath() string {
+	if r.branch == nil || r.branch.Fork == "" {
+		return ""
+	}
+	return r.branch.Fork + "/"
+}
+
+// forkID names a branch, for as long as its walk goes on, in whichever run.
+func (r *run) forkID(path string) string {
+	return "call_" + shortDigest(r.walk.Origin+"\n"+r.prefix()+path)
+}
+
+func shortDigest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:10])
+}
+
+// walkBranch is the child: what it returns is that of a subagent.
+func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
+	end, err := r.turns(ctx)
+	if err != nil {
+		return ToolAnswer{}, err
+	}
+	answer := ToolAnswer{Outcome: end.outcome, Usage: r.usage, Subagents: r.subagents}
+	switch {
+	case end.waits != nil:
+		in := Advance{Step: r.plainStep("suspend"), Walk: *r.walk, Lanes: r.cut}
+		in.Suspends, _ = end.waits.open()
+		var done Advanced
+		if err := r.runAdvance(ctx, in, &done); err != nil {
+			return ToolAnswer{}, err
+		}
+		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
+		answer.Suspended.Fork = &r.branch.Index
+	case end.outcome != OutcomeSuccess:
+		answer.Failed = &pipeline.Failure{Code: end.code, Message: end.message}
+	}
+	answer.Seq = r.main
+	return answer, nil
+}

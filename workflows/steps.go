@@ -1,0 +1,382 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// An agent that consists of steps walks them:
+//
+//	advance ──► agent ──► advance ──► call ──► advance ──► branches ──► advance ──► end
+//	   │         turns       │         one        │         children
+//	   └ tells what has come of the step before, changes the state, and finds out what is next
+//
+// The workflow does not know the steps. An activity that holds the content walks from one thing to do to the
+// next; the workflow has the cursor, does what it is told, and says what came of it. So a history
+// has what was done of a tree and nothing of the tree, and no expression is evaluated here. Before each
+// advance the run may pause, or continue as new: Walk has everything.
+
+// Walk is how far an agent has come in its steps.
+type Walk struct {
+	Cursor pipeline.Cursor `json:"cursor"`
+	// Origin names the run that began the steps, and Input is that run's input: runs that go on with them have
+	// others.
+	Origin string `json:"origin"`
+	Input  uint64 `json:"input,omitempty"`
+	// Number is that of a program's step, and Tree the record that has it; 0 = the steps are the agent's.
+	Number int    `json:"number,omitempty"`
+	Tree   uint64 `json:"tree,omitempty"`
+	// Task is what a subagent works for, if the steps are a subagent's.
+	Task *Branch `json:"task,omitempty"`
+	// Items are the records that have the items of the branches which led here, one for each of the cursor's.
+	Items []uint64 `json:"items,omitempty"`
+	// Leaf is the agent or call that the walk has come to, Fan are the branches, Wake is when it goes on.
+	Leaf *Leaf     `json:"leaf,omitempty"`
+	Fan  *Fan      `json:"fan,omitempty"`
+	Wake time.Time `json:"wake,omitzero"`
+	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
+	Event *pipeline.Event `json:"event,omitempty"`
+	Said  string          `json:"said,omitempty"`
+	// Advances is how often this run has advanced.
+	Advances int `json:"advances,omitempty"`
+	// Then is how the run ends when what was done is compensated for.
+	Then *Then `json:"then,omitempty"`
+}
+
+// Then is how a run ends.
+type Then struct {
+	Outcome Outcome `json:"outcome"`
+	pipeline.Failure
+}
+
+// Leaf is a step that is an agent, a call or a question.
+type Leaf struct {
+	Delegate    // the agent; of a call, the one whose rules it is under
+	At       At `json:"at"`
+	// CallID is the call that is made; empty = the step is an agent.
+	CallID   string    `json:"callId,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Turns is how often the agent's model was called.
+	Turns int `json:"turns,omitempty"`
+}
+
+// At is a place among steps where an agent speaks or a call is made.
+type At struct {
+	Path string `json:"path"`
+	Name string `json:"name"`
+	// Inline tells that the definition is that of the step.
+	Inline bool `json:"inline,omitempty"`
+	// Scope marks what is said here. Alone tells that the agent hears nothing else of the conversation.
+	Scope string `json:"scope"`
+	Alone bool   `json:"alone,omitempty"`
+	// Tree is the record that has the steps of a program; 0 = they are the agent's.
+	Tree uint64 `json:"tree,omitempty"`
+	// Asked are the records that have what the agent is asked, besides the conversation.
+	Asked []uint64 `json:"asked,omitempty"`
+}
+
+// Advance asks for what comes next in a walk.
+type Advance struct {
+	Step
+	Beginning
+	// Announces is set in a subagent's first step: the call that it works for.
+	Announces *ToolCall `json:"announces,omitempty"`
+	Walk      Walk      `json:"walk"`
+	// Tree are the steps of a program, when it begins them. Expression is what it wants to know; nothing else
+	// happens then.
+	Tree       json.RawMessage `json:"tree,omitempty"`
+	Expression string          `json:"expression,omitempty"`
+	// Reopens tells that the walk goes on in another run: the steps that it is in begin there again, and
+	// nothing else happens.
+	Reopens bool `json:"reopens,omitempty"`
+	// Suspends are the calls for which a branch ends before its steps do.
+	Suspends []string `json:"suspends,omitempty"`
+	// Lanes are those whose step did not finish.
+	Lanes []Lane `json:"lanes,omitempty"`
+}
+
+// Advanced is what comes next. With nothing set the steps are at their end.
+type Advanced struct {
+	Seq    uint64          `json:"seq"`
+	Cursor pipeline.Cursor `json:"cursor"`
+	Leaf   *Leaf           `json:"leaf,omitempty"`
+	// Asks tells that the record has what the leaf is asked.
+	Asks   bool              `json:"asks,omitempty"`
+	Answer *ModelAnswer      `json:"answer,omitempty"` // has the call of a leaf that is one
+	Fan    *Fan              `json:"fan,omitempty"`
+	Sleep  time.Duration     `json:"sleep,omitempty"`
+	Failed *pipeline.Failure `json:"failed,omitempty"`
+	// Value is what an expression comes to.
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// prefix begins the ids of steps of a program's.
+func (w *Walk) prefix() string {
+	if w == nil || w.Number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("do/%d/", w.Number)
+}
+
+func (a Advanced) ends() bool { return a.Leaf == nil && a.Fan == nil && a.Sleep == 0 }
+
+// takeUp takes the walk up where the execution or the run before this one left it, or at its beginning.
+func (r *run) takeUp() {
+	switch {
+	case r.walk != nil:
+	case r.in.Resume != nil && r.in.Resume.Walk != nil:
+		r.walk = r.in.Resume.Walk
+		r.walk.Advances = 0
+	case r.in.Steps:
+		r.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+	}
+}
+
+// steps goes on until the walk is at its end. It fails only to continue as new.
+func (r *run) steps(ctx workflow.Context) (ending, error) {
+	if r.main == 0 && r.in.Resume != nil {
+		if end, over := r.reopen(ctx); over {
+			return end, nil
+		}
+	}
+	var answer *ModelAnswer
+	for {
+		if r.walk.Event == nil {
+			if end, over, err := r.work(r.lasting(ctx), answer); over || err != nil {
+				return end, err
+			}
+		}
+		if err := r.rest(r.lasting(ctx)); err != nil {
+			return ending{}, err
+		}
+		next, err := r.advance(r.lasting(ctx))
+		switch {
+		case err != nil:
+			return r.failure(r.lasting(ctx), err), nil
+		case next.ends():
+			return r.stepsEnd(next), nil
+		}
+		answer = next.Answer
+	}
+}
+
+// lasting is the context of what is done: cancelling the run does not end what compensates for it.
+func (r *run) lasting(ctx workflow.Context) workflow.Context {
+	if r.walk.Then == nil {
+		return ctx
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	return ctx
+}
+
+// stepsEnd is how the run ends with its steps.
+func (r *run) stepsEnd(last Advanced) ending {
+	switch then := r.walk.Then; {
+	case then != nil:
+		return ending{outcome: then.Outcome, code: then.Code, message: then.Message}
+	case last.Failed != nil:
+		return ending{outcome: OutcomeError, code: last.Failed.Code, message: last.Failed.Message}
+	}
+	return ending{outcome: OutcomeSuccess}
+}
+
+// advance tells what has come of the last thing to do, and takes up the next one.
+func (r *run) advance(ctx workflow.Context) (Advanced, error) {
+	w := r.walk
+	w.Advances++
+	in := Advance{Step: r.plainStep(fmt.Sprintf("%sadvance/%d", w.prefix(), w.Advances)), Walk: *w}
+	in.Tree, r.tree = r.tree, nil
+	var next Advanced
+	if err := r.runAdvance(ctx, in, &next); err != nil {
+		return next, err
+	}
+	if in.Tree != nil {
+		w.Tree = next.Seq
+	}
+	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}
+	if next.Sleep > 0 {
+		w.Wake = workflow.Now(ctx).Add(next.Sleep)
+	}
+	return next, nil
+}
+
+func (r *run) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
+	if opens, announces := r.opens(); r.main == 0 && announces != nil {
+		in.Announces = announces
+	} else if r.main == 0 && opens != nil {
+		in.Beginning = *opens
+	}
+	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "next step"))
+	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
+		return err
+	}
+	r.main, r.open = next.Seq, ""
+	return nil
+}
+
+// stepReopen is the first step of a run that goes on with a walk, stepAdvance that of one that begins a walk.
+const (
+	stepReopen  = "reopen"
+	stepAdvance = "advance/1"
+)
+
+// first is the id of the run's first step.
+func (r *run) first() string {
+	switch {
+	case r.in.Program != "":
+		return r.plainStep("program").ID
+	case r.walk == nil:
+		return r.step(1, stepModel, stepModel).ID
+	case r.in.Resume != nil:
+		return r.plainStep(stepReopen).ID
+	}
+	return r.plainStep(stepAdvance).ID
+}
+
+// reopen begins the run that goes on with a walk, and does what was decided about the calls that it
+// has waited for. over tells that the run ends with it.
+func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
+	in := Advance{Step: r.plainStep(stepReopen), Walk: *r.walk, Reopens: true}
+	var next Advanced
+	if err := r.runAdvance(ctx, in, &next); err != nil {
+		return r.failure(ctx, err), true
+	}
+	w := r.in.Resume
+	switch {
+	case r.walk.Fan != nil:
+		return ending{}, false // its branches have the calls
+	case w.fails():
+		return r.came(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
+	}
+	if calls := w.calls(); len(calls) > 0 {
+		if end, over = r.act(ctx, w, r.step(r.turn, stepTools, stepTools)); over {
+			return r.came(ctx, end)
+		}
+	}
+	if r.walk.Leaf.CallID != "" {
+		return r.came(ctx, ending{outcome: OutcomeSuccess})
+	}
+	r.turn++
+	return ending{}, false
+}
+
+// work does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
+func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over bool, err error) {
+	switch w := r.walk; {
+	case w.Fan != nil:
+		end, over, err = r.fan(ctx)
+	case w.Leaf != nil && w.Leaf.CallID != "":
+		end, over, err = r.makeCall(ctx, answer)
+	case w.Leaf != nil:
+		end, over, err = r.converse(ctx)
+	default:
+		return r.sleep(ctx)
+	}
+	switch {
+	case err != nil:
+		return end, over, err
+	case !over:
+		end = ending{outcome: OutcomeSuccess}
+	}
+	end, over = r.came(ctx, end)
+	return end, over, nil
+}
+
+func (r *run) sleep(ctx workflow.Context) (end ending, over bool, err error) {
+	if err := workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))); err != nil {
+		end, over = r.came(ctx, ending{outcome: OutcomeCancelled})
+		return end, over, nil
+	}
+	r.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
+	return ending{}, false, nil
+}
+
+// makeCall makes the call of a step, and waits for who decides about it. answer has the call; nil = it
+// waits already.
+func (r *run) makeCall(ctx workflow.Context, answer *ModelAnswer) (end ending, over bool, err error) {
+	if answer != nil {
+		if end, over = r.makeCalls(ctx, *answer); over {
+			return end, true, nil
+		}
+		r.turn++
+	}
+	if r.held != nil {
+		return r.goOnHeld(ctx)
+	}
+	return ending{}, false, nil
+}
+
+// converse runs the agent of a step, turn by turn.
+func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) {
+	for ; ; r.turn++ {
+		if r.held == nil {
+			if l := r.walk.Leaf; l.Turns >= l.Limits.Turns {
+				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
+			}
+			if err := r.rest(ctx); err != nil {
+				return ending{}, false, err
+			}
+			r.walk.Leaf.Turns++
+			if end, over = r.takeTurn(ctx); over {
+				r.turn++
+				return end, true, nil
+			}
+		}
+		if r.held != nil {
+			if end, over, err := r.goOnHeld(ctx); over || err != nil {
+				return end, over, err
+			}
+		}
+	}
+}
+
+// came takes in how the thing to do has ended: with an event for the walk, as a rule. over tells that the
+// run ends with it.
+func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
+	w := r.walk
+	switch {
+	case end.waits != nil:
+		end.waits.Walk = w
+		return end, true
+	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, r.overdue(ctx):
+		return r.unwind(ctx, end)
+	case end.code == ErrorFenced, end.code == ErrorLogLost:
+		return end, true
+	case end.outcome == OutcomeError:
+		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}
+	case w.Event == nil:
+		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, r.said
+	}
+	return ending{}, false
+}
+
+func (r *run) overdue(ctx workflow.Context) bool { return !workflow.Now(ctx).Before(r.deadline) }
+
+// undoing is how long a run may take to compensate for what it has done.
+const undoing = 10 * time.Minute
+
+// unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
+func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
+	w := r.walk
+	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 && w.Fan == nil {
+		return end, true
+	}
+	failure := pipeline.Failure{Code: end.code, Message: end.message}
+	if end.outcome == OutcomeCancelled {
+		failure.Code = string(OutcomeCancelled)
+	} else if r.overdue(ctx) {
+		failure = pipeline.Failure{Code: CodeLimitDuration, Message: fmt.Sprintf("the run reached its limit of %s", r.in.Limits.Duration)}
+	}
+	w.Then = &Then{Outcome: end.outcome, Failure: failure}
+	if end.outcome == OutcomeSuccess {
+		w.Then.Outcome = OutcomeError
+	}
+	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
+	r.deadline = workflow.Now(ctx).Add(undoing)
+	return ending{}, false
+}
