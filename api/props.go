@@ -14,6 +14,8 @@ type props struct {
 	OnBusy             workflows.OnBusy `json:"onBusy"`
 	CancelOnDisconnect bool             `json:"cancelOnDisconnect"`
 	Hold               bool             `json:"hold"`
+	// ParentThreadID is the thread of the run that parentRunId names, where the thread is to be a fork.
+	ParentThreadID string `json:"parentThreadId"`
 }
 
 // propsOf reads and checks them. Any value is allowed in forwardedProps; only ours is looked at.
@@ -38,5 +40,5 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	default:
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue", "interrupt" or "steer"`)
 	}
-	return p, nil
+	return p, checkOptionalID(parentThreadPointer, p.ParentThreadID)
 }

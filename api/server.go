@@ -18,6 +18,7 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -37,6 +38,9 @@ type Config struct {
 
 	// Inbox is what waits for people, over all threads. nil = there are no routes for it.
 	Inbox *Inbox
+
+	// Threads is the list of threads. nil = there is no route for it.
+	Threads *threads.Index
 
 	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
@@ -167,6 +171,7 @@ func (s *Server) Handler() http.Handler {
 	v1.POST("/threads/:thread/messages", s.steerThread)
 	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
 	v1.POST("/threads/:thread/tool-results", s.postToolResult)
+	s.threadRoutes(v1)
 	s.approvalRoutes(v1)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
@@ -198,6 +203,10 @@ func (s *Server) ready(c *gin.Context) {
 	}
 	if s.Inbox != nil && !s.Inbox.Index.Current() {
 		s.refuse(c, problem(http.StatusServiceUnavailable, "inbox_unavailable", "changes of the list of approvals are not being heard"))
+		return
+	}
+	if s.Threads != nil && !s.Threads.Current() {
+		s.refuse(c, problem(http.StatusServiceUnavailable, "threads_unavailable", "changes of the list of threads are not being heard"))
 		return
 	}
 	c.String(http.StatusOK, "ready\n")

@@ -80,6 +80,12 @@ func (s *Server) place(ctx context.Context, o *offer) error {
 		if err != nil {
 			return err
 		}
+		if thread.Seq == 0 && o.input.ParentRunID != "" {
+			if err := s.inherit(ctx, o); err != nil {
+				return err
+			}
+			continue
+		}
 		if thread.Seq == 0 {
 			o.view.SkipPast()
 		} else if attached, err := s.attach(ctx, o); attached || err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -57,6 +58,7 @@ type Node struct {
 	follower *stream.Follower
 	board    *announce.Board
 	inbox    *inbox.Index
+	threads  *threads.Index
 	unwatch  context.CancelFunc
 	watching <-chan struct{}
 	serving  chan error
@@ -89,6 +91,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.inbox = approvals.Index
+	if n.threads, err = threads.Watch(ctx, cfg.Log); err != nil {
+		n.unread()
+		return nil, err
+	}
 	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
 		n.unread()
 		return nil, err
@@ -97,7 +103,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
 		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
-		Inbox: approvals,
+		Inbox: approvals, Threads: n.threads,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
@@ -186,6 +192,9 @@ func (n *Node) Stop(ctx context.Context) error {
 func (n *Node) unread() {
 	if n.inbox != nil {
 		n.inbox.Stop()
+	}
+	if n.threads != nil {
+		n.threads.Stop()
 	}
 	n.board.Stop()
 	n.unwatch()

@@ -39,6 +39,7 @@ var layers = []layer{
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"internal/inbox", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
+	{"internal/threads", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/webhook", []string{"internal/inbox", "internal/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
@@ -47,7 +48,7 @@ var layers = []layer{
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
 	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/inbox", "internal/webhook", "internal/telemetry", anything}},
-	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/inbox", "internal/links", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
+	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/inbox", "internal/links", "internal/threads", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
 
 	{"internal/live", nil},
 	{"internal/sse", []string{"internal/live"}},
@@ -56,7 +57,7 @@ var layers = []layer{
 	{"internal/presence", []string{"stream", anything}},
 	{"internal/announce", []string{"stream", "tools", anything}},
 	{"internal/models", []string{"agents", "llm/..."}},
-	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", "internal/inbox", "internal/links", anything}},
+	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", "internal/inbox", "internal/links", "internal/threads", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/inbox", "internal/presence", "internal/webhook", anything}},
 	{"internal/toolset", []string{"agents", "tools/..."}},
 	{"internal/config", []string{"stream", "internal/auth", anything}},

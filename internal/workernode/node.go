@@ -111,7 +111,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := n.worker.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("worker: %w", err), n.leave(ctx))
 	}
-	n.restore = restoreInbox(ctx, a.Inbox, cfg.Logger)
+	n.restore = restore(ctx, cfg.Logger, l.RestoreIndex, a.Inbox.Restore)
 	if cfg.Promote && cfg.Deployment != "" {
 		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
 		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: version, logger: cfg.Logger}
