@@ -14,7 +14,9 @@ type props struct {
 	OnBusy             workflows.OnBusy `json:"onBusy"`
 	CancelOnDisconnect bool             `json:"cancelOnDisconnect"`
 	Hold               bool             `json:"hold"`
-	// ParentThreadID is the thread of the run that parentRunId names, where the thread is to be a fork.
+	// ParentRunID is the input's, for clients that have no other place for it. ParentThreadID is the thread of
+	// that run, where the input's is to be a fork.
+	ParentRunID    string `json:"parentRunId"`
 	ParentThreadID string `json:"parentThreadId"`
 }
 
@@ -39,6 +41,12 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	case "", workflows.OnBusyReject, workflows.OnBusyEnqueue, workflows.OnBusyInterrupt, workflows.OnBusySteer:
 	default:
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue", "interrupt" or "steer"`)
+	}
+	if err := checkOptionalID("/forwardedProps/perdure/parentRunId", p.ParentRunID); err != nil {
+		return p, err
+	}
+	if p.ParentRunID != "" && in.ParentRunID != "" && p.ParentRunID != in.ParentRunID {
+		return p, badRequest("invalid_input", "/forwardedProps/perdure/parentRunId", "must not differ from parentRunId")
 	}
 	return p, checkOptionalID(parentThreadPointer, p.ParentThreadID)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui
 		return nil, err
 	}
 	s.strip(input)
+	input.ParentRunID = cmp.Or(input.ParentRunID, wanted.ParentRunID)
 	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil

@@ -394,6 +394,9 @@ func TestForksByParentRun(t *testing.T) {
 	if again := n.says("f2", "r3", parent("r1"), props(`{}`)); again.body != a.body {
 		t.Errorf("the same input again is another run:\n%s", again.body)
 	}
+	if a := n.says("f3", "r5", props(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
+		t.Errorf("a client that has no other place for it: %s\n%s", n.messages("f3"), a.body)
+	}
 	n.says("f2", "r4", parent("r2")) // lineage, since there is the thread
 	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
 		t.Errorf("a parent on a thread that is there: %s", got)
@@ -409,6 +412,7 @@ func TestForksByParentRun(t *testing.T) {
 		"nobody's run":       {n.says("g", "r", parent("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
 		"a run of two":       {n.says("g", "r", parent("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
 		"not of that thread": {n.says("g", "r", parent("r9"), named), 404, "unknown_run", ""},
+		"two names":          {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
 		"no name":            {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
 	} {
 		if c.answer.status != c.status || c.problem.Code != c.code || c.problem.Pointer != c.pointer {
