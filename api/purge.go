@@ -46,18 +46,21 @@ func (s *Server) purge(ctx context.Context, thread stream.Thread, now *stream.Re
 	return s.Log.Purge(ctx, thread)
 }
 
-// stopPatience is how long a workflow may take to end what it does in good order.
-const stopPatience = 5 * time.Second
+// stopPatience is how long a workflow may take to come to rest, and then to close; restCheck is the pause
+// between two looks.
+const (
+	stopPatience = 5 * time.Second
+	restCheck    = 50 * time.Millisecond
+)
 
-// stop ends a thread's workflow. One that runs is cancelled, so that its readers see the run end and nobody
-// works on for it. One that does not end, since other runs wait in it or no worker is there, is terminated.
+// stop ends a thread's workflow. What is under way is waited for, since Temporal forgets activities that
+// outlive their workflow, and what they write would come behind the purge. A workflow that does not close,
+// since no worker is there, is terminated.
 func (s *Server) stop(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
-	if now.Status() == stream.StatusRunning {
-		if err := s.cancel(ctx, stream.Run{Thread: thread, ID: now.RunID}, "the thread is deleted"); err != nil {
-			return err
-		}
-	}
 	id := workflowID(thread)
+	if err := s.rest(ctx, thread, now); err != nil {
+		return err
+	}
 	err := s.Temporal.CancelWorkflow(ctx, id, "")
 	if isNotFound(err) {
 		return nil
@@ -68,17 +71,62 @@ func (s *Server) stop(ctx context.Context, thread stream.Thread, now *stream.Red
 	closing, end := context.WithTimeout(ctx, stopPatience)
 	_ = s.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // how it closes is its own matter
 	end()
-	described, err := s.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil && !isNotFound(err) {
+	status, err := s.statusOf(ctx, stream.Run{Thread: thread}, "")
+	switch {
+	case isNotFound(err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("api: describe workflow: %w", err)
-	}
-	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	case status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return nil
 	}
 	if err := s.Temporal.TerminateWorkflow(ctx, id, "", "the thread is deleted"); err != nil && !isNotFound(err) {
 		return fmt.Errorf("api: terminate workflow: %w", err)
 	}
 	return nil
+}
+
+// rest cancels the active run, so that its readers see it end, and those that wait for their turn, and waits a
+// while until the workflow does nothing or has closed.
+func (s *Server) rest(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
+	resting, end := context.WithTimeout(ctx, stopPatience)
+	defer end()
+	look := time.NewTicker(restCheck)
+	defer look.Stop()
+	cancelled := ""
+	for {
+		if now.Status() == stream.StatusRunning && now.RunID != cancelled {
+			cancelled = now.RunID
+			if err := s.cancel(ctx, stream.Run{Thread: thread, ID: cancelled}, "the thread is deleted"); err != nil {
+				return err
+			}
+		}
+		still, err := s.rests(ctx, thread)
+		if still || err != nil {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-resting.Done():
+			return ctx.Err()
+		}
+		if now, err = s.Log.Reduce(ctx, thread, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// rests tells whether a thread's workflow has nothing under way, or there is none.
+func (s *Server) rests(ctx context.Context, thread stream.Thread) (bool, error) {
+	d, err := s.Temporal.DescribeWorkflowExecution(ctx, workflowID(thread), "")
+	if isNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("api: describe workflow: %w", err)
+	}
+	works := len(d.GetPendingActivities())+len(d.GetPendingChildren()) > 0 || d.GetPendingWorkflowTask() != nil
+	return !works || d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
 func isNotFound(err error) bool {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -66,7 +65,7 @@ func TestForksOfStockClients(t *testing.T) {
 				if shown := len(d.events(0, "MESSAGES_SNAPSHOT")); shown > 0 != (had == nil) {
 					t.Errorf("the client is shown the conversation %d times", shown)
 				}
-				wantHeard(t, q4, q1, a1, q3, a3, q4)
+				wantModelTold(t, q4, q1, a1, q3, a3, q4)
 				wantMessages(t, []message{q1, a1, q3, a3, q4, a4}, shared.conversation(t, fork))
 			})
 		}
@@ -74,8 +73,8 @@ func TestForksOfStockClients(t *testing.T) {
 	})
 }
 
-// wantHeard checks what the model was told when it was asked a question.
-func wantHeard(t *testing.T, question message, want ...message) {
+// wantModelTold checks what the model was told when it was asked a question.
+func wantModelTold(t *testing.T, question message, want ...message) {
 	t.Helper()
 	calls := sharedModel.calls(t, question.Content)
 	if len(calls) != 1 {
@@ -111,8 +110,7 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	if resp.StatusCode != http.StatusCreated {
 		t.Fatal(resp.Status)
 	}
-	fork := newInput("")
-	fork.ThreadID = in.ThreadID + "-fork"
+	fork := input{ThreadID: in.ThreadID + "-fork", RunID: "run-1", ProtocolVersion: "1.0"}
 	reader := shared.followThread(t, fork)
 	if got := shared.delete(t, in.ThreadID); got != http.StatusNoContent {
 		t.Fatalf("delete: %d", got)
@@ -126,9 +124,17 @@ func TestForkOutlivesItsParent(t *testing.T) {
 	fork.Messages = []message{in.Messages[0], question}
 	shared.threads.use(fork.ThreadID)
 	shared.run(t, fork)
-	wantHeard(t, question, in.Messages[0], answer, question)
+	wantModelTold(t, question, in.Messages[0], answer, question)
 	wantMessages(t, []message{in.Messages[0], answer, question, then}, shared.conversation(t, fork.ThreadID))
-	reader.until(t, func(e event) bool { return strings.Contains(string(e.Data), then.Content) })
+	for ends := 0; ends < 2; {
+		e, err := reader.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.terminal() {
+			ends++
+		}
+	}
 	wantMessages(t, []message{in.Messages[0], answer}, show(t, nil, reader.events[:4]))
 
 	anew := newInput(say("Who are you?"))
@@ -154,11 +160,10 @@ func TestDeleteStopsWhatRuns(t *testing.T) {
 			f.contents(t, 3)
 			next := in.after("run-2", "enqueue", user(say("And then?")))
 			sharedModel.attempts(t, next.Messages[1].Content, pours(long(4000)))
-			shared.follow(t, next)
-			return []*follower{f}
+			return []*follower{f, shared.follow(t, next)}
 		},
 		"questions": func(t *testing.T, in input) []*follower {
-			worksOut(t, in.Messages[0].Content, "Done.", "1+1")
+			worksOut(t, in.Messages[0].Content, "Done.", "1+7")
 			interruptsOf(t, shared.runAgent(t, careful, in))
 			return nil
 		},
