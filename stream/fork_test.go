@@ -2,9 +2,11 @@ package stream_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/perdure/perdure/agui"
@@ -134,6 +136,25 @@ func TestForkOnlyBeginsThreads(t *testing.T) {
 	must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: proposed, ID: "r"}, [32]byte{1}, &stream.Input{}))
 	if err := l.Fork(ctx, runNamed("run1"), proposed); !errors.Is(err, stream.ErrThreadExists) {
 		t.Errorf("a thread with an input: %v", err)
+	}
+}
+
+// Of those who begin the same thread at the same time, each with another run, one does.
+func TestForksAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	l, _ := forked(t)
+	for round := range 20 {
+		to := threadNamed(fmt.Sprint("round ", round))
+		var wait sync.WaitGroup
+		errs := make([]error, 2)
+		for i := range errs {
+			wait.Go(func() { errs[i] = l.Fork(ctx, runNamed(fmt.Sprintf("run%d", i+1)), to) })
+		}
+		wait.Wait()
+		if one, two := errs[0] == nil, errs[1] == nil; one == two || !errors.Is(errors.Join(errs...), stream.ErrThreadExists) {
+			t.Fatalf("round %d: %v", round, errs)
+		}
 	}
 }
 

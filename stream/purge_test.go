@@ -62,6 +62,9 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {
 		wantWords(t, "the new thread, "+name, at, thread, "u9 a9")
+		if now := must[*stream.Reduction](t)(at.Reduce(ctx, thread, 0)); len(now.Runs) != 1 {
+			t.Errorf("%s the new thread has the runs %+v", name, now.Runs)
+		}
 	}
 	wantGone("after the new beginning")
 	wantWords(t, "the neighbor", l, neighbor, "u0 a0")
