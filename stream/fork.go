@@ -136,8 +136,8 @@ func (f *fold) fork(ctx context.Context, rec *Record) error {
 	if err := rec.Result(ctx, &note); err != nil {
 		return err
 	}
-	if f.r.Run != "" {
-		return nil
+	if f.r.Run != "" || f.r.Origin != nil {
+		return nil // it begins nothing
 	}
 	f.r.Origin, f.r.Active = &note.Origin, rec.Time
 	f.r.Entries, f.r.Moved, f.r.Unmoved = slices.Clip(note.Entries), note.Moved, note.Unmoved

@@ -155,6 +155,13 @@ func TestForksAtTheSameTime(t *testing.T) {
 		if one, two := errs[0] == nil, errs[1] == nil; one == two || !errors.Is(errors.Join(errs...), stream.ErrThreadExists) {
 			t.Fatalf("round %d: %v", round, errs)
 		}
+		won := "run1"
+		if errs[0] != nil {
+			won = "run2"
+		}
+		if now := must[*stream.Reduction](t)(l.Reduce(ctx, to, 0)); now.Origin.Run != won {
+			t.Fatalf("round %d: the thread is a fork of %s, told was %s", round, now.Origin.Run, won)
+		}
 	}
 }
 
