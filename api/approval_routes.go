@@ -62,7 +62,7 @@ func (s *Server) forget(ctx context.Context, thread stream.Thread, now *stream.R
 func (s *Server) showAudit(c *gin.Context) {
 	thread, err := threadOf(c)
 	if err == nil {
-		err = s.knowsThread(c.Request.Context(), thread)
+		err = s.knowsThread(c.Request.Context(), thread, nil)
 	}
 	var limit, from int
 	if err == nil {

@@ -35,7 +35,7 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.refuse(c, badRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
 		return
 	}
-	if err := s.knows(c.Request.Context(), run); err != nil {
+	if err := s.knows(c.Request.Context(), run, o.After); err != nil {
 		s.refuse(c, err)
 		return
 	}
@@ -49,22 +49,34 @@ func (s *Server) runEvents(c *gin.Context) {
 	s.showEvents(c, view, o.After)
 }
 
-// knows refuses a run that the log has nothing of.
-func (s *Server) knows(ctx context.Context, run stream.Run) error {
+// knows refuses a run that the log has nothing of. That a cursor was of a thread which was purged comes
+// first.
+func (s *Server) knows(ctx context.Context, run stream.Run, after *stream.Cursor) error {
 	known, err := s.Log.Known(ctx, run)
 	if err == nil && !known {
-		err = problem(http.StatusNotFound, "unknown_run", "there is no such run")
+		err = s.purgedOr(ctx, after, problem(http.StatusNotFound, "unknown_run", "there is no such run"))
 	}
 	return err
 }
 
-// knowsThread refuses a thread that the log has nothing of.
-func (s *Server) knowsThread(ctx context.Context, thread stream.Thread) error {
+// knowsThread is knows for a whole thread.
+func (s *Server) knowsThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
 	known, err := s.Log.KnownThread(ctx, thread)
 	if err == nil && !known {
-		err = problem(http.StatusNotFound, "unknown_thread", "there is no such thread")
+		err = s.purgedOr(ctx, after, errNoThread())
 	}
 	return err
+}
+
+// purgedOr tells that a cursor's place is gone, or else something different.
+func (s *Server) purgedOr(ctx context.Context, after *stream.Cursor, otherwise error) error {
+	if after == nil {
+		return otherwise
+	}
+	if err := s.Log.Check(ctx, *after); err != nil {
+		return err
+	}
+	return otherwise
 }
 
 // threadEvents shows a thread: as it stands, or behind a cursor, and then run after run. A thread that
@@ -86,7 +98,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 	view := s.Follower.ViewThread(thread, o)
 	defer view.Close()
 	if !o.Follow || wantsPage(c) {
-		if err := s.knowsThread(c.Request.Context(), thread); err != nil {
+		if err := s.knowsThread(c.Request.Context(), thread, o.After); err != nil {
 			s.refuse(c, err)
 			return
 		}

@@ -86,6 +86,8 @@ func problemOf(err error) *Problem {
 		return badRequest("invalid_cursor", "", "this is not a cursor of this server, or its place is not in what is asked for")
 	case errors.Is(err, stream.ErrLogReplaced):
 		return problem(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
+	case errors.Is(err, stream.ErrGone):
+		return problem(http.StatusGone, "gone", "the thread that the cursor is of was deleted; attach anew")
 	case errors.Is(err, inbox.ErrGone):
 		return problem(http.StatusGone, "gone", "what came behind the cursor may not be kept any more; list what is pending, and follow from there")
 	case errors.Is(err, catalog.ErrUnknownAgent):

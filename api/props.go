@@ -14,6 +14,10 @@ type props struct {
 	OnBusy             workflows.OnBusy `json:"onBusy"`
 	CancelOnDisconnect bool             `json:"cancelOnDisconnect"`
 	Hold               bool             `json:"hold"`
+	// ParentRunID is the input's, for clients that have no other place for it. ParentThreadID is the thread of
+	// that run, where the input's is to be a fork.
+	ParentRunID    string `json:"parentRunId"`
+	ParentThreadID string `json:"parentThreadId"`
 }
 
 // propsOf reads and checks them. Any value is allowed in forwardedProps; only ours is looked at.
@@ -38,5 +42,11 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	default:
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue", "interrupt" or "steer"`)
 	}
-	return p, nil
+	if err := checkOptionalID("/forwardedProps/perdure/parentRunId", p.ParentRunID); err != nil {
+		return p, err
+	}
+	if p.ParentRunID != "" && in.ParentRunID != "" && p.ParentRunID != in.ParentRunID {
+		return p, badRequest("invalid_input", "/forwardedProps/perdure/parentRunId", "must not differ from parentRunId")
+	}
+	return p, checkOptionalID(parentThreadPointer, p.ParentThreadID)
 }

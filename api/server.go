@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 
 	// Schedules keeps what schedules say. nil = there are no routes for them.
 	Schedules *schedules.Store
+	// Threads is the list of threads. nil = there is no route for it.
+	Threads *threads.Index
 
 	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
@@ -176,6 +179,7 @@ func (s *Server) Handler() http.Handler {
 	v1.POST("/threads/:thread/messages", s.steerThread)
 	v1.POST("/threads/:thread/approvals/:approval", s.decideApproval)
 	v1.POST("/threads/:thread/tool-results", s.postToolResult)
+	s.threadRoutes(v1)
 	s.approvalRoutes(v1)
 	s.scheduleRoutes(v1)
 	v1.POST("/threads/:thread/pause", s.pauseThread)
@@ -208,6 +212,10 @@ func (s *Server) ready(c *gin.Context) {
 	}
 	if s.Inbox != nil && !s.Inbox.Index.Current() {
 		s.refuse(c, problem(http.StatusServiceUnavailable, "inbox_unavailable", "changes of the list of approvals are not being heard"))
+		return
+	}
+	if s.Threads != nil && !s.Threads.Current() {
+		s.refuse(c, problem(http.StatusServiceUnavailable, "threads_unavailable", "changes of the list of threads are not being heard"))
 		return
 	}
 	c.String(http.StatusOK, "ready\n")

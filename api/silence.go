@@ -18,8 +18,8 @@ import (
 // A run whose workflow was terminated, or timed out, or could not be replayed any more, has nobody
 // left to write its end. Its silence gives it away: a node that shows a run which says nothing for
 // some time asks Temporal, and if the workflow has closed and the log still has no end, writes one,
-// under the fence. Besides proposals and wishes to cancel this, and the
-// beginning of such a run if it has none (unbegun.go), is all that the api writes.
+// under the fence. Besides proposals, wishes to cancel and forks this, and the beginning of such a run if
+// it has none (unbegun.go), is all that the api writes.
 
 // longestSilence bounds how long a silent run is left alone: each look at it doubles the pause until
 // the next one. silentRuns bounds how many are remembered; forgetting costs a look too many.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui
 		return nil, err
 	}
 	s.strip(input)
+	input.ParentRunID = cmp.Or(input.ParentRunID, wanted.ParentRunID)
 	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil
@@ -71,6 +73,12 @@ func (s *Server) place(ctx context.Context, o *offer) error {
 		thread, err := s.Log.Reduce(ctx, o.run.Thread, 0)
 		if err != nil {
 			return err
+		}
+		if thread.Seq == 0 && o.input.ParentRunID != "" {
+			if err := s.inherit(ctx, o); err != nil {
+				return err
+			}
+			continue
 		}
 		if thread.Seq == 0 {
 			o.view.SkipPast()

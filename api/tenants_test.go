@@ -81,6 +81,16 @@ func (r *reached) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptio
 	return nil, serviceerror.NewNotFound("none")
 }
 
+func (r *reached) CancelWorkflow(_ context.Context, workflow, _ string) error {
+	r.note(workflow)
+	return serviceerror.NewNotFound("none")
+}
+
+func (r *reached) TerminateWorkflow(_ context.Context, workflow, _, _ string, _ ...any) error {
+	r.note(workflow)
+	return serviceerror.NewNotFound("none")
+}
+
 func (r *reached) SignalWorkflow(_ context.Context, workflow, _, _ string, _ any) error {
 	r.note(workflow)
 	return serviceerror.NewNotFound("none")
@@ -104,6 +114,7 @@ func newShared(t *testing.T) *shared {
 		s.reached = &reached{temporalStub: c.Temporal.(*temporalStub)}
 		s.inbox = openInbox(t, c.Log)
 		c.Auth, c.Temporal, c.Inbox = byHeader, s.reached, s.inbox
+		listing(t)(c)
 	})
 	s.temporal.start = func(in workflows.RunInput) error { s.interrupt(s.begin(in, "e1"), mark); return nil }
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {

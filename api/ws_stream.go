@@ -42,7 +42,7 @@ func (s *session) run(ctx context.Context, r *request) error {
 
 // subscribe shows a run, or a whole thread, again: what GET events does.
 func (s *session) subscribe(ctx context.Context, r *request) error {
-	run, view, err := s.attach(ctx, r)
+	run, after, view, err := s.attach(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -51,9 +51,9 @@ func (s *session) subscribe(ctx context.Context, r *request) error {
 	err = s.inSlot(ctx, func() error {
 		switch {
 		case r.RunID != nil:
-			err = s.server.knows(ctx, run)
+			err = s.server.knows(ctx, run, after)
 		case !r.follows():
-			err = s.server.knowsThread(ctx, run.Thread)
+			err = s.server.knowsThread(ctx, run.Thread, after)
 		}
 		if err == nil {
 			frames, err = view.NextPast(ctx)
@@ -67,25 +67,25 @@ func (s *session) subscribe(ctx context.Context, r *request) error {
 }
 
 // attach makes the view that a frame asks for. Without a runId the run that it names is empty.
-func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.View, error) {
+func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.Cursor, *stream.View, error) {
 	run, err := r.run(ctx)
 	if r.RunID == nil {
 		run.Thread, err = r.thread(ctx)
 	}
 	if err != nil {
-		return run, nil, err
+		return run, nil, nil, err
 	}
 	after, profile, err := s.server.attachment(r.After, r.ProtocolVersion)
 	switch {
 	case err != nil:
-		return run, nil, err
+		return run, nil, nil, err
 	case r.RunID == nil:
 		o := stream.ThreadOptions{After: after, Profile: profile, Follow: r.follows()}
-		return run, s.server.Follower.ViewThread(run.Thread, o), nil
+		return run, after, s.server.Follower.ViewThread(run.Thread, o), nil
 	case r.Join && after != nil:
-		return run, nil, invalidFrame("/join", "is for clients without a cursor: send either join or after")
+		return run, nil, nil, invalidFrame("/join", "is for clients without a cursor: send either join or after")
 	}
-	return run, s.server.Follower.View(run, stream.ViewOptions{After: after, Join: r.Join, Profile: profile}), nil
+	return run, after, s.server.Follower.View(run, stream.ViewOptions{After: after, Join: r.Join, Profile: profile}), nil
 }
 
 // cancel cancels a run: what POST cancel does.

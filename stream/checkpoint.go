@@ -23,8 +23,13 @@ const (
 	checkpointAtEnd  = 64 << 10
 )
 
-// checkpointSeq is where the description of a checkpoint holds the last record that it has.
-const checkpointSeq = "seq"
+// checkpointSeq is where the description of a checkpoint holds the last record that it has, and
+// checkpointVersion what a reduction had when it was made: one that lacks what they have now is of no use.
+const (
+	checkpointSeq     = "seq"
+	checkpointVersion = "version"
+	currentCheckpoint = "2"
+)
 
 // checkpoint is one of a thread's places for them, and what it holds by now; 0 = nothing.
 type checkpoint struct {
@@ -32,11 +37,19 @@ type checkpoint struct {
 	seq  uint64
 }
 
+// checkpointNames are those of a thread's places.
+func (l *Log) checkpointNames(t Thread) []string {
+	name := "checkpoint." + l.threadSubject(t)
+	return []string{name, name + ".other"}
+}
+
 // checkpoints returns a thread's places, the newest first. The first place is used first: where it is
 // empty, so is the second.
 func (l *Log) checkpoints(ctx context.Context, t Thread) ([]checkpoint, error) {
-	name := "checkpoint." + l.threadSubject(t)
-	places := []checkpoint{{name: name}, {name: name + ".other"}}
+	var places []checkpoint
+	for _, name := range l.checkpointNames(t) {
+		places = append(places, checkpoint{name: name})
+	}
 	for i := range places {
 		info, err := l.blobs.GetInfo(ctx, places[i].name)
 		if errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -45,7 +58,9 @@ func (l *Log) checkpoints(ctx context.Context, t Thread) ([]checkpoint, error) {
 		if err != nil {
 			return nil, fmt.Errorf("stream: checkpoints of thread %q: %w", t.ID, err)
 		}
-		places[i].seq, _ = strconv.ParseUint(info.Metadata[checkpointSeq], 10, 64) // 0 = to be overwritten
+		if info.Metadata[checkpointVersion] == currentCheckpoint {
+			places[i].seq, _ = strconv.ParseUint(info.Metadata[checkpointSeq], 10, 64) // 0 = to be overwritten
+		}
 	}
 	if places[1].seq > places[0].seq {
 		slices.Reverse(places)
@@ -107,7 +122,7 @@ func (l *Log) storeCheckpoint(ctx context.Context, name string, r *Reduction) er
 		return err
 	}
 	_, err = l.blobs.Put(ctx, jetstream.ObjectMeta{
-		Name: name, Metadata: map[string]string{checkpointSeq: strconv.FormatUint(r.Seq, 10)},
+		Name: name, Metadata: map[string]string{checkpointSeq: strconv.FormatUint(r.Seq, 10), checkpointVersion: currentCheckpoint},
 	}, bytes.NewReader(data))
 	return err
 }

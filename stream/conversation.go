@@ -67,6 +67,8 @@ type Said struct {
 // missing now, or has other content, cuts the conversation there. Messages at the end that the
 // client merely lacks are kept, since it was away, unless the last message that it sends is one
 // that the thread knows: then it asks for another answer to that one, and what follows is cut.
+//
+// Who sends a fork its first input and none of what it has inherited never had that, and drops nothing.
 func (r *Reduction) Accept(sent []agui.Message, mode History) Acceptance {
 	var a Acceptance
 	switch mode {
@@ -81,6 +83,9 @@ func (r *Reduction) Accept(sent []agui.Message, mode History) Acceptance {
 		a.Keep = len(r.Entries)
 		a.Tail = r.tail(sent, a.Keep)
 	default:
+		if r.inherits() && !r.knowsAny(sent) {
+			return r.Accept(sent, HistoryAppend)
+		}
 		var rest int
 		a.Keep, rest, a.Cut = r.merge(sent)
 		a.Tail = r.tail(sent[rest:], a.Keep)

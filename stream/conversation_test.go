@@ -47,16 +47,21 @@ func msgs(list string) []agui.Message {
 // write puts runs into a log: "u1 | a1" is a run whose client sent u1 and which answered a1.
 func write(t *testing.T, l *stream.Log, n int, sent, answered string) *stream.Reduction {
 	t.Helper()
+	return writeOn(t, l, thread, n, msgs(sent), msgs(answered))
+}
+
+func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, answered []agui.Message) *stream.Reduction {
+	t.Helper()
 	ctx := testContext(t)
 	run := stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}
 	before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
-	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{byte(n)}, &stream.Input{Accepted: before.Accept(msgs(sent), "")}))
+	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{byte(n)}, &stream.Input{Accepted: before.Accept(sent, "")}))
 	in := must[*stream.Input](t)(l.Input(ctx, p.Seq))
 	accepted := in.Accepted
 	accepted.Tail = nil
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: run.ID, Input: p.Seq, Accepted: accepted}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
-	seq := must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, &stream.Result{Messages: msgs(answered)}))
+	must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: run.ID, Agent: "a", Input: p.Seq, Accepted: accepted}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+	seq := must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, &stream.Result{Messages: answered}))
 	place.After = seq
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,9 @@
 // from a checkpoint beside the log (checkpoint.go), so a long thread costs what came since. What lanes change together is reduced in the order of the log
 // (journal.go), so that readers, who are shown it in that order, end with the same.
 //
+// Threads: which there are is in a bucket beside the log (index.go), what runs each has had in its reduction
+// (history.go). A thread may begin with what another one was (fork.go), and be removed (purge.go).
+//
 // Rules:
 //   - Acknowledged means durable. Nothing else does.
 //   - Only a foreign record in the lane means fenced, never an error code by itself.

@@ -58,6 +58,11 @@ func (l *Log) ReduceFrom(ctx context.Context, base *Reduction, records ...*Recor
 	return f.reduction(seq), nil
 }
 
+// ListOpened writes the index's entry about a run that began.
+func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64) error {
+	return l.listOpened(ctx, run, agent, seq)
+}
+
 // Reader is a projection that is fed by hand.
 type Reader struct{ p *Projection }
 

@@ -44,11 +44,14 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 	case rec.Kind == KindProposal:
 		f.proposals[rec.Seq] = rec
 		return nil
+	case rec.Kind == KindFork:
+		return f.fork(ctx, rec)
 	case rec.opensRun():
 		return f.open(ctx, rec)
 	case rec.run != f.r.Run || f.r.Sealed:
 		return nil // a run that is over: nothing behind its end counts
 	}
+	f.r.Active = rec.Time
 	switch rec.Kind {
 	case KindOpen:
 		if err := f.hold(ctx, rec); err != nil {
@@ -139,6 +142,7 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	}
 	f.r.Waits, f.r.Interrupts = nil, nil
 	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened, f.r.Cut = rec.run, o.RunID, o.Execution, false, rec.Seq, nil
+	f.began(rec, &o)
 	if o.Input == 0 { // nobody asked for this run: it goes on with what is there
 		return nil
 	}
@@ -173,21 +177,14 @@ func cutMessages(cut []Entry) []CutMessage {
 
 // end notes what a run has ended with that its client is to answer.
 func (f *fold) end(ctx context.Context, rec *Record) error {
-	events, err := rec.Events(ctx)
-	if err != nil || len(events) == 0 {
-		return err
-	}
-	last := events[len(events)-1]
-	if agui.TypeOf(last) != agui.EventRunFinished {
-		return nil
-	}
-	e, err := agui.Decode(last)
+	last, err := rec.lastEvent(ctx)
 	if err != nil {
 		return err
 	}
-	if finished, ok := e.(*agui.RunFinished); ok && finished.Outcome != nil {
+	if finished, ok := last.(*agui.RunFinished); ok && finished.Outcome != nil {
 		f.r.Waits, f.r.Interrupts = finished.Outcome.PendingToolCallIDs, finished.Outcome.Interrupts
 	}
+	f.ended(rec, last)
 	return nil
 }
 

@@ -173,13 +173,16 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 		case last == nil && p.After > 0, last != nil && last.Seq < p.After:
 			return 0, nil, fmt.Errorf("%w: run %q lacks record %d", ErrLogLost, p.Run.ID, p.After)
 		case last != nil && last.Kind == KindTerminal:
-			return last.Seq, last, nil
+			return last.Seq, last, l.listEnded(ctx, p.Run, last)
 		case last != nil && !last.writtenFor(p.Execution):
 			return 0, nil, ErrOver
 		}
 		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
 		seq, err := l.put(ctx, p, s, lastSeq(last), nil, events)
-		if !errors.Is(err, ErrFenced) {
+		switch {
+		case err == nil:
+			return seq, nil, l.listSealed(ctx, p.Run, seq, events)
+		case !errors.Is(err, ErrFenced):
 			return seq, nil, err
 		}
 	}

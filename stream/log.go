@@ -50,6 +50,7 @@ type Log struct {
 	replicas   int
 	blobs      jetstream.ObjectStore
 	probe      jetstream.KeyValue
+	index      jetstream.KeyValue
 	reductions *reductions
 }
 
@@ -73,6 +74,9 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	}
 	probe := jetstream.KeyValueConfig{Bucket: "ready", Description: "Perdure: whether the log takes writes", Storage: jetstream.FileStorage}
 	if l.probe, err = l.KeyValue(ctx, probe); err != nil {
+		return nil, err
+	}
+	if l.index, err = l.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
 	if l.reductions, err = newReductions(o.Reductions, reductionBytes); err != nil {

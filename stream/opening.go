@@ -71,7 +71,7 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, regardless bool, 
 	if started.Metadata, err = o.metadata(); err != nil {
 		return 0, err
 	}
-	return l.Open(ctx, p, o, append([]agui.Event{started}, events...)...)
+	return l.openListed(ctx, p, o, append([]agui.Event{started}, events...))
 }
 
 // openContinuation opens a run that nobody asked for.
@@ -90,7 +90,16 @@ func (l *Log) openContinuation(ctx context.Context, p Place, o Opening, events [
 	started := &agui.RunStarted{
 		BaseEvent: agui.BaseEvent{Metadata: metadata}, ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ProtocolVersion: agui.Version,
 	}
-	return l.Open(ctx, p, o, append([]agui.Event{started}, events...)...)
+	return l.openListed(ctx, p, o, append([]agui.Event{started}, events...))
+}
+
+// openListed writes the opening, and that the thread has a run now. Whoever comes again does both again.
+func (l *Log) openListed(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
+	seq, err := l.Open(ctx, p, o, events...)
+	if err != nil {
+		return 0, err
+	}
+	return seq, l.listOpened(ctx, p.Run, o.Agent, seq)
 }
 
 // metadata tells readers which revision of its agent a run has, under the key that capabilities use.

@@ -38,6 +38,11 @@ func (l *Log) startOf(ctx context.Context, thread Thread, after *Cursor) (start,
 	if err != nil {
 		return start{}, err
 	}
+	if rec == nil {
+		if err := l.missing(ctx, at.Seq); err != nil {
+			return start{}, err
+		}
+	}
 	if rec == nil || rec.thread != l.threadSubject(thread) {
 		return start{}, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
 	}
@@ -104,6 +109,11 @@ func (t *Tail) proposed(ctx context.Context, places map[uint64]bool) error {
 		rec, err := t.follower.log.at(ctx, seq)
 		if err != nil {
 			return err
+		}
+		if rec == nil {
+			if err := t.follower.log.missing(ctx, seq); err != nil {
+				return err
+			}
 		}
 		of := rec != nil && rec.thread == t.follower.log.threadSubject(t.thread) && (t.token == "" || rec.run == t.token)
 		if !of || !rec.Lane.IsProposal() {

@@ -36,6 +36,8 @@ const (
 	KindProposal Kind = "proposal"
 	// KindCancel is a request to cancel the run.
 	KindCancel Kind = "cancel"
+	// KindFork begins a thread with what another one was at the end of a run.
+	KindFork Kind = "fork"
 	// KindAudit tells what became of a run's questions; no reader shows it.
 	KindAudit Kind = "audit"
 )

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -39,6 +41,13 @@ type Reduction struct {
 	// Remembered are the tools whose calls people need not be asked for any more, the newest last.
 	Remembered []Remembered `json:"remembered,omitempty"`
 	Entries    []Entry      `json:"entries,omitempty"`
+	// Runs are all that began, in their order, Usage what they say that they have used, each model once.
+	Runs  []RunNote         `json:"runs,omitempty"`
+	Usage []agui.TokenUsage `json:"usage,omitempty"`
+	// Active is when something was last done on the thread.
+	Active time.Time `json:"active,omitzero"`
+	// Origin is what the thread is a fork of; nil = it began with nothing.
+	Origin *Origin `json:"origin,omitempty"`
 	// Moved tells that the order of the conversation has changed, by an input or by the result of work that
 	// was handed to a subagent, Unmoved how many messages at its
 	// beginning never stood anywhere else.
@@ -153,10 +162,30 @@ func (l *Log) ReduceTo(ctx context.Context, t Thread, seq uint64) (*Reduction, e
 }
 
 func (l *Log) reduce(ctx context.Context, t Thread, seq uint64) (*Reduction, error) {
-	f := newFold(l, l.base(ctx, t, seq))
-	for r, err := range l.records(ctx, l.threadSubject(t)+".>", f.r.Seq+1, seq) {
-		if err != nil {
+	r, err := l.reduceFrom(ctx, t, l.base(ctx, t, seq), seq)
+	if errors.Is(err, errVoid) {
+		l.reductions.forget(t)
+		return l.reduceFrom(ctx, t, &Reduction{State: emptyState}, seq)
+	}
+	return r, err
+}
+
+// errVoid: the thread has been purged since the base was made, and has begun anew.
+var errVoid = errors.New("stream: the reduction is of a thread that was purged")
+
+// reduceFrom goes on from a base. Its last record is read again: a purge leaves none, so a base whose
+// record is not there any more is of another conversation.
+func (l *Log) reduceFrom(ctx context.Context, t Thread, base *Reduction, seq uint64) (*Reduction, error) {
+	f, met := newFold(l, base), base.Seq == 0
+	for r, err := range l.records(ctx, l.threadSubject(t)+".>", max(base.Seq, 1), seq) {
+		switch {
+		case err != nil:
 			return nil, err
+		case !met && r.Seq != base.Seq:
+			return nil, errVoid
+		case !met:
+			met = true
+			continue
 		}
 		if err := f.add(ctx, r); err != nil {
 			return nil, err

@@ -69,6 +69,16 @@ func (c *reductions) upTo(t Thread, seq uint64) *Reduction {
 	return nil
 }
 
+// forget lets go of what is kept of a thread.
+func (c *reductions) forget(t Thread) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if gone, ok := c.newest.Peek(t); ok {
+		c.newest.Remove(t)
+		c.weight -= gone.weight
+	}
+}
+
 // keep adds a reduction, in the place of one of the same record.
 func (c *reductions) keep(t Thread, r *Reduction) {
 	c.mu.Lock()
@@ -143,9 +153,12 @@ func (c *reductions) fly(at place, under *flight, reduce func() (*Reduction, err
 // entryBytes is what an entry takes beside its content, roughly.
 const entryBytes = 512
 
+// runBytes is what the note of a run takes, roughly.
+const runBytes = 256
+
 // weight is about how many bytes a reduction takes.
 func (r *Reduction) weight() int {
-	n := len(r.State) + len(r.Journal.Settled)
+	n := len(r.State) + len(r.Journal.Settled) + runBytes*len(r.Runs)
 	for _, c := range r.Journal.Changes {
 		n += len(c.Event)
 	}
@@ -157,6 +170,9 @@ func (r *Reduction) weight() int {
 	}
 	return n
 }
+
+// Weight is about how many bytes the entry takes.
+func (e Entry) Weight() int { return messageWeight(e.Message) }
 
 func messageWeight(m agui.Message) int {
 	n := entryBytes + len(m.ID) + len(m.Content.Object()) + len(m.EncryptedValue) + len(m.Error)

@@ -22,6 +22,8 @@ type threadProjection struct {
 
 func (t *threadProjection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 	switch {
+	case rec.Kind == KindFork && t.run == nil:
+		return t.inherited(ctx, rec)
 	case rec.opensRun():
 		return t.open(ctx, rec)
 	case t.run == nil, rec.run != Token(t.run.run.ID):

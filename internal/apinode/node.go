@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -58,6 +59,7 @@ type Node struct {
 	follower *stream.Follower
 	board    *announce.Board
 	inbox    *inbox.Index
+	threads  *threads.Index
 	unwatch  context.CancelFunc
 	watching <-chan struct{}
 	serving  chan error
@@ -95,6 +97,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.unread()
 		return nil, err
 	}
+	if n.threads, err = threads.Watch(ctx, cfg.Log); err != nil {
+		n.unread()
+		return nil, err
+	}
 	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
 		n.unread()
 		return nil, err
@@ -103,7 +109,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
 		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
-		Inbox: approvals, Schedules: said,
+		Inbox: approvals, Schedules: said, Threads: n.threads,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
@@ -192,6 +198,9 @@ func (n *Node) Stop(ctx context.Context) error {
 func (n *Node) unread() {
 	if n.inbox != nil {
 		n.inbox.Stop()
+	}
+	if n.threads != nil {
+		n.threads.Stop()
 	}
 	n.board.Stop()
 	n.unwatch()

@@ -41,6 +41,7 @@ var layers = []layer{
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/...", "github.com/evanphx/json-patch/v5", "github.com/hashicorp/golang-lru/v2"}},
 
 	{"internal/inbox", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
+	{"internal/threads", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/webhook", []string{"internal/inbox", "internal/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
@@ -49,7 +50,7 @@ var layers = []layer{
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
 	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/schedules", "internal/webhook", "internal/telemetry", anything}},
-	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/links", "internal/schedules", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
+	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
 
 	{"internal/dispatch", []string{"workflows", "agents/catalog", "stream", "go.temporal.io/..."}},
 	{"internal/schedules", []string{"agui", "stream", "workflows", "internal/auth", "github.com/nats-io/nats.go/...", "go.temporal.io/..."}},
@@ -60,7 +61,7 @@ var layers = []layer{
 	{"internal/presence", []string{"stream", anything}},
 	{"internal/announce", []string{"stream", "tools", anything}},
 	{"internal/models", []string{"agents", "llm/..."}},
-	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", "internal/inbox", "internal/links", "internal/schedules", anything}},
+	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", anything}},
 	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/dispatch", "internal/inbox", "internal/presence", "internal/schedules", "internal/toolset", "internal/webhook", anything}},
 	{"internal/toolset", []string{"agents", "tools/..."}},
 	{"internal/config", []string{"stream", "internal/auth", anything}},

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -32,35 +31,40 @@ func startDelivery(temporal client.Client) func(context.Context, workflows.Deliv
 	}
 }
 
-// restorePause is the pause between two attempts to restore the inbox.
+// restorePause is the pause between two attempts to restore an index.
 const restorePause = 10 * time.Second
 
-// restoration derives the inbox from the log in the background, if it was lost.
+// restoration derives indexes from the log in the background, if they were lost.
 type restoration struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 }
 
-func restoreInbox(ctx context.Context, store *inbox.Store, logger *slog.Logger) *restoration {
+func restore(ctx context.Context, logger *slog.Logger, indexes ...func(context.Context) error) *restoration {
 	r := &restoration{}
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.wait.Go(func() {
-		for {
-			err := store.Restore(ctx)
-			if err == nil || ctx.Err() != nil {
-				return
-			}
-			logger.WarnContext(ctx, "the inbox could not be restored from the log", "error", err)
-			again := time.NewTimer(restorePause)
-			select {
-			case <-ctx.Done():
-				again.Stop()
-				return
-			case <-again.C:
-			}
-		}
-	})
+	for _, index := range indexes {
+		r.wait.Go(func() { insist(ctx, logger, index) })
+	}
 	return r
+}
+
+// insist restores an index, however often that fails.
+func insist(ctx context.Context, logger *slog.Logger, index func(context.Context) error) {
+	for {
+		err := index(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		logger.WarnContext(ctx, "an index could not be restored from the log", "error", err)
+		again := time.NewTimer(restorePause)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return
+		case <-again.C:
+		}
+	}
 }
 
 // stop ends it and waits.

@@ -138,7 +138,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.workers = append(n.workers, w)
 	}
 	if !cfg.Queues.ToolsOnly {
-		n.restore = restoreInbox(ctx, a.Inbox, cfg.Logger)
+		n.restore = restore(ctx, cfg.Logger, l.RestoreIndex, a.Inbox.Restore)
 	}
 	if cfg.Promote && cfg.Deployment != "" {
 		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// forked answers a fork.
+type forked struct {
+	ThreadID   string `json:"threadId"`
+	ForkedFrom origin `json:"forkedFrom"`
+}
+
+// forkRun begins a thread with what another one was at the end of a run. The same again is the same fork.
+func (s *Server) forkRun(c *gin.Context) {
+	from, err := runOf(c)
+	var body struct {
+		ThreadID string `json:"threadId"`
+	}
+	if err == nil {
+		err = s.readJSON(c, &body)
+	}
+	if err == nil {
+		err = checkOptionalID("/threadId", body.ThreadID)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	if body.ThreadID == "" {
+		body.ThreadID = "thread_" + strings.ToLower(rand.Text())
+	}
+	ctx, end := context.WithTimeout(c.Request.Context(), patience)
+	defer end()
+	if err := s.fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID}); err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusCreated, forked{body.ThreadID, origin{from.Thread.ID, from.ID}})
+}
+
+// fork forks the last segment of a run.
+func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) error {
+	from, err := s.latest(ctx, from)
+	if err != nil {
+		return err
+	}
+	if err := s.knows(ctx, from, nil); err != nil {
+		return err
+	}
+	err = s.Log.Fork(ctx, from, to)
+	switch {
+	case errors.Is(err, stream.ErrRunActive):
+		p := problem(http.StatusConflict, "run_active", "the run has not ended: fork it when it has, or an earlier one")
+		p.ActiveRun = from.Shown()
+		return p
+	case errors.Is(err, stream.ErrThreadExists):
+		return problem(http.StatusConflict, "thread_exists", "there is such a thread already")
+	}
+	return err
+}
+
+// inherit makes the new thread of an offer a fork, since the input names a parent run.
+func (s *Server) inherit(ctx context.Context, o *offer) error {
+	parent := stream.Run{Thread: stream.Thread{Tenant: o.run.Tenant, ID: o.props.ParentThreadID}, ID: o.input.ParentRunID}
+	if o.props.ParentThreadID == "" {
+		threads, err := s.Log.FindRun(ctx, o.run.Tenant, o.input.ParentRunID)
+		if err != nil {
+			return err
+		}
+		if len(threads) != 1 {
+			return errNoParent(len(threads))
+		}
+		parent.Thread = threads[0]
+	}
+	return s.fork(ctx, parent, o.run.Thread)
+}
+
+func errNoParent(found int) *Problem {
+	detail := "no thread has a run with the id in parentRunId: leave that out, or name the run's thread here"
+	if found > 1 {
+		detail = "several threads have a run with the id in parentRunId: name the one that is meant"
+	}
+	p := problem(http.StatusUnprocessableEntity, "unknown_parent", detail)
+	p.Pointer = parentThreadPointer
+	return p
+}
+
+const parentThreadPointer = "/forwardedProps/perdure/parentThreadId"

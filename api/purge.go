@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/stream"
+)
+
+// deleteThread takes a thread away for good: what runs is stopped, then all is removed that is known of it.
+// Its cursors are gone; its id may be used again. What is sent to the thread meanwhile may be lost with it.
+// A delete that broke off is repeated.
+func (s *Server) deleteThread(c *gin.Context) {
+	thread, now, err := s.threadAsItIs(c)
+	if err == nil {
+		ctx, end := context.WithTimeout(c.Request.Context(), purgePatience)
+		defer end()
+		err = s.purge(ctx, thread, now)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.Status(http.StatusNoContent)
+}
+
+// purgePatience bounds a delete: a long thread has many blobs.
+const purgePatience = time.Minute
+
+func (s *Server) purge(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
+	if err := s.stop(ctx, thread, now); err != nil {
+		return err
+	}
+	if s.Inbox != nil {
+		if err := s.Inbox.Store.Purge(ctx, thread); err != nil {
+			return err
+		}
+	}
+	return s.Log.Purge(ctx, thread)
+}
+
+// stopPatience is how long a workflow may take to come to rest, and then to close; restCheck is the pause
+// between two looks.
+const (
+	stopPatience = 5 * time.Second
+	restCheck    = 50 * time.Millisecond
+)
+
+// stop ends a thread's workflow. What is under way is waited for, since Temporal forgets activities that
+// outlive their workflow, and what they write would come behind the purge. A workflow that does not close,
+// since no worker is there, is terminated.
+func (s *Server) stop(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
+	id := dispatch.WorkflowID(thread)
+	if err := s.rest(ctx, thread, now); err != nil {
+		return err
+	}
+	err := s.Temporal.CancelWorkflow(ctx, id, "")
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("api: cancel workflow: %w", err)
+	}
+	closing, end := context.WithTimeout(ctx, stopPatience)
+	_ = s.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // how it closes is its own matter
+	end()
+	status, err := s.statusOf(ctx, stream.Run{Thread: thread}, "")
+	switch {
+	case isNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("api: describe workflow: %w", err)
+	case status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return nil
+	}
+	if err := s.Temporal.TerminateWorkflow(ctx, id, "", "the thread is deleted"); err != nil && !isNotFound(err) {
+		return fmt.Errorf("api: terminate workflow: %w", err)
+	}
+	return nil
+}
+
+// rest cancels the active run, so that its readers see it end, and those that wait for their turn, and waits a
+// while until the workflow does nothing or has closed.
+func (s *Server) rest(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
+	resting, end := context.WithTimeout(ctx, stopPatience)
+	defer end()
+	look := time.NewTicker(restCheck)
+	defer look.Stop()
+	cancelled := ""
+	for {
+		if now.Status() == stream.StatusRunning && now.RunID != cancelled {
+			cancelled = now.RunID
+			if err := s.cancel(ctx, stream.Run{Thread: thread, ID: cancelled}, "the thread is deleted"); err != nil {
+				return err
+			}
+		}
+		still, err := s.rests(ctx, thread)
+		if still || err != nil {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-resting.Done():
+			return ctx.Err()
+		}
+		if now, err = s.Log.Reduce(ctx, thread, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// rests tells whether a thread's workflow has nothing under way, or there is none.
+func (s *Server) rests(ctx context.Context, thread stream.Thread) (bool, error) {
+	d, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(thread), "")
+	if isNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("api: describe workflow: %w", err)
+	}
+	works := len(d.GetPendingActivities())+len(d.GetPendingChildren()) > 0 || d.GetPendingWorkflowTask() != nil
+	return !works || d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}
+
+func isNotFound(err error) bool {
+	var gone *serviceerror.NotFound
+	return errors.As(err, &gone)
+}

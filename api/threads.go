@@ -1,0 +1,272 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/stream"
+)
+
+// threadRoutes are those that read threads as they stand, and take them away.
+func (s *Server) threadRoutes(v1 *gin.RouterGroup) {
+	if s.Threads != nil {
+		v1.GET("/threads", s.listThreads)
+	}
+	v1.GET("/threads/:thread", s.showThread)
+	v1.GET("/threads/:thread/messages", s.showMessages)
+	v1.GET("/threads/:thread/state", s.showState)
+	v1.GET("/threads/:thread/runs", s.listRuns)
+	v1.DELETE("/threads/:thread", s.deleteThread)
+	v1.POST("/threads/:thread/runs/:run/fork", s.forkRun)
+}
+
+// listThreads lists the threads of the caller's tenant, those first to which something happened last.
+func (s *Server) listThreads(c *gin.Context) {
+	limit, err := limitOf(c)
+	var f threads.Filter
+	if err == nil {
+		f, err = threadFilter(c)
+	}
+	var p threads.Page
+	if err == nil {
+		p, err = s.Threads.List(caller(c.Request.Context()).Tenant, f, c.Query("cursor"), limit)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, p)
+}
+
+func threadFilter(c *gin.Context) (threads.Filter, error) {
+	f := threads.Filter{Agent: c.Query("agent"), Status: stream.Status(c.Query("status"))}
+	switch f.Status {
+	case "", stream.StatusRunning, stream.StatusWaiting, stream.StatusIdle:
+	default:
+		return f, badRequest("invalid_input", "", "status must be running, waiting or idle")
+	}
+	var err error
+	if f.After, err = timeIn(c, "updatedAfter"); err == nil {
+		f.Before, err = timeIn(c, "updatedBefore")
+	}
+	return f, err
+}
+
+// timeIn reads a parameter that is a time; zero = it is not there.
+func timeIn(c *gin.Context, name string) (time.Time, error) {
+	text, ok := c.GetQuery(name)
+	if !ok {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, badRequest("invalid_input", "", name+" must be a time, such as 2026-11-21T09:30:00Z")
+	}
+	return at, nil
+}
+
+// threadSummary is a thread as it stands.
+type threadSummary struct {
+	ThreadID string        `json:"threadId"`
+	Agent    string        `json:"agent,omitempty"`
+	Status   stream.Status `json:"status"`
+	// RunID is the last run that began: it is active while the status is running.
+	RunID string `json:"runId,omitempty"`
+	// Waiting is what is to be answered, also by a run that is held.
+	Waiting    *waiting          `json:"waiting,omitempty"`
+	Runs       int               `json:"runs"`
+	Messages   int               `json:"messages"`
+	Usage      []agui.TokenUsage `json:"usage,omitempty"`
+	UpdatedAt  time.Time         `json:"updatedAt,omitzero"`
+	ForkedFrom *origin           `json:"forkedFrom,omitempty"`
+}
+
+type waiting struct {
+	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
+	ToolCallIDs []string         `json:"toolCallIds,omitempty"`
+}
+
+// origin is the run that a fork hangs on.
+type origin struct {
+	ThreadID string `json:"threadId"`
+	RunID    string `json:"runId"`
+}
+
+func summaryOf(thread stream.Thread, r *stream.Reduction) threadSummary {
+	sum := threadSummary{
+		ThreadID: thread.ID, Agent: r.Agent(), Status: r.Status(), RunID: stream.ShownRunID(r.RunID),
+		Runs: len(r.Runs), Messages: len(r.Entries), Usage: r.Usage, UpdatedAt: r.Active.UTC(),
+	}
+	if len(r.Interrupts)+len(r.Waits) > 0 {
+		sum.Waiting = &waiting{Interrupts: r.Interrupts, ToolCallIDs: r.Waits}
+	}
+	if r.Origin != nil {
+		sum.ForkedFrom = &origin{r.Origin.Thread, r.Origin.Run}
+	}
+	return sum
+}
+
+// lookPatience bounds how long a summary waits to hear whether its run is still alive.
+const lookPatience = 2 * time.Second
+
+// showThread sums a thread up. A run whose workflow has died is ended first, so that it is not shown as one
+// that goes on.
+func (s *Server) showThread(c *gin.Context) {
+	thread, now, err := s.threadAsItIs(c)
+	if err == nil && now.Status() == stream.StatusRunning {
+		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
+		s.lookAfterSilent(ctx, stream.Run{Thread: thread, ID: now.RunID})
+		end()
+		now, err = s.Log.Reduce(c.Request.Context(), thread, 0)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, summaryOf(thread, now))
+}
+
+// threadAsItIs reduces the thread that a path names.
+func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *stream.Reduction, error) {
+	thread, err := threadOf(c)
+	if err != nil {
+		return thread, nil, err
+	}
+	now, err := s.Log.Reduce(c.Request.Context(), thread, 0)
+	if err == nil && now.Seq == 0 {
+		err = errNoThread()
+	}
+	return thread, now, err
+}
+
+func errNoThread() *Problem {
+	return problem(http.StatusNotFound, "unknown_thread", "there is no such thread")
+}
+
+// showState shows the state that finished steps have made.
+func (s *Server) showState(c *gin.Context) {
+	_, now, err := s.threadAsItIs(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, gin.H{"state": now.State})
+}
+
+// messagesPage is a part of a conversation, as it was when its first page was asked for.
+type messagesPage struct {
+	Items      []agui.Message `json:"items"`
+	NextCursor string         `json:"nextCursor,omitempty"`
+}
+
+// showMessages shows the conversation from its beginning.
+func (s *Server) showMessages(c *gin.Context) {
+	limit, err := limitOf(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	now, from, err := s.conversationAt(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	p := messagesPage{Items: []agui.Message{}}
+	bytes := 0
+	for i, e := range now.Entries[min(from, len(now.Entries)):] {
+		if len(p.Items) == limit || bytes >= pageBytes {
+			p.NextCursor = fmt.Sprintf("%012x-%x", now.Seq, from+i)
+			break
+		}
+		bytes += e.Weight()
+		p.Items = append(p.Items, e.Message)
+	}
+	c.JSON(http.StatusOK, p)
+}
+
+// conversationAt is the thread that a page is of, and where the page begins: as it is now or, with a cursor,
+// as it was.
+func (s *Server) conversationAt(c *gin.Context) (*stream.Reduction, int, error) {
+	cursor := c.Query("cursor")
+	if cursor == "" {
+		_, now, err := s.threadAsItIs(c)
+		return now, 0, err
+	}
+	thread, err := threadOf(c)
+	if err != nil {
+		return nil, 0, err
+	}
+	var seq uint64
+	var from int
+	if n, err := fmt.Sscanf(cursor, "%012x-%x", &seq, &from); n != 2 || err != nil || from < 0 || fmt.Sprintf("%012x-%x", seq, from) != cursor {
+		return nil, 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
+	}
+	then, err := s.Log.ReduceAt(c.Request.Context(), thread, seq)
+	return then, from, err
+}
+
+// runItem is a run in a list.
+type runItem struct {
+	RunID string `json:"runId"`
+	// Segment counts the parts of a run whose questions were answered under its own id, from 1.
+	Segment   int        `json:"segment"`
+	Agent     string     `json:"agent"`
+	Revision  string     `json:"revision,omitempty"`
+	Continues string     `json:"continues,omitempty"`
+	StartedAt time.Time  `json:"startedAt"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+	Outcome   string     `json:"outcome,omitempty"`
+	Code      string     `json:"code,omitempty"`
+}
+
+func runItemOf(n stream.RunNote) runItem {
+	item := runItem{
+		RunID: stream.ShownRunID(n.ID), Segment: n.Segment(), Agent: n.Agent, Revision: n.Revision, Continues: stream.ShownRunID(n.Continues),
+		StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code,
+	}
+	if !n.Ended.IsZero() {
+		at := n.Ended.UTC()
+		item.EndedAt = &at
+	}
+	return item
+}
+
+// listRuns lists the runs of a thread, the newest first. A cursor counts those that are older than the page.
+func (s *Server) listRuns(c *gin.Context) {
+	limit, err := limitOf(c)
+	var older int
+	if err == nil {
+		older, err = countBehind(c.Query("cursor"))
+	}
+	var now *stream.Reduction
+	if err == nil {
+		_, now, err = s.threadAsItIs(c)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	page := struct {
+		Items      []runItem `json:"items"`
+		NextCursor string    `json:"nextCursor,omitempty"`
+	}{Items: []runItem{}}
+	runs := now.Runs
+	if older > 0 {
+		runs = runs[:min(older, len(runs))]
+	}
+	rest := max(0, len(runs)-limit)
+	for _, n := range slices.Backward(runs[rest:]) {
+		page.Items = append(page.Items, runItemOf(n))
+	}
+	if rest > 0 {
+		page.NextCursor = cursorBehind(rest)
+	}
+	c.JSON(http.StatusOK, page)
+}

@@ -1,0 +1,488 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// listing gives a node a list of threads.
+func listing(t *testing.T) func(*api.Config) {
+	return func(c *api.Config) {
+		x, err := threads.Watch(t.Context(), c.Log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(x.Stop)
+		c.Threads = x
+	}
+}
+
+// answers lets started runs say something and end.
+func (n *node) answers() {
+	n.temporal.start = func(in workflows.RunInput) error {
+		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
+		var err error
+		if p.After, err = n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {
+			return err
+		}
+		a, _, err := n.log.Begin(n.ctx(), p)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		said := agui.Message{ID: "a-" + in.Run.ID, Role: agui.RoleAssistant, Content: agui.TextContent("answer to " + in.Run.ID)}
+		_, err = a.Finish(n.ctx(), &stream.Result{Messages: []agui.Message{said}},
+			&agui.TextMessageStart{MessageID: said.ID, Role: agui.RoleAssistant}, &agui.TextMessageContent{MessageID: said.ID, Delta: said.Content.Text()},
+			&agui.TextMessageEnd{MessageID: said.ID})
+		if err == nil {
+			tokens := int64(3)
+			_, _, err = n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, Usage: []agui.TokenUsage{{Provider: "test", Model: "m", TotalTokens: &tokens}}})
+		}
+		return err
+	}
+}
+
+// says sends a thread a run that adds to what it has.
+func (n *node) says(thread, run string, more ...func(*agui.RunAgentInput)) answer {
+	n.t.Helper()
+	in := inputOf(run, "said in "+run)
+	in.ThreadID, in.ForwardedProps = thread, json.RawMessage(`{"perdure":{"history":"append"}}`)
+	for _, m := range more {
+		m(&in)
+	}
+	return n.post(in)
+}
+
+func props(text string) func(*agui.RunAgentInput) {
+	return func(in *agui.RunAgentInput) { in.ForwardedProps = json.RawMessage(text) }
+}
+
+func parent(run string) func(*agui.RunAgentInput) {
+	return func(in *agui.RunAgentInput) { in.ParentRunID = run }
+}
+
+func (n *node) get(path string, into any) {
+	n.t.Helper()
+	a := n.do(http.MethodGet, path, "")
+	if a.status != http.StatusOK {
+		n.t.Fatalf("GET %s: %d %s", path, a.status, a.body)
+	}
+	if err := json.Unmarshal([]byte(a.body), into); err != nil {
+		n.t.Fatalf("GET %s: %s: %v", path, a.body, err)
+	}
+}
+
+// ids are those of a page of messages, or of the runs or threads that it lists.
+type listed struct {
+	Items []struct {
+		ID       string `json:"id"`
+		RunID    string `json:"runId"`
+		ThreadID string `json:"threadId"`
+		Status   string `json:"status"`
+		Outcome  string `json:"outcome"`
+		Agent    string `json:"agent"`
+		Ended    string `json:"endedAt"`
+	} `json:"items"`
+	NextCursor string `json:"nextCursor"`
+}
+
+func (n *node) messages(thread string) string {
+	n.t.Helper()
+	var p listed
+	n.get("/v1/threads/"+thread+"/messages", &p)
+	var ids []string
+	for _, it := range p.Items {
+		ids = append(ids, it.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestThreadsCanBeRead(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, listing(t))
+	n.answers()
+	for i := range 3 {
+		n.says("t", fmt.Sprint("r", i), func(in *agui.RunAgentInput) { in.State = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)) })
+	}
+	var sum struct {
+		ThreadID, Agent, Status, RunID string
+		Runs, Messages                 int
+		Usage                          []agui.TokenUsage
+		UpdatedAt                      time.Time
+	}
+	n.get("/v1/threads/t", &sum)
+	if sum.ThreadID != "t" || sum.Agent != "a" || sum.Status != "idle" || sum.RunID != "r2" || sum.Runs != 3 || sum.Messages != 6 ||
+		len(sum.Usage) != 1 || *sum.Usage[0].TotalTokens != 9 || time.Since(sum.UpdatedAt) > time.Minute {
+		t.Errorf("the summary is %+v", sum)
+	}
+	if got := n.messages("t"); got != "u-r0 a-r0 u-r1 a-r1 u-r2 a-r2" {
+		t.Errorf("messages: %s", got)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/t/state", ""); a.body != `{"state":{"n":2}}` {
+		t.Errorf("state: %d %s", a.status, a.body)
+	}
+	var p listed
+	n.get("/v1/threads/t/runs?limit=2", &p)
+	if len(p.Items) != 2 || p.Items[0].RunID != "r2" || p.Items[0].Outcome != "success" || p.Items[0].Agent != "a" || p.Items[0].Ended == "" || p.Items[1].RunID != "r1" {
+		t.Errorf("runs: %+v", p)
+	}
+	rest := listed{}
+	n.get("/v1/threads/t/runs?limit=2&cursor="+p.NextCursor, &rest)
+	if len(rest.Items) != 1 || rest.Items[0].RunID != "r0" || rest.NextCursor != "" {
+		t.Errorf("more runs: %+v", rest)
+	}
+}
+
+// Pages are of the conversation as it was at the first of them.
+func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answers()
+	n.says("t", "r0")
+	n.says("t", "r1")
+	var p listed
+	n.get("/v1/threads/t/messages?limit=1", &p)
+	n.post(inputOf("r2", "all anew")) // cuts what was there
+	ids := []string{p.Items[0].ID}
+	for p.NextCursor != "" {
+		cursor := p.NextCursor
+		p = listed{}
+		n.get("/v1/threads/t/messages?limit=1&cursor="+cursor, &p)
+		ids = append(ids, p.Items[0].ID)
+	}
+	if want := []string{"u-r0", "a-r0", "u-r1", "a-r1"}; !slices.Equal(ids, want) {
+		t.Errorf("pages have %q, want %q", ids, want)
+	}
+	if got := n.messages("t"); got != "u-r2 a-r2" {
+		t.Errorf("now it is %s", got)
+	}
+	n.says("other", "r0")
+	for _, cursor := range []string{"x", "000000000001", "000000000001-", "000000000001--1", "000000000001-0x", "ffffffffffff-1"} {
+		if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor="+cursor, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+			t.Errorf("the cursor %s: %d %s", cursor, a.status, a.body)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/other/messages?cursor=000000000001-0", ""); a.status != http.StatusBadRequest {
+		t.Errorf("a cursor of another thread: %d %s", a.status, a.body)
+	}
+}
+
+func TestThreadsAreListed(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, listing(t))
+	n.answers()
+	n.says("t1", "r")
+	n.says("t2", "r")
+	n.temporal.start = func(in workflows.RunInput) error { n.interrupts(n.begin(in, "e")); return nil }
+	n.says("t3", "r")
+	n.temporal.start = func(in workflows.RunInput) error {
+		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+		_, err := n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest}, false)
+		return err
+	}
+	ctx, cancel := context.WithCancel(n.ctx())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encoded(t, func() agui.RunAgentInput {
+		in := inputOf("r", "hello")
+		in.ThreadID = "t4"
+		return in
+	}())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := n.http.Client().Do(req) // answered when the run has begun
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = resp.Body.Close()
+
+	for query, want := range map[string]string{
+		"":                                   "t4 running, t3 waiting, t2 idle, t1 idle",
+		"?agent=b":                           "t4 running",
+		"?status=idle":                       "t2 idle, t1 idle",
+		"?status=waiting&agent=c":            "",
+		"?updatedAfter=2000-01-01T00:00:00Z": "t4 running, t3 waiting, t2 idle, t1 idle",
+		"?updatedBefore=2000-01-01T00:00:00%2B02:00": "",
+	} {
+		n.awaitList(query, want)
+	}
+	var first, second listed
+	n.get("/v1/threads?limit=3", &first)
+	n.get("/v1/threads?limit=3&cursor="+first.NextCursor, &second)
+	if len(first.Items) != 3 || len(second.Items) != 1 || second.Items[0].ThreadID != "t1" || second.NextCursor != "" {
+		t.Errorf("pages: %+v %+v", first, second)
+	}
+	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
+		if a := n.do(http.MethodGet, "/v1/threads"+query, ""); a.status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+}
+
+// awaitList waits until a list is as it should be: it hears of changes a moment later.
+func (n *node) awaitList(query, want string) {
+	n.t.Helper()
+	ctx, look := n.ctx(), time.NewTicker(5*time.Millisecond)
+	defer look.Stop()
+	for {
+		var p listed
+		n.get("/v1/threads"+query, &p)
+		var all []string
+		for _, it := range p.Items {
+			all = append(all, it.ThreadID+" "+it.Status)
+		}
+		got := strings.Join(all, ", ")
+		if got == want {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			n.t.Fatalf("%q lists %q, want %q", query, got, want)
+		}
+	}
+}
+
+// interrupts ends a run with a question.
+func (n *node) interrupts(p stream.Place) {
+	asked := []agui.Interrupt{{ID: question, Reason: "tool_call", ToolCallID: "c1"}}
+	end := &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: p.Run.ID, Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}}
+	if _, _, err := n.log.Seal(n.ctx(), p, end); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// A summary tells what a thread waits for, and does not take a run for one that goes on whose workflow is dead.
+func TestSummariesOfThreads(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(in workflows.RunInput) error { n.interrupts(n.begin(in, "e")); return nil }
+	n.says("asks", "r")
+	if a := n.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
+		t.Errorf("a thread that asks: %s", a.body)
+	}
+	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "dead"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	if _, err := n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}, false); err != nil {
+		t.Fatal(err)
+	}
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"idle"`) {
+		t.Errorf("a thread whose workflow died: %s", a.body)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/dead/runs", ""); !strings.Contains(a.body, `"outcome":"error","code":"workflow_terminated"`) {
+		t.Errorf("its run: %s", a.body)
+	}
+	for _, path := range []string{"", "/messages", "/state", "/runs"} {
+		if a := n.do(http.MethodGet, "/v1/threads/nobody"+path, ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
+			t.Errorf("nobody's thread%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// A thread that is deleted is gone for everybody: what runs is stopped first, its cursors are no good, and its
+// id begins another one.
+func TestDeleteThread(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, listing(t))
+	n.answers()
+	first := n.says("t", "r1")
+	cursor := cursors(first.body)[0]
+	var stopped []string
+	n.temporal.stop = func(how string) error { stopped = append(stopped, how); return nil }
+	n.temporal.closed = func(string) {}
+	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if want := []string{"cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow runs on
+		t.Errorf("the workflow was told to %q, want %q", stopped, want)
+	}
+	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNotFound {
+		t.Errorf("again: %d %s", a.status, a.body)
+	}
+	n.awaitList("", "")
+	gone := func(when string) {
+		t.Helper()
+		for _, path := range []string{"/v1/threads/t/events", "/v1/threads/t/events?follow=false", eventsOfR1, eventsOfR1 + "?after=" + cursor} {
+			header := []string{"Last-Event-ID", cursor}
+			if strings.Contains(path, "after") {
+				header = nil
+			}
+			if a := n.do(http.MethodGet, path, "", header...); a.status != http.StatusGone || a.problem.Code != "gone" {
+				t.Errorf("%s GET %s: %d %s", when, path, a.status, a.body)
+			}
+		}
+	}
+	gone("behind the delete")
+	if a := n.do(http.MethodGet, eventsOfR1, ""); a.status != http.StatusNotFound {
+		t.Errorf("without a cursor: %d %s", a.status, a.body)
+	}
+	if a := n.says("t", "r1"); a.status != http.StatusOK || len(n.temporal.starts) != 2 {
+		t.Errorf("a new run: %d %s", a.status, a.body)
+	}
+	if got := n.messages("t"); got != "u-r1 a-r1" {
+		t.Errorf("the new thread has %s", got)
+	}
+	gone("behind the new beginning")
+}
+
+func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	begun := make(chan stream.Place, 1)
+	n.temporal.start = func(in workflows.RunInput) error { begun <- n.begin(in, "e1"); return nil }
+	cancelled := ""
+	n.temporal.cancel = func(run string) error { cancelled = run; return nil }
+	n.temporal.stop = func(string) error { return nil }
+	n.temporal.closed = func(string) { // the workflow ends what it does before it closes
+		p := <-begun
+		end := &agui.RunFinished{ThreadID: "t", RunID: "r1", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
+		if _, _, err := n.log.Seal(n.ctx(), p, end); err != nil {
+			t.Error(err)
+		}
+		n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { return 0, serviceerror.NewNotFound("none") }
+	}
+	told := make(chan answer, 1)
+	go func() { told <- n.says("t", "r1") }()
+	p := <-begun
+	begun <- p
+	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent || cancelled != "r1" {
+		t.Errorf("%d %s, cancelled %q", a.status, a.body, cancelled)
+	}
+	if a := <-told; !strings.Contains(a.body, `"cancelled"`) {
+		t.Errorf("the reader is told %s", a.body)
+	}
+}
+
+func TestForksByParentRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answers()
+	n.says("t", "r1")
+	n.says("t", "r2")
+	named := props(`{"perdure":{"parentThreadId":"t"}}`)
+	whole := func(in *agui.RunAgentInput) { // what a stock client sends, that knows the parent up to there
+		in.Messages = append([]agui.Message{
+			{ID: "u-r1", Role: agui.RoleUser, Content: agui.TextContent("said in r1")},
+			{ID: "a-r1", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r1")},
+		}, in.Messages...)
+	}
+	a := n.says("f1", "r3", parent("r1"), named, whole)
+	if got := n.messages("f1"); a.status != http.StatusOK || got != "u-r1 a-r1 u-r3 a-r3" || strings.Contains(a.body, "MESSAGES_SNAPSHOT") || !strings.Contains(a.body, `"parentRunId":"r1"`) {
+		t.Errorf("with the whole history: %s\n%s", got, a.body)
+	}
+	a = n.says("f2", "r3", parent("r1"), props(`{}`))
+	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3" || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
+		t.Errorf("with the new message only, and no thread named: %s\n%s", got, a.body)
+	}
+	if again := n.says("f2", "r3", parent("r1"), props(`{}`)); again.body != a.body {
+		t.Errorf("the same input again is another run:\n%s", again.body)
+	}
+	if a := n.says("f3", "r5", props(`{"perdure":{"parentRunId":"r2","parentThreadId":"t"}}`)); !strings.Contains(a.body, `"parentRunId":"r2"`) || n.messages("f3") != "u-r1 a-r1 u-r2 a-r2 u-r5 a-r5" {
+		t.Errorf("a client that has no other place for it: %s\n%s", n.messages("f3"), a.body)
+	}
+	n.says("f2", "r4", parent("r2")) // lineage, since there is the thread
+	if got := n.messages("f2"); got != "u-r1 a-r1 u-r3 a-r3 u-r4 a-r4" {
+		t.Errorf("a parent on a thread that is there: %s", got)
+	}
+	if got := n.messages("t"); got != "u-r1 a-r1 u-r2 a-r2" {
+		t.Errorf("the parent has %s", got)
+	}
+	for what, c := range map[string]struct {
+		answer
+		status        int
+		code, pointer string
+	}{
+		"nobody's run":       {n.says("g", "r", parent("r9")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"a run of two":       {n.says("g", "r", parent("r3")), 422, "unknown_parent", "/forwardedProps/perdure/parentThreadId"},
+		"not of that thread": {n.says("g", "r", parent("r9"), named), 404, "unknown_run", ""},
+		"two names":          {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentRunId":"r2"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentRunId"},
+		"no name":            {n.says("g", "r", parent("r1"), props(`{"perdure":{"parentThreadId":"\u0000"}}`)), 400, "invalid_input", "/forwardedProps/perdure/parentThreadId"},
+	} {
+		if c.answer.status != c.status || c.problem.Code != c.code || c.problem.Pointer != c.pointer {
+			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
+		}
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/g", ""); a.status != http.StatusNotFound {
+		t.Errorf("what was refused leaves %s", a.body)
+	}
+}
+
+func TestForkForConsoles(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answers()
+	n.says("t", "r1")
+	fork := func(path, body string) answer { return n.do(http.MethodPost, path, body) }
+	a := fork("/v1/threads/t/runs/r1/fork", "")
+	var made struct {
+		ThreadID   string
+		ForkedFrom struct{ ThreadID, RunID string }
+	}
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusCreated || made.ThreadID == "" || made.ForkedFrom.ThreadID != "t" || made.ForkedFrom.RunID != "r1" {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if got := n.messages(made.ThreadID); got != "u-r1 a-r1" {
+		t.Errorf("the fork has %s", got)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID, ""); !strings.Contains(a.body, `"forkedFrom":{"threadId":"t","runId":"r1"}`) || !strings.Contains(a.body, `"agent":"a"`) {
+		t.Errorf("its summary is %s", a.body)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/"+made.ThreadID+"/events?follow=false", ""); a.status != http.StatusOK || len(cursors(a.body)) != 4 || !strings.Contains(a.body, "MESSAGES_SNAPSHOT") {
+		t.Errorf("its events are %d %s", a.status, a.body)
+	}
+	n.says(made.ThreadID, "r2")
+	if got := n.messages(made.ThreadID); got != "u-r1 a-r1 u-r2 a-r2" {
+		t.Errorf("then it has %s", got)
+	}
+	for range 2 {
+		if a := fork("/v1/threads/t/runs/r1/fork", `{"threadId":"mine"}`); a.status != http.StatusCreated {
+			t.Errorf("a thread of that name: %d %s", a.status, a.body)
+		}
+	}
+	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e"); return nil }
+	ctx, cancel := context.WithCancel(n.ctx())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encoded(t, inputOf("r3", "more"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.temporal.closed = func(string) {}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = resp.Body.Close()
+	for what, c := range map[string]struct {
+		answer
+		status int
+		code   string
+	}{
+		"there is such a thread": {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"t"}`), 409, "thread_exists"},
+		"nobody's run":           {fork("/v1/threads/t/runs/r9/fork", ""), 404, "unknown_run"},
+		"nobody's thread":        {fork("/v1/threads/x/runs/r1/fork", ""), 404, "unknown_run"},
+		"a run that goes on":     {fork("/v1/threads/t/runs/r3/fork", ""), 409, "run_active"},
+		"no name":                {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input"},
+		"no body":                {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input"},
+	} {
+		if c.answer.status != c.status || c.problem.Code != c.code {
+			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
+		}
+	}
+}

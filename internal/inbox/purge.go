@@ -1,0 +1,32 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Purge takes out all that a thread has ever asked for: what is pending, and the events, which have the
+// arguments of calls. The audit in the log tells what that is, so this comes before the thread is purged
+// there.
+func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
+	for rec, err := range s.log.Audit(ctx, t) {
+		if err != nil {
+			return err
+		}
+		var e Entry
+		if err := rec.Result(ctx, &e); err != nil {
+			return fmt.Errorf("inbox: purge: %w", err)
+		}
+		if err := s.Settle(ctx, t.Tenant, &e.Event.Approval); err != nil {
+			return err
+		}
+		if err := s.kv.Purge(ctx, eventPrefix+token(t.Tenant)+"."+rec.Step, jetstream.PurgeTTL(Kept)); err != nil {
+			return unreached(err)
+		}
+	}
+	return nil
+}

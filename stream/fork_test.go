@@ -1,0 +1,244 @@
+package stream_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func threadNamed(id string) stream.Thread { return stream.Thread{Tenant: thread.Tenant, ID: id} }
+
+// forked is a log with two runs, and a fork of the first.
+func forked(t *testing.T) (*stream.Log, stream.Thread) {
+	t.Helper()
+	l, to := streamtest.Open(t), threadNamed("a fork")
+	write(t, l, 1, "u1", "r1 a1")
+	write(t, l, 2, "u1 a1 u2", "a2")
+	if err := l.Fork(testContext(t), runNamed("run1"), to); err != nil {
+		t.Fatal(err)
+	}
+	return l, to
+}
+
+func wantWords(t *testing.T, what string, l *stream.Log, of stream.Thread, want string) {
+	t.Helper()
+	if got := words(must[*stream.Reduction](t)(l.Reduce(testContext(t), of, 0)).Messages()); got != want {
+		t.Errorf("%s has %q, want %q", what, got, want)
+	}
+}
+
+// What a client sends a fork first is judged like on any thread; who has nothing of what the fork inherits
+// only adds to it.
+func TestForkGoesOnFromItsParent(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		"u1 a1 u3":       "u1 r1 a1 u3 a3", // a client with the whole history
+		"u3":             "u1 r1 a1 u3 a3", // one that never had it
+		"":               "u1 r1 a1 a3",
+		"u1":             "u1 a3",       // another answer
+		"u1=other":       "u1=other a3", // an edit
+		"u1 a1 u2 a2 u3": "u1 r1 a1 u2 a2 u3 a3",
+	} {
+		t.Run(sent, func(t *testing.T) {
+			t.Parallel()
+			l, to := forked(t)
+			wantWords(t, "the fork", l, to, "u1 r1 a1")
+			writeOn(t, l, to, 3, msgs(sent), msgs("a3"))
+			wantWords(t, "the fork", l, to, want)
+			wantWords(t, "the parent", l, thread, "u1 r1 a1 u2 a2")
+		})
+	}
+}
+
+// Neither a fork nor its parent knows what becomes of the other one.
+func TestForkIsIndependent(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	l, to := forked(t)
+	again := threadNamed("a fork of the fork")
+	writeOn(t, l, to, 3, msgs("u1 a1 u3"), msgs("a3"))
+	if err := l.Fork(ctx, stream.Run{Thread: to, ID: "run3"}, again); err != nil {
+		t.Fatal(err)
+	}
+	write(t, l, 4, "u1=other", "a4")
+	wantWords(t, "the fork", l, to, "u1 r1 a1 u3 a3")
+	if err := l.Purge(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Purge(ctx, to); err != nil {
+		t.Fatal(err)
+	}
+	wantWords(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
+	now := must[*stream.Reduction](t)(l.Reduce(ctx, again, 0))
+	if now.Origin == nil || now.Origin.Thread != to.ID || now.Origin.Run != "run3" || len(now.Runs) != 0 || now.Agent() != "a" {
+		t.Errorf("it comes from %+v, with the runs %+v", now.Origin, now.Runs)
+	}
+}
+
+// A fork has the messages and the state, and none of the questions.
+func TestForkLeavesQuestionsBehind(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	s := &story{t: t, ctx: ctx, log: l}
+	s.step = func() {}
+	s.begin(runNamed("r1"), user, `{"given":1}`)
+	call := agui.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
+	result := says(assistant("m1", "", call))
+	result.Decided = &stream.Decided{CallID: "c0", Verdict: "approve", Remembered: &stream.Remembered{Tool: "f", Rule: "1"}}
+	s.after = s.finish(s.attempt(s.place("1/model")), result)
+	if err := l.Fork(ctx, runNamed("r1"), threadNamed("early")); !errors.Is(err, stream.ErrRunActive) {
+		t.Errorf("fork of a run that goes on: %v", err)
+	}
+	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1", Outcome: &agui.Outcome{
+		Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i1", Reason: "tool_call", ToolCallID: "c1"}},
+	}})
+	to := threadNamed("f")
+	if err := l.Fork(ctx, runNamed("r1"), to); err != nil {
+		t.Fatal(err)
+	}
+	now := must[*stream.Reduction](t)(l.Reduce(ctx, to, 0))
+	if len(now.Interrupts)+len(now.Waits)+len(now.Answered)+len(now.Decided)+len(now.Remembered) > 0 || now.Status() != stream.StatusIdle {
+		t.Errorf("the fork is asked %+v and remembers %+v", now.Interrupts, now.Remembered)
+	}
+	if string(now.State) != `{"given":1}` || len(now.Entries) != 2 || len(now.Entries[1].Message.ToolCalls) != 1 {
+		t.Errorf("the fork has %s and %+v", now.State, now.Entries)
+	}
+	if parent := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); parent.Status() != stream.StatusWaiting {
+		t.Errorf("the parent is %s", parent.Status())
+	}
+}
+
+func TestForkOnlyBeginsThreads(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	l, to := forked(t)
+	if err := l.Fork(ctx, runNamed("run1"), to); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	for what, err := range map[string]error{
+		"another run":     l.Fork(ctx, runNamed("run2"), to),
+		"onto itself":     l.Fork(ctx, runNamed("run1"), thread),
+		"a run of nobody": l.Fork(ctx, runNamed("run9"), threadNamed("g")),
+	} {
+		if want := map[bool]error{true: stream.ErrRunActive, false: stream.ErrThreadExists}[what == "a run of nobody"]; !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	proposed := threadNamed("proposed")
+	must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: proposed, ID: "r"}, [32]byte{1}, &stream.Input{}))
+	if err := l.Fork(ctx, runNamed("run1"), proposed); !errors.Is(err, stream.ErrThreadExists) {
+		t.Errorf("a thread with an input: %v", err)
+	}
+}
+
+// Of those who begin the same thread at the same time, each with another run, one does.
+func TestForksAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	l, _ := forked(t)
+	for round := range 20 {
+		to := threadNamed(fmt.Sprint("round ", round))
+		var wait sync.WaitGroup
+		errs := make([]error, 2)
+		for i := range errs {
+			wait.Go(func() { errs[i] = l.Fork(ctx, runNamed(fmt.Sprintf("run%d", i+1)), to) })
+		}
+		wait.Wait()
+		if one, two := errs[0] == nil, errs[1] == nil; one == two || !errors.Is(errors.Join(errs...), stream.ErrThreadExists) {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		won := "run1"
+		if errs[0] != nil {
+			won = "run2"
+		}
+		if now := must[*stream.Reduction](t)(l.Reduce(ctx, to, 0)); now.Origin.Run != won {
+			t.Fatalf("round %d: the thread is a fork of %s, told was %s", round, now.Origin.Run, won)
+		}
+	}
+}
+
+// A conversation that is too large for a record is inherited whole, and found by nodes that were not there.
+func TestForkOfALargeConversation(t *testing.T) {
+	t.Parallel()
+	ctx, server := testContext(t), streamtest.Server(t)
+	l, to := streamtest.OpenOn(t, server), threadNamed("f")
+	large := msg("a1=" + strings.Repeat("x", 2*stream.MaxLine))
+	writeOn(t, l, thread, 1, msgs("u1"), []agui.Message{large})
+	if err := l.Fork(ctx, runNamed("run1"), to); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Purge(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	now := writeOn(t, l, to, 2, msgs("u2"), msgs("a2"))
+	if err := l.Checkpoint(ctx, to, now, true); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := must[*stream.Reduction](t)(streamtest.OpenOn(t, server).Reduce(ctx, to, 0)).Messages()
+	if len(elsewhere) != 4 || elsewhere[1].Content.Text() != large.Content.Text() {
+		t.Errorf("another node has %d messages", len(elsewhere))
+	}
+}
+
+// Who follows a fork that nobody has used yet is told what it has, as a run that is over, and then what
+// follows; cut at whatever event, it goes on behind it.
+func TestFollowersOfAFork(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	l, to := forked(t)
+	follower := streamtest.Follow(t, l)
+	all := past(t, follower.ViewThread(to, stream.ThreadOptions{}))
+	want := []agui.EventType{agui.EventRunStarted, agui.EventMessagesSnapshot, agui.EventStateSnapshot, agui.EventRunFinished}
+	if got := types(all); !slices.Equal(got, want) || !strings.Contains(string(all[1].Event), `"r1"`) || !strings.Contains(string(all[0].Event), `"parentRunId":"run1"`) {
+		t.Fatalf("%v %s", got, all)
+	}
+	for i, f := range all {
+		sameFrames(t, past(t, follower.ViewThread(to, stream.ThreadOptions{After: &f.Cursor})), all[i+1:])
+	}
+	live := follower.ViewThread(to, stream.ThreadOptions{After: &all[1].Cursor, Follow: true})
+	defer live.Close()
+	writeOn(t, l, to, 3, msgs("u3"), msgs("a3"))
+	var seen []stream.Frame
+	for len(seen) < 6 {
+		seen = append(seen, must[[]stream.Frame](t)(live.Next(ctx, 0))...)
+	}
+	if got := types(seen[:5]); !slices.Equal(got, append(slices.Clone(want[2:]), want[:3]...)) || !strings.Contains(string(seen[3].Event), `"u1"`) {
+		t.Errorf("then comes %v %s", got, seen[3].Event)
+	}
+	joined := past(t, follower.View(stream.Run{Thread: to, ID: "run3"}, stream.ViewOptions{Join: true}))
+	if got := types(joined)[:2]; !slices.Equal(got, want[:2]) || !strings.Contains(string(joined[1].Event), `"u1"`) {
+		t.Errorf("who joins gets %v %s", got, joined[1].Event)
+	}
+}
+
+// past is what a view shows without waiting.
+func past(t *testing.T, v *stream.View) []stream.Frame {
+	t.Helper()
+	defer v.Close()
+	var all []stream.Frame
+	for {
+		frames, err := v.NextPast(testContext(t))
+		if all = append(all, frames...); errors.Is(err, io.EOF) || err == nil && frames == nil {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func types(frames []stream.Frame) []agui.EventType {
+	var all []agui.EventType
+	for _, f := range frames {
+		all = append(all, f.Type)
+	}
+	return all
+}

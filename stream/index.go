@@ -1,0 +1,263 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// The index of threads is a bucket beside the log with one entry for each thread, so that they can be
+// listed. It is a cache: an entry tells of one record, whoever wrote that wrote the entry behind it, and who
+// finds the record there already writes the entry once more, so an attempt that died in between leaves
+// nothing out. An entry about a later record stands.
+
+// Listed is what the index has of a thread.
+type Listed struct {
+	ThreadID string `json:"threadId"`
+	Agent    string `json:"agent"`
+	// RunID is the last run's id as clients know it; empty in a fork without one.
+	RunID  string `json:"runId,omitempty"`
+	Status Status `json:"status"`
+	// UpdatedAt is when the last run began or ended, or the thread was forked.
+	UpdatedAt time.Time `json:"updatedAt"`
+	// Seq is the record that this tells of.
+	Seq uint64 `json:"seq"`
+	// Purged tells that the thread is not there any more: what tells of it later is told late.
+	Purged bool `json:"purged,omitempty"`
+}
+
+const (
+	indexBucket = "threads"
+	// IndexPrefix begins the keys of entries: tenant and thread follow, each a token.
+	IndexPrefix = "thread."
+	// restoredKey says that the bucket has what the log has. It is not there in one that was made anew.
+	restoredKey = "restored"
+	// purgedFor is how long the index knows of a purge: longer than anything that was under way.
+	purgedFor = 24 * time.Hour
+	// markerLife is how long the bucket says that such an entry is gone.
+	markerLife = time.Minute
+)
+
+func (l *Log) ensureIndex(ctx context.Context) (jetstream.KeyValue, error) {
+	return l.KeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: indexBucket, Description: "Perdure: what threads there are", Storage: jetstream.FileStorage, LimitMarkerTTL: markerLife,
+	})
+}
+
+// Index is the bucket.
+func (l *Log) Index() jetstream.KeyValue { return l.index }
+
+// indexKey is a thread's, by its subject: keys may not have what begins the tokens of long ids.
+func (l *Log) indexKey(threadSubject string) string {
+	return IndexPrefix + IndexToken(strings.TrimPrefix(threadSubject, l.prefix+"."))
+}
+
+// IndexToken is a token as a key has it.
+func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "=") }
+
+// listOpened writes that a run began. seq is 0 where the opening stands further back in the lane.
+func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64) error {
+	at := time.Now()
+	if seq == 0 {
+		rec, err := l.first(ctx, l.laneSubject(run, LaneMain), 1)
+		if err != nil || rec == nil {
+			return err
+		}
+		seq, at = rec.Seq, rec.Time
+	}
+	return l.list(ctx, l.threadSubject(run.Thread), &Listed{
+		ThreadID: run.Thread.ID, Agent: agent, RunID: run.Shown(), Status: StatusRunning, UpdatedAt: at, Seq: seq,
+	})
+}
+
+// listSealed writes that a run has ended with some events just now.
+func (l *Log) listSealed(ctx context.Context, run Run, seq uint64, events []agui.Event) error {
+	var last agui.Event
+	if len(events) > 0 {
+		last = events[len(events)-1]
+	}
+	return l.listEnd(ctx, run, seq, time.Now(), last)
+}
+
+// listEnded is listSealed for a run that had ended before.
+func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
+	last, err := end.lastEvent(ctx)
+	if err != nil {
+		return err
+	}
+	return l.listEnd(ctx, run, end.Seq, end.Time, last)
+}
+
+func (l *Log) listEnd(ctx context.Context, run Run, seq uint64, at time.Time, last agui.Event) error {
+	entry := &Listed{ThreadID: run.Thread.ID, RunID: run.Shown(), Status: statusBehind(last), UpdatedAt: at, Seq: seq}
+	return l.list(ctx, l.threadSubject(run.Thread), entry)
+}
+
+func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent string) error {
+	return l.list(ctx, l.threadSubject(t), &Listed{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
+}
+
+// list puts an entry unless a later one is there. One without an agent has that of the one before. Like
+// append it goes on through outages, until ctx ends.
+func (l *Log) list(ctx context.Context, threadSubject string, entry *Listed) error {
+	entry.UpdatedAt = entry.UpdatedAt.UTC().Truncate(time.Millisecond)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		listed, err := l.tryList(ctx, l.indexKey(threadSubject), entry)
+		if listed || err != nil && (!errors.Is(err, ErrUnavailable) || hopeless(err)) {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// tryList is one attempt; without an error it reports false if it is unclear what is there now.
+func (l *Log) tryList(ctx context.Context, key string, entry *Listed) (bool, error) {
+	was, revision, err := l.listed(ctx, key)
+	if err != nil || !entry.replaces(&was) {
+		return err == nil, err
+	}
+	if entry.Agent == "" && !entry.Purged {
+		if entry.Agent, err = l.agentOf(ctx, &was, entry); err != nil {
+			return false, err
+		}
+	}
+	value, err := json.Marshal(entry)
+	if err != nil {
+		return false, fmt.Errorf("stream: encode entry: %w", err)
+	}
+	msg := nats.NewMsg(l.indexSubject(key))
+	msg.Data = value
+	if entry.Purged {
+		msg.Header.Set(jetstream.MsgTTLHeader, purgedFor.String())
+	}
+	_, err = l.publish(ctx, msg, revision)
+	if err != nil && hopeless(err) {
+		return true, fmt.Errorf("stream: list thread: %w", err)
+	}
+	return err == nil, nil
+}
+
+// replaces tells whether an entry is newer than another. That of a purge is as new as the last record.
+func (e *Listed) replaces(was *Listed) bool {
+	return e.Seq > was.Seq || e.Seq == was.Seq && e.Purged && !was.Purged
+}
+
+func (l *Log) indexSubject(key string) string { return "$KV." + l.index.Bucket() + "." + key }
+
+// listed asks the leader for an entry; one that is not there has the sequence 0.
+func (l *Log) listed(ctx context.Context, key string) (was Listed, revision uint64, err error) {
+	m, err := l.askStream(ctx, "KV_"+l.index.Bucket(), getRequest{LastFor: l.indexSubject(key)})
+	if err != nil || m == nil {
+		return was, 0, err
+	}
+	if len(m.Data) > 0 { // else it has aged out
+		err = json.Unmarshal(m.Data, &was)
+	}
+	if err != nil {
+		return was, 0, fmt.Errorf("stream: entry %s: %w", key, err)
+	}
+	return was, m.Seq, nil
+}
+
+// agentOf finds the agent of the run that ends: the entry before tells, if it is about that run.
+func (l *Log) agentOf(ctx context.Context, was, entry *Listed) (string, error) {
+	if was.RunID == entry.RunID && was.Agent != "" {
+		return was.Agent, nil
+	}
+	end, err := l.at(ctx, entry.Seq)
+	if err != nil || end == nil {
+		return "", err
+	}
+	opening, err := l.first(ctx, end.thread+"."+end.run+"."+string(LaneMain), 1)
+	if err != nil || opening == nil || !opening.opensRun() {
+		return "", err
+	}
+	var o Opening
+	if err := opening.Result(ctx, &o); err != nil {
+		return "", err
+	}
+	return o.Agent, nil
+}
+
+// RestoreIndex derives the index from the log, if the bucket was made anew since, and does nothing
+// otherwise. Any number of processes may do so at the same time, and beside those who write. It reads what
+// the agents of all runs have said, and keeps one entry of each thread in memory.
+func (l *Log) RestoreIndex(ctx context.Context) error {
+	_, err := l.index.Get(ctx, restoredKey)
+	if !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return err
+	}
+	all := map[string]*restored{}
+	for rec, err := range l.under(ctx, l.prefix+".*.*.*."+string(LaneMain)) {
+		if err != nil {
+			return err
+		}
+		if all[rec.thread] == nil {
+			all[rec.thread] = &restored{}
+		}
+		if err := all[rec.thread].take(ctx, rec); err != nil {
+			return fmt.Errorf("stream: restore index: %w", err)
+		}
+	}
+	for subject, thread := range all {
+		if thread.entry.Seq == 0 { // it has no run
+			continue
+		}
+		if err := l.list(ctx, subject, &thread.entry); err != nil {
+			return err
+		}
+	}
+	_, err = l.index.PutString(ctx, restoredKey, l.epoch)
+	return err
+}
+
+// restored is the entry of a thread while the log is read.
+type restored struct {
+	entry Listed
+	run   string // token of the last run that began
+}
+
+// take takes in what changes the entry.
+func (r *restored) take(ctx context.Context, rec *Record) error {
+	switch {
+	case rec.opensRun():
+		var o Opening
+		if err := rec.Result(ctx, &o); err != nil {
+			return err
+		}
+		id, err := rec.threadID(ctx)
+		r.run = rec.run
+		r.entry = Listed{ThreadID: id, Agent: o.Agent, RunID: ShownRunID(o.RunID), Status: StatusRunning, UpdatedAt: rec.Time, Seq: rec.Seq}
+		return err
+	case rec.Kind == KindFork:
+		var note fork
+		if err := rec.Result(ctx, &note); err != nil {
+			return err
+		}
+		r.entry = Listed{ThreadID: note.Thread, Agent: note.Origin.Agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq}
+	case rec.Kind == KindTerminal && rec.run == r.run:
+		last, err := rec.lastEvent(ctx)
+		r.entry.Status, r.entry.UpdatedAt, r.entry.Seq = statusBehind(last), rec.Time, rec.Seq
+		return err
+	}
+	return nil
+}
+
+// IndexRevision is that of the newest change of the index.
+func (l *Log) IndexRevision(ctx context.Context) (uint64, error) {
+	m, err := l.askStream(ctx, "KV_"+l.index.Bucket(), getRequest{LastFor: l.indexSubject(IndexPrefix + ">")})
+	if err != nil || m == nil {
+		return 0, err
+	}
+	return m.Seq, nil
+}

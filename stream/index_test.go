@@ -1,0 +1,175 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// listed is what the index has, by thread.
+func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.Listed {
+	t.Helper()
+	keys, err := l.Index().Keys(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]stream.Listed{}
+	for _, key := range keys {
+		if !strings.HasPrefix(key, stream.IndexPrefix) {
+			continue
+		}
+		var entry stream.Listed
+		if err := json.Unmarshal(must[jetstream.KeyValueEntry](t)(l.Index().Get(ctx, key)).Value(), &entry); err != nil {
+			t.Fatal(err)
+		}
+		all[entry.ThreadID] = entry
+	}
+	return all
+}
+
+// The index has what each thread does, whoever wrote that late, and has it again when it was lost.
+func TestIndexTellsWhatThreadsDo(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	idle, waits, runs, gone, fork := threadNamed("idle"), threadNamed("waits for people"), threadNamed("runs"), threadNamed("gone"), threadNamed("fork")
+	for _, in := range []struct {
+		of  stream.Thread
+		end agui.Event
+	}{
+		{gone, &agui.RunFinished{}},
+		{idle, &agui.RunError{Code: "internal"}},
+		{waits, &agui.RunFinished{Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call"}}}}},
+		{runs, nil},
+	} {
+		p := stream.Place{Run: stream.Run{Thread: in.of, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+		opened := must[uint64](t)(l.OpenRun(ctx, p, stream.Opening{Agent: "a", Continues: "r0"}, false))
+		if in.end == nil {
+			continue
+		}
+		if _, _, err := l.Seal(ctx, p, in.end); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.ListOpened(ctx, p.Run, "late", opened); err != nil { // an attempt that was frozen
+			t.Fatal(err)
+		}
+	}
+	if err := l.Fork(ctx, stream.Run{Thread: gone, ID: "r"}, fork); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Purge(ctx, gone); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]stream.Listed{
+		"idle":             {ThreadID: "idle", Agent: "a", RunID: "r", Status: stream.StatusIdle},
+		"waits for people": {ThreadID: "waits for people", Agent: "a", RunID: "r", Status: stream.StatusWaiting},
+		"runs":             {ThreadID: "runs", Agent: "a", RunID: "r", Status: stream.StatusRunning},
+		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle},
+	}
+	ignore := cmpopts.IgnoreFields(stream.Listed{}, "Seq", "UpdatedAt")
+	is := listed(t, ctx, l)
+	if !is["gone"].Purged {
+		t.Errorf("the index has the purged thread as %+v", is["gone"])
+	}
+	delete(is, "gone")
+	if diff := cmp.Diff(want, is, ignore); diff != "" {
+		t.Fatalf("the index (-want +got):\n%s", diff)
+	}
+	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
+	if err := js.DeleteKeyValue(ctx, "PERDURE_threads"); err != nil {
+		t.Fatal(err)
+	}
+	anew := must[*stream.Log](t)(stream.Open(ctx, l.Conn(), stream.Options{}))
+	if err := anew.RestoreIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	restored := listed(t, ctx, anew)
+	if diff := cmp.Diff(want, restored, ignore); diff != "" {
+		t.Errorf("the index that was restored (-want +got):\n%s", diff)
+	}
+	for id, entry := range restored {
+		if entry.Seq != is[id].Seq {
+			t.Errorf("%s: record %d, it was %d", id, entry.Seq, is[id].Seq)
+		}
+	}
+}
+
+// A purge is remembered only until the thread begins anew.
+func TestIndexListsAPurgedThreadAgain(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	write(t, l, 1, "u1", "a1")
+	for range 2 {
+		if err := l.Purge(ctx, thread); err != nil {
+			t.Fatal(err)
+		}
+		if entry := listed(t, ctx, l)[thread.ID]; !entry.Purged {
+			t.Errorf("purged: %+v", entry)
+		}
+		write(t, l, 1, "u1", "a1")
+		if entry := listed(t, ctx, l)[thread.ID]; entry.Purged || entry.Agent != "a" || entry.Status != stream.StatusIdle {
+			t.Errorf("begun anew: %+v", entry)
+		}
+	}
+}
+
+func TestFindRun(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	write(t, l, 1, "u1", "a1")
+	writeOn(t, l, threadNamed("two"), 1, msgs("u1"), msgs("a1"))
+	writeOn(t, l, stream.Thread{Tenant: "another", ID: "three"}, 1, msgs("u1"), msgs("a1"))
+	writeOn(t, l, threadNamed("two"), 2, msgs("u2"), msgs("a2"))
+	for run, want := range map[string]int{"run1": 2, "run2": 1, "run3": 0} {
+		found := must[[]stream.Thread](t)(l.FindRun(ctx, thread.Tenant, run))
+		if len(found) != want || want == 1 && found[0] != threadNamed("two") {
+			t.Errorf("%s is a run of %v", run, found)
+		}
+	}
+}
+
+// What a thread knows of its runs: how each began and ended, and what all of them used.
+func TestRunsOfAThread(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	used := func(in, out int64) []agui.TokenUsage {
+		return []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: &in, OutputTokens: &out}}
+	}
+	one := int64(1)
+	for i, end := range []agui.Event{
+		&agui.RunFinished{Usage: used(10, 1)},
+		&agui.RunError{Code: "timeout", Usage: used(5, 2)},
+		&agui.RunFinished{Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}, Usage: []agui.TokenUsage{{Provider: "p", Model: "other", InputTokens: &one}}},
+		nil,
+	} {
+		p := stream.Place{Run: runNamed("r1").Segment(i + 1), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+		must[uint64](t)(l.OpenRun(ctx, p, stream.Opening{Agent: "a", Revision: "v", Continues: "r0"}, false))
+		if end != nil {
+			if _, _, err := l.Seal(ctx, p, end); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	now := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	ends := ""
+	for i, n := range now.Runs {
+		ends += n.Outcome + n.Code + " "
+		if n.Segment() != i+1 || n.Agent != "a" || n.Revision != "v" || n.Began.IsZero() || n.Ended.IsZero() != (n.Outcome == "") {
+			t.Errorf("run %d: %+v", i, n)
+		}
+	}
+	if ends != "success errortimeout cancelled  " || now.Status() != stream.StatusRunning || now.Active.IsZero() {
+		t.Errorf("%q, the thread is %s", ends, now.Status())
+	}
+	if len(now.Usage) != 2 || *now.Usage[0].InputTokens != 15 || *now.Usage[0].OutputTokens != 3 || now.Usage[1].OutputTokens != nil {
+		t.Errorf("used: %+v", now.Usage)
+	}
+}

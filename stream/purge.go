@@ -1,0 +1,121 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrGone: the place of the cursor was purged, with its thread.
+var ErrGone = errors.New("stream: what the cursor stands behind was purged")
+
+// Purge removes all that the log has of a thread: what lies beside its records first, since they tell what
+// that is, and the records last. Who is cut in between purges again. Nothing of the thread may run any more:
+// a workflow that goes on finds its records missing.
+//
+// No mark stays in the log. A cursor tells that its record is not there any more, and a reduction that a
+// node has kept is void without its last record; so the thread may begin anew at once.
+func (l *Log) Purge(ctx context.Context, t Thread) error {
+	all := l.threadSubject(t) + ".>"
+	last, err := l.last(ctx, all)
+	if err != nil || last == nil {
+		return err
+	}
+	if err := l.purgeBlobs(ctx, t); err != nil {
+		return err
+	}
+	l.reductions.forget(t)
+	gone := &Listed{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
+	if err := l.list(ctx, l.threadSubject(t), gone); err != nil {
+		return err
+	}
+	s, err := l.js.Stream(ctx, l.name)
+	if err != nil {
+		return unreached(err)
+	}
+	if err := s.Purge(ctx, jetstream.WithPurgeSubject(all)); err != nil {
+		return fmt.Errorf("stream: purge thread %q: %w", t.ID, unreached(err))
+	}
+	return nil
+}
+
+// purgeBlobs removes a thread's checkpoints, and what its records refer to.
+func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
+	for _, name := range l.checkpointNames(t) {
+		if err := l.purgeBlob(ctx, name); err != nil {
+			return err
+		}
+	}
+	for rec, err := range l.under(ctx, l.threadSubject(t)+".>") {
+		if err != nil {
+			return err
+		}
+		for _, line := range rec.lines {
+			if !bytes.HasPrefix(line, referencePrefix) {
+				continue
+			}
+			var ref reference
+			if err := json.Unmarshal(line, &ref); err != nil {
+				return fmt.Errorf("stream: reference: %w", err)
+			}
+			if err := l.purgeBlob(ctx, ref.Blob); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Log) purgeBlob(ctx context.Context, name string) error {
+	err := l.blobs.Delete(ctx, name)
+	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+		return fmt.Errorf("stream: purge blob: %w", unreached(err))
+	}
+	return nil
+}
+
+// Check tells whether a cursor's record can still be read: ErrGone if it was purged. A place that the log has
+// not reached is not judged here.
+func (l *Log) Check(ctx context.Context, c Cursor) error {
+	if c.Seq == 0 {
+		return nil
+	}
+	rec, err := l.at(ctx, c.Seq)
+	if err != nil || rec != nil {
+		return err
+	}
+	return l.missing(ctx, c.Seq)
+}
+
+// ReduceAt is ReduceTo for a record that a client names: ErrGone or ErrInvalidCursor if it is not one of the
+// thread's.
+func (l *Log) ReduceAt(ctx context.Context, t Thread, seq uint64) (*Reduction, error) {
+	rec, err := l.at(ctx, max(seq, 1))
+	if err == nil && rec == nil {
+		err = l.missing(ctx, seq)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil || rec.thread != l.threadSubject(t) {
+		return nil, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
+	}
+	return l.ReduceTo(ctx, t, seq)
+}
+
+// missing judges a place at which there is no record. Nothing but a purge takes records out.
+func (l *Log) missing(ctx context.Context, seq uint64) error {
+	s, err := l.js.Stream(ctx, l.name)
+	if err != nil {
+		return unreached(err)
+	}
+	if seq > s.CachedInfo().State.LastSeq {
+		return nil
+	}
+	return ErrGone
+}

@@ -1,0 +1,90 @@
+package stream_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// Nothing is left of a thread that was purged, neither here nor where it was known, and its id begins a
+// thread like any other one. Its neighbors are left alone.
+func TestPurgeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	ctx, server := testContext(t), streamtest.Server(t)
+	l, elsewhere, neighbor := streamtest.OpenOn(t, server), streamtest.OpenOn(t, server), threadNamed(thread.ID+" too")
+	large := []agui.Message{msg("a1=" + strings.Repeat("x", 2*stream.MaxLine))}
+	writeOn(t, l, neighbor, 1, msgs("u0"), msgs("a0"))
+	writeOn(t, l, thread, 1, msgs("u1"), large)
+	old := writeOn(t, l, thread, 2, append(msgs("u1"), large[0], msg("u2")), msgs("a2"))
+	if err := l.Checkpoint(ctx, thread, old, true); err != nil {
+		t.Fatal(err)
+	}
+	known := must[*stream.Reduction](t)(elsewhere.Reduce(ctx, thread, 0))
+	follower := streamtest.Follow(t, elsewhere)
+	whole := past(t, follower.ViewThread(thread, stream.ThreadOptions{}))
+	cursor := whole[len(whole)-1].Cursor
+
+	if err := l.Purge(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	if is := must[bool](t)(elsewhere.KnownThread(ctx, thread)); is {
+		t.Error("the thread is still known")
+	}
+	left, err := blobs(t, l).List(ctx)
+	if err == nil || !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		t.Errorf("blobs are left: %v %v", left, err)
+	}
+	wantGone := func(when string) {
+		t.Helper()
+		v := follower.ViewThread(thread, stream.ThreadOptions{After: &cursor})
+		defer v.Close()
+		if _, err := v.NextPast(ctx); !errors.Is(err, stream.ErrGone) {
+			t.Errorf("%s a cursor is answered with %v", when, err)
+		}
+		if err := l.Check(ctx, cursor); !errors.Is(err, stream.ErrGone) {
+			t.Errorf("%s a cursor is judged with %v", when, err)
+		}
+		if _, err := l.ReduceAt(ctx, thread, known.Seq); !errors.Is(err, stream.ErrGone) {
+			t.Errorf("%s a place is answered with %v", when, err)
+		}
+	}
+	wantGone("after the purge")
+
+	writeOn(t, l, thread, 1, msgs("u9"), msgs("a9"))
+	if err := elsewhere.Checkpoint(ctx, thread, known, true); err != nil { // a worker that had not heard
+		t.Fatal(err)
+	}
+	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {
+		wantWords(t, "the new thread, "+name, at, thread, "u9 a9")
+		if now := must[*stream.Reduction](t)(at.Reduce(ctx, thread, 0)); len(now.Runs) != 1 {
+			t.Errorf("%s the new thread has the runs %+v", name, now.Runs)
+		}
+	}
+	wantGone("after the new beginning")
+	wantWords(t, "the neighbor", l, neighbor, "u0 a0")
+	if err := l.Purge(ctx, threadNamed("nobody's")); err != nil {
+		t.Errorf("a thread that is not there: %v", err)
+	}
+}
+
+// A place that the log has not reached is no purged one.
+func TestPlacesToComeAreNotGone(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	write(t, l, 1, "u1", "a1")
+	if err := l.Check(ctx, l.CursorAt(1000)); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.ReduceAt(ctx, thread, 1000); !errors.Is(err, stream.ErrInvalidCursor) {
+		t.Error(err)
+	}
+	if _, err := l.ReduceAt(ctx, threadNamed("other"), 1); !errors.Is(err, stream.ErrInvalidCursor) {
+		t.Error(err)
+	}
+}
