@@ -45,7 +45,7 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 			return workflows.Finished{}, err
 		}
 	}
-	end, err := terminalEvent(in)
+	end, err := a.terminalEvent(ctx, in)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
@@ -111,7 +111,7 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 	}
 }
 
-func terminalEvent(in workflows.Finish) (agui.Event, error) {
+func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
 	end := &agui.RunFinished{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
 	switch in.Outcome {
@@ -120,7 +120,7 @@ func terminalEvent(in workflows.Finish) (agui.Event, error) {
 	case workflows.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case workflows.OutcomeInterrupt:
-		asked, err := interrupts(runOf(in.Run), in.Waits)
+		asked, err := a.interrupts(ctx, runOf(in.Run), in.Waits)
 		if err != nil {
 			return nil, err
 		}

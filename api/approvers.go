@@ -59,9 +59,12 @@ func (s *Server) askedBy(ctx context.Context, question *agui.Interrupt) (*asking
 	return &asking{asked, d, d.Approvals[asked.Rule]}, nil
 }
 
-// mayDecide refuses whoever may not answer a question of a thread, and an edit that is not theirs to make; at
-// is where the answer stands in the request.
+// mayDecide refuses whoever may not answer a question of a thread, an answer that does not fit it, and an edit that is
+// not theirs to make; at is where the answer stands in the request.
 func (s *Server) mayDecide(ctx context.Context, thread *stream.Reduction, question *agui.Interrupt, v verdict, at string) error {
+	if err := s.suits(question, v, at); err != nil {
+		return err
+	}
 	a, err := s.askedBy(ctx, question)
 	if a == nil || err != nil {
 		return err

@@ -19,6 +19,9 @@ type interrupt struct {
 	Reason     string `json:"reason"`
 	ToolCallID string `json:"toolCallId"`
 	ExpiresAt  string `json:"expiresAt"`
+
+	Message        string          `json:"message"`
+	ResponseSchema json.RawMessage `json:"responseSchema"`
 }
 
 func interruptsOf(t *testing.T, events []event) []interrupt {

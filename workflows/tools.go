@@ -22,6 +22,7 @@ type toolTurn struct {
 	underWay  int
 	cancelled bool
 	suspended []ToolAnswer // of subagents that wait
+	raised    []Waiting    // calls whose tools ask
 	err       error
 }
 
@@ -37,6 +38,7 @@ type call struct {
 	waits    *Waits
 	votes    []Vote
 	remember string
+	raised   *Raised // what its tool has asked
 }
 
 // calls are those of an answer that wait for nothing.
@@ -62,7 +64,7 @@ func (c Call) to(delegates []Delegate) *Delegate {
 }
 
 // callTools makes the calls of a turn. over tells that the run ends with that; if it does not, waits has what
-// subagents are waiting for.
+// subagents are waiting for, and what tools ask.
 func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
@@ -82,12 +84,13 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	for _, s := range t.suspended {
 		waits.adopt(*s.Suspended, s.Waits)
 	}
+	waits.raise(t.raised)
 	switch {
 	case t.err != nil:
 		return r.failure(ctx, t.err), true
 	case t.cancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
-	case len(t.suspended) > 0 && !waits.fits(r.in):
+	case len(t.suspended)+len(t.raised) > 0 && !r.carries(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
 	}
 	return ending{}, false
@@ -100,6 +103,9 @@ func (t *toolTurn) begin(lane int) {
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	summary := "tool"
+	if c.raised != nil {
+		in.Raised = c.raised.Seq
+	}
 	if c.id == "" {
 		in.Index = c.index
 	} else {
@@ -111,20 +117,20 @@ func (t *toolTurn) begin(lane int) {
 	t.calls, t.underWay = t.calls[1:], t.underWay+1
 	if c.delegates() {
 		t.run.subagents++
-		t.ended.AddFuture(t.run.delegate(t.ctx, c, in, t.share), func(f workflow.Future) { t.end(lane, true, f) })
+		t.ended.AddFuture(t.run.delegate(t.ctx, c, in, t.share), func(f workflow.Future) { t.end(lane, c, f) })
 		return
 	}
 	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))
-	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(lane, false, f) })
+	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(lane, c, f) })
 }
 
 // end takes in how the call on a lane ended, and gives the lane to the next.
-func (t *toolTurn) end(lane int, delegated bool, f workflow.Future) {
+func (t *toolTurn) end(lane int, c call, f workflow.Future) {
 	t.underWay--
 	var done ToolAnswer
 	if err := f.Get(t.ctx, &done); err != nil {
 		t.err = errors.Join(t.err, err)
-		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: delegated})
+		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: c.delegates()})
 		return
 	}
 	t.run.lanes[lane] = done.Seq
@@ -135,6 +141,9 @@ func (t *toolTurn) end(lane int, delegated bool, f workflow.Future) {
 	}
 	if done.Suspended != nil {
 		t.suspended = append(t.suspended, done)
+	}
+	if done.Raised != nil {
+		t.raises(c, done)
 	}
 	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled
 	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {
