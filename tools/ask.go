@@ -84,6 +84,21 @@ func AskJSON(ctx context.Context, q Question) (Answer, error) {
 	return answer, nil
 }
 
+// Raise ends a call with a question, behind those that have answers. It is for tools that do not begin anew but go on
+// from the [Answers] there are. It always fails: with an error that the tool must return, or a *QuestionError, or
+// [ErrNobodyToAsk].
+func Raise(ctx context.Context, q Question) error {
+	q, err := q.complete()
+	if err != nil {
+		return err
+	}
+	a, ok := ctx.Value(askingKey{}).(*asking)
+	if !ok {
+		return ErrNobodyToAsk
+	}
+	return &Raised{Question: q, Index: len(a.answers)}
+}
+
 // Answers are those that the questions of a call have got so far. A tool that keeps a state of its own finds in the
 // last one where it was.
 func Answers(ctx context.Context) []Answer {
