@@ -114,7 +114,7 @@ func TestEveryWorkerHasItsTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 2 {
+	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 4 {
 		t.Errorf("got %v, %v", found, err)
 	}
 }

@@ -53,27 +53,34 @@ func (a *answer) ask(ctx context.Context) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, err
 	}
-	var q question
-	var asked tools.Question
-	if err := json.Unmarshal([]byte(a.secrets.Text(string(body))), &q); err != nil || len(body) > maxQuestion {
-		return a.misasked(fmt.Errorf("it is no JSON object of at most %d bytes", maxQuestion)), nil
+	q, err := a.question(body)
+	if err == nil {
+		err = tools.Raise(ctx, q)
 	}
-	if q.ExpiresIn != "" {
-		if asked.ExpiresIn, err = time.ParseDuration(q.ExpiresIn); err != nil {
-			return a.misasked(errors.New("expiresIn is no duration")), nil
-		}
-	}
-	asked.Reason, asked.Message, asked.ResponseSchema, asked.Metadata = q.Reason, q.Message, q.ResponseSchema, q.Metadata
-	err = tools.Raise(ctx, asked)
 	if _, raised := errors.AsType[*tools.Raised](err); raised {
 		return tools.Result{}, err
 	}
-	return a.misasked(err), nil
+	return failed(a.tool.cfg.Name+" failed: the server asks something that nobody can be asked: "+err.Error(), err), nil
 }
 
-// misasked tells the model of a question that nobody can be asked.
-func (a *answer) misasked(why error) tools.Result {
-	return failed(a.tool.cfg.Name+" failed: the server asks something that nobody can be asked: "+why.Error(), why)
+// question reads what the server asks.
+func (a *answer) question(body []byte) (tools.Question, error) {
+	var q question
+	if len(body) > maxQuestion {
+		return tools.Question{}, fmt.Errorf("it has more than %d bytes", maxQuestion)
+	}
+	if err := json.Unmarshal([]byte(a.secrets.Text(string(body))), &q); err != nil {
+		return tools.Question{}, errors.New("it is no JSON object with the documented members")
+	}
+	asked := tools.Question{Reason: q.Reason, Message: q.Message, ResponseSchema: q.ResponseSchema, Metadata: q.Metadata}
+	if q.ExpiresIn == "" {
+		return asked, nil
+	}
+	var err error
+	if asked.ExpiresIn, err = time.ParseDuration(q.ExpiresIn); err != nil {
+		return asked, errors.New("expiresIn is no duration")
+	}
+	return asked, nil
 }
 
 // setAnswers puts the answers there are into a request that is made anew. To a server the request is another one:

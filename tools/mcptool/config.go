@@ -25,8 +25,10 @@ type Config struct {
 
 	Timeout    time.Duration // of one attempt at a call; 0 = tools.DefaultTimeout
 	Idempotent *bool         // of all tools; nil = as the server says of each
-	Attempts   int           // of tools that are idempotent; 0 = tools.DefaultAttempts
-	Origin     string        // where the server is declared, for people
+	// Elicitation lets the server ask people in the middle of a call, which is made anew with the answer.
+	Elicitation bool
+	Attempts    int    // of tools that are idempotent; 0 = tools.DefaultAttempts
+	Origin      string // where the server is declared, for people
 }
 
 // Environment is what the worker gives to its servers.
