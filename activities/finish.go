@@ -49,7 +49,11 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 	if err != nil {
 		return workflows.Finished{}, err
 	}
-	seq, earlier, err := a.Log.Seal(ctx, place, end)
+	before, err := a.legacyInterrupts(ctx, in, end)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	seq, earlier, err := a.Log.Seal(ctx, place, append(before, end)...)
 	if err != nil {
 		return workflows.Finished{}, err
 	}

@@ -43,6 +43,9 @@ func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui
 		return nil, err
 	}
 	s.strip(input)
+	if agent.LegacyInterrupts {
+		resumeByCommand(input)
+	}
 	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil

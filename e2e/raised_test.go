@@ -244,3 +244,26 @@ func TestAToolOfASubagentAsks(t *testing.T) {
 		}
 	})
 }
+
+// A client that knows no interrupts but on_interrupt is asked by that, and answers by a command under the same run id.
+func TestAToolAsksLegacyClients(t *testing.T) {
+	t.Parallel()
+	prompt, done, blue := say("Paint it."), say("Painted."), say("blue")
+	asksUser(t, prompt, done, askUser("Which color?"))
+	in := newInput(prompt)
+	const legacy = "/v1/agents/asker-legacy/runs"
+	events := shared.runAgent(t, legacy, in)
+	value := custom[string](t, events[len(events)-2], "on_interrupt")
+	var asked interrupt
+	if err := json.Unmarshal([]byte(value), &asked); err != nil || asked.ID != interruptsOf(t, events)[0].ID || asked.Message != "Which color?" {
+		t.Fatalf("it asks %s (%v)", value, err)
+	}
+	in.ForwardedProps = map[string]any{"command": map[string]any{"resume": `{"answer":"` + blue + `"}`, "interruptEvent": value}}
+	events = shared.runAgent(t, legacy, in)
+	if outcome(events[len(events)-1]) != "success" || events[0].member("runId") != in.RunID {
+		t.Errorf("it goes on to %s", events[len(events)-1].Data)
+	}
+	if got := resultsOf(t, prompt); !slices.Equal(got, []string{blue}) {
+		t.Errorf("the model heard %q", got)
+	}
+}
