@@ -96,9 +96,29 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 	case begun != nil:
 		return nil
 	}
+	told, err := a.toldLate(ctx, p.Run.Thread, in)
+	if err != nil {
+		return err
+	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
-	_, err = a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true)
+	_, err = a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true, told...)
 	return err
+}
+
+// toldLate is what a run has to say that only answers what was decided without it: nothing else succeeds unbegun.
+func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in workflows.Finish) ([]agui.Event, error) {
+	if in.Outcome != workflows.OutcomeSuccess || in.Input == 0 {
+		return nil, nil
+	}
+	input, err := a.Log.Input(ctx, in.Input)
+	if err != nil || len(input.Late) == 0 {
+		return nil, err
+	}
+	thread, err := a.Log.Reduce(ctx, t, in.Input)
+	if err != nil {
+		return nil, err
+	}
+	return a.Log.LateEvents(ctx, input, thread)
 }
 
 // noteSteering brings in what people said to a run that ends before a model hears it: the next run does.

@@ -191,33 +191,44 @@ const (
 	channelREST = "rest"
 )
 
-// propose writes down what the caller said about a question of a run.
-func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v verdict, channel string) (workflows.Decision, error) {
-	callID, d := question.ToolCallID, workflows.Decision{}
+// said is what a verdict about a question says, as the log has it.
+func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
 	by, err := stream.RaisedIn(*question)
 	if err != nil {
-		return d, err
+		return nil, err
 	}
-	said := &stream.Decision{CallID: callID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason}
-	d = workflows.Decision{CallID: callID, Verdict: workflows.Verdict(v.Decision), Question: by.Number, By: voter(caller(ctx)), Remember: v.Remember}
+	d := &stream.Decision{CallID: question.ToolCallID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason}
 	var b bytes.Buffer
 	switch {
-	case d.Verdict == workflows.VerdictEdit:
+	case v.Decision == string(workflows.VerdictEdit):
 		if err := json.Compact(&b, v.Args); err != nil {
-			return d, fmt.Errorf("api: arguments: %w", err)
+			return nil, fmt.Errorf("api: arguments: %w", err)
 		}
-		said.Args, d.Args = b.Bytes(), workflows.DigestArgs(b.String())
-	case d.Verdict == workflows.VerdictAnswer && by.Number > 0:
+		d.Args = b.Bytes()
+	case v.Decision == string(workflows.VerdictAnswer) && by.Number > 0:
 		if err := json.Compact(&b, v.Content); err != nil {
-			return d, fmt.Errorf("api: content: %w", err)
+			return nil, fmt.Errorf("api: content: %w", err)
 		}
-		said.Content = b.Bytes()
-	case d.Verdict == workflows.VerdictAnswer:
+		d.Content = b.Bytes()
+	case v.Decision == string(workflows.VerdictAnswer):
 		var text string
 		if err := json.Unmarshal(v.Content, &text); err != nil {
-			return d, fmt.Errorf("api: content: %w", err)
+			return nil, fmt.Errorf("api: content: %w", err)
 		}
-		said.Result = &agui.Message{ID: callID, Role: agui.RoleTool, ToolCallID: callID, Content: agui.TextContent(text)}
+		d.Result = &agui.Message{ID: d.CallID, Role: agui.RoleTool, ToolCallID: d.CallID, Content: agui.TextContent(text)}
+	}
+	return d, nil
+}
+
+// propose writes down what the caller said about a question of a run.
+func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v verdict, channel string) (workflows.Decision, error) {
+	said, err := said(question, v)
+	if err != nil {
+		return workflows.Decision{}, err
+	}
+	d := workflows.Decision{CallID: said.CallID, Verdict: workflows.Verdict(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: v.Remember}
+	if len(said.Args) > 0 {
+		d.Args = workflows.DigestArgs(string(said.Args))
 	}
 	digest, err := digestOf(ctx, said)
 	if err != nil {
@@ -227,6 +238,25 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	d.Input, d.Digest = p.Seq, p.Digest[:min(len(p.Digest), maxDecisionDigest)]
 	return d, err
+}
+
+// lateAnswers are the entries of resume about what was decided before. One that is no answer says nothing.
+func lateAnswers(resume []agui.ResumeEntry, thread *stream.Reduction) []stream.LateAnswer {
+	var late []stream.LateAnswer
+	for _, entry := range resume {
+		question := questionOf(thread.Answered, entry.InterruptID)
+		if question == nil {
+			continue
+		}
+		answer := stream.LateAnswer{InterruptID: question.ID}
+		if v, err := verdictOf(question, entry, ""); err == nil {
+			if d, err := said(question, v); err == nil {
+				answer.Said = *d
+			}
+		}
+		late = append(late, answer)
+	}
+	return late
 }
 
 // maxDecisionDigest is as much of a digest as tells decisions apart: a workflow has room for so much.

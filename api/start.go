@@ -119,7 +119,11 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted, Requester: asker})
+	proposed := &stream.Input{Input: input, Accepted: accepted, Requester: asker}
+	if late {
+		proposed.Late = lateAnswers(o.input.Resume, thread)
+	}
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, proposed)
 	if err != nil {
 		return false, err
 	}

@@ -261,6 +261,13 @@ func TestApprovalExpires(t *testing.T) {
 	if n := len(messages); n != 4 || messages[n-1].Content != done || outcome(events[len(events)-1]) != "success" {
 		t.Errorf("the client that was late has %+v", messages)
 	}
+	told := slices.IndexFunc(events, isCustom)
+	if told < 0 {
+		t.Fatal("the client that was late is not told what was decided")
+	}
+	if got := custom[map[string]any](t, events[told], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
+		t.Errorf("the client that was late is told %v", got)
+	}
 	if n := len(sharedModel.calls(t, prompt)); n != 2 {
 		t.Errorf("the model was called %d times", n)
 	}

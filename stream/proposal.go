@@ -19,6 +19,8 @@ type Input struct {
 	Accepted Acceptance         `json:"accepted"`
 	// Requester is who asked for the run.
 	Requester *auth.Principal `json:"requester,omitempty"`
+	// Late are answers to what was decided before the input came: they change nothing.
+	Late []LateAnswer `json:"late,omitempty"`
 }
 
 // saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.
