@@ -3,7 +3,9 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -172,5 +174,38 @@ func TestAToolThatDoesNotStopAsking(t *testing.T) {
 	}
 	if got := e.reduction().Entries[2].Message.Content.Text(); !strings.HasPrefix(got, "The tool asked too many questions.") {
 		t.Errorf("the model is told %q", got)
+	}
+}
+
+// Clients that know only on_interrupt are asked by it as well, if the agent has such: with the interrupt as a text.
+func TestLegacyClientsAreAsked(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "send", `{"what":"a book"}`}) }, shop(&keys))
+	e.agent.LegacyInterrupts = true
+	e.ask("go")
+	view := e.follower.View(run, stream.ViewOptions{})
+	defer view.Close()
+	var before, last json.RawMessage
+	for {
+		frames, err := view.Next(t.Context(), 10*time.Second)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || frames == nil {
+			t.Fatalf("view: %v behind %s", err, last)
+		}
+		for _, f := range frames {
+			before, last = last, f.Event
+		}
+	}
+	var told struct{ Name, Value string }
+	var asked agui.Interrupt
+	err := json.Unmarshal(before, &told)
+	if err == nil {
+		err = json.Unmarshal([]byte(told.Value), &asked)
+	}
+	if q := e.reduction().Interrupts; err != nil || told.Name != "on_interrupt" || len(q) != 1 || asked.ID != q[0].ID || asked.Message != q[0].Message {
+		t.Errorf("before %s stands %s (%v)", last, before, err)
 	}
 }
