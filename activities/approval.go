@@ -48,21 +48,23 @@ func approval(d *agents.Definition, rule int, arguments string) *workflows.Appro
 }
 
 // interrupts are the questions that a run ends with, in the order of the calls.
-func interrupts(run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
+func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
 	for _, c := range w.Calls {
-		if c.Approval == nil {
+		var i agui.Interrupt
+		var err error
+		switch {
+		case c.Raised != nil:
+			i, err = a.raisedInterrupt(ctx, w, c)
+		case c.Approval != nil:
+			i, err = approvalInterrupt(w, c)
+		default:
 			continue
 		}
-		metadata, err := asked(w, c)
 		if err != nil {
 			return nil, err
 		}
-		i := agui.Interrupt{
-			ID: questionID(run, c.ID), Reason: "tool_call", ToolCallID: c.ID,
-			Message: fmt.Sprintf("May %s be called?", c.Tool), ResponseSchema: json.RawMessage(approvalSchema),
-			Metadata: metadata,
-		}
+		i.ID, i.ToolCallID = questionID(run, c.Question()), c.ID
 		if by := w.Asker(c); by.CallID != "" {
 			i.SubagentRunID = subagentID(by.CallID)
 		}
@@ -74,8 +76,16 @@ func interrupts(run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
 	return questions, nil
 }
 
-// questionID is the id of the question about a call that a run ends with.
-func questionID(run stream.Run, callID string) string { return run.Identify("int", callID) }
+// questionID is the id of a question that a run ends with.
+func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
+
+// approvalInterrupt asks whether a call may be made.
+func approvalInterrupt(w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
+	metadata, err := asked(w, c)
+	return agui.Interrupt{
+		Reason: "tool_call", Message: fmt.Sprintf("May %s be called?", c.Tool), ResponseSchema: json.RawMessage(approvalSchema), Metadata: metadata,
+	}, err
+}
 
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
 func asked(w *workflows.Waits, c workflows.Waiting) (agui.Metadata, error) {

@@ -54,8 +54,20 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 		return workflows.ToolAnswer{}, err
 	}
 	result, outcome, err := a.decided(ctx, in, &call)
-	if err == nil && outcome == "" {
-		result, outcome, err = a.runTool(ctx, in, call, thread.State, attempt)
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	asked, err := a.inquiry(ctx, in, call)
+	if err != nil {
+		return workflows.ToolAnswer{}, err
+	}
+	if outcome == "" {
+		result, outcome, err = a.runTool(ctx, in, call, asked, thread.State, attempt)
+	}
+	if asks, ok := errors.AsType[*tools.Raised](err); ok && asked.number() < tools.MaxQuestions {
+		return asked.raise(ctx, in, call, attempt, asks, opened)
+	} else if ok {
+		result, outcome, err = tools.Failed(tooManyQuestions), workflows.OutcomeError, nil
 	}
 	if err != nil {
 		return workflows.ToolAnswer{}, err
@@ -85,7 +97,7 @@ const (
 
 // runTool makes the call. A tool that may have had its effect and doesn't promise that a second call
 // changes nothing is not called again.
-func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, state json.RawMessage, attempt *stream.Attempt) (tools.Result, workflows.Outcome, error) {
+func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, asked *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, workflows.Outcome, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
 		return tools.Result{}, "", err
@@ -110,10 +122,14 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	defer reports.close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{
-		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: in.Run.ID + "/" + call.ID, Reporter: reports,
+		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: asked.key(in, call), Reporter: reports,
+		Asks: true, Answers: asked.answers,
 	})
+	_, asks := errors.AsType[*tools.Raised](err)
 	end(kindOf(cmp.Or(err, result.Cause)))
 	switch {
+	case asks:
+		return tools.Result{}, "", err
 	case errors.Is(err, errAbandoned) && cancelled(ctx, err):
 		return tools.Failed(callAbandoned), workflows.OutcomeCancelled, nil
 	case err != nil && cancelled(ctx, err):
@@ -161,10 +177,7 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.At), Answer: recorded}
-	told.Decided = decidedOf(in, call.Name)
-	if in.Decision != nil && in.Decision.Verdict == workflows.VerdictEdit {
-		told.Edited = map[string]string{call.ID: call.Arguments}
-	}
+	told.Decided, told.Edited = decidedOf(in, call.Name), editedBy(in, call)
 	shown := &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool}
 	answer.Seq, err = attempt.Finish(ctx, told, append(before, shown)...)
 	return answer, err

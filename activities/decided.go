@@ -26,7 +26,7 @@ const (
 // is to be made: with exactly the arguments that were decided about, or with those that take their place.
 func (a *Activities) decided(ctx context.Context, in workflows.ToolCall, call *agui.ToolCall) (tools.Result, workflows.Outcome, error) {
 	d := in.Decision
-	if d == nil {
+	if d == nil || in.Raised > 0 { // what a tool's question comes to is the tool's to decide
 		return tools.Result{}, "", nil
 	}
 	said := &stream.Decision{}
@@ -89,13 +89,21 @@ func because(what, reason string) string {
 	return fmt.Sprintf("%s They said: %s", what, quoted)
 }
 
+// editedBy is the call with the arguments that a person has put in the place of the model's; nil = nobody has.
+func editedBy(in workflows.ToolCall, call agui.ToolCall) map[string]string {
+	if in.Decision == nil || in.Decision.Verdict != workflows.VerdictEdit {
+		return nil
+	}
+	return map[string]string{call.ID: call.Arguments}
+}
+
 // decidedOf is what the log keeps of a decision about a call of a tool; nil = there was none.
 func decidedOf(in workflows.ToolCall, tool string) *stream.Decided {
 	d := in.Decision
 	if d == nil {
 		return nil
 	}
-	decided := &stream.Decided{CallID: d.CallID, Verdict: string(d.Verdict), Digest: d.Digest, Proposal: d.Input}
+	decided := &stream.Decided{CallID: d.CallID, Verdict: string(d.Verdict), Question: d.Question, Digest: d.Digest, Proposal: d.Input}
 	for _, v := range in.Votes {
 		decided.Votes = append(decided.Votes, stream.Vote{Digest: v.Digest, Proposal: v.Input})
 	}

@@ -148,8 +148,9 @@ func failTool(e *tools.UnavailableError, last bool) error {
 // kindOf names an error for telemetry, without its words.
 func kindOf(err error) string {
 	var model *llm.Error
+	_, asks := errors.AsType[*tools.Raised](err)
 	switch {
-	case err == nil:
+	case err == nil, asks:
 		return ""
 	case errors.As(err, &model):
 		return string(model.Code)

@@ -44,11 +44,15 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 			return workflows.Finished{}, err
 		}
 	}
-	end, err := terminalEvent(in)
+	end, err := a.terminalEvent(ctx, in)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
-	seq, earlier, err := a.Log.Seal(ctx, place, end)
+	before, err := a.legacyInterrupts(ctx, in, end)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	seq, earlier, err := a.Log.Seal(ctx, place, append(before, end)...)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
@@ -93,9 +97,29 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 	case begun != nil:
 		return nil
 	}
+	told, err := a.toldLate(ctx, p.Run.Thread, in)
+	if err != nil {
+		return err
+	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
-	_, err = a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true)
+	_, err = a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true, told...)
 	return err
+}
+
+// toldLate is what a run has to say that only answers what was decided without it: nothing else succeeds unbegun.
+func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in workflows.Finish) ([]agui.Event, error) {
+	if in.Outcome != workflows.OutcomeSuccess || in.Input == 0 {
+		return nil, nil
+	}
+	input, err := a.Log.Input(ctx, in.Input)
+	if err != nil || len(input.Late) == 0 {
+		return nil, err
+	}
+	thread, err := a.Log.Reduce(ctx, t, in.Input)
+	if err != nil {
+		return nil, err
+	}
+	return a.Log.LateEvents(ctx, input, thread)
 }
 
 // noteSteering brings in what people said to a run that ends before a model hears it: the next run does.
@@ -112,7 +136,7 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 	}
 }
 
-func terminalEvent(in workflows.Finish) (agui.Event, error) {
+func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
 	end := &agui.RunFinished{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
 	switch in.Outcome {
@@ -121,7 +145,7 @@ func terminalEvent(in workflows.Finish) (agui.Event, error) {
 	case workflows.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case workflows.OutcomeInterrupt:
-		asked, err := interrupts(runOf(in.Run), in.Waits)
+		asked, err := a.interrupts(ctx, runOf(in.Run), in.Waits)
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error
 			open.Calls = append(open.Calls, c)
 		}
 	}
-	asked, err := interrupts(runOf(in.Run), &open)
+	asked, err := a.interrupts(ctx, runOf(in.Run), &open)
 	if err != nil {
 		return 0, err
 	}

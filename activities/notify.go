@@ -27,7 +27,7 @@ func (a *Activities) notify(ctx context.Context, in workflows.Notice) error {
 		return err
 	}
 	for _, c := range in.Calls {
-		if c.Approval == nil { // the client's own
+		if c.Client {
 			continue
 		}
 		approval, err := asked.approval(ctx, c)

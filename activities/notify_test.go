@@ -125,7 +125,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	}
 	expires := c.Expires
 	want := inbox.Approval{
-		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Args: json.RawMessage(`{"a":1,"b":2}`),
+		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
 		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: asked, ExpiresAt: &expires, Approvers: []string{"role:finance"},
 		Quorum: 2, Decisions: []inbox.Decision{},
 	}

@@ -44,25 +44,48 @@ func (a *Activities) recall(ctx context.Context, in workflows.Notice) (*recollec
 func (r *recollection) approval(ctx context.Context, c workflows.Waiting) (*inbox.Approval, error) {
 	in := r.notice
 	a := &inbox.Approval{
-		ID: questionID(runOf(in.Run), c.ID), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
-		ToolCallID: c.ID, ArgsDigest: c.Approval.Args, RequestedAt: in.Opened.UTC(), Approvers: []string{},
-		Quorum: cmp.Or(c.Approval.Quorum, 1), Requester: r.requester, Escalations: c.Escalations,
+		ID: questionID(runOf(in.Run), c.Question()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
+		ToolCallID: c.ID, RequestedAt: in.Opened.UTC(), Approvers: []string{},
+		Quorum: 1, Requester: r.requester, Escalations: c.Escalations,
 	}
 	if !c.Expires.IsZero() {
 		expires := c.Expires.UTC()
 		a.ExpiresAt = &expires
 	}
-	if err := r.rule(ctx, c, a); err != nil {
+	var err error
+	if c.Raised != nil {
+		err = r.raised(ctx, c, a)
+	} else {
+		err = r.rule(ctx, c, a)
+	}
+	if err != nil {
 		return nil, err
 	}
 	a.ToolName, a.Args, a.ArgsTruncated = r.call(c)
-	var err error
 	a.Decisions, err = r.decisions(ctx, c)
 	return a, err
 }
 
+// raised adds what a tool asks.
+func (r *recollection) raised(ctx context.Context, c workflows.Waiting, a *inbox.Approval) error {
+	q, err := r.activities.Log.Raised(ctx, c.Raised.Seq)
+	if err != nil {
+		return err
+	}
+	a.Reason, a.Message, a.ResponseSchema, a.ArgsDigest = q.Reason, q.Message, q.ResponseSchema, q.Args
+	if i := slices.IndexFunc(r.thread.Interrupts, func(asked agui.Interrupt) bool { return asked.ID == a.ID }); i >= 0 {
+		by, err := stream.RaisedIn(r.thread.Interrupts[i])
+		if err != nil {
+			return err
+		}
+		a.Agent = by.Agent
+	}
+	return nil
+}
+
 // rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
 func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.Approval) error {
+	a.Reason, a.ArgsDigest, a.Quorum = "tool_call", c.Approval.Args, cmp.Or(c.Approval.Quorum, 1)
 	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Tree: r.notice.Tree, Rule: c.Approval.Rule}
 	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		question := r.thread.Interrupts[i]
@@ -126,7 +149,10 @@ func (r *recollection) decisions(ctx context.Context, c workflows.Waiting) ([]in
 	}
 	decisions := []inbox.Decision{}
 	for _, d := range all {
-		decision := inbox.Decision{Decision: string(d.Verdict), At: r.notice.At.UTC(), Digest: d.Digest, ArgsDigest: cmp.Or(d.Args, c.Approval.Args)}
+		decision := inbox.Decision{Decision: string(d.Verdict), At: r.notice.At.UTC(), Digest: d.Digest, ArgsDigest: d.Args}
+		if c.Approval != nil {
+			decision.ArgsDigest = cmp.Or(d.Args, c.Approval.Args)
+		}
 		if d.Input > 0 {
 			said, at, err := r.activities.Log.DecisionSaid(ctx, d.Input)
 			if err != nil {

@@ -52,6 +52,10 @@ type Definition struct {
 	// OnMissingToolResult is what becomes of an input without results for calls of the client's tools:
 	// abandon (the default), reject or queue.
 	OnMissingToolResult string `json:"onMissingToolResult,omitempty" yaml:"onMissingToolResult,omitempty"`
+
+	// LegacyInterrupts also asks clients that know no interrupts but the custom event on_interrupt, and takes their
+	// answers.
+	LegacyInterrupts bool `json:"legacyInterrupts,omitempty" yaml:"legacyInterrupts,omitempty"`
 }
 
 // Limits bounds a run. In Go, a field that is zero has its default; in a file, a

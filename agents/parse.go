@@ -60,6 +60,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"limits", r.limits("", &d.Limits)},
 		{"onNewInput", oneOf(&d.OnNewInput, newInputs...)},
 		{"onMissingToolResult", oneOf(&d.OnMissingToolResult, missingResults...)},
+		{"legacyInterrupts", flag(&d.LegacyInterrupts)},
 	})
 	r.validate(d, root)
 	d.Limits = d.Limits.orDefault()

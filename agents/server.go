@@ -37,6 +37,9 @@ type Server struct {
 	// as the server says of each.
 	Idempotent *bool `yaml:"idempotent"`
 
+	// Elicitation lets the server ask people in the middle of a call, which is made anew with the answer.
+	Elicitation bool `yaml:"elicitation"`
+
 	// Attempts is how often one call of a tool that is idempotent may be made if it comes to no end,
 	// 1 to 8; 0 = 3.
 	Attempts int `yaml:"attempts"`
@@ -63,6 +66,7 @@ func (r *reader) server(root *yaml.Node) *Server {
 		{"env", r.table("env", &s.Env, maxEnv)},
 		{"timeout", duration(&s.Timeout)},
 		{"idempotent", flag(&idempotent)},
+		{"elicitation", flag(&s.Elicitation)},
 		{"attempts", attempts(&s.Attempts)},
 		{"taskQueue", match(&s.TaskQueue, taskQueue, badTaskQueue)},
 		{"parallel", flag(&s.Parallel)},

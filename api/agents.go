@@ -32,6 +32,8 @@ type Tools interface {
 	// Check finds what is wrong with the arguments of a call, and where; no reason = nothing is, as far as
 	// is known.
 	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
+	// Fits finds what is wrong with the answer to a tool's question, by the schema that the tool has given.
+	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
 }
 
 func (s *Server) listAgents(c *gin.Context) {

@@ -120,7 +120,7 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if err := s.mayDecide(ctx, thread, now, question, a.v, ""); err != nil {
 		return workflows.Decision{}, err
 	}
-	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v, channelOf(ctx))
+	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, a.v, channelOf(ctx))
 }
 
 // take has the thread's workflow take decisions; of are their places among what was asked for.
@@ -166,7 +166,7 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 		return decided{}, err
 	}
 	for _, before := range now.Decided {
-		if before.CallID != d.CallID {
+		if before.CallID != d.CallID || before.Question != d.Question {
 			continue
 		}
 		r := workflows.DecisionResult{Recorded: &workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(before.Verdict), Digest: before.Digest}}

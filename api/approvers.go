@@ -81,9 +81,12 @@ func (s *Server) stepRules(ctx context.Context, t stream.Thread, d *agents.Defin
 	return pipeline.Rules(d, asked.Step)
 }
 
-// mayDecide refuses whoever may not answer a question of a thread, and an edit that is not theirs to make; at
-// is where the answer stands in the request.
+// mayDecide refuses whoever may not answer a question of a thread, an answer that does not fit it, and an edit that is
+// not theirs to make; at is where the answer stands in the request.
 func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.Reduction, question *agui.Interrupt, v verdict, at string) error {
+	if err := s.suits(question, v, at); err != nil {
+		return err
+	}
 	a, err := s.askedBy(ctx, t, question)
 	if a == nil || err != nil {
 		return err

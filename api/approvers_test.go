@@ -168,6 +168,10 @@ type small struct{}
 
 func (small) Missing([]string) []string { return nil }
 
+func (small) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
+	return "", "", nil
+}
+
 func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error) {
 	var args struct{ Amount int }
 	if err := json.Unmarshal(arguments, &args); err != nil || tool != "pay" {

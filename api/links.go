@@ -58,8 +58,11 @@ func (s *Server) makeLink(c *gin.Context) {
 		l.Tenant, l.Thread, l.Approval = thread.Tenant, thread.ID, segment(c, "approval")
 		q, err = s.question(c.Request.Context(), thread, l.Approval)
 	}
-	if err == nil && !q.open {
+	switch {
+	case err == nil && !q.open:
 		err = errNoApproval()
+	case err == nil && isRaised(&q.Interrupt):
+		err = unfit("/decision", "belongs to a call that waits to be made; a tool's question wants an answer")
 	}
 	if err != nil {
 		s.refuse(c, err)

@@ -19,12 +19,13 @@ import (
 // resume, or one by one. The api checks what can be known without the workflow, and writes down what
 // was said; the workflow decides.
 
-// verdict is an answer to a question about a tool call, in the words of the approval routes.
+// verdict is an answer to a question about a tool call, or of a tool, in the words of the approval routes.
 type verdict struct {
 	Decision string          `json:"decision"` // approve, reject, edit, answer; cancel only in resume
 	Args     json.RawMessage `json:"args,omitempty"`
-	Content  *string         `json:"content,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
+	// Content is a text that stands for the call's result, or the answer to the tool's question.
+	Content json.RawMessage `json:"content,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
 	// Remember makes further calls of the tool on this thread without asking.
 	Remember bool `json:"remember,omitempty"`
 }
@@ -34,8 +35,8 @@ func (v verdict) check(at string) error {
 	switch {
 	case v.Decision == string(workflows.VerdictEdit) && !isObject(v.Args):
 		return unfit(editPointer(at), "must be an object: the arguments to make the call with")
-	case v.Decision == string(workflows.VerdictAnswer) && v.Content == nil:
-		return unfit(at+"/content", "must be the result to give the model")
+	case v.Decision == string(workflows.VerdictAnswer) && len(v.Content) == 0:
+		return unfit(contentPointer(at), "must be the answer, or the result to give the model")
 	case v.Remember && v.Decision != string(workflows.VerdictApprove):
 		return unfit(at+"/remember", "belongs to an approval of the call as it is")
 	case len(v.Reason) > maxReason:
@@ -71,7 +72,7 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	}
 	var decisions []workflows.Decision
 	for _, a := range answers {
-		d, err := s.propose(ctx, asked, a.callID, a.verdict, channelAGUI)
+		d, err := s.propose(ctx, asked, a.question, a.verdict, channelAGUI)
 		if err != nil {
 			return nil, err
 		}
@@ -83,10 +84,10 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	return append(decisions, results(o.input.Messages, thread)...), nil
 }
 
-// answer is what an entry of resume says about a call.
+// answer is what an entry of resume says.
 type answer struct {
-	callID  string
-	verdict verdict
+	question *agui.Interrupt
+	verdict  verdict
 }
 
 // answers reads the entries of resume, and refuses all of them if one is not to be taken. Those that answer what
@@ -104,14 +105,14 @@ func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t strea
 			return nil, 0, unfit(at+"/interruptId", "is answered twice")
 		}
 		answered[question.ID] = true
-		v, err := verdictOf(entry, at)
+		v, err := verdictOf(question, entry, at)
 		if err == nil {
 			err = s.mayDecide(ctx, t, thread, question, v, at+"/payload")
 		}
 		if err != nil {
 			return nil, 0, err
 		}
-		answers = append(answers, answer{question.ToolCallID, v})
+		answers = append(answers, answer{question, v})
 	}
 	return answers, unknown, nil
 }
@@ -148,9 +149,13 @@ func knows(thread *stream.Reduction, id string) bool {
 }
 
 // verdictOf reads an entry of resume, whose payload is what the question's responseSchema asks for.
-func verdictOf(entry agui.ResumeEntry, at string) (verdict, error) {
-	if entry.Status == agui.ResumeCancelled {
+func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (verdict, error) {
+	switch {
+	case entry.Status == agui.ResumeCancelled:
 		return verdict{Decision: string(workflows.VerdictCancel)}, nil
+	case isRaised(question):
+		v := verdict{Decision: string(workflows.VerdictAnswer), Content: entry.Payload}
+		return v, v.check(at + "/payload")
 	}
 	var payload struct {
 		Approved   *bool           `json:"approved"`
@@ -162,14 +167,18 @@ func verdictOf(entry agui.ResumeEntry, at string) (verdict, error) {
 	if err := json.Unmarshal(entry.Payload, &payload); err != nil || payload.Approved == nil {
 		return verdict{}, unfit(at+"/payload", "must be an object as the question's responseSchema describes it, with approved true or false")
 	}
-	v := verdict{Args: payload.EditedArgs, Content: payload.Content, Reason: payload.Reason, Remember: payload.Remember}
+	v := verdict{Args: payload.EditedArgs, Reason: payload.Reason, Remember: payload.Remember}
 	switch {
 	case *payload.Approved && len(payload.EditedArgs) > 0:
 		v.Decision = string(workflows.VerdictEdit)
 	case *payload.Approved:
 		v.Decision = string(workflows.VerdictApprove)
 	case payload.Content != nil:
-		v.Decision = string(workflows.VerdictAnswer)
+		content, err := json.Marshal(*payload.Content)
+		if err != nil {
+			return v, fmt.Errorf("api: encode content: %w", err)
+		}
+		v.Decision, v.Content = string(workflows.VerdictAnswer), content
 	default:
 		v.Decision = string(workflows.VerdictReject)
 	}
@@ -182,19 +191,44 @@ const (
 	channelREST = "rest"
 )
 
-// propose writes down what the caller said about a call of a run.
-func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v verdict, channel string) (workflows.Decision, error) {
-	said := &stream.Decision{CallID: callID, Verdict: v.Decision, Reason: v.Reason}
-	d := workflows.Decision{CallID: callID, Verdict: workflows.Verdict(v.Decision), By: voter(caller(ctx)), Remember: v.Remember}
-	switch d.Verdict {
-	case workflows.VerdictEdit:
-		var b bytes.Buffer
+// said is what a verdict about a question says, as the log has it.
+func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
+	by, err := stream.RaisedIn(*question)
+	if err != nil {
+		return nil, err
+	}
+	d := &stream.Decision{CallID: question.ToolCallID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason}
+	var b bytes.Buffer
+	switch {
+	case v.Decision == string(workflows.VerdictEdit):
 		if err := json.Compact(&b, v.Args); err != nil {
-			return d, fmt.Errorf("api: arguments: %w", err)
+			return nil, fmt.Errorf("api: arguments: %w", err)
 		}
-		said.Args, d.Args = b.Bytes(), workflows.DigestArgs(b.String())
-	case workflows.VerdictAnswer:
-		said.Result = &agui.Message{ID: callID, Role: agui.RoleTool, ToolCallID: callID, Content: agui.TextContent(*v.Content)}
+		d.Args = b.Bytes()
+	case v.Decision == string(workflows.VerdictAnswer) && by.Number > 0:
+		if err := json.Compact(&b, v.Content); err != nil {
+			return nil, fmt.Errorf("api: content: %w", err)
+		}
+		d.Content = b.Bytes()
+	case v.Decision == string(workflows.VerdictAnswer):
+		var text string
+		if err := json.Unmarshal(v.Content, &text); err != nil {
+			return nil, fmt.Errorf("api: content: %w", err)
+		}
+		d.Result = &agui.Message{ID: d.CallID, Role: agui.RoleTool, ToolCallID: d.CallID, Content: agui.TextContent(text)}
+	}
+	return d, nil
+}
+
+// propose writes down what the caller said about a question of a run.
+func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v verdict, channel string) (workflows.Decision, error) {
+	said, err := said(question, v)
+	if err != nil {
+		return workflows.Decision{}, err
+	}
+	d := workflows.Decision{CallID: said.CallID, Verdict: workflows.Verdict(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: v.Remember}
+	if len(said.Args) > 0 {
+		d.Args = workflows.DigestArgs(string(said.Args))
 	}
 	digest, err := digestOf(ctx, said)
 	if err != nil {
@@ -204,6 +238,25 @@ func (s *Server) propose(ctx context.Context, run stream.Run, callID string, v v
 	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	d.Input, d.Digest = p.Seq, p.Digest[:min(len(p.Digest), maxDecisionDigest)]
 	return d, err
+}
+
+// lateAnswers are the entries of resume about what was decided before. One that is no answer says nothing.
+func lateAnswers(resume []agui.ResumeEntry, thread *stream.Reduction) []stream.LateAnswer {
+	var late []stream.LateAnswer
+	for _, entry := range resume {
+		question := questionOf(thread.Answered, entry.InterruptID)
+		if question == nil {
+			continue
+		}
+		answer := stream.LateAnswer{InterruptID: question.ID}
+		if v, err := verdictOf(question, entry, ""); err == nil {
+			if d, err := said(question, v); err == nil {
+				answer.Said = *d
+			}
+		}
+		late = append(late, answer)
+	}
+	return late
 }
 
 // maxDecisionDigest is as much of a digest as tells decisions apart: a workflow has room for so much.

@@ -163,6 +163,10 @@ func (l lacks) Missing(tools []string) []string {
 	return slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return !slices.Contains(l, tool) })
 }
 
+func (lacks) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
+	return "", "", nil
+}
+
 func (l lacks) Check(context.Context, string, json.RawMessage) (pointer, reason string, err error) {
 	return "", "", nil
 }

@@ -42,6 +42,9 @@ func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui
 	}
 	s.strip(input)
 	input.ParentRunID = cmp.Or(input.ParentRunID, wanted.ParentRunID)
+	if agent.LegacyInterrupts {
+		resumeByCommand(input)
+	}
 	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil
@@ -116,7 +119,11 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, &stream.Input{Input: input, Accepted: accepted, Requester: asker})
+	proposed := &stream.Input{Input: input, Accepted: accepted, Requester: asker}
+	if late {
+		proposed.Late = lateAnswers(o.input.Resume, thread)
+	}
+	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, proposed)
 	if err != nil {
 		return false, err
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/perdure/perdure/stream"
 )
@@ -34,12 +33,7 @@ func (s *session) decide(ctx context.Context, r *request) error {
 }
 
 func (r *request) verdict() (verdict, error) {
-	v := verdict{Decision: r.Decision, Args: r.Args, Reason: r.Reason}
-	if len(r.Content) > 0 {
-		if err := json.Unmarshal(r.Content, &v.Content); err != nil {
-			return v, invalidFrame("/content", "must be text")
-		}
-	}
+	v := verdict{Decision: r.Decision, Args: r.Args, Content: r.Content, Reason: r.Reason}
 	return v, v.check("")
 }
 

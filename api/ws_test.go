@@ -242,7 +242,6 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 		{`{"type":"tool_result","id":"1","threadId":"t","toolCallId":"c","content":"","error":7}`, 422, "invalid_tool_result", "/error"},
 		{`{"type":"tool_result","id":"1","threadId":"t","toolCallId":"c","content":""}`, 404, "unknown_tool_call", ""},
 		{`{"type":"decide","id":"1","threadId":"t"}`, 422, "invalid_answer", "/decision"},
-		{`{"type":"decide","id":"1","threadId":"t","decision":"answer","content":7}`, 400, "invalid_frame", "/content"},
 		{`{"type":"decide","id":"1","threadId":"t","approvalId":"int","decision":"approve"}`, 404, "unknown_approval", ""},
 		{`{"type":"decide","id":"1","decision":"approve"}`, 400, "invalid_input", "/threadId"},
 		{`{"type":"steer","id":"1","threadId":"t"}`, 400, "invalid_input", "/message"},

@@ -19,6 +19,9 @@ type interrupt struct {
 	Reason     string `json:"reason"`
 	ToolCallID string `json:"toolCallId"`
 	ExpiresAt  string `json:"expiresAt"`
+
+	Message        string          `json:"message"`
+	ResponseSchema json.RawMessage `json:"responseSchema"`
 }
 
 func interruptsOf(t *testing.T, events []event) []interrupt {
@@ -257,6 +260,13 @@ func TestApprovalExpires(t *testing.T) {
 	messages := show(t, late.Messages, events)
 	if n := len(messages); n != 4 || messages[n-1].Content != done || outcome(events[len(events)-1]) != "success" {
 		t.Errorf("the client that was late has %+v", messages)
+	}
+	told := slices.IndexFunc(events, isCustom)
+	if told < 0 {
+		t.Fatal("the client that was late is not told what was decided")
+	}
+	if got := custom[map[string]any](t, events[told], "perdure.decision"); got["decision"] != "expire" || got["toolCallId"] == nil {
+		t.Errorf("the client that was late is told %v", got)
 	}
 	if n := len(sharedModel.calls(t, prompt)); n != 2 {
 		t.Errorf("the model was called %d times", n)

@@ -25,6 +25,8 @@ type Result struct {
 	Edited map[string]string `json:"edited,omitempty"`
 	// Decided is what people decided about the call that the step made, or did not make.
 	Decided *Decided `json:"decided,omitempty"`
+	// Raised is the question with which the step ended, instead of the call's result.
+	Raised *Raised `json:"raised,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// Scope marks the messages as those of one place in the agent's work; "" = none in particular.

@@ -85,7 +85,7 @@ func (f *fold) hold(ctx context.Context, rec *Record) error {
 // answer notes that something which a run was held for is done.
 func (f *fold) answer(d Decided) {
 	f.r.Waits = slices.DeleteFunc(slices.Clone(f.r.Waits), func(id string) bool { return id == d.CallID })
-	at := slices.IndexFunc(f.r.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == d.CallID })
+	at := slices.IndexFunc(f.r.Interrupts, d.answers)
 	if at >= 0 {
 		f.r.Answered = append(slices.Clip(f.r.Answered), f.r.Interrupts[at])
 		f.r.Interrupts = slices.Delete(slices.Clone(f.r.Interrupts), at, at+1)

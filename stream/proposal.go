@@ -19,6 +19,8 @@ type Input struct {
 	Accepted Acceptance         `json:"accepted"`
 	// Requester is who asked for the run.
 	Requester *auth.Principal `json:"requester,omitempty"`
+	// Late are answers to what was decided before the input came: they change nothing.
+	Late []LateAnswer `json:"late,omitempty"`
 }
 
 // saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.
@@ -48,7 +50,11 @@ type Decision struct {
 	Args json.RawMessage `json:"args,omitempty"`
 	// Result stands for the call's, as a tool message.
 	Result *agui.Message `json:"result,omitempty"`
-	Reason string        `json:"reason,omitempty"`
+	// Question is which question of the call this is about, from 1; 0 = whether it may be made. Content is the
+	// answer to it.
+	Question int             `json:"question,omitempty"`
+	Content  json.RawMessage `json:"content,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
 	// By is who said it, Channel how it came: agui, rest, ws, batch or link. When is the record's time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
@@ -58,6 +64,8 @@ type Decision struct {
 type Decided struct {
 	CallID  string `json:"call"`
 	Verdict string `json:"verdict"`
+	// Question is that of the Decision.
+	Question int `json:"question,omitempty"`
 	// Digest and Proposal are those of what was said, if somebody said something.
 	Digest   string `json:"digest,omitempty"`
 	Proposal uint64 `json:"proposal,omitempty"`

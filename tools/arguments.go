@@ -49,12 +49,7 @@ func refused(pointer, format string, args ...any) *ArgumentsError {
 // the last of two equal keys win, so that what an approver was shown and what
 // the tool gets could differ.
 func decodeArguments(raw []byte) (map[string]any, error) {
-	if err := checkText(raw); err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	value, err := (&argumentReader{decoder: decoder}).value()
+	value, err := decodeValue(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +58,16 @@ func decodeArguments(raw []byte) (map[string]any, error) {
 		return nil, refused("", "expected a JSON object, got %s", jsonType(value))
 	}
 	return object, nil
+}
+
+// decodeValue reads a JSON value as strictly.
+func decodeValue(raw []byte) (any, error) {
+	if err := checkText(raw); err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return (&argumentReader{decoder: decoder}).value()
 }
 
 func checkText(raw []byte) error {

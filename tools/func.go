@@ -58,7 +58,7 @@ func Refine(change func(schema *jsonschema.Schema)) Option {
 // An Out that is a string is the result as it is, and so is a [Result], which may
 // have media; anything else is written as JSON. The text of an error is shown to the model, up to 4 KiB of it: it should
 // say what to do differently, and no secret. An error after ctx has ended counts
-// as its end, and an [*UnavailableError] as a call that came to none. fn can read the call's [IdempotencyKey] from ctx, and [Report] while
+// as its end, and an [*UnavailableError] as a call that came to none. fn can read the call's [IdempotencyKey] from ctx, and [Report] and [Ask] while
 // it runs.
 //
 // A mistake in the making, such as a bad name or a type that has no schema, is
@@ -108,7 +108,7 @@ func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error)
 	}
 	out, err := f.fn(ctx, in)
 	switch {
-	case err != nil && (ctx.Err() != nil || errors.As(err, new(*UnavailableError))):
+	case err != nil && (ctx.Err() != nil || errors.As(err, new(*UnavailableError)) || errors.As(err, new(*Raised))):
 		return Result{}, err
 	case err != nil:
 		return failure(err), nil

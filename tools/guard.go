@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -54,6 +55,9 @@ func (g *guarded) Call(ctx context.Context, call Call) (Result, error) {
 	if call.Reporter != nil {
 		inside = context.WithValue(inside, reporterKey{}, call.Reporter)
 	}
+	if call.Asks {
+		inside = context.WithValue(inside, askingKey{}, &asking{answers: call.Answers})
+	}
 	timed, cancel := context.WithTimeout(inside, g.spec.Timeout)
 	defer cancel()
 	result, err := g.run(timed, call)
@@ -90,7 +94,7 @@ func (g *guarded) explain(ctx, timed context.Context, err error) (Result, error)
 	if ctx.Err() != nil {
 		return Result{}, g.interrupted(ctx)
 	}
-	if timed.Err() == nil {
+	if _, raised := errors.AsType[*Raised](err); raised || timed.Err() == nil {
 		return Result{}, fmt.Errorf("tool %s: %w", g.spec.Name, err)
 	}
 	text := fmt.Sprintf("%s did not finish within %s", g.spec.Name, g.spec.Timeout)

@@ -59,7 +59,20 @@ func (s *Schema) Validate(arguments json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	err = s.compiled.Validate(object)
+	return s.check(object)
+}
+
+// ValidateValue reports whether a JSON value of any kind fits the schema. The error is an *ArgumentsError.
+func (s *Schema) ValidateValue(raw json.RawMessage) error {
+	value, err := decodeValue(raw)
+	if err != nil {
+		return err
+	}
+	return s.check(value)
+}
+
+func (s *Schema) check(value any) error {
+	err := s.compiled.Validate(value)
 	if invalid := (*jsonschema.ValidationError)(nil); errors.As(err, &invalid) {
 		return s.explain(invalid)
 	}

@@ -99,6 +99,11 @@ type Call struct {
 
 	// Reporter takes what the tool reports while it runs; nil means that nobody listens.
 	Reporter Reporter
+
+	// Asks tells that the tool may ask people: a call that fails with a *[Raised] is made again when its question
+	// is answered. Answers are those that it has by then, in the order of its questions.
+	Asks    bool
+	Answers []Answer
 }
 
 // Result is what came of a call that came to an end.

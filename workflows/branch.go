@@ -82,7 +82,7 @@ type Answer struct {
 	Message string   `json:"message,omitempty"` // our own words
 	// MessageID is the message that answers.
 	MessageID string `json:"answer,omitempty"`
-	// Asks are the calls that the subagent waits for, with those below it.
+	// Asks are the questions that the subagent waits for, with those below it.
 	Asks []string `json:"asks,omitempty"`
 	// Lanes are those whose step did not finish.
 	Lanes     []Lane  `json:"lanes,omitempty"`
@@ -118,7 +118,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents,
 	}
 	if end.waits != nil {
-		in.Asks, _ = end.waits.open()
+		in.Asks = end.waits.questions()
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",

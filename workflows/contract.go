@@ -251,7 +251,9 @@ type ToolCall struct {
 	MessageID string `json:"messageId"`
 	// Decision is what came of it that the call had to wait.
 	Decision *Decision `json:"decision,omitempty"`
-	OnExpiry OnExpiry  `json:"onExpiry,omitempty"`
+	// Raised is the record with the question that the call has asked and that is decided, if it is made anew.
+	Raised   uint64   `json:"raised,omitempty"`
+	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
 	// Votes are those of the people who approved before the decision, Remember is the rule under which it is
 	// to be remembered, by its digest.
 	Votes    []Vote `json:"votes,omitempty"`
@@ -282,6 +284,8 @@ type ToolAnswer struct {
 	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
+	// Raised is set if the call waits for an answer.
+	Raised *Raises `json:"raised,omitempty"`
 	// Suspended is a subagent that waits for people, and Waits what for.
 	Suspended *Suspended `json:"suspended,omitempty"`
 	Waits     *Waits     `json:"waits,omitempty"`

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -12,6 +13,14 @@ import (
 // stepHeld are the calls of a turn that were waited for; what clients see of the step is named like that
 // of the others.
 const stepHeld = "held"
+
+// round tells the steps of one wait in a turn from those of the others.
+func (w *Waits) round(step string) string {
+	if w.Round == 0 {
+		return step
+	}
+	return fmt.Sprintf("%s-%d", step, w.Round)
+}
 
 // keeps tells whether what a turn waits for can be carried on. A run that holds has it from here on, before
 // the other calls of the turn are made: an answer may come early.
@@ -29,7 +38,7 @@ func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.held.settled() {
 		return ending{}, false
 	}
-	in := Hold{Step: r.step(r.turn, "hold", ""), Waits: r.held}
+	in := Hold{Step: r.step(r.turn, r.held.round("hold"), ""), Waits: r.held}
 	var seq uint64
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "hold"))
 	if err := workflow.ExecuteActivity(ctx, ActivityHold, in).Get(ctx, &seq); err != nil {
@@ -61,7 +70,7 @@ func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
 	r.held, r.answered = nil, w
-	return r.act(ctx, w, r.step(r.turn, stepHeld, stepTools))
+	return r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
 }
 
 // awaitAnswers waits until everything is answered or the run is cancelled. Where it takes longer than the

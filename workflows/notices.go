@@ -58,7 +58,7 @@ type News struct {
 // waits, but for the first, which may be under way: so there is one of each kind at most, and that. The client's
 // own calls are nobody else's business.
 func (w *Waits) note(event NoticeEvent, now time.Time, calls ...*Waiting) {
-	calls = slices.DeleteFunc(slices.Clone(calls), func(c *Waiting) bool { return c.Approval == nil })
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c *Waiting) bool { return !c.asksPeople() })
 	if len(calls) == 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func (w *Waits) note(event NoticeEvent, now time.Time, calls ...*Waiting) {
 func (w *Waits) noteOpened() {
 	var asked []*Waiting
 	for i := range w.Calls {
-		if w.Calls[i].Approval != nil {
+		if w.Calls[i].asksPeople() {
 			asked = append(asked, &w.Calls[i])
 		}
 	}

@@ -10,10 +10,13 @@ func (w *Waits) next() time.Time {
 	var next time.Time
 	for i := range w.Calls {
 		c := &w.Calls[i]
-		if c.Decision != nil || c.Approval == nil {
+		if c.Decision != nil || !c.asksPeople() {
 			continue
 		}
 		next = earlier(next, c.Expires)
+		if c.Approval == nil {
+			continue
+		}
 		if c.Escalations < len(c.Approval.Escalate) {
 			next = earlier(next, w.Opened.Add(c.Approval.Escalate[c.Escalations]))
 		}
@@ -32,11 +35,13 @@ func (w *Waits) pass(now time.Time) {
 	for i := range w.Calls {
 		c := &w.Calls[i]
 		switch {
-		case c.Decision != nil || c.Approval == nil:
+		case c.Decision != nil || !c.asksPeople():
 			continue
 		case c.expired(now):
-			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictExpire}
+			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictExpire, Question: c.number()}
 			expired = append(expired, c)
+			continue
+		case c.Approval == nil:
 			continue
 		}
 		if n := c.Approval.escalations(open); n > c.Escalations {

@@ -141,7 +141,7 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 				return end, err
 			}
 		}
-		if r.held != nil {
+		for r.held != nil {
 			if end, over, err := r.goOnHeld(ctx); over || err != nil {
 				return end, err
 			}

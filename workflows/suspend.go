@@ -134,7 +134,7 @@ func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
 // open tells that more people have to approve: then nothing else is taken.
 func (r *run) take(ctx workflow.Context, in Submit) (open bool) {
 	now := workflow.Now(ctx)
-	r.waits.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Approval != nil })
+	r.waits.decideAll(in.Decisions, now, (*Waiting).asksPeople)
 	r.waits.pass(now)
 	if _, asks := r.waits.open(); asks {
 		return true
@@ -194,15 +194,26 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	if len(calls) == 0 {
 		return ending{}, false
 	}
-	return r.act(ctx, w, r.step(0, stepTools, stepTools))
+	turn := r.turn
+	if r.in.Hold { // what these calls ask is asked in no turn of this run
+		r.turn = 0
+	}
+	if end, over = r.act(ctx, w, r.step(0, stepTools, stepTools)); r.held == nil {
+		r.turn = turn
+	}
+	return end, over
 }
 
 // act does what was decided about calls. over tells that the run ends with it.
 func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
 	waits := r.waitsOf(ctx, ModelAnswer{MessageID: w.MessageID})
+	waits.Round = w.Round + 1
 	end, over = r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: w.calls(), step: step}, waits)
-	if over || len(waits.Calls) == 0 {
+	switch {
+	case over || len(waits.Calls) == 0:
 		return end, over
+	case r.held != nil:
+		return r.tellHeld(ctx)
 	}
 	return ending{outcome: waits.outcome(), waits: waits}, true
 }

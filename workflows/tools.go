@@ -25,6 +25,7 @@ type toolTurn struct {
 	underWay  int
 	cancelled bool
 	suspended []ToolAnswer // of subagents that wait
+	raised    []Waiting    // calls whose tools ask
 	err       error
 }
 
@@ -42,6 +43,7 @@ type call struct {
 	waits    *Waits
 	votes    []Vote
 	remember string
+	raised   *Raised // what its tool has asked
 }
 
 // calls are those of an answer that wait for nothing.
@@ -68,7 +70,7 @@ func (c Call) to(delegates []Delegate) *Delegate {
 }
 
 // callTools makes the calls of a turn. over tells that the run ends with that; if it does not, waits has what
-// subagents are waiting for.
+// subagents are waiting for, and what tools ask.
 func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
@@ -88,12 +90,13 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	for _, s := range t.suspended {
 		waits.adopt(*s.Suspended, s.Waits)
 	}
+	waits.raise(t.raised)
 	switch {
 	case t.err != nil:
 		return r.failure(ctx, t.err), true
 	case t.cancelled || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
-	case len(t.suspended) > 0 && !waits.fits(r.in):
+	case len(t.suspended)+len(t.raised) > 0 && !r.carries(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
 	}
 	return ending{}, false
@@ -122,6 +125,9 @@ func (t *toolTurn) begin(lane int) {
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	summary := "tool"
+	if c.raised != nil {
+		in.Raised = c.raised.Seq
+	}
 	if c.id == "" {
 		in.Index = c.index
 	} else {
@@ -163,6 +169,9 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	}
 	if done.Suspended != nil {
 		t.suspended = append(t.suspended, done)
+	}
+	if done.Raised != nil {
+		t.raises(c, done)
 	}
 	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled
 	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {

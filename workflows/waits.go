@@ -10,7 +10,7 @@ import (
 )
 
 // Waits is what a thread waits for behind the end of an AG-UI run: the calls of its last message that
-// were not made, each until there is a decision about it.
+// were not made, or not to their end, each until there is a decision about it.
 type Waits struct {
 	MessageID string    `json:"messageId"`
 	Calls     []Waiting `json:"calls"`
@@ -31,6 +31,8 @@ type Waits struct {
 	// Opened is when the calls were asked for: what people decide about is reminded of, escalates and
 	// expires some time after that.
 	Opened time.Time `json:"opened,omitzero"`
+	// Round is how often the run was held in the same turn before.
+	Round int `json:"round,omitempty"`
 	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
 	News    []News `json:"news,omitempty"`
 	Noticed int    `json:"noticed,omitempty"`
@@ -40,7 +42,7 @@ type Waits struct {
 // that wait behind it.
 const (
 	MaxWaits    = 16
-	maxDecision = 224 // bytes
+	maxDecision = 240 // bytes
 	maxVote     = 192
 )
 
@@ -58,7 +60,7 @@ func (w *Waits) fits(in RunInput) bool {
 	return err == nil && len(body)+room <= MaxPayload
 }
 
-// Waiting is a call that was not made.
+// Waiting is a call that was not made, or whose tool asks something.
 type Waiting struct {
 	Call
 	Index int `json:"index"` // its place in the message
@@ -69,6 +71,8 @@ type Waiting struct {
 	// Votes are those for making the call that did not decide. They do not name the call, and no arguments
 	// unless these are others than the model's.
 	Votes []Decision `json:"votes,omitempty"`
+	// Raised is the question that the tool has asked, in a call that had begun.
+	Raised *Raised `json:"raised,omitempty"`
 	// Escalations is how many have come, Reminded how often people were reminded.
 	Escalations int       `json:"escalations,omitempty"`
 	Reminded    int       `json:"reminded,omitempty"`
@@ -112,7 +116,7 @@ const (
 	VerdictApprove Verdict = "approve" // make it
 	VerdictEdit    Verdict = "edit"    // make it with other arguments
 	VerdictReject  Verdict = "reject"  // tell the model that it may not be made, and why
-	VerdictAnswer  Verdict = "answer"  // give the model this result instead
+	VerdictAnswer  Verdict = "answer"  // give the model this result instead, or the tool that asks this answer
 	VerdictCancel  Verdict = "cancel"  // nobody is going to decide
 	VerdictExpire  Verdict = "expire"  // nobody decided in time
 	VerdictResult  Verdict = "result"  // the client's result of its own call
@@ -123,6 +127,8 @@ const (
 type Decision struct {
 	CallID  string  `json:"call"`
 	Verdict Verdict `json:"verdict"`
+	// Question is which question of the call's tool this is about, from 1; 0 = whether the call may be made.
+	Question int `json:"question,omitempty"`
 	// Digest is that of the decision, with all that was said: the same again is the same.
 	Digest string `json:"digest,omitempty"`
 	// Input is the proposal that has what was said, 0 if nothing was.
@@ -196,7 +202,7 @@ func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
 
 // asks tells whether people have to decide about a call, as opposed to the client's own tools.
 func (w *Waits) asks() bool {
-	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.Approval != nil })
+	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.asksPeople() })
 }
 
 // outcome is how a run ends with these: calls of the client's are no question.
@@ -223,16 +229,16 @@ func (w *Waits) find(callID string) *Waiting {
 func (w *Waits) open(except ...Decision) (ids []string, asks bool) {
 	for _, c := range w.Calls {
 		if c.Decision == nil && !slices.ContainsFunc(except, c.answeredBy) {
-			ids, asks = append(ids, c.ID), asks || c.Approval != nil
+			ids, asks = append(ids, c.ID), asks || c.asksPeople()
 		}
 	}
 	return ids, asks
 }
 
 // answeredBy tells whether a decision is one about this call: results are for the client's own, anything
-// else for those that people decide about.
+// else for those that people decide about, and nobody approves of a tool's question.
 func (c Waiting) answeredBy(d Decision) bool {
-	return d.CallID == c.ID && c.Client == (d.Verdict == VerdictResult)
+	return d.CallID == c.ID && c.Client == (d.Verdict == VerdictResult) && d.Question == c.number() && !(c.Raised != nil && d.approves())
 }
 
 func (w *Waits) settled() bool {
@@ -252,7 +258,7 @@ func (w *Waits) abandon() {
 // fails tells whether the run that goes on has to end, since nobody decided in time.
 func (w *Waits) fails() bool {
 	return slices.ContainsFunc(w.Calls, func(c Waiting) bool {
-		return c.Decision.Verdict == VerdictExpire && c.Approval.OnExpiry == OnExpiryFail
+		return c.Approval != nil && c.Decision.Verdict == VerdictExpire && c.Approval.OnExpiry == OnExpiryFail
 	})
 }
 
@@ -272,9 +278,9 @@ func (w *Waits) calls() []call {
 		}
 		next := call{
 			index: c.Index, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence,
-			decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates),
+			decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates), raised: c.Raised,
 		}
-		if d.Verdict == VerdictExpire {
+		if d.Verdict == VerdictExpire && c.Approval != nil {
 			next.onExpiry = c.Approval.OnExpiry
 		}
 		if d.Remember {

@@ -79,6 +79,19 @@ func (b *Board) Check(ctx context.Context, tool string, arguments json.RawMessag
 	return pointer, reason, nil
 }
 
+// Fits finds what is wrong with the answer to a tool's question, by the schema that came with it, and where. No
+// reason: nothing is wrong.
+func (b *Board) Fits(schema, answer json.RawMessage) (pointer, reason string, err error) {
+	compiled, err := tools.CompileSchema(schema)
+	if err != nil {
+		return "", "", fmt.Errorf("announce: the schema of an answer: %w", err)
+	}
+	if wrong, ok := errors.AsType[*tools.ArgumentsError](compiled.ValidateValue(answer)); ok {
+		return wrong.Problems[0].Pointer, wrong.Problems[0].Reason, nil
+	}
+	return "", "", nil
+}
+
 // schema is the one with a digest; nil = none is known.
 func (b *Board) schema(ctx context.Context, digest string) (*tools.Schema, error) {
 	if digest == "" {

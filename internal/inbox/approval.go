@@ -8,7 +8,7 @@ import (
 // MaxArgs bounds the arguments that an approval shows, in bytes; longer ones are in the thread.
 const MaxArgs = 8 << 10
 
-// Approval is a tool call that waits, or has waited, for a person.
+// Approval is a tool call that waits, or has waited, for a person: to be made, or for an answer to what its tool asks.
 type Approval struct {
 	ID         string `json:"id"`
 	ThreadID   string `json:"threadId"`
@@ -16,6 +16,10 @@ type Approval struct {
 	Agent      string `json:"agent"`
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName"`
+	// Reason says what is asked: tool_call, whether the call may be made; else a question of the tool's, whose
+	// answer is as ResponseSchema says.
+	Reason         string          `json:"reason,omitempty"`
+	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
 	// Args are the call's arguments: a JSON object, or a string where the model wrote none. ArgsTruncated
 	// tells that they are left out, being longer than MaxArgs.
 	Args          json.RawMessage `json:"args,omitempty"`

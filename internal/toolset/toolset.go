@@ -154,7 +154,7 @@ func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 	server, err := mcptool.Start(mcptool.Config{
 		Name: d.Name, URL: d.URL, Headers: d.Headers, Command: d.Command, Env: d.Env,
-		Timeout: d.Timeout, Idempotent: d.Idempotent, Attempts: d.Attempts,
+		Timeout: d.Timeout, Idempotent: d.Idempotent, Elicitation: d.Elicitation, Attempts: d.Attempts,
 		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Place.String(),
 	}, mcptool.Environment{Secret: c.secret, AllowPrivate: c.AllowPrivate, Logger: c.Logger})
 	var wrong *mcptool.ConfigError

@@ -115,7 +115,7 @@ func TestEveryWorkerHasItsTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 3 {
+	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 5 {
 		t.Errorf("got %v, %v", found, err)
 	}
 }

@@ -2,8 +2,8 @@
 //
 //	registry, err := tools.NewRegistry(builtin.Tools()...)
 //
-// They are calculate and current_time: the two things that models get wrong
-// most readily by themselves. Both only read, need no key and no network, and are idempotent.
+// They are calculate and current_time, the two things that models get wrong most readily by themselves, and
+// ask_user and confirm, by which a model asks people. They need no key and no network, and are idempotent.
 package builtin
 
 import (
@@ -14,5 +14,5 @@ import (
 
 // Tools returns all of them, on the clock of the machine.
 func Tools() []tools.Tool {
-	return []tools.Tool{Approve(), Calculate(), CurrentTime(time.Now)}
+	return []tools.Tool{Approve(), Calculate(), CurrentTime(time.Now), AskUser(), Confirm()}
 }

@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -36,14 +37,16 @@ type answer struct {
 	mediaType string
 }
 
-// result is what the model is told. The error is a *tools.UnavailableError.
-func (a *answer) result() (tools.Result, error) {
+// result is what the model is told. The error is a *tools.UnavailableError, or a *tools.Raised.
+func (a *answer) result(ctx context.Context) (tools.Result, error) {
 	a.mediaType, _, _ = mime.ParseMediaType(a.resp.Header.Get("Content-Type")) // "" is a type that nobody knows
 	if a.resp.StatusCode < 200 || a.resp.StatusCode > 299 {
 		return a.failure()
 	}
 	kind, isMedia := kindOf(a.mediaType)
 	switch {
+	case a.asks():
+		return a.ask(ctx)
 	case a.tool.cfg.Method == http.MethodHead:
 		return tools.Result{Content: a.status() + a.headerLines()}, nil
 	case isMedia:

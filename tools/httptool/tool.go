@@ -42,7 +42,7 @@ func (t *Tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	a := &answer{tool: t, resp: resp, secrets: redactor}
-	result, err := a.result()
+	result, err := a.result(ctx)
 	if err != nil && ctx.Err() != nil {
 		return tools.Result{}, ctx.Err()
 	}
@@ -78,12 +78,15 @@ func (t *Tool) request(ctx context.Context, call tools.Call, headers map[string]
 		return nil, refused("they would change the host")
 	}
 	req.Header.Set("User-Agent", "perdure")
-	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	req.Header.Set("Accept", "application/json, "+questionType+", text/*;q=0.9, */*;q=0.5")
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
 	if call.IdempotencyKey != "" {
 		req.Header.Set(idempotencyHeader, headerKey(call.IdempotencyKey))
+	}
+	if err := setAnswers(req, call.IdempotencyKey, call.Answers); err != nil {
+		return nil, err
 	}
 	for name, value := range headers {
 		req.Header.Set(name, value)

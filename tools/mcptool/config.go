@@ -25,10 +25,12 @@ type Config struct {
 
 	Timeout    time.Duration // of one attempt at a call; 0 = tools.DefaultTimeout
 	Idempotent *bool         // of all tools; nil = as the server says of each
-	Attempts   int           // of tools that are idempotent; 0 = tools.DefaultAttempts
-	TaskQueue  string        // of the workers that make the calls; empty = all workers
-	Sequential bool          // calls of one turn are made one after another, whichever of the tools they are of
-	Origin     string        // where the server is declared, for people
+	// Elicitation lets the server ask people in the middle of a call, which is made anew with the answer.
+	Elicitation bool
+	Attempts    int    // of tools that are idempotent; 0 = tools.DefaultAttempts
+	TaskQueue   string // of the workers that make the calls; empty = all workers
+	Sequential  bool   // calls of one turn are made one after another, whichever of the tools they are of
+	Origin      string // where the server is declared, for people
 }
 
 // Environment is what the worker gives to its servers.

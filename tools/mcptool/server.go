@@ -39,6 +39,9 @@ type Server struct {
 	known   bool
 	next    int // number of the next call
 	watched map[string]*progress
+	asker   *asker // the one call that the server may ask in
+
+	turn chan struct{} // held by that call
 }
 
 // Start begins to connect, and keeps connected until Stop. Errors are *ConfigError; that the server
@@ -50,7 +53,7 @@ func Start(cfg Config, env Environment) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, dialer: d, logger: env.Logger.With("server", cfg.Name),
-		done: make(chan struct{}), changed: make(chan struct{}, 1), watched: map[string]*progress{},
+		done: make(chan struct{}), changed: make(chan struct{}, 1), watched: map[string]*progress{}, turn: make(chan struct{}, 1),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.run()
@@ -151,9 +154,10 @@ func (s *Server) attach(session *mcp.ClientSession) {
 	s.session = session
 }
 
-// client is a new MCP client. It declares no capability, so that servers know that they may ask for nothing.
+// client is a new MCP client. It declares no capability, so that servers know that they may ask for nothing, unless
+// they may elicit.
 func (s *Server) client() *mcp.Client {
-	return mcp.NewClient(&mcp.Implementation{Name: "perdure", Version: "1"}, &mcp.ClientOptions{
+	options := &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},
 		Logger:         slog.New(slog.DiscardHandler), // its errors come back from calls, its notes may have content
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
@@ -164,7 +168,9 @@ func (s *Server) client() *mcp.Client {
 			}
 		},
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { s.hear(req.Params) },
-	})
+	}
+	s.elicitation(options)
+	return mcp.NewClient(&mcp.Implementation{Name: "perdure", Version: "1"}, options)
 }
 
 // secrets returns what hides the server's secrets.

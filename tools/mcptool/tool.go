@@ -42,12 +42,15 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 		params.Meta[keyMeta] = call.IdempotencyKey
 	}
 	params.SetProgressToken(token)
-	result, err := session.CallTool(ctx, params)
+	result, err := t.make(ctx, cancel, session, params)
 	t.server.finish(token, watched)
 	redactor := t.server.secrets()
+	raised, asks := errors.AsType[*tools.Raised](errors.Join(err, context.Cause(ctx)))
 	switch {
-	case err == nil && result.NeedsInput():
-		return tools.Failed(t.spec.Name + " failed: the server wants more from the user, which is not supported"), nil
+	case asks:
+		return tools.Result{}, raised
+	case errors.As(err, new(*misaskedError)):
+		return tools.Failed(redactor.Text(t.spec.Name + " failed: " + err.Error())), nil
 	case err == nil:
 		return redactor.Result(resultOf(result)), nil
 	case errors.Is(context.Cause(ctx), errStopped):
@@ -67,6 +70,46 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 		return failed, nil
 	}
 	return tools.Result{}, t.unavailable(failure, words, err)
+}
+
+// make makes the call. It fails with a *tools.Raised if the server asks.
+func (t *tool) make(ctx context.Context, cancel context.CancelCauseFunc, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+	if err := goOn(ctx, params); err != nil {
+		return nil, misasked(err)
+	}
+	done, err := t.server.alone(ctx, cancel, session)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	result, err := session.CallTool(ctx, params)
+	if bad, ok := errors.AsType[*tools.QuestionError](context.Cause(ctx)); ok {
+		return nil, misasked(bad)
+	}
+	if err != nil || !result.NeedsInput() {
+		return result, err
+	}
+	if !t.server.cfg.Elicitation {
+		return nil, misasked(errors.New("it may not, since elicitation is not set"))
+	}
+	return nil, misasked(t.server.ask(ctx, result))
+}
+
+// misaskedError says that a server asks what nobody can be asked.
+type misaskedError struct{ err error }
+
+func (e *misaskedError) Error() string {
+	return "the server wants more from the user: " + e.err.Error()
+}
+
+func (e *misaskedError) Unwrap() error { return e.err }
+
+// misasked leaves a question that was raised as it is.
+func misasked(err error) error {
+	if _, ok := errors.AsType[*tools.Raised](err); ok {
+		return err
+	}
+	return &misaskedError{err}
 }
 
 var errStopped = errors.New("mcptool: the server is stopped")

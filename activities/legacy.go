@@ -1,0 +1,44 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/workflows"
+)
+
+// customInterrupt is the event by which clients were asked before AG-UI had interrupts of its own.
+const customInterrupt = "on_interrupt"
+
+// legacyInterrupts are the questions of a run for clients that know only that event, if the run's agent has such. Its
+// value is a text with the interrupt in JSON, as those clients parse it.
+func (a *Activities) legacyInterrupts(ctx context.Context, in workflows.Finish, end agui.Event) ([]agui.Event, error) {
+	finished, ok := end.(*agui.RunFinished)
+	if !ok || finished.Outcome == nil || len(finished.Outcome.Interrupts) == 0 {
+		return nil, nil
+	}
+	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	if errors.Is(err, catalog.ErrUnknownRevision) { // the run ends all the same
+		return nil, nil
+	}
+	if err != nil || !d.LegacyInterrupts {
+		return nil, err
+	}
+	var events []agui.Event
+	for _, q := range finished.Outcome.Interrupts {
+		text, err := json.Marshal(q)
+		if err != nil {
+			return nil, fmt.Errorf("activities: encode question: %w", err)
+		}
+		value, err := json.Marshal(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("activities: encode question: %w", err)
+		}
+		events = append(events, &agui.Custom{Name: customInterrupt, Value: value})
+	}
+	return events, nil
+}

@@ -1,0 +1,138 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A tool may end its call with a question. What it asks is in the done of the call, beside all that the call needs
+// to be made anew; the workflow is told where that is.
+
+// tooManyQuestions is what the model is told of a tool that does not stop asking.
+const tooManyQuestions = "The tool asked too many questions. The call was given up."
+
+// inquiry is what a call brings along that is made anew: nothing, the first time.
+type inquiry struct {
+	before *stream.Raised
+	// replies are those to the questions of the call whose answers count, and answers what they say.
+	replies []stream.Reply
+	answers []tools.Answer
+}
+
+// inquiry reads what a call has asked, and what was answered.
+func (a *Activities) inquiry(ctx context.Context, in workflows.ToolCall, call agui.ToolCall) (*inquiry, error) {
+	if in.Raised == 0 {
+		return &inquiry{}, nil
+	}
+	before, err := a.Log.Raised(ctx, in.Raised)
+	if err != nil {
+		return nil, err
+	}
+	if before.CallID != call.ID || before.Args != workflows.DigestArgs(call.Arguments) || in.Decision == nil {
+		return nil, temporal.NewNonRetryableApplicationError("the call is not the one that has asked", workflows.CodeInternal, nil)
+	}
+	q := &inquiry{before: before, replies: append(before.Replies[:len(before.Replies):len(before.Replies)], stream.Reply{
+		Question: before.Digest, State: before.State, Verdict: string(in.Decision.Verdict), Proposal: in.Decision.Input,
+	})}
+	for _, r := range q.replies {
+		answer, err := a.answered(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		q.answers = append(q.answers, answer)
+	}
+	return q, nil
+}
+
+// answered is what a reply says.
+func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer, error) {
+	said := &stream.Decision{}
+	if r.Proposal > 0 {
+		var err error
+		if said, err = a.Log.Decision(ctx, r.Proposal); err != nil {
+			return tools.Answer{}, err
+		}
+	}
+	answer := tools.Answer{Question: r.Question, State: r.State, Status: tools.Cancelled}
+	switch workflows.Verdict(r.Verdict) {
+	case workflows.VerdictAnswer:
+		answer.Status, answer.Content = tools.Answered, said.Content
+	case workflows.VerdictReject:
+		answer.Status, answer.Words = tools.Declined, said.Reason
+	case workflows.VerdictExpire:
+		answer.Status = tools.Expired
+	}
+	return answer, nil
+}
+
+// key is the call's idempotency key: the same for all that is done for the call, whichever run it is made in.
+func (q *inquiry) key(in workflows.ToolCall, call agui.ToolCall) string {
+	if q.before != nil {
+		return q.before.Key
+	}
+	return in.Run.ID + "/" + call.ID
+}
+
+// number counts the questions that the call has asked by now.
+func (q *inquiry) number() int {
+	if q.before == nil {
+		return 0
+	}
+	return q.before.Number
+}
+
+// raise ends a call with a question.
+func (q *inquiry) raise(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, attempt *stream.Attempt, asks *tools.Raised, opened uint64) (workflows.ToolAnswer, error) {
+	raised := &stream.Raised{
+		CallID: call.ID, Tool: call.Name, Number: q.number() + 1, Index: asks.Index, Args: workflows.DigestArgs(call.Arguments), Key: q.key(in, call),
+		Reason: asks.Reason, Message: asks.Message, ResponseSchema: asks.ResponseSchema, Digest: asks.Digest(), State: asks.State,
+		Replies: q.replies[:min(asks.Index, len(q.replies))],
+	}
+	for name, value := range asks.Metadata {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return workflows.ToolAnswer{}, fmt.Errorf("activities: encode metadata: %w", err)
+		}
+		if raised.Metadata == nil {
+			raised.Metadata = agui.Metadata{}
+		}
+		raised.Metadata[name] = encoded
+	}
+	answer := workflows.ToolAnswer{Outcome: workflows.OutcomeInterrupt, Opened: opened, Raised: &workflows.Raises{
+		CallID: call.ID, Tool: call.Name, Number: raised.Number, Expires: asks.ExpiresIn,
+	}}
+	recorded, err := json.Marshal(answer)
+	if err != nil {
+		return answer, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Raised: raised, Decided: decidedOf(in, call.Name), Edited: editedBy(in, call)})
+	return answer, err
+}
+
+// raisedInterrupt asks what a tool has asked.
+func (a *Activities) raisedInterrupt(ctx context.Context, w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
+	raised, err := a.Log.Raised(ctx, c.Raised.Seq)
+	if err != nil {
+		return agui.Interrupt{}, err
+	}
+	by := w.Asker(c)
+	about, err := json.Marshal(stream.RaisedBy{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: w.Opened})
+	if err != nil {
+		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
+	}
+	metadata := agui.Metadata{stream.MetadataQuestion: about}
+	for name, value := range raised.Metadata {
+		metadata[name] = value
+	}
+	return agui.Interrupt{Reason: raised.Reason, Message: raised.Message, ResponseSchema: raised.ResponseSchema, Metadata: metadata}, nil
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A tool may ask something in the middle of its call. Whoever may use the thread answers, with what the tool's own
+// schema describes; nobody approves of anything there.
+
+func isRaised(question *agui.Interrupt) bool {
+	_, raised := question.Metadata[stream.MetadataQuestion]
+	return raised
+}
+
+// suits refuses an answer that is none to a question; at is where it stands in the request.
+func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
+	answers := v.Decision == string(workflows.VerdictAnswer)
+	switch {
+	case !isRaised(question) && answers:
+		var text *string
+		if err := json.Unmarshal(v.Content, &text); err != nil || text == nil {
+			return unfit(contentPointer(at), "must be text: the result to give the model")
+		}
+		return nil
+	case !isRaised(question), v.Decision == string(workflows.VerdictReject), v.Decision == string(workflows.VerdictCancel):
+		return nil
+	case !answers:
+		return unfit(at+"/decision", `must be "answer" or "reject": it is a tool that asks`)
+	case s.Tools == nil || len(question.ResponseSchema) == 0:
+		return nil
+	}
+	pointer, reason, err := s.Tools.Fits(question.ResponseSchema, v.Content)
+	if err != nil || reason == "" {
+		return err
+	}
+	return unfit(contentPointer(at)+pointer, reason)
+}
+
+// contentPointer is where an answer stands: for a tool that asks, an entry of resume has nothing else.
+func contentPointer(at string) string {
+	if at == "" {
+		return "/content"
+	}
+	return at
+}

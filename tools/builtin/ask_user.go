@@ -1,0 +1,69 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/perdure/perdure/tools"
+)
+
+type userQuestion struct {
+	Question string         `json:"question" jsonschema:"what to ask, with all that is needed to answer it"`
+	Choices  []string       `json:"choices,omitempty" jsonschema:"the possible answers, if there are few"`
+	Schema   map[string]any `json:"schema,omitempty" jsonschema:"a JSON Schema of type object with what is to be filled in, if it is more than one answer"`
+}
+
+// AskUser returns the tool ask_user, with which a model asks the user something. The run waits for the answer.
+func AskUser() tools.Tool {
+	return tools.Func("ask_user", "Asks the user a question and returns the answer. Use it when you cannot go on without something that only the user knows.",
+		askUser, tools.Idempotent())
+}
+
+func askUser(ctx context.Context, in userQuestion) (string, error) {
+	if len(in.Schema) > 0 {
+		return askForm(ctx, in)
+	}
+	answer := map[string]any{"type": "string"}
+	if len(in.Choices) > 0 {
+		answer["enum"] = in.Choices
+	}
+	schema, err := json.Marshal(map[string]any{"type": "object", "required": []string{"answer"}, "properties": map[string]any{"answer": answer}})
+	if err != nil {
+		return "", err
+	}
+	said, err := tools.Ask[struct {
+		Answer string `json:"answer"`
+	}](ctx, tools.Question{Message: in.Question, ResponseSchema: schema})
+	return said.Answer, err
+}
+
+// askForm has the user fill in what the model's own schema describes.
+func askForm(ctx context.Context, in userQuestion) (string, error) {
+	if len(in.Choices) > 0 {
+		return "", errors.New("give either choices or a schema")
+	}
+	schema, err := json.Marshal(in.Schema)
+	if err != nil {
+		return "", err
+	}
+	answer, err := tools.AskJSON(ctx, tools.Question{Message: in.Question, ResponseSchema: schema})
+	return string(answer.Content), err
+}
+
+type confirmation struct {
+	Question string `json:"question" jsonschema:"what to confirm, with all that is needed to decide"`
+}
+
+type confirmed struct {
+	Approved bool `json:"approved"`
+}
+
+// Confirm returns the tool confirm, with which a model asks the user for a yes or a no.
+func Confirm() tools.Tool {
+	ask := func(ctx context.Context, in confirmation) (confirmed, error) {
+		yes, err := tools.Confirm(ctx, in.Question)
+		return confirmed{Approved: yes}, err
+	}
+	return tools.Func("confirm", "Asks the user for a yes or a no before you go on.", ask, tools.Idempotent())
+}

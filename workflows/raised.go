@@ -1,0 +1,86 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// A tool may ask people something in the middle of a call: then the call ends with a question instead of a result,
+// and is made anew when that is answered. Meanwhile it waits like a call that people have to approve. What is asked
+// and answered is in the log.
+
+// Raises is how a call has ended that waits for an answer.
+type Raises struct {
+	CallID string `json:"call"`
+	Tool   string `json:"tool"`
+	// Number counts the questions of the call, from 1.
+	Number int `json:"number"`
+	// Expires is how long there is to answer; 0 = for ever.
+	Expires time.Duration `json:"expires,omitempty"`
+}
+
+// Raised is a question that a tool has asked.
+type Raised struct {
+	// Seq is the record that has it.
+	Seq    uint64 `json:"seq"`
+	Number int    `json:"number"`
+}
+
+// asksPeople tells whether people are asked something about a call, as opposed to the client's own tools.
+func (c *Waiting) asksPeople() bool { return c.Approval != nil || c.Raised != nil }
+
+// number tells which question of the call waits, from 1; 0 = whether it may be made.
+func (c *Waiting) number() int {
+	if c.Raised == nil {
+		return 0
+	}
+	return c.Raised.Number
+}
+
+// Question is a name of what people are asked, among those of a run.
+func (c *Waiting) Question() string {
+	if c.Raised == nil {
+		return c.ID
+	}
+	return fmt.Sprintf("%s/%d", c.ID, c.Raised.Number)
+}
+
+// questions are those that are open.
+func (w *Waits) questions() []string {
+	var names []string
+	for i := range w.Calls {
+		if c := &w.Calls[i]; c.Decision == nil {
+			names = append(names, c.Question())
+		}
+	}
+	return names
+}
+
+// raises takes in that a call has ended with a question.
+func (t *toolTurn) raises(c call, done ToolAnswer) {
+	by := done.Raised
+	w := Waiting{Call: Call{ID: by.CallID, Tool: by.Tool}, Index: c.index, Raised: &Raised{Seq: done.Seq, Number: by.Number}}
+	if by.Expires > 0 {
+		w.Expires = workflow.Now(t.ctx).Add(by.Expires)
+	}
+	t.raised = append(t.raised, w)
+}
+
+// raise adds questions, in the order of the calls.
+func (w *Waits) raise(raised []Waiting) {
+	slices.SortFunc(raised, func(a, b Waiting) int { return a.Index - b.Index })
+	w.Calls = append(w.Calls, raised...)
+}
+
+// carries tells whether what calls of a turn have come to wait for can be carried on. A run that holds has it from
+// here on.
+func (r *run) carries(w *Waits) bool {
+	if !r.in.Hold || len(w.Suspended) > 0 {
+		return w.fits(r.in)
+	}
+	r.held = w
+	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steered)
+}
