@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type clockStub struct {
 	mu        sync.Mutex
 	schedules map[string]*client.ScheduleDescription
 	triggered []client.ScheduleTriggerOptions
+	late      atomic.Int32 // how often a schedule does not tell how it stands
 }
 
 type handleStub struct {
@@ -71,6 +73,9 @@ func (h *handleStub) with(do func(d *client.ScheduleDescription)) error {
 }
 
 func (h *handleStub) Describe(context.Context) (out *client.ScheduleDescription, err error) {
+	if h.clock.late.Add(-1) >= 0 {
+		return nil, serviceerror.NewDeadlineExceeded("context deadline exceeded")
+	}
 	err = h.with(func(d *client.ScheduleDescription) { c := *d; out = &c })
 	return out, err
 }
@@ -280,6 +285,8 @@ func TestSchedulesAreToldWhatToDo(t *testing.T) {
 	if !n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Paused {
 		t.Error("it is not paused")
 	}
+	n.temporal.clock.late.Store(1) // what had it in memory is gone
+	do(http.MethodGet, "", "", http.StatusOK)
 	do(http.MethodPost, "/resume", "", http.StatusNoContent)
 	do(http.MethodPost, "/trigger", `{"overlap":"allow_all"}`, http.StatusNoContent)
 	do(http.MethodPost, "/trigger", "", http.StatusNoContent)
