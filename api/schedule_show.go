@@ -3,16 +3,21 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
 )
 
 // schedule is a schedule as clients see it.
@@ -40,7 +45,8 @@ type firing struct {
 	FiredAt     time.Time `json:"firedAt"`
 	ThreadID    string    `json:"threadId"`
 	RunID       string    `json:"runId"`
-	// Outcome and Code are those of the run that began then; none = it has not ended.
+	// Outcome and Code are those of the run that began then; none = it has not ended. "refused" is that of a time
+	// at which the thread did not take the run, "failed" that of one at which it could not be begun.
 	Outcome string `json:"outcome,omitempty"`
 	Code    string `json:"code,omitempty"`
 	// Active: the run, or what goes on for it, is not over.
@@ -147,8 +153,7 @@ func (s *Server) answerSchedule(ctx context.Context, c *gin.Context, status int,
 }
 
 // firings tells what became of the times at which a schedule fired.
-func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) ([]firing, error) {
-	var list []firing
+func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) (list []firing, err error) {
 	for _, recent := range slices.Backward(d.Info.RecentActions) {
 		if recent.StartWorkflowResult == nil {
 			continue
@@ -160,22 +165,62 @@ func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, 
 		}
 		run := k.RunAt(tenant, at)
 		f := firing{ScheduledAt: at, FiredAt: recent.ActualTime.UTC(), ThreadID: run.Thread.ID, RunID: run.ID}
-		f.Active = slices.ContainsFunc(d.Info.RunningWorkflows, func(r client.ScheduleWorkflowExecution) bool { return r.WorkflowID == id })
-		ending, err := s.endingOf(ctx, run)
-		if err != nil {
+		if f.Active, err = s.lasts(ctx, id); err != nil {
 			return nil, err
 		}
-		f.Outcome, f.Code = ending.Outcome, ending.Code
+		if f.Outcome, f.Code, err = s.becameOf(ctx, run, id, f.Active); err != nil {
+			return nil, err
+		}
 		list = append(list, f)
 	}
 	return list, nil
 }
 
-// endingOf is how a run ended; nothing if it has not.
-func (s *Server) endingOf(ctx context.Context, run stream.Run) (stream.Ending, error) {
-	end, err := s.Log.End(ctx, run)
-	if err != nil || end == nil {
-		return stream.Ending{}, err
+// lasts tells whether a firing is not over. The schedule itself does not say it of those that may overlap.
+func (s *Server) lasts(ctx context.Context, fire string) (bool, error) {
+	d, err := s.Temporal.DescribeWorkflowExecution(ctx, fire, "")
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &gone):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("api: describe firing: %w", err)
 	}
-	return end.Ending(ctx)
+	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
+
+// becameOf tells how the run of a firing ended, or why there is none.
+func (s *Server) becameOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
+	end, err := s.Log.End(ctx, run)
+	if err != nil {
+		return "", "", err
+	}
+	if end != nil {
+		ending, err := end.Ending(ctx)
+		return ending.Outcome, ending.Code, err
+	}
+	if active {
+		return "", "", nil
+	}
+	var result workflows.FireResult
+	err = s.Temporal.GetWorkflow(ctx, fire, "").Get(ctx, &result)
+	var failed *temporal.ApplicationError
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &failed):
+		return outcomeFailed, failed.Type(), nil
+	case errors.As(err, &gone), temporal.IsCanceledError(err), temporal.IsTerminatedError(err):
+		return "", "", nil // the run may still be on its way to its end
+	case err != nil:
+		return "", "", fmt.Errorf("api: ask for a firing: %w", err)
+	case result.Refused != "":
+		return outcomeRefused, result.Refused, nil
+	}
+	return "", "", nil
+}
+
+// What becomes of a firing that has no run.
+const (
+	outcomeRefused = "refused"
+	outcomeFailed  = "failed"
+)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type clockStub struct {
 	mu        sync.Mutex
 	schedules map[string]*client.ScheduleDescription
 	triggered []client.ScheduleTriggerOptions
+	late      atomic.Int32 // how often a schedule does not tell how it stands
 }
 
 type handleStub struct {
@@ -71,6 +73,9 @@ func (h *handleStub) with(do func(d *client.ScheduleDescription)) error {
 }
 
 func (h *handleStub) Describe(context.Context) (out *client.ScheduleDescription, err error) {
+	if h.clock.late.Add(-1) >= 0 {
+		return nil, serviceerror.NewDeadlineExceeded("context deadline exceeded")
+	}
 	err = h.with(func(d *client.ScheduleDescription) { c := *d; out = &c })
 	return out, err
 }
@@ -97,6 +102,16 @@ func (h *handleStub) Trigger(_ context.Context, o client.ScheduleTriggerOptions)
 
 func (h *handleStub) Delete(context.Context) error {
 	return h.with(func(*client.ScheduleDescription) { delete(h.clock.schedules, h.id) })
+}
+
+type fireStub struct {
+	client.WorkflowRun
+	ended func() (workflows.FireResult, error)
+}
+
+func (f fireStub) Get(_ context.Context, to any) (err error) {
+	*to.(*workflows.FireResult), err = f.ended()
+	return err
 }
 
 // firingOf is what Temporal has of a schedule.
@@ -270,6 +285,8 @@ func TestSchedulesAreToldWhatToDo(t *testing.T) {
 	if !n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Paused {
 		t.Error("it is not paused")
 	}
+	n.temporal.clock.late.Store(1) // what had it in memory is gone
+	do(http.MethodGet, "", "", http.StatusOK)
 	do(http.MethodPost, "/resume", "", http.StatusNoContent)
 	do(http.MethodPost, "/trigger", `{"overlap":"allow_all"}`, http.StatusNoContent)
 	do(http.MethodPost, "/trigger", "", http.StatusNoContent)
@@ -300,8 +317,8 @@ func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
 	d := n.temporal.clock.schedules[schedules.TemporalID("default", "s s")]
 	d.Info = client.ScheduleInfo{
 		RecentActions: append(recent, client.ScheduleActionResult{}), NextActionTimes: []time.Time{at.Add(24 * time.Hour)},
-		RunningWorkflows: []client.ScheduleWorkflowExecution{*recent[2].StartWorkflowResult},
 	}
+	n.temporal.lasts = func(workflow string) bool { return workflow == recent[2].StartWorkflowResult.WorkflowID }
 	for i, end := range []agui.Event{&agui.RunFinished{}, &agui.RunError{Code: "limit_turns", Message: "no"}} {
 		name := fmt.Sprintf("s s-2030013%dT%02d0000Z", 1, 9+i)
 		in := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: name, ID: name}}
@@ -325,6 +342,33 @@ func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
 	}{{"s s-20300131T110000Z", "", "", true}, {"s s-20300131T100000Z", "error", "limit_turns", false}, {"s s-20300131T090000Z", "success", "", false}} {
 		if r := now.Recent[i]; r.RunID != want.run || r.ThreadID != want.run || r.Outcome != want.outcome || r.Code != want.code || r.Active != want.active {
 			t.Errorf("%d: %+v, want %+v", i, r, want)
+		}
+	}
+}
+
+// A time may have no run.
+func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
+	id := schedules.FireID("default", "s") + "-2030-01-31T09:00:00Z"
+	n.temporal.clock.schedules[schedules.TemporalID("default", "s")].Info.RecentActions = []client.ScheduleActionResult{
+		{StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}},
+	}
+	for _, c := range []struct {
+		result        workflows.FireResult
+		err           error
+		outcome, code string
+	}{
+		{workflows.FireResult{Fired: workflows.Fired{Refused: workflows.ErrorBusy}}, nil, "refused", "busy"},
+		{workflows.FireResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
+		{workflows.FireResult{}, temporal.NewCanceledError(), "", ""},
+		{workflows.FireResult{}, serviceerror.NewNotFound("forgotten"), "", ""},
+	} {
+		n.temporal.lasts = func(string) bool { return false }
+		n.temporal.fired = func(string) (workflows.FireResult, error) { return c.result, c.err }
+		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != c.outcome || r[0].Code != c.code {
+			t.Errorf("%+v, want %s %s", r, c.outcome, c.code)
 		}
 	}
 }

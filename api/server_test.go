@@ -60,6 +60,8 @@ type temporalStub struct {
 	decide func(thread string, in workflows.Decide) (workflows.Decided, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	clock  clockStub
+	fired  func(workflow string) (workflows.FireResult, error) // how a firing ended
+	lasts  func(workflow string) bool                          // whether it did not
 	// history is that of the latest execution, whose id is "latest".
 	history []*historypb.HistoryEvent
 	mu      sync.Mutex
@@ -89,7 +91,10 @@ func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflow
 	return updateStub{taken: taken}, err
 }
 
-func (s *temporalStub) GetWorkflow(_ context.Context, _, execution string) client.WorkflowRun {
+func (s *temporalStub) GetWorkflow(_ context.Context, workflow, execution string) client.WorkflowRun {
+	if strings.HasPrefix(workflow, "fire/") {
+		return fireStub{ended: func() (workflows.FireResult, error) { return s.fired(workflow) }}
+	}
 	return runStub{closed: func() { s.closed(execution) }}
 }
 
@@ -103,7 +108,10 @@ func (s *temporalStub) TerminateWorkflow(context.Context, string, string, string
 	return s.stop("terminate")
 }
 
-func (s *temporalStub) DescribeWorkflowExecution(_ context.Context, _, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (s *temporalStub) DescribeWorkflowExecution(_ context.Context, workflow, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if strings.HasPrefix(workflow, "fire/") && !s.lasts(workflow) {
+		return nil, serviceerror.NewNotFound("closed")
+	}
 	status, err := s.status(execution)
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Status: status, Execution: &commonpb.WorkflowExecution{RunId: cmp.Or(execution, "latest")},

@@ -91,6 +91,23 @@ func everySecond() map[string]any {
 	return map[string]any{"intervals": []any{map[string]any{"every": "1s"}}}
 }
 
+// look shows the schedule; known is false if Temporal cannot tell just now, behind a crash.
+func (s *timetable) look(t *testing.T) (now scheduled, known bool) {
+	t.Helper()
+	resp, err := s.p.get(t.Context(), "/v1/schedules/"+s.id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		return now, false
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&now); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s (%v)", s.id, resp.Status, err)
+	}
+	return now, true
+}
+
 // until shows the schedule until it fits.
 func (s *timetable) until(t *testing.T, what string, fits func(scheduled) bool) scheduled {
 	t.Helper()
@@ -99,9 +116,8 @@ func (s *timetable) until(t *testing.T, what string, fits func(scheduled) bool) 
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
-		var now scheduled
-		s.ask(t, http.MethodGet, "/"+s.id, nil, http.StatusOK, &now)
-		if fits(now) {
+		now, known := s.look(t)
+		if known && fits(now) {
 			return now
 		}
 		select {

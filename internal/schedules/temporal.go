@@ -96,10 +96,16 @@ func attributes(tenant string, k *Kept) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(workflows.AttributeTenant.ValueSet(stream.Token(tenant)), workflows.AttributeAgent.ValueSet(k.Agent))
 }
 
-// Describe tells how a schedule stands. Errors: ErrUnknown.
+// Describe tells how a schedule stands. When the process is gone that had the schedule in memory, Temporal waits
+// for it for some seconds, and is asked again. Errors: ErrUnknown.
 func (c *Clock) Describe(ctx context.Context, tenant, id string) (*client.ScheduleDescription, error) {
-	d, err := c.Handle(ctx, tenant, id).Describe(ctx)
-	return d, refused(err)
+	for {
+		d, err := c.Handle(ctx, tenant, id).Describe(ctx)
+		var late *serviceerror.DeadlineExceeded
+		if ctx.Err() != nil || !errors.As(err, &late) && !errors.Is(err, context.DeadlineExceeded) {
+			return d, refused(err)
+		}
+	}
 }
 
 // Pause pauses a schedule. Errors: ErrUnknown, as of all that follow.
