@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -120,63 +119,4 @@ func (c *Client) Steer(ctx context.Context, thread string, message agui.Message)
 		return Document[Steered]{}, err
 	}
 	return document[Steered](ctx, c, r)
-}
-
-// Thread is a thread in short.
-type Thread struct {
-	ID        string    `json:"id"`
-	Agent     string    `json:"agent"`
-	Status    string    `json:"status"` // running, waiting or idle
-	ActiveRun string    `json:"activeRun"`
-	UpdatedAt time.Time `json:"updatedAt"`
-}
-
-// ThreadFilter picks threads. Empty members pick all.
-type ThreadFilter struct {
-	Agent  string
-	Status string
-	// UpdatedAfter and UpdatedBefore are times in RFC 3339.
-	UpdatedAfter, UpdatedBefore string
-	Paging
-}
-
-// Threads lists threads, the ones with the latest activity first.
-func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[Thread]], error) {
-	q := f.query("agent", f.Agent, "status", f.Status, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
-	return document[Page[Thread]](ctx, c, get("/v1/threads", q))
-}
-
-// Thread is one thread in short.
-func (c *Client) Thread(ctx context.Context, thread string) (Document[Thread], error) {
-	return document[Thread](ctx, c, get(threadPath(thread), nil))
-}
-
-// Messages lists the messages of a thread, in order.
-func (c *Client) Messages(ctx context.Context, thread string, p Paging) (Document[Page[agui.Message]], error) {
-	return document[Page[agui.Message]](ctx, c, get(threadPath(thread)+"/messages", p.query()))
-}
-
-// State is the state of a thread, as the server answers it.
-func (c *Client) State(ctx context.Context, thread string) (json.RawMessage, error) {
-	return c.ask(ctx, get(threadPath(thread)+"/state", nil))
-}
-
-// ThreadRun is a run of a thread in short.
-type ThreadRun struct {
-	ID         string    `json:"id"`
-	Agent      string    `json:"agent"`
-	Status     string    `json:"status"`
-	StartedAt  time.Time `json:"startedAt"`
-	FinishedAt time.Time `json:"finishedAt"`
-}
-
-// Runs lists the runs of a thread.
-func (c *Client) Runs(ctx context.Context, thread string, p Paging) (Document[Page[ThreadRun]], error) {
-	return document[Page[ThreadRun]](ctx, c, get(threadPath(thread)+"/runs", p.query()))
-}
-
-// DeleteThread removes a thread with all that it holds.
-func (c *Client) DeleteThread(ctx context.Context, thread string) error {
-	_, err := c.ask(ctx, request{method: http.MethodDelete, path: threadPath(thread)})
-	return err
 }

@@ -8,14 +8,19 @@ import (
 
 // Schedule is one that starts runs, in short.
 type Schedule struct {
-	ID       string          `json:"id"`
-	Agent    string          `json:"agent"`
-	ThreadID string          `json:"threadId"`
-	Cron     []string        `json:"cron"`
-	TimeZone string          `json:"timeZone"`
-	Paused   bool            `json:"paused"`
-	Note     string          `json:"note"`
-	Input    json.RawMessage `json:"input"`
+	ID        string     `json:"id"`
+	Agent     string     `json:"agent"`
+	ThreadID  string     `json:"threadId"`
+	Cron      []string   `json:"cron"`
+	Intervals []Interval `json:"intervals"`
+	TimeZone  string     `json:"timeZone"`
+	Paused    bool       `json:"paused"`
+	Note      string     `json:"note"`
+}
+
+// Interval names times by what is between them.
+type Interval struct {
+	Every string `json:"every"`
 }
 
 func schedulePath(id string, more ...string) string {
