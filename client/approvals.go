@@ -116,13 +116,13 @@ type Decided struct {
 	ID       string `json:"id"`
 	// Status is 200 if the decision stands, else Code and Detail say why not.
 	Status   int             `json:"status"`
-	Decision string          `json:"decision"`
-	Repeated bool            `json:"repeated"`
-	Missing  int             `json:"missing"` // how many more people have to approve
-	Code     string          `json:"code"`
-	Detail   string          `json:"detail"`
-	Pointer  string          `json:"pointer"`
-	Recorded json.RawMessage `json:"recorded"`
+	Decision string          `json:"decision,omitempty"`
+	Repeated bool            `json:"repeated,omitempty"`
+	Missing  int             `json:"missing,omitempty"` // how many more people have to approve
+	Code     string          `json:"code,omitempty"`
+	Detail   string          `json:"detail,omitempty"`
+	Pointer  string          `json:"pointer,omitempty"` // of the member that is at fault, in all decisions
+	Recorded json.RawMessage `json:"recorded,omitempty"`
 }
 
 // Err is the refusal of a decision; nil = it was taken.

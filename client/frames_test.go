@@ -30,6 +30,14 @@ func TestFramesHaveABound(t *testing.T) {
 	}
 }
 
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	got := readFrames(t, strings.NewReader(": c\n\nid: 1\ndata: x\n\nid: 2\n\ndata:y\ndata: z\r\nevent: e\r\n\r\nid: 3\ndata: cut\n"))
+	if want := "1:x|:y\nz"; strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // However the bytes come, frames are the same, and only whole ones.
 func FuzzFrames(f *testing.F) {
 	f.Add("id: 1\ndata: x\n\n: c\n\ndata:y\ndata: z\r\n\r\nid: 3\n\ndata: cut")

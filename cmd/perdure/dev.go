@@ -64,8 +64,8 @@ you like: started again on the same directory, every run goes on.`,
 			}
 			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
 			err := runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if errors.Is(err, context.Canceled) && cmd.Context().Err() != nil {
-				return nil // it was told to end before it was up
+			if toldToEnd := cmd.Context().Err() != nil && errors.Is(err, context.Canceled); toldToEnd {
+				err = nil // before it was up
 			}
 			return err
 		},

@@ -244,11 +244,20 @@ func (v *viewer) left(err error) error {
 	if code != exitLeft && (code != exitUnreachable || v.after == "") {
 		return err
 	}
-	v.answer.end()
+	v.endLine()
 	behind := ""
 	if v.after != "" {
 		behind = " --after " + v.after
 	}
 	fmt.Fprintf(v.beside, "The run goes on. Come back with: perdure tail %s%s\n", v.thread, behind)
 	return err
+}
+
+// endLine ends the line that somebody has pressed Ctrl-C in.
+func (v *viewer) endLine() {
+	if v.notes.terminal {
+		fmt.Fprintln(v.beside)
+		return
+	}
+	v.answer.end()
 }

@@ -59,8 +59,8 @@ func (v *viewer) tails() {
 // leftTail says how to go on where the view was left.
 func (v *viewer) leftTail(err error) error {
 	if errors.Is(err, context.Canceled) && v.after != "" && v.json == nil {
-		v.answer.end()
-		fmt.Fprintf(v.answer.w, "Go on with: perdure tail %s --after %s\n", v.thread, v.after)
+		v.endLine()
+		fmt.Fprintf(v.beside, "Go on with: perdure tail %s --after %s\n", v.thread, v.after)
 	}
 	return err
 }
