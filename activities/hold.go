@@ -22,7 +22,8 @@ func (a *Activities) Hold(ctx context.Context, in workflows.Hold) (seq uint64, e
 }
 
 func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error) {
-	open := workflows.Waits{MessageID: in.Waits.MessageID}
+	open := *in.Waits
+	open.Calls = nil
 	var theirs []string
 	for _, c := range in.Waits.Calls {
 		switch {
