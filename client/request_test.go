@@ -62,7 +62,7 @@ func TestTriggersAreSentOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, refuses(http.StatusServiceUnavailable, "unavailable", ""))
 	var p *client.Problem
-	if err := s.client(t, client.Config{}).TriggerSchedule(t.Context(), "nightly"); !errors.As(err, &p) || p.Status != http.StatusServiceUnavailable {
+	if err := s.client(t, client.Config{}).TriggerSchedule(t.Context(), "nightly", "skip"); !errors.As(err, &p) || p.Status != http.StatusServiceUnavailable {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,18 +4,32 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 )
 
-// Schedule is one that starts runs, in short.
+// Schedule is one that starts runs, in short. Lists have no Recent.
 type Schedule struct {
-	ID        string     `json:"id"`
-	Agent     string     `json:"agent"`
-	ThreadID  string     `json:"threadId"`
-	Cron      []string   `json:"cron"`
-	Intervals []Interval `json:"intervals"`
-	TimeZone  string     `json:"timeZone"`
-	Paused    bool       `json:"paused"`
-	Note      string     `json:"note"`
+	ID        string      `json:"id"`
+	Agent     string      `json:"agent"`
+	ThreadID  string      `json:"threadId"`
+	Cron      []string    `json:"cron"`
+	Intervals []Interval  `json:"intervals"`
+	TimeZone  string      `json:"timeZone"`
+	Overlap   string      `json:"overlap"`
+	Note      string      `json:"note"`
+	Paused    bool        `json:"paused"`
+	Next      []time.Time `json:"next"`
+	Recent    []Firing    `json:"recent"` // the last one first
+}
+
+// Firing is a time at which a schedule has started a run.
+type Firing struct {
+	ScheduledAt time.Time `json:"scheduledAt"`
+	ThreadID    string    `json:"threadId"`
+	RunID       string    `json:"runId"`
+	Outcome     string    `json:"outcome"` // "" = it has not ended
+	Code        string    `json:"code"`    // of its error
+	Active      bool      `json:"active"`
 }
 
 // Interval names times by what is between them.
@@ -56,9 +70,18 @@ func (c *Client) ResumeSchedule(ctx context.Context, id string) error {
 	return c.command(ctx, schedulePath(id, "resume"), nil)
 }
 
-// TriggerSchedule starts a run of a schedule now. It is sent once: sent again it would start another.
-func (c *Client) TriggerSchedule(ctx context.Context, id string) error {
-	return c.once(ctx, request{method: http.MethodPost, path: schedulePath(id, "trigger")})
+// TriggerSchedule starts a run of a schedule now; overlap says what happens if the one before is not over, "" = as
+// the schedule does. It is sent once: sent again it might start another.
+func (c *Client) TriggerSchedule(ctx context.Context, id, overlap string) error {
+	body := map[string]string{}
+	if overlap != "" {
+		body["overlap"] = overlap
+	}
+	r, err := post(schedulePath(id, "trigger"), body)
+	if err != nil {
+		return err
+	}
+	return c.once(ctx, r)
 }
 
 // DeleteSchedule removes a schedule. Its runs stay.

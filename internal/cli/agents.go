@@ -143,11 +143,7 @@ func (e *environment) listRevisions() *cobra.Command {
 		}
 		rows := [][]string{{"REVISION", "PUBLISHED", "SOURCE", "CURRENT"}}
 		for _, r := range list.Value.Items {
-			current := ""
-			if r.Current {
-				current = "yes"
-			}
-			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, current})
+			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, yes(r.Current)})
 		}
 		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
 	})

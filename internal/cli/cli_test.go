@@ -228,9 +228,16 @@ func TestLists(t *testing.T) {
 		"POST /v1/threads/t1/runs/r%201/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 		"POST /v1/threads/t1/messages":           says(`{"runId":"r1","cursor":"c"}`),
 		"GET /v1/agents":                         says(`{"agents":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
-		"POST /v1/schedules":                     says(`{"id":"s1"}`),
-		"GET /v1/schedules":                      says(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
-		"POST /v1/schedules/s1/trigger":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"POST /v1/schedules": func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if want := `{"id":"s1","agent":"a","cron":["@daily"],"intervals":[{"every":"1h"}],"input":{"messages":[{"content":"hi","role":"user"}]}}`; string(body) != want {
+				t.Errorf("sent %s, want %s", body, want)
+			}
+			says(`{"id":"s1"}`)(w, r)
+		},
+		"GET /v1/schedules/s1":          says(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
+		"GET /v1/schedules":             says(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
+		"POST /v1/schedules/s1/trigger": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
 		t.Errorf("approvals: %q", got.out)
@@ -248,9 +255,12 @@ func TestLists(t *testing.T) {
 	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is told to end.\n", "")
 	run(t, environ, "", "steer", "t1", "more").want(t, 0, "r1 has taken it.\n", "")
 	run(t, environ, "", "agents").want(t, 0, "AGENT   MODEL   REVISION       DESCRIPTION\na       m       0123456789ab   -\n", "")
-	run(t, environ, "", "schedules", "create", "a", "hi", "--cron", "@daily").want(t, 0, "s1 is made.\n", "")
+	run(t, environ, "", "schedules", "create", "a", "hi", "--id", "s1", "--cron", "@daily", "--every", "1h").want(t, 0, "s1 is made.\n", "")
 	run(t, environ, "", "schedules").want(t, 0, "SCHEDULE   AGENT   WHEN         PAUSED   THREAD   NOTE\ns1         a       @daily UTC   yes      -        -\n", "")
 	run(t, environ, "", "schedules", "trigger", "s1").want(t, 0, "s1 starts a run.\n", "")
+	if got := run(t, environ, "", "schedules", "show", "s1"); !strings.Contains(got.out, "every 1h UTC\n") || !strings.Contains(got.out, "t7 r7 success") {
+		t.Errorf("show: %q", got.out)
+	}
 	if got := run(t, environ, "", "__complete", "run", ""); !strings.HasPrefix(got.out, "a\n") {
 		t.Errorf("completion: %q", got.out)
 	}

@@ -122,3 +122,11 @@ func ago(t time.Time) string {
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
+
+// yes is a cell that is empty for no.
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return ""
+}

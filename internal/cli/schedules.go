@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ func (e *environment) schedulesCommand() *cobra.Command {
 	cmd.AddCommand(list, e.showSchedule(), e.createSchedule(),
 		e.ofSchedule("pause ID", "Let a schedule start nothing until it is resumed", "%s is paused.", (*client.Client).PauseSchedule),
 		e.ofSchedule("resume ID", "Let a paused schedule go on", "%s goes on.", (*client.Client).ResumeSchedule),
-		e.ofSchedule("trigger ID", "Start a run of a schedule now", "%s starts a run.", (*client.Client).TriggerSchedule),
+		e.triggerSchedule(),
 		e.ofSchedule("delete ID", "Remove a schedule; its runs stay", "%s is deleted.", (*client.Client).DeleteSchedule))
 	return cmd
 }
@@ -39,11 +40,7 @@ func (e *environment) listSchedules() *cobra.Command {
 		}
 		rows := [][]string{{"SCHEDULE", "AGENT", "WHEN", "PAUSED", "THREAD", "NOTE"}}
 		for _, s := range list.Value.Items {
-			paused := ""
-			if s.Paused {
-				paused = "yes"
-			}
-			rows = append(rows, []string{s.ID, s.Agent, when(s), paused, s.ThreadID, s.Note})
+			rows = append(rows, []string{s.ID, s.Agent, when(s), yes(s.Paused), s.ThreadID, s.Note})
 		}
 		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
 	}
@@ -61,14 +58,34 @@ func when(s client.Schedule) string {
 }
 
 func (e *environment) showSchedule() *cobra.Command {
-	cmd := e.ofThread("show ID", "Show a schedule, its next times and its last runs, as JSON", func(cmd *cobra.Command, c *client.Client, id string) error {
-		s, err := c.Schedule(cmd.Context(), id)
+	cmd := e.ofThread("show ID", "Show a schedule, its next times and its last runs", func(cmd *cobra.Command, c *client.Client, id string) error {
+		answer, err := c.Schedule(cmd.Context(), id)
 		if err != nil {
 			return err
 		}
-		return document(cmd.OutOrStdout(), s.JSON)
+		s := answer.Value
+		rows := [][]string{
+			{"schedule", s.ID}, {"agent", s.Agent}, {"when", when(s)}, {"overlap", s.Overlap}, {"paused", yes(s.Paused)},
+			{"thread", s.ThreadID}, {"note", s.Note},
+		}
+		for _, at := range s.Next {
+			rows = append(rows, []string{"next", at.Local().Format(time.RFC1123)})
+		}
+		for _, f := range s.Recent {
+			rows = append(rows, []string{"started", strings.Join([]string{f.ScheduledAt.Local().Format(time.RFC1123), f.ThreadID, f.RunID, f.Outcome, f.Code}, "  ")})
+		}
+		return e.answer(cmd, answer.JSON, "", rows)
 	})
 	cmd.ValidArgsFunction = e.completeSchedules
+	return cmd
+}
+
+func (e *environment) triggerSchedule() *cobra.Command {
+	var overlap string
+	cmd := e.ofSchedule("trigger ID", "Start a run of a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
+		return c.TriggerSchedule(ctx, id, overlap)
+	})
+	cmd.Flags().StringVar(&overlap, "overlap", "", "if the run before is not over: as for create; default: as the schedule says")
 	return cmd
 }
 
@@ -159,7 +176,7 @@ func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessag
 	for _, e := range o.every {
 		o.Every = append(o.Every, map[string]string{"every": e})
 	}
-	o.Input = map[string]any{"messages": []any{userMessage("msg-"+o.ID, text)}}
+	o.Input = map[string]any{"messages": []any{map[string]string{"role": "user", "content": text}}} // each run gives it an id
 	return json.Marshal(o)
 }
 
