@@ -95,22 +95,20 @@ func TestCommandsDecide(t *testing.T) {
 	}
 	shared.asks(t, "run", "careful", say("And now?"), "--thread", thread).ends(t, 3)
 
-	waits := shared.asks(t, "run", "careful", prompt, "--wait", "--thread", newThreadOf(shared))
-	var pending struct {
-		Items []struct{ ID string }
-	}
-	listed := shared.asks(t, "approvals", "list", "--json", "--thread", thread).ends(t, 0)
-	if err := json.Unmarshal([]byte(listed), &pending); err != nil || len(pending.Items) != 1 {
-		t.Fatalf("%v: %s", err, listed)
-	}
-	id := pending.Items[0].ID
+	follows := shared.asks(t, "tail", "--json", thread)
+	follows.until(t, "RUN_FINISHED")
 	shared.asks(t, "approve", "int_nothing").ends(t, 6)
-	shared.asks(t, "approve", id, "--args", `{"expression":"9+9"}`).ends(t, 0)
-	shared.asks(t, "reject", id, "--thread", thread).ends(t, 7)
+	shared.asks(t, "approvals", "watch", "--json", "--thread", thread).firstApproval(t, func(id string) {
+		shared.asks(t, "approve", id, "--thread", thread, "--args", `{"expression":"9+9"}`).ends(t, 0)
+		shared.asks(t, "reject", id, "--thread", thread).ends(t, 7)
+	})
+	follows.until(t, "RUN_FINISHED")
+	follows.leave(t)
 
-	other := waits.Args[len(waits.Args)-1]
+	other := newThreadOf(shared)
+	waits := shared.asks(t, "run", "careful", prompt, "--wait", "--thread", other)
 	shared.asks(t, "approvals", "watch", "--json", "--thread", other).firstApproval(t, func(id string) {
-		shared.asks(t, "reject", id, "--reason", say("too dear")).ends(t, 0)
+		shared.asks(t, "reject", id, "--thread", other, "--reason", say("too dear")).ends(t, 0)
 	})
 	if out := waits.ends(t, 0); out != done+"\n" {
 		t.Errorf("the answer is %q, want %q", out, done)
