@@ -24,6 +24,7 @@ type perdure struct {
 	data    string
 	model   *model
 	program string
+	addr    string // where it serves; any free port, but another one after each start, unless it is set
 	agents  string
 	env     []string // beside the usual
 	output  output
@@ -33,7 +34,7 @@ type perdure struct {
 func newPerdure(data string, m *model) *perdure {
 	return &perdure{
 		endpoint: newEndpoint(newThreads()), data: data, model: m,
-		program: program, agents: filepath.Join("testdata", "agents"),
+		program: program, addr: "127.0.0.1:0", agents: filepath.Join("testdata", "agents"),
 	}
 }
 
@@ -68,7 +69,7 @@ func (p *perdure) start(t *testing.T) {
 
 // command is the process as a user would start it, with any free ports.
 func (p *perdure) command() *exec.Cmd {
-	cmd := exec.Command(p.program, "dev", "--addr", "127.0.0.1:0", "--data", p.data,
+	cmd := exec.Command(p.program, "dev", "--addr", p.addr, "--data", p.data,
 		"--agents", p.agents, "--temporal-port", "0", "--nats-port", "0")
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
 	cmd.Env = append(cmd.Env, p.model.environ()...)

@@ -62,7 +62,11 @@ you like: started again on the same directory, every run goes on.`,
 				return fmt.Errorf("--log-level: %w", err)
 			}
 			o.privateGiven = cmd.Flags().Changed("allow-private-hosts")
-			return runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			err := runDev(cmd.Context(), o, environ, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if toldToEnd := cmd.Context().Err() != nil && errors.Is(err, context.Canceled); toldToEnd {
+				err = nil // before it was up
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()

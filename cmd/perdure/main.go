@@ -1,35 +1,28 @@
-// Command perdure runs durable AG-UI agents: "perdure dev" is everything in one process.
+// Command perdure runs durable AG-UI agents: "perdure dev" is everything in one process, the other commands
+// ask a node that runs.
 package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(os.Environ()).ExecuteContext(ctx)
-	stop()
-	if err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "perdure:", err)
-		os.Exit(1)
-	}
+	context.AfterFunc(ctx, stop) // a second one ends the process, whatever it does
+	os.Exit(cli.Execute(ctx, command(os.Environ())))
 }
 
 // command is the whole command line.
 func command(environ []string) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "perdure",
-		Short:         "Durable AG-UI agents",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
+	root := &cobra.Command{Use: "perdure", Short: "Durable AG-UI agents"}
 	root.AddCommand(devCommand(environ))
+	root.AddCommand(cli.Commands(environ)...)
 	return root
 }

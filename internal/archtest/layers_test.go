@@ -18,6 +18,8 @@ type layer struct {
 
 var layers = []layer{
 	{"agui", []string{"github.com/evanphx/json-patch/v5"}},
+	{"client", []string{"agui", "github.com/cenkalti/backoff/v5"}},
+	{"internal/cli", []string{"client", "agui", "agents", "github.com/spf13/...", "golang.org/x/term"}},
 	{"agui/protobuf", []string{"agui", "google.golang.org/protobuf/encoding/protowire"}},
 
 	{"llm", nil},

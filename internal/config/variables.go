@@ -44,7 +44,7 @@ func Variables(p Process) []Variable {
 
 // Known tells whether any process reads the variable.
 func Known(name string) bool {
-	return slices.ContainsFunc(variables, func(v Variable) bool {
+	return slices.Contains(ofCommands, name) || slices.ContainsFunc(variables, func(v Variable) bool {
 		prefix, many := strings.CutSuffix(v.Name, "*")
 		return v.Name == name || many && strings.HasPrefix(name, prefix)
 	})
@@ -58,6 +58,9 @@ var (
 	workerOnly = []Process{Worker}
 	workerDev  = []Process{Worker, Dev}
 )
+
+// ofCommands are read by the commands of perdure that ask an api, which may be started in the same shell.
+var ofCommands = []string{"PERDURE_URL", "PERDURE_TOKEN", "PERDURE_SUBJECT", "PERDURE_ROLES"}
 
 var variables = []Variable{
 	{Name: "PERDURE_ADDR", Default: "127.0.0.1:8080", For: apiOnly, value: addr,

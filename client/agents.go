@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// Agent is an agent as the server shows it.
+type Agent struct {
+	Name             string                 `json:"name"`
+	Description      string                 `json:"description"`
+	Model            string                 `json:"model"`
+	Tools            []string               `json:"tools"`
+	Revision         string                 `json:"revision"`
+	Capabilities     agui.AgentCapabilities `json:"capabilities"`
+	UnavailableTools []string               `json:"unavailableTools"`
+}
+
+// AgentList is all agents.
+type AgentList struct {
+	Agents []Agent `json:"agents"`
+}
+
+func agentPath(agent string, more ...string) string {
+	return path(append([]string{"v1", "agents", agent}, more...)...)
+}
+
+// Agents lists all agents.
+func (c *Client) Agents(ctx context.Context) (Document[AgentList], error) {
+	return document[AgentList](ctx, c, get("/v1/agents", nil))
+}
+
+// Agent is one agent.
+func (c *Client) Agent(ctx context.Context, agent string) (Document[Agent], error) {
+	return document[Agent](ctx, c, get(agentPath(agent), nil))
+}
+
+// PutAgent publishes a definition in YAML. If expected is not empty, only in place of that revision.
+func (c *Client) PutAgent(ctx context.Context, agent string, definition []byte, expected string) (Document[Agent], error) {
+	r := request{method: http.MethodPut, path: agentPath(agent), body: definition}
+	r.header = map[string]string{"Accept": jsonType, "Content-Type": "application/yaml"}
+	if expected != "" {
+		r.header["If-Match"] = `"` + expected + `"`
+	}
+	return document[Agent](ctx, c, r)
+}
+
+// Revision is one publication of an agent.
+type Revision struct {
+	Revision    string    `json:"revision"`
+	PublishedAt time.Time `json:"publishedAt"`
+	Source      string    `json:"source"` // directory or put
+	Current     bool      `json:"current"`
+}
+
+// Revisions lists the publications of an agent, the last one first.
+func (c *Client) Revisions(ctx context.Context, agent string, p Paging) (Document[Page[Revision]], error) {
+	return document[Page[Revision]](ctx, c, get(agentPath(agent, "revisions"), p.query()))
+}
+
+// Definition is a revision of an agent in full: as YAML, or as JSON.
+func (c *Client) Definition(ctx context.Context, agent, revision string, asJSON bool) ([]byte, error) {
+	r := get(agentPath(agent, "revisions", revision), nil)
+	if !asJSON {
+		r.header["Accept"] = "application/yaml"
+	}
+	return c.ask(ctx, r)
+}
+
+// Diff is what a revision has changed, as a unified diff of YAML: against the one it replaced, or against from.
+func (c *Client) Diff(ctx context.Context, agent, revision, from string) ([]byte, error) {
+	r := get(agentPath(agent, "revisions", revision, "diff"), nil)
+	if from != "" {
+		r.query = url.Values{"from": {from}}
+	}
+	r.header["Accept"] = "text/plain, application/json"
+	return c.ask(ctx, r)
+}

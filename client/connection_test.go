@@ -1,0 +1,48 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slow is a body that says something at times, until its request ends.
+type slow struct {
+	ctx   context.Context
+	pause time.Duration
+	left  int
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	pause := s.pause
+	if s.left--; s.left < 0 {
+		pause = time.Hour
+	}
+	select {
+	case <-time.After(pause):
+		return copy(p, "."), nil
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
+}
+
+func (s *slow) Close() error { return nil }
+
+// A connection lives for as long as something comes, however slowly, and no longer.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newConnection(t.Context(), time.Minute)
+		defer c.close()
+		begun := time.Now()
+		c.take(&http.Response{Body: &slow{ctx: c.ctx, pause: 59 * time.Second, left: 10}})
+		text, err := io.ReadAll(c)
+		if took := time.Since(begun); len(text) != 10 || !errors.Is(err, errSilent) || took != 10*59*time.Second+time.Minute {
+			t.Errorf("%d pieces in %s, %v", len(text), took, err)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// TooLargeError tells that an answer, or a frame of a stream, is larger than clients take.
+type TooLargeError struct {
+	Limit int // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("client: the server sent more than %d bytes in one piece", e.Limit)
+}
+
+// FrameError tells that a stream has what no client of this version understands.
+type FrameError struct {
+	Err error
+}
+
+func (e *FrameError) Error() string {
+	return fmt.Sprintf("client: an event is not understood: %v", e.Err)
+}
+
+func (e *FrameError) Unwrap() error { return e.Err }
+
+// frame is one of a stream of server-sent events that has data.
+type frame struct {
+	id   string
+	data []byte
+}
+
+// frames cuts a connection's bytes into frames. What a cut leaves of one is dropped: it comes again. (That is why
+// no library reads them: the ones there are hand it out as if it were whole, with its id.)
+type frames struct {
+	lines *bufio.Reader
+	limit int
+}
+
+func newFrames(r io.Reader, limit int) *frames {
+	return &frames{lines: bufio.NewReaderSize(r, 32<<10), limit: limit}
+}
+
+// next returns the next frame. At the end of the stream, whole or not, it is io.EOF.
+func (s *frames) next() (f frame, err error) {
+	room := s.limit
+	hasData := false
+	for {
+		line, err := s.line(room)
+		if err != nil {
+			return frame{}, err
+		}
+		if len(line) == 0 {
+			if hasData {
+				return f, nil
+			}
+			f, room = frame{}, s.limit
+			continue
+		}
+		room -= len(line)
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "id":
+			f.id = string(value)
+		case "data":
+			if hasData {
+				f.data = append(f.data, '\n')
+			}
+			f.data = append(f.data, value...)
+			hasData = true
+		}
+	}
+}
+
+// line returns a line without its end, which a proxy may have made CR LF. It is good until the next call.
+func (s *frames) line(room int) ([]byte, error) {
+	var whole []byte
+	for {
+		part, err := s.lines.ReadSlice('\n')
+		if len(whole)+len(part) > room {
+			return nil, &TooLargeError{s.limit}
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			whole = append(whole, part...)
+			continue
+		case err != nil:
+			return nil, err
+		case whole != nil:
+			part = append(whole, part...)
+		}
+		return bytes.TrimSuffix(part[:len(part)-1], []byte("\r")), nil
+	}
+}

@@ -1,0 +1,71 @@
+package client
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestFramesHaveABound(t *testing.T) {
+	t.Parallel()
+	const limit = 100 << 10
+	for name, text := range map[string]string{
+		"a line":     "data: " + strings.Repeat("x", limit) + "\n\n",
+		"many lines": strings.Repeat("data: xxxxxxxxxx\n", limit/15) + "\n",
+		"no end":     strings.Repeat("x", limit*2),
+		"a comment":  ":" + strings.Repeat("x", limit) + "\n\n",
+	} {
+		var tooLarge *TooLargeError
+		if f, err := newFrames(strings.NewReader(text), limit).next(); !errors.As(err, &tooLarge) || tooLarge.Limit != limit {
+			t.Errorf("%s: %d bytes, %v", name, len(f.data), err)
+		}
+	}
+	s := newFrames(strings.NewReader(strings.Repeat("data: "+strings.Repeat("x", limit/2)+"\n\n", 10)), limit)
+	for range 10 {
+		if f, err := s.next(); err != nil || len(f.data) != limit/2 {
+			t.Fatalf("%d bytes, %v", len(f.data), err)
+		}
+	}
+}
+
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	got := readFrames(t, strings.NewReader(": c\n\nid: 1\ndata: x\n\nid: 2\n\ndata:y\ndata: z\r\nevent: e\r\n\r\nid: 3\ndata: cut\n"))
+	if want := "1:x|:y\nz"; strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// However the bytes come, frames are the same, and only whole ones.
+func FuzzFrames(f *testing.F) {
+	f.Add("id: 1\ndata: x\n\n: c\n\ndata:y\ndata: z\r\n\r\nid: 3\n\ndata: cut")
+	f.Add("\n\n\nevent: e\nretry: 1\ndata\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		whole := readFrames(t, strings.NewReader(text))
+		if parts := readFrames(t, iotest.OneByteReader(strings.NewReader(text))); strings.Join(parts, "|") != strings.Join(whole, "|") {
+			t.Errorf("%q in bytes, %q at once", parts, whole)
+		}
+		if cut := readFrames(t, strings.NewReader(text+"\ndata: not whole\n")); len(cut) < len(whole) || len(cut) > len(whole)+1 {
+			t.Errorf("%q, cut %q", whole, cut)
+		} else if n := len(cut); n > 0 && strings.Contains(cut[n-1], "not whole") {
+			t.Errorf("what is cut is handed out: %q", cut)
+		}
+	})
+}
+
+func readFrames(t *testing.T, r io.Reader) (list []string) {
+	t.Helper()
+	s := newFrames(r, 1<<20)
+	for {
+		f, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, f.id+":"+string(f.data))
+	}
+}

@@ -1,0 +1,86 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// pace is the rhythm of attempts at one thing.
+type pace struct {
+	client *Client
+	pauses *backoff.ExponentialBackOff
+	lostAt time.Time // of the first failure in a row; zero = there is none
+}
+
+func (c *Client) pace() *pace {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 250*time.Millisecond, 10*time.Second
+	pauses.Reset()
+	return &pace{client: c, pauses: pauses}
+}
+
+// reset tells that something came.
+func (p *pace) reset() {
+	p.lostAt = time.Time{}
+	p.pauses.Reset()
+}
+
+// again waits before the next attempt. Its error is the one to give up with.
+func (p *pace) again(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	pause, ok := p.pause(err)
+	if !ok {
+		return err
+	}
+	now := time.Now()
+	if p.lostAt.IsZero() {
+		p.lostAt = now
+	}
+	late := now.Add(pause).After(p.lostAt.Add(p.client.config.Patience))
+	if late || !p.client.reached.Load() && isNobodyThere(err) {
+		return &UnreachableError{URL: p.client.base, Err: err}
+	}
+	if p.client.config.OnRetry != nil {
+		p.client.config.OnRetry(err, pause)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// pause tells how long to wait after a failure; false = another attempt would fail as well.
+func (p *pace) pause(err error) (time.Duration, bool) {
+	var (
+		problem  *Problem
+		tooLarge *TooLargeError
+		frame    *FrameError
+	)
+	switch {
+	case errors.As(err, &problem):
+		return max(problem.RetryAfter, p.pauses.NextBackOff()), problem.passing()
+	case errors.As(err, &tooLarge), errors.As(err, &frame):
+		return 0, false
+	}
+	return p.pauses.NextBackOff(), true
+}
+
+// isNobodyThere tells whether an attempt came to no server at all, or to one that is not who it should be.
+func isNobodyThere(err error) bool {
+	var (
+		dial        *net.OpError
+		certificate *tls.CertificateVerificationError
+	)
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &certificate)
+}

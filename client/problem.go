@@ -1,0 +1,123 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Problem is a refusal of the server (RFC 9457).
+type Problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	// Code is stable. It is empty if it was not the server that answered, but something before it.
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+	// Pointer names the member of the body that is at fault (RFC 6901).
+	Pointer string `json:"pointer"`
+	// Errors are all that is wrong with an agent's definition.
+	Errors []Mistake `json:"errors"`
+	// ActiveRun is the run that keeps a thread busy.
+	ActiveRun string `json:"activeRun"`
+	// PendingToolCallIDs are the calls whose results a thread waits for.
+	PendingToolCallIDs []string `json:"pendingToolCallIds"`
+	// Recorded is the decision or the result that stands.
+	Recorded json.RawMessage `json:"recorded"`
+	// RetryAfter is when the server wants to be asked again; 0 = it did not say.
+	RetryAfter time.Duration `json:"-"`
+	// JSON is the answer, with members that this version may not know; nil if it was none.
+	JSON json.RawMessage `json:"-"`
+}
+
+// Mistake is one thing that is wrong with a definition. Line and Column count from 1.
+type Mistake struct {
+	Pointer string `json:"pointer,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Detail  string `json:"detail"`
+}
+
+func (p *Problem) Error() string {
+	text := p.Detail
+	if text == "" {
+		text = p.Title
+	}
+	if p.Pointer != "" {
+		text = p.Pointer + ": " + text
+	}
+	if p.Code == "" {
+		return fmt.Sprintf("HTTP %d: %s", p.Status, text)
+	}
+	return p.Code + ": " + text
+}
+
+// passing tells whether the same request may be answered later: it is unknown what became of it.
+func (p *Problem) passing() bool {
+	switch p.Status {
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// Code is the code of the problem that an error is; "" if it is none.
+func Code(err error) string {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.Code
+	}
+	return ""
+}
+
+// UnreachableError tells that the server could not be asked, or did not say what became of a request.
+type UnreachableError struct {
+	URL string
+	Err error // of the last attempt
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("%s cannot be reached: %v", e.URL, e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// detailLimit bounds what is shown of an answer that is no problem, in bytes.
+const detailLimit = 300
+
+// problemOf makes an error of an answer that is not a success.
+func problemOf(resp *http.Response, body []byte) *Problem {
+	p := &Problem{}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind == "application/problem+json" && json.Unmarshal(body, p) == nil {
+		p.JSON = body
+	} else {
+		p = &Problem{Detail: shortened(body)}
+	}
+	p.Status = resp.StatusCode
+	if p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		p.RetryAfter = min(time.Duration(seconds)*time.Second, time.Hour)
+	}
+	return p
+}
+
+func shortened(body []byte) string {
+	if !utf8.Valid(body) {
+		return ""
+	}
+	if len(body) <= detailLimit {
+		return string(body)
+	}
+	cut := detailLimit
+	for !utf8.RuneStart(body[cut]) {
+		cut--
+	}
+	return string(body[:cut]) + "…"
+}

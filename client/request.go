@@ -1,0 +1,203 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// maxAnswer bounds an answer that is no stream, and a frame of one that is, in bytes.
+const maxAnswer = 64 << 20
+
+// request is one that may be sent again.
+type request struct {
+	method string
+	path   string // escaped
+	query  url.Values
+	header map[string]string
+	body   []byte
+}
+
+const jsonType = "application/json"
+
+func get(path string, query url.Values) request {
+	return request{method: http.MethodGet, path: path, query: query, header: map[string]string{"Accept": jsonType}}
+}
+
+// post makes a request with a JSON body; nil = none.
+func post(path string, body any) (request, error) {
+	r := request{method: http.MethodPost, path: path, header: map[string]string{"Accept": jsonType}}
+	if body == nil {
+		return r, nil
+	}
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return request{}, fmt.Errorf("client: %w", err)
+	}
+	r.header["Content-Type"], r.body = jsonType, encoded
+	return r, nil
+}
+
+// open sends a request once. The connection is the caller's to close; a refusal is a *Problem.
+func (c *Client) open(ctx context.Context, r request) (*connection, error) {
+	conn := newConnection(ctx, c.config.Silence)
+	resp, err := c.answer(conn.ctx, r) //nolint:bodyclose // the connection closes it
+	if err != nil {
+		err = conn.cause(err) // before close, which is a cause, too
+		conn.close()
+		return nil, err
+	}
+	c.reached.Store(true)
+	conn.take(resp)
+	if resp.StatusCode < 300 {
+		return conn, nil
+	}
+	defer conn.close()
+	body, err := conn.all()
+	if err != nil {
+		return nil, err
+	}
+	return nil, problemOf(resp, body)
+}
+
+func (c *Client) answer(ctx context.Context, r request) (*http.Response, error) {
+	address := c.base + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range c.config.Header {
+		req.Header[name] = values
+	}
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+	}
+	if c.config.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.config.Token)
+	}
+	return c.config.HTTP.Do(req)
+}
+
+// ask sends a request until there is an answer, and reads it.
+func (c *Client) ask(ctx context.Context, r request) ([]byte, error) {
+	pace := c.pace()
+	for {
+		body, err := c.try(ctx, r)
+		if err == nil {
+			return body, nil
+		}
+		if err = pace.again(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// once sends a request that may not be sent again.
+func (c *Client) once(ctx context.Context, r request) error {
+	_, err := c.try(ctx, r)
+	var refused *Problem
+	switch {
+	case err == nil || errors.As(err, &refused):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return &UnreachableError{URL: c.base, Err: err}
+}
+
+func (c *Client) try(ctx context.Context, r request) ([]byte, error) {
+	conn, err := c.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.close()
+	return conn.all()
+}
+
+// document asks for one thing; an answer without a body leaves the value as it is.
+func document[T any](ctx context.Context, c *Client, r request) (d Document[T], err error) {
+	body, err := c.ask(ctx, r)
+	if err != nil {
+		return d, err
+	}
+	d.JSON = body
+	if len(body) > 0 {
+		err = decode(body, &d.Value)
+	}
+	return d, err
+}
+
+func decode(body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("client: the answer is not understood: %w", err)
+	}
+	return nil
+}
+
+// errSilent ends a connection that says nothing, which is how a broken one looks.
+var errSilent = errors.New("nothing came for longer than the server is ever silent")
+
+// connection is one exchange, which ends with its context and when nothing comes.
+type connection struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	silence time.Duration
+	timer   *time.Timer
+	resp    *http.Response
+}
+
+func newConnection(ctx context.Context, silence time.Duration) *connection {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return &connection{ctx: ctx, cancel: cancel, silence: silence, timer: time.AfterFunc(silence, func() { cancel(errSilent) })}
+}
+
+func (c *connection) take(resp *http.Response) {
+	c.resp = resp
+	c.timer.Reset(c.silence)
+}
+
+// Read implements io.Reader.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.resp.Body.Read(p)
+	if n > 0 {
+		c.timer.Reset(c.silence)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = c.cause(err)
+	}
+	return n, err
+}
+
+// cause is why an error came: that of the context, if it ended the exchange.
+func (c *connection) cause(err error) error {
+	if cause := context.Cause(c.ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// all reads the whole body.
+func (c *connection) all() ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(c, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = &TooLargeError{maxAnswer}
+	}
+	return body, err
+}
+
+func (c *connection) close() {
+	c.timer.Stop()
+	if c.resp != nil {
+		_ = c.resp.Body.Close()
+	}
+	c.cancel(nil)
+}

@@ -1,0 +1,91 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+)
+
+func TestWhoAsks(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-Forwarded-User") != "ada" {
+			t.Errorf("the headers are %v", r.Header)
+		}
+		fmt.Fprint(w, `{"agents":[{"name":"demo","later":1}]}`)
+	})
+	c := s.client(t, client.Config{Token: "secret", Header: http.Header{"X-Forwarded-User": {"ada"}}})
+	list, err := c.Agents(t.Context())
+	if err != nil || len(list.Value.Agents) != 1 || list.Value.Agents[0].Name != "demo" || !strings.Contains(string(list.JSON), "later") {
+		t.Errorf("%+v, %s, %v", list.Value, list.JSON, err)
+	}
+}
+
+// A request whose answer is lost is sent again, whole; one that was refused is not.
+func TestRequestsAreRepeated(t *testing.T) {
+	t.Parallel()
+	var bodies []string
+	taken := func(answer string, cut bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			bodies = append(bodies, string(body))
+			if cut {
+				w.Header().Set("Content-Length", "1000")
+			}
+			fmt.Fprint(w, answer)
+		}
+	}
+	s := serve(t, taken(`{"results":`, true), taken(`{"results":[{"id":"a","status":200},{"id":"b","status":409,"code":"decided","detail":"no"}]}`, false))
+	got, err := s.client(t, client.Config{}).Decide(t.Context(),
+		client.Decision{ThreadID: "t", ID: "a", Decision: client.Edit, Args: json.RawMessage(`{"n":1}`)}, client.Decision{ThreadID: "t", ID: "b", Decision: client.Reject})
+	if err != nil || len(got) != 2 || got[0].Err() != nil || client.Code(got[1].Err()) != "decided" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	want := `{"decisions":[{"threadId":"t","id":"a","decision":"edit","args":{"n":1}},{"threadId":"t","id":"b","decision":"reject"}]}`
+	if len(bodies) != 2 || bodies[0] != want || bodies[1] != want {
+		t.Errorf("it was sent %q, want %q twice", bodies, want)
+	}
+	refused := serve(t, refuses(http.StatusConflict, "not_active", ""))
+	if err := refused.client(t, client.Config{}).Pause(t.Context(), "t"); client.Code(err) != "not_active" {
+		t.Errorf("%v", err)
+	}
+}
+
+// To start something a second time is worse than not to know.
+func TestTriggersAreSentOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, refuses(http.StatusServiceUnavailable, "unavailable", ""))
+	var p *client.Problem
+	if err := s.client(t, client.Config{}).TriggerSchedule(t.Context(), "nightly", "skip"); !errors.As(err, &p) || p.Status != http.StatusServiceUnavailable {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnswersOfOthers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, strings.Repeat("ü", 1000))
+	})
+	_, err := s.client(t, client.Config{}).Agents(t.Context())
+	var p *client.Problem
+	if !errors.As(err, &p) || p.Status != http.StatusForbidden || p.Code != "" || len(p.Detail) > 310 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "localhost:8080", "ftp://x", "http://", "http://x?y=1", "http://x/#z", "::"} {
+		if _, err := client.New(client.Config{URL: url}); err == nil || !strings.Contains(err.Error(), "URL") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}

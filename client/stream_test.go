@@ -1,0 +1,236 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/client"
+)
+
+// script is a server that answers each request by the next of its handlers.
+type script struct {
+	*httptest.Server
+	asked atomic.Int32
+}
+
+func serve(t *testing.T, answers ...http.HandlerFunc) *script {
+	t.Helper()
+	s := &script{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := int(s.asked.Add(1))
+		if n > len(answers) {
+			t.Errorf("request %d was not expected: %s %s", n, r.Method, r.URL)
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		answers[n-1](w, r)
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		if got := int(s.asked.Load()); got != len(answers) {
+			t.Errorf("the server was asked %d times, want %d", got, len(answers))
+		}
+	})
+	return s
+}
+
+func (s *script) client(t *testing.T, how client.Config) *client.Client {
+	t.Helper()
+	how.URL = s.URL
+	c, err := client.New(how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// streams answers a request that must name what was seen last with these bytes, and ends the response.
+func streams(t *testing.T, want string, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Method + " " + r.URL.String() + " " + r.Header.Get("Last-Event-ID"); strings.TrimSpace(got) != want {
+			t.Errorf("asked %q, want %q", got, want)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, text)
+	}
+}
+
+func refuses(status int, code, retryAfter string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		if retryAfter != "" {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"type":"about:blank","title":"x","status":%d,"code":%q,"detail":"so it is","new":1}`, status, code)
+	}
+}
+
+const (
+	started  = `{"type":"RUN_STARTED","threadId":"t 1","runId":"r/1","protocolVersion":"1.0"}`
+	step     = `{"type":"STEP_STARTED","stepName":"model"}`
+	finished = `{"type":"RUN_FINISHED","threadId":"t 1","runId":"r/1"}`
+
+	post   = "POST /v1/agents/demo/runs"
+	resume = "GET /v1/threads/t%201/runs/r%2F1/events"
+)
+
+var input = agui.RunAgentInput{ThreadID: "t 1", RunID: "r/1", ProtocolVersion: agui.Version}
+
+func event(id, data string) string { return "id: " + id + "\ndata: " + data + "\n\n" }
+
+// read reads a stream to its end.
+func read(events func(func(client.Event, error) bool)) (got []string, err error) {
+	for e, err := range events {
+		if err != nil {
+			return got, err
+		}
+		got = append(got, e.Cursor+" "+string(e.EventType()))
+	}
+	return got, nil
+}
+
+func TestStreamsGoOnExactly(t *testing.T) {
+	t.Parallel()
+	s := serve(t,
+		refuses(http.StatusServiceUnavailable, "unavailable", ""),
+		streams(t, post, ": nothing yet\n\nid: 1\n"),                                                                // cut before it says anything
+		streams(t, post, event("1", started)+": alive\n\nid: 2\r\ndata: "+step+"\r\n\r\n"+"id: 3\ndata: "+finished), // cut inside a frame
+		streams(t, resume+" 2", "id: 3\ndata: "+finished+"\n"),                                                      // cut before its blank line
+		streams(t, resume+" 2", event("3", finished)+event("4", started)),
+	)
+	var pauses int
+	c := s.client(t, client.Config{OnRetry: func(error, time.Duration) { pauses++ }})
+	got, err := read(c.Run(t.Context(), "demo", input))
+	if want := []string{"1 RUN_STARTED", "2 STEP_STARTED", "3 RUN_FINISHED"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if pauses != 4 {
+		t.Errorf("it paused %d times, want 4", pauses)
+	}
+}
+
+// What comes before the first cursor comes again if it is cut there, and is shown once.
+func TestBeginningOfAThreadIsShownOnce(t *testing.T) {
+	t.Parallel()
+	const first = "GET /v1/threads/t1/events?follow=false&protocolVersion=1.0"
+	s := serve(t,
+		streams(t, first, "data: "+started+"\n\ndata: "+step+"\n\n"),
+		streams(t, first, "data: "+started+"\n\n"+event("2", step)+event("3", finished)+event("4", started)+event("5", finished)),
+		func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.RawQuery != "follow=false" || r.Header.Get("Last-Event-ID") != "5" {
+				t.Errorf("asked %s behind %q", r.URL, r.Header.Get("Last-Event-ID"))
+			}
+			w.WriteHeader(http.StatusNoContent)
+		},
+	)
+	got, err := read(s.client(t, client.Config{}).Follow(t.Context(), "t1", client.Following{Once: true}))
+	want := []string{" RUN_STARTED", "2 STEP_STARTED", "3 RUN_FINISHED", "4 RUN_STARTED", "5 RUN_FINISHED"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestRefusalsEndStreams(t *testing.T) {
+	t.Parallel()
+	s := serve(t, streams(t, post, event("1", started)), refuses(http.StatusGone, "log_replaced", ""))
+	got, err := read(s.client(t, client.Config{}).Run(t.Context(), "demo", input))
+	var p *client.Problem
+	if len(got) != 1 || !errors.As(err, &p) || p.Status != http.StatusGone || client.Code(err) != "log_replaced" || p.Detail != "so it is" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if !strings.Contains(string(p.JSON), `"new":1`) {
+		t.Errorf("of the problem is kept %s", p.JSON)
+	}
+}
+
+// A connection that says nothing is broken, whatever the network believes.
+func TestSilenceIsALoss(t *testing.T) {
+	t.Parallel()
+	s := serve(t,
+		func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, event("1", started))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		},
+		streams(t, resume+" 1", event("2", finished)),
+	)
+	got, err := read(s.client(t, client.Config{Silence: 50 * time.Millisecond}).Run(t.Context(), "demo", input))
+	if err != nil || len(got) != 2 {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestReadersStop(t *testing.T) {
+	t.Parallel()
+	hangs := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, event("1", started))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}
+	s := serve(t, hangs, hangs)
+	c := s.client(t, client.Config{})
+	for e, err := range c.Run(t.Context(), "demo", input) {
+		if err != nil || e.Cursor != "1" {
+			t.Errorf("the first event is behind %q: %v", e.Cursor, err)
+		}
+		break
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	left := errors.New("left")
+	var err error
+	for _, err = range c.Run(ctx, "demo", input) {
+		cancel(left)
+	}
+	if !errors.Is(err, left) {
+		t.Errorf("it ended with %v, want the context's cause", err)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	const nobody = "http://127.0.0.1:1" // a port that no other test may be given
+	c, err := client.New(client.Config{URL: nobody})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unreachable *client.UnreachableError
+	if _, err := read(c.Run(t.Context(), "demo", input)); !errors.As(err, &unreachable) || unreachable.URL != nobody {
+		t.Errorf("nobody was ever there: %v", err)
+	}
+	s := serve(t, streams(t, post, event("1", started)), refuses(http.StatusServiceUnavailable, "unavailable", "2"))
+	impatient := s.client(t, client.Config{Patience: time.Second})
+	if got, err := read(impatient.Run(t.Context(), "demo", input)); len(got) != 1 || !errors.As(err, &unreachable) || client.Code(err) != "unavailable" {
+		t.Errorf("patience is over: %q, %v", got, err)
+	}
+}
+
+func TestEventsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"no JSON":      "id: 1\ndata: {\n\n",
+		"wrong member": event("1", `{"type":"STEP_STARTED","stepName":7}`),
+	} {
+		var frame *client.FrameError
+		s := serve(t, streams(t, post, text))
+		if got, err := read(s.client(t, client.Config{}).Run(t.Context(), "demo", input)); len(got) != 0 || !errors.As(err, &frame) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	if _, err := read(s.client(t, client.Config{}).Run(t.Context(), "demo", input)); err == nil || !strings.Contains(err.Error(), "text/html") {
+		t.Errorf("a page: %v", err)
+	}
+}

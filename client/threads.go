@@ -1,0 +1,80 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// Thread is a thread in short. Lists have only what stands above Waiting.
+type Thread struct {
+	ThreadID  string    `json:"threadId"`
+	Agent     string    `json:"agent"`
+	RunID     string    `json:"runId"`  // the last that began
+	Status    string    `json:"status"` // running, waiting or idle
+	UpdatedAt time.Time `json:"updatedAt"`
+	// Waiting is what is to be answered; nil = nothing is.
+	Waiting *struct {
+		Interrupts  []agui.Interrupt `json:"interrupts"`
+		ToolCallIDs []string         `json:"toolCallIds"`
+	} `json:"waiting"`
+	Runs     int               `json:"runs"`
+	Messages int               `json:"messages"`
+	Usage    []agui.TokenUsage `json:"usage"`
+}
+
+// ThreadFilter picks threads. Empty members pick all.
+type ThreadFilter struct {
+	Agent  string
+	Status string
+	// UpdatedAfter and UpdatedBefore are times in RFC 3339.
+	UpdatedAfter, UpdatedBefore string
+	Paging
+}
+
+// Threads lists threads, the ones with the latest activity first.
+func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[Thread]], error) {
+	q := f.query("agent", f.Agent, "status", f.Status, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
+	return document[Page[Thread]](ctx, c, get("/v1/threads", q))
+}
+
+// Thread is one thread in short.
+func (c *Client) Thread(ctx context.Context, thread string) (Document[Thread], error) {
+	return document[Thread](ctx, c, get(threadPath(thread), nil))
+}
+
+// Messages lists the messages of a thread, in order.
+func (c *Client) Messages(ctx context.Context, thread string, p Paging) (Document[Page[agui.Message]], error) {
+	return document[Page[agui.Message]](ctx, c, get(threadPath(thread)+"/messages", p.query()))
+}
+
+// State is the state of a thread, any JSON value.
+func (c *Client) State(ctx context.Context, thread string) (json.RawMessage, error) {
+	answer, err := document[struct{ State json.RawMessage }](ctx, c, get(threadPath(thread)+"/state", nil))
+	return answer.Value.State, err
+}
+
+// ThreadRun is a run of a thread in short.
+type ThreadRun struct {
+	RunID     string    `json:"runId"`
+	Segment   int       `json:"segment"` // of a run that was answered under its own id, from 1
+	Agent     string    `json:"agent"`
+	StartedAt time.Time `json:"startedAt"`
+	EndedAt   time.Time `json:"endedAt"` // zero = it has not
+	Outcome   string    `json:"outcome"`
+	Code      string    `json:"code"` // of its error
+}
+
+// Runs lists the runs of a thread, the last one first.
+func (c *Client) Runs(ctx context.Context, thread string, p Paging) (Document[Page[ThreadRun]], error) {
+	return document[Page[ThreadRun]](ctx, c, get(threadPath(thread)+"/runs", p.query()))
+}
+
+// DeleteThread removes a thread with all that it holds.
+func (c *Client) DeleteThread(ctx context.Context, thread string) error {
+	_, err := c.ask(ctx, request{method: http.MethodDelete, path: threadPath(thread)})
+	return err
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/client"
+)
+
+func (e *environment) agentsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "agents", Short: "List agents, publish and compare their definitions", Args: cobra.NoArgs}
+	list := e.listAgents()
+	cmd.RunE = list.RunE
+	cmd.AddCommand(list, e.showAgent(), e.validateAgents(), e.putAgent(), e.listRevisions(), e.diffAgent())
+	return cmd
+}
+
+func (e *environment) listAgents() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List agents (the default)", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := c.Agents(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows := [][]string{{"AGENT", "MODEL", "REVISION", "DESCRIPTION"}}
+			for _, a := range list.Value.Agents {
+				rows = append(rows, []string{a.Name, a.Model, short(a.Revision), a.Description})
+			}
+			return e.answer(cmd, list.JSON, "", rows)
+		},
+	}
+}
+
+// short is a revision as people tell it from others.
+func short(revision string) string { return revision[:min(12, len(revision))] }
+
+func (e *environment) ofAgent(use, short string, run func(cmd *cobra.Command, c *client.Client, agent string) error) *cobra.Command {
+	cmd := e.ofThread(use, short, run)
+	cmd.ValidArgsFunction = e.completeAgents
+	return cmd
+}
+
+func (e *environment) showAgent() *cobra.Command {
+	var revision string
+	cmd := e.ofAgent("show AGENT", "Show an agent, or a revision of it in full", func(cmd *cobra.Command, c *client.Client, agent string) error {
+		if revision != "" {
+			text, err := c.Definition(cmd.Context(), agent, revision, e.json)
+			if err != nil {
+				return err
+			}
+			if e.json {
+				return document(cmd.OutOrStdout(), text)
+			}
+			return raw(cmd.OutOrStdout(), text)
+		}
+		a, err := c.Agent(cmd.Context(), agent)
+		if err != nil {
+			return err
+		}
+		v := a.Value
+		return e.answer(cmd, a.JSON, "", [][]string{
+			{"agent", v.Name}, {"description", v.Description}, {"model", v.Model}, {"revision", v.Revision},
+			{"tools", strings.Join(v.Tools, ", ")}, {"unavailable", strings.Join(v.UnavailableTools, ", ")},
+		})
+	})
+	cmd.Flags().StringVar(&revision, "revision", "", "show the definition of this revision, as YAML")
+	return cmd
+}
+
+// raw writes a text as it is, or harmless if a terminal shows it.
+func raw(w io.Writer, text []byte) error {
+	if isTerminal(w) {
+		text = []byte(onTerminal(string(text)))
+	}
+	_, err := w.Write(text)
+	return err
+}
+
+func (e *environment) putAgent() *cobra.Command {
+	var expected string
+	cmd := &cobra.Command{
+		Use: "put FILE", Short: "Publish the agent that a file defines",
+		Long: "Publish the agent that a file defines, or standard input, for -. The file is checked first. It has one agent, and nothing else.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := definition(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			d, err := agents.Parse(args[0], text)
+			if err != nil {
+				return usage(err)
+			}
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			a, err := c.PutAgent(cmd.Context(), d.Name, text, expected)
+			if err != nil {
+				return err
+			}
+			if e.json {
+				return document(cmd.OutOrStdout(), a.JSON)
+			}
+			return e.done(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
+		},
+	}
+	cmd.Flags().StringVar(&expected, "if-match", "", "only in place of this revision")
+	return cmd
+}
+
+func definition(cmd *cobra.Command, name string) ([]byte, error) {
+	if name != "-" {
+		return fileText(name)
+	}
+	return io.ReadAll(io.LimitReader(cmd.InOrStdin(), agents.MaxFile+1)) // Parse refuses what is longer
+}
+
+func fileText(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(f, agents.MaxFile+1))
+}
+
+func (e *environment) listRevisions() *cobra.Command {
+	var p client.Paging
+	cmd := e.ofAgent("revisions AGENT", "List what was published of an agent, the last first", func(cmd *cobra.Command, c *client.Client, agent string) error {
+		list, err := c.Revisions(cmd.Context(), agent, p)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"REVISION", "PUBLISHED", "SOURCE", "CURRENT"}}
+		for _, r := range list.Value.Items {
+			rows = append(rows, []string{r.Revision, ago(r.PublishedAt), r.Source, yes(r.Current)})
+		}
+		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
+	})
+	paging(cmd, &p)
+	return cmd
+}
+
+func (e *environment) diffAgent() *cobra.Command {
+	var from string
+	cmd := &cobra.Command{
+		Use: "diff AGENT [REVISION]", Short: "Show what a revision has changed, by default the current one", Args: cobra.RangeArgs(1, 2),
+		ValidArgsFunction: e.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			var revision string
+			if len(args) > 1 {
+				revision = args[1]
+			} else {
+				a, err := c.Agent(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				revision = a.Value.Revision
+			}
+			text, err := c.Diff(cmd.Context(), args[0], revision, from)
+			if err != nil {
+				return err
+			}
+			if e.json {
+				encoded, err := jsonOf(map[string]string{"revision": revision, "diff": string(text)})
+				if err != nil {
+					return err
+				}
+				return document(cmd.OutOrStdout(), encoded)
+			}
+			return raw(cmd.OutOrStdout(), text)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "compare with this revision; default: the one that it replaced")
+	return cmd
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+// defaultURL is where perdure dev serves if it is not told otherwise.
+const defaultURL = "http://127.0.0.1:8080"
+
+// Commands are all that ask a node. Environ is as of os.Environ.
+func Commands(environ []string) []*cobra.Command {
+	e := &environment{variables: environ}
+	list := []*cobra.Command{
+		e.runCommand(), e.tailCommand(), e.threadsCommand(), e.approvalsCommand(), e.approveCommand(), e.rejectCommand(), e.answerCommand(),
+		e.cancelCommand(), e.steerCommand(), e.pauseCommand(), e.resumeCommand(), e.agentsCommand(), e.schedulesCommand(),
+	}
+	for _, cmd := range list {
+		e.flags(cmd)
+	}
+	return list
+}
+
+// Execute runs a command line, says on standard error what went wrong, and returns what to exit with.
+func Execute(ctx context.Context, root *cobra.Command) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	begun := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !begun { // cobra did not understand it
+		err = usage(fmt.Errorf("%w\nTry: %s --help", err, cmd.CommandPath()))
+	}
+	code := codeOf(err)
+	if code == 0 || code == exitLeft || errors.Is(err, errTold) {
+		return code
+	}
+	fmt.Fprintln(root.ErrOrStderr(), "perdure:", onTerminal(err.Error()))
+	return code
+}
+
+// errTold is an end that was explained already.
+var errTold = errors.New("see above")
+
+// told ends a command with a code and without another word.
+func told(code int) error { return &exitError{code, errTold} }
+
+// environment is what all commands have in common.
+type environment struct {
+	variables []string
+
+	url, subject, roles, tokenFile string
+	json                           bool
+	patience                       time.Duration
+}
+
+func (e *environment) flags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&e.url, "url", "", "the server; default $PERDURE_URL, else "+defaultURL)
+	f.StringVar(&e.tokenFile, "token-file", "", "file with a token or key; default $PERDURE_TOKEN, which is one")
+	f.StringVar(&e.subject, "subject", "", "who you are, for servers that believe it (PERDURE_AUTH=none); default $PERDURE_SUBJECT")
+	f.StringVar(&e.roles, "roles", "", "your roles, separated by commas, for the same; default $PERDURE_ROLES")
+	f.DurationVar(&e.patience, "patience", 5*time.Minute, "how long to come back to a server that went away")
+	f.BoolVar(&e.json, "json", false, "answer with one JSON document, or with one on each line for what goes on")
+}
+
+func (e *environment) getenv(name string) string {
+	for _, v := range e.variables {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// or is a flag's value, or a variable's if the flag was not given.
+func (e *environment) or(flag, variable string) string {
+	if flag != "" {
+		return flag
+	}
+	return e.getenv(variable)
+}
+
+// client asks the server that flags and environment name.
+func (e *environment) client(cmd *cobra.Command) (*client.Client, error) {
+	return e.clientOf(client.Config{Patience: e.patience, OnRetry: comingBack(cmd.ErrOrStderr())})
+}
+
+func (e *environment) clientOf(config client.Config) (*client.Client, error) {
+	token, err := e.token()
+	if err != nil {
+		return nil, err
+	}
+	config.Token = token
+	if config.URL = e.or(e.url, "PERDURE_URL"); config.URL == "" {
+		config.URL = defaultURL
+	}
+	if config.Patience == 0 {
+		config.Patience = -1
+	}
+	config.Header = http.Header{}
+	if subject := e.or(e.subject, "PERDURE_SUBJECT"); subject != "" {
+		config.Header.Set("X-Forwarded-User", subject)
+	}
+	if roles := e.or(e.roles, "PERDURE_ROLES"); roles != "" {
+		config.Header.Set("X-Forwarded-Groups", roles)
+	}
+	c, err := client.New(config)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return c, nil
+}
+
+// token is what the caller is known by. It is no flag: others see command lines.
+func (e *environment) token() (string, error) {
+	if e.tokenFile == "" {
+		return e.getenv("PERDURE_TOKEN"), nil
+	}
+	text, err := os.ReadFile(e.tokenFile)
+	if err != nil {
+		return "", usage(fmt.Errorf("--token-file: %w", err))
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// comingBack says that the connection was lost, once for each time.
+func comingBack(to io.Writer) func(error, time.Duration) {
+	var last time.Time
+	return func(err error, pause time.Duration) {
+		now := time.Now()
+		if now.After(last) {
+			fmt.Fprintf(to, "\nThe connection is lost (%s); coming back …\n", onTerminal(err.Error()))
+		}
+		last = now.Add(pause + 5*time.Second)
+	}
+}

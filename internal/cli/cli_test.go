@@ -1,0 +1,296 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// finished is what came of a command line.
+type finished struct {
+	out, errOut string
+	code        int
+}
+
+// run runs a command line as main does.
+func run(t *testing.T, environ []string, stdin string, args ...string) finished {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	root := &cobra.Command{Use: "perdure"}
+	root.AddCommand(Commands(environ)...)
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&out)
+	root.SetErr(&errOut)
+	code := Execute(t.Context(), root)
+	return finished{out.String(), errOut.String(), code}
+}
+
+// serve answers as a route says, which is a method and a path; anything else fails the test.
+func serve(t *testing.T, routes map[string]func(http.ResponseWriter, *http.Request)) (environ []string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := routes[r.Method+" "+r.URL.RequestURI()]
+		if answer == nil {
+			t.Errorf("asked %s %s", r.Method, r.URL.RequestURI())
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return []string{"PERDURE_URL=" + s.URL}
+}
+
+func says(body string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, body)
+	}
+}
+
+func streams(events ...string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i, e := range events {
+			fmt.Fprintf(w, "id: c%d\ndata: %s\n\n", i, e)
+		}
+	}
+}
+
+func refuses(status int, code string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"status":%d,"code":%q,"detail":"so it is"}`, status, code)
+	}
+}
+
+func (c finished) want(t *testing.T, code int, out, errOut string) {
+	t.Helper()
+	if c.code != code || c.out != out || !strings.Contains(c.errOut, errOut) {
+		t.Errorf("exit %d, %q, %q, want %d, %q, %q", c.code, c.out, c.errOut, code, out, errOut)
+	}
+}
+
+const (
+	begun = `{"type":"RUN_STARTED","threadId":"t1","runId":"r1","protocolVersion":"1.0"}`
+	ended = `{"type":"RUN_FINISHED","threadId":"t1","runId":"r1"}`
+)
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		last string
+		code int
+	}{
+		"success":   {ended, 0},
+		"error":     {`{"type":"RUN_ERROR","message":"no","code":"limit_turns"}`, 1},
+		"interrupt": {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"interrupt","interrupts":[{"id":"int_1","reason":"tool_call"}]}}`, 3},
+		"client":    {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"success","pendingToolCallIds":["x"]}}`, 3},
+		"cancelled": {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"cancelled"}}`, 4},
+	} {
+		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streams(begun, tt.last)})
+		if got := run(t, environ, "", "run", "demo", "hi"); got.code != tt.code {
+			t.Errorf("%s: exit %d, want %d: %s", name, got.code, tt.code, got.errOut)
+		}
+	}
+	for code, want := range map[int]int{400: 2, 401: 8, 403: 8, 404: 6, 409: 7, 410: 7, 412: 7, 422: 2, 429: 7, 418: 1} {
+		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"GET /v1/threads/t1": refuses(code, "x")})
+		run(t, environ, "", "threads", "show", "t1").want(t, want, "", "perdure: x: so it is\n")
+	}
+	for _, args := range [][]string{{"run"}, {"frob"}, {"threads", "show"}, {"run", "a", "b", "--frob"}, {"run", "a", "b", "--on-busy", "x"}, {"run", "a", "b", "--state", "{"}, {"threads", "--url", "x"}, {"approve", "a", "b", "--args", "{}"}, {"approve", "a", "--args", "[]"}, {"schedules", "create"}} {
+		if got := run(t, nil, "", args...); got.code != exitUsage || got.out != "" {
+			t.Errorf("%q: exit %d, %q, want %d", args, got.code, got.out, exitUsage)
+		}
+	}
+	run(t, nil, "", "threads", "--url", "http://127.0.0.1:1").want(t, exitUnreachable, "", "cannot be reached")
+}
+
+// What a dead attempt said is not in what goes to a pipe, and what stands for it is.
+func TestAnswerHoldsWhatCounts(t *testing.T) {
+	t.Parallel()
+	text := func(kind, more string) string {
+		return fmt.Sprintf(`{"type":"TEXT_MESSAGE_%s","messageId":"m1"%s}`, kind, more)
+	}
+	var input struct {
+		ThreadID, RunID string
+		Messages        []struct{ ID, Content string }
+		ForwardedProps  struct {
+			Perdure struct{ History, OnBusy string }
+		}
+	}
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"POST /v1/agents/demo/runs": func(w http.ResponseWriter, r *http.Request) {
+			if err := json.NewDecoder(r.Body).Decode(&input); err != nil {
+				t.Error(err)
+			}
+			streams(begun, `{"type":"STEP_STARTED","stepName":"model"}`,
+				`{"type":"REASONING_MESSAGE_START","messageId":"r1","role":"reasoning"}`, `{"type":"REASONING_MESSAGE_CONTENT","messageId":"r1","delta":"hm"}`, `{"type":"REASONING_MESSAGE_END","messageId":"r1"}`,
+				text("START", ""), text("CONTENT", `,"delta":"gone"`), text("END", ""),
+				`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u","role":"user","content":"hi"}]}`,
+				text("START", ""), text("CONTENT", `,"delta":"here\u001b[31m"`), text("END", ""),
+				`{"type":"TOOL_CALL_START","toolCallId":"k1","toolCallName":"pay"}`, `{"type":"TOOL_CALL_ARGS","toolCallId":"k1","delta":"{\"n\":"}`,
+				`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m1","role":"assistant","content":"here"}]}`, `{"type":"TOOL_CALL_END","toolCallId":"k1"}`,
+				`{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"helper"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m2","subagentRunId":"s","role":"assistant"}`,
+				`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m2","subagentRunId":"s","delta":"one\ntw"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m2","subagentRunId":"s","delta":"o"}`, `{"type":"TEXT_MESSAGE_END","messageId":"m2","subagentRunId":"s"}`,
+				`{"type":"SUBAGENT_FINISHED","subagentRunId":"s"}`, ended)(w, r)
+		},
+	})
+	got := run(t, environ, "hi\nthere", "run", "demo", "-", "--thread", "t1", "--on-busy", "enqueue")
+	got.want(t, 0, "here\x1b[31m\n", "")
+	want := "run r1 of thread t1\n· model\nhm\n↺ what was being said is taken back: its attempt has died, another one begins\n  ▸ helper\n    one\n    two\n  ◂ helper\n"
+	if got.errOut != want {
+		t.Errorf("beside it says\n%s\nwant\n%s", got.errOut, want)
+	}
+	if p := input.ForwardedProps.Perdure; input.ThreadID != "t1" || len(input.Messages) != 1 || input.Messages[0].Content != "hi\nthere" || input.Messages[0].ID != "msg-"+input.RunID || p.History != "append" || p.OnBusy != "enqueue" {
+		t.Errorf("the input is %+v", input)
+	}
+}
+
+func TestEventsAsJSON(t *testing.T) {
+	t.Parallel()
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/threads/t1/runs/r1/events?protocolVersion=1.0": streams(begun, `{"type":"LATER","x":1}`, ended),
+	})
+	want := `{"cursor":"c0","event":` + begun + "}\n" + `{"cursor":"c1","event":{"type":"LATER","x":1}}` + "\n" + `{"cursor":"c2","event":` + ended + "}\n"
+	run(t, environ, "", "tail", "t1", "--run", "r1", "--json").want(t, 0, want, "")
+}
+
+func TestTailShowsHistory(t *testing.T) {
+	t.Parallel()
+	list := `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"1","role":"user","content":"hi"},
+		{"id":"2","role":"assistant","content":"ho","toolCalls":[{"id":"k","type":"function","function":{"name":"add","arguments":"{}"}}]},{"id":"3","role":"tool","toolCallId":"k","content":"7"}]}`
+	list = strings.Join(strings.Fields(list), " ")
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/threads/t1/events?follow=false&protocolVersion=1.0": streams(begun, list, list, ended),
+		"GET /v1/threads/t1/events?follow=false":                     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+	})
+	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 0, "run r1 of thread t1\n> hi\nho\n→ add {}\n← 7\n", "")
+}
+
+const pending = `{"items":[{"id":"int_1","threadId":"t1","agent":"a","toolName":"pay","args":{"n":1},"requestedAt":"2026-01-01T00:00:00Z","quorum":2,"approvers":["role:x"]},
+	{"id":"int_2","threadId":"t2","agent":"a","toolName":"pay","requestedAt":"2026-01-01T00:00:00Z"}],"eventsCursor":"e1"}`
+
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	var sent string
+	batch := func(answer string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			sent = string(body)
+			says(answer)(w, r)
+		}
+	}
+	routes := map[string]func(http.ResponseWriter, *http.Request){"GET /v1/approvals?limit=500": says(pending)}
+	environ := serve(t, routes)
+
+	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"approve","missing":1},{"id":"int_2","status":409,"code":"decided","detail":"no","recorded":{"decision":"reject","by":"bob"}}]}`)
+	run(t, environ, "", "approve", "int_1", "int_2", "--remember").want(t, exitConflict, "int_1: approve is counted, 1 more have to approve\n", "int_2: decided: no (it is: reject by bob)")
+	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"approve","remember":true},{"threadId":"t2","id":"int_2","decision":"approve","remember":true}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"edit"}]}`)
+	run(t, environ, "", "approve", "int_1", "--args", `{"n":2}`).want(t, 0, "int_1: edit\n", "")
+	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"edit","args":{"n":2}}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	run(t, environ, "", "reject", "int_1", "--thread", "t9", "--reason", "dear", "--json").want(t, 0, "{\n  \"results\": [\n    {\n      \"threadId\": \"\",\n      \"id\": \"int_1\",\n      \"status\": 200,\n      \"decision\": \"edit\"\n    }\n  ]\n}\n", "")
+	if want := `{"decisions":[{"threadId":"t9","id":"int_1","decision":"reject","reason":"dear"}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	run(t, environ, "seven", "answer", "int_2", "-").want(t, 0, "int_1: edit\n", "")
+	if want := `{"decisions":[{"threadId":"t2","id":"int_2","decision":"answer","content":"seven"}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	run(t, environ, "", "approve", "int_3").want(t, exitNotFound, "", "no approval int_3 waits")
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/approvals?agent=a&limit=2":      says(pending),
+		"GET /v1/threads?limit=1&status=waiting": says(`{"items":[{"threadId":"t1","agent":"a","status":"waiting","runId":"r1","later":1}],"nextCursor":"n"}`),
+		"GET /v1/threads/t1":                     says(`{"threadId":"t1","status":"running","runId":"r 1","runs":3}`),
+		"GET /v1/threads/t1/state":               says(`{"state":{"a":[1]}}`),
+		"GET /v1/threads/t1/messages":            says(`{"items":[{"id":"1","role":"user","content":"hi"}]}`),
+		"GET /v1/threads/t1/runs":                says(`{"items":[{"runId":"r1","agent":"a","startedAt":"2026-01-01T00:00:00Z","outcome":"error","code":"x"}]}`),
+		"DELETE /v1/threads/t1":                  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"POST /v1/threads/t1/runs/r%201/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"POST /v1/threads/t1/messages":           says(`{"runId":"r1","cursor":"c"}`),
+		"GET /v1/agents":                         says(`{"agents":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
+		"POST /v1/schedules": func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if want := `{"id":"s1","agent":"a","cron":["@daily"],"intervals":[{"every":"1h"}],"input":{"messages":[{"content":"hi","role":"user"}]}}`; string(body) != want {
+				t.Errorf("sent %s, want %s", body, want)
+			}
+			says(`{"id":"s1"}`)(w, r)
+		},
+		"GET /v1/schedules/s1":          says(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
+		"GET /v1/schedules":             says(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
+		"POST /v1/schedules/s1/trigger": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+	})
+	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
+		t.Errorf("approvals: %q", got.out)
+	}
+	run(t, environ, "", "threads", "--limit", "1", "--status", "waiting").want(t, 0, "THREAD   AGENT   STATUS    UPDATED   RUN\nt1       a       waiting   -         r1\n", "--cursor n")
+	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--json"); !strings.Contains(got.out, `"later": 1`) {
+		t.Errorf("threads --json: %q", got.out)
+	}
+	run(t, environ, "", "threads", "state", "t1").want(t, 0, "{\n  \"a\": [\n    1\n  ]\n}\n", "")
+	run(t, environ, "", "threads", "messages", "t1").want(t, 0, "> hi\n", "")
+	if got := run(t, environ, "", "threads", "runs", "t1"); !strings.Contains(got.out, "error x") {
+		t.Errorf("runs: %q", got.out)
+	}
+	run(t, environ, "", "threads", "delete", "t1", "--json").want(t, 0, "{}\n", "")
+	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is told to end.\n", "")
+	run(t, environ, "", "steer", "t1", "more").want(t, 0, "r1 has taken it.\n", "")
+	run(t, environ, "", "agents").want(t, 0, "AGENT   MODEL   REVISION       DESCRIPTION\na       m       0123456789ab   -\n", "")
+	run(t, environ, "", "schedules", "create", "a", "hi", "--id", "s1", "--cron", "@daily", "--every", "1h").want(t, 0, "s1 is made.\n", "")
+	run(t, environ, "", "schedules").want(t, 0, "SCHEDULE   AGENT   WHEN         PAUSED   THREAD   NOTE\ns1         a       @daily UTC   yes      -        -\n", "")
+	run(t, environ, "", "schedules", "trigger", "s1").want(t, 0, "s1 starts a run.\n", "")
+	if got := run(t, environ, "", "schedules", "show", "s1"); !strings.Contains(got.out, "every 1h UTC\n") || !strings.Contains(got.out, "t7 r7 success") {
+		t.Errorf("show: %q", got.out)
+	}
+	if got := run(t, environ, "", "__complete", "run", ""); !strings.HasPrefix(got.out, "a\n") {
+		t.Errorf("completion: %q", got.out)
+	}
+}
+
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good, bad := file("good.yaml", "name: a\nmodel: p/m\n"), file("bad.yaml", "name: a\nmodell: p/m\n")
+	run(t, nil, "", "agents", "validate", good).want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
+	run(t, nil, "", "agents", "validate", good, bad).want(t, exitUsage, "", bad+`:2: unknown key "modell" (did you mean "model"?)`)
+	if got := run(t, nil, "", "agents", "validate", dir, "--json"); got.code != exitUsage || !strings.Contains(got.out, `"line": 2`) || got.errOut != "" {
+		t.Errorf("validate --json: %+v", got)
+	}
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"PUT /v1/agents/a": func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if string(body) != "name: a\nmodel: p/m\n" || r.Header.Get("If-Match") != `"r0"` || r.Header.Get("Authorization") != "Bearer secret" {
+				t.Errorf("put %q with %v", body, r.Header)
+			}
+			says(`{"name":"a","revision":"r1"}`)(w, r)
+		},
+	})
+	run(t, environ, "", "agents", "put", good, "--if-match", "r0", "--token-file", file("token", "secret\n")).want(t, 0, "a is now revision r1.\n", "")
+	run(t, environ, "", "agents", "put", bad).want(t, exitUsage, "", "unknown key")
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+// completionPatience is how long somebody waits behind a tab.
+const completionPatience = 2 * time.Second
+
+// complete offers the first argument of a command. A server that does not answer offers nothing.
+func (e *environment) complete(cmd *cobra.Command, args []string, list func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, err := e.clientOf(client.Config{Patience: -1})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	parent := cmd.Context()
+	if parent == nil {
+		parent = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(parent, completionPatience)
+	defer cancel()
+	offers, err := list(ctx, c)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (e *environment) completeAgents(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
+		list, err := c.Agents(ctx)
+		for _, a := range list.Value.Agents {
+			offers = append(offers, cobra.CompletionWithDesc(a.Name, line(a.Description, 60)))
+		}
+		return offers, err
+	})
+}
+
+func (e *environment) completeThreads(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
+		list, err := c.Threads(ctx, client.ThreadFilter{})
+		for _, t := range list.Value.Items {
+			offers = append(offers, cobra.CompletionWithDesc(t.ThreadID, t.Agent+", "+t.Status))
+		}
+		return offers, err
+	})
+}
+
+// completeApprovals offers what waits, and once more behind what stands there already.
+func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return e.complete(cmd, nil, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
+		list, err := c.Approvals(ctx, client.ApprovalFilter{}, client.Paging{})
+		for _, a := range list.Value.Items {
+			offers = append(offers, cobra.CompletionWithDesc(a.ID, line(callText(a), 60)))
+		}
+		return offers, err
+	})
+}
+
+func (e *environment) completeSchedules(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
+		list, err := c.Schedules(ctx, client.Paging{})
+		for _, s := range list.Value.Items {
+			offers = append(offers, cobra.CompletionWithDesc(s.ID, s.Agent))
+		}
+		return offers, err
+	})
+}

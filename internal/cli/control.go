@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+func (e *environment) cancelCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "cancel THREAD [RUN]", Short: "Cancel a run, by default the one that is active",
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: e.completeThreads,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			var run string
+			if len(args) > 1 {
+				run = args[1]
+			} else {
+				t, err := c.Thread(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				run = t.Value.RunID
+			}
+			if err := c.Cancel(cmd.Context(), args[0], run, reason); err != nil {
+				return err
+			}
+			return e.done(cmd, "%s is told to end.", run)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	return cmd
+}
+
+func (e *environment) steerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "steer THREAD TEXT", Short: "Say something to the run that is active", Args: cobra.ExactArgs(2), ValidArgsFunction: e.completeThreads,
+		Long: "Say something to the run that is active: the model hears it with its next call. TEXT that is - is read from standard input.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := textArgument(cmd, args[1])
+			if err != nil {
+				return err
+			}
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			took, err := c.Steer(cmd.Context(), args[0], userMessage(newID("msg"), text))
+			if err != nil {
+				return err
+			}
+			if e.json {
+				return document(cmd.OutOrStdout(), took.JSON)
+			}
+			return e.done(cmd, "%s has taken it.", took.Value.RunID)
+		},
+	}
+}
+
+func (e *environment) pauseCommand() *cobra.Command {
+	return e.ofThread("pause THREAD", "Stop the active run before its next step", func(cmd *cobra.Command, c *client.Client, thread string) error {
+		if err := c.Pause(cmd.Context(), thread); err != nil {
+			return err
+		}
+		return e.done(cmd, "%s pauses before its next step.", thread)
+	})
+}
+
+func (e *environment) resumeCommand() *cobra.Command {
+	return e.ofThread("resume THREAD", "Let a paused run go on", func(cmd *cobra.Command, c *client.Client, thread string) error {
+		if err := c.Resume(cmd.Context(), thread); err != nil {
+			return err
+		}
+		return e.done(cmd, "%s goes on.", thread)
+	})
+}

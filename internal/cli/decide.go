@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+func (e *environment) approveCommand() *cobra.Command {
+	d := client.Decision{Decision: client.Approve}
+	var args string
+	cmd := e.decideCommand("approve ID…", "Approve tool calls that wait", &d)
+	decide := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		if args != "" {
+			if !isObject(args) {
+				return usage(errors.New("--args is no JSON object"))
+			}
+			if len(ids) > 1 {
+				return usage(errors.New("--args is for one call"))
+			}
+			d.Decision, d.Args = client.Edit, json.RawMessage(args)
+		}
+		return decide(cmd, ids)
+	}
+	cmd.Flags().StringVar(&args, "args", "", "make the call with these arguments instead, as JSON, all of them")
+	cmd.Flags().BoolVar(&d.Remember, "remember", false, "and further calls of the tool on the thread, under the same rule")
+	return cmd
+}
+
+func (e *environment) rejectCommand() *cobra.Command {
+	d := client.Decision{Decision: client.Reject}
+	cmd := e.decideCommand("reject ID…", "Reject tool calls that wait", &d)
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the model")
+	return cmd
+}
+
+func (e *environment) answerCommand() *cobra.Command {
+	d := client.Decision{Decision: client.Answer}
+	cmd := e.decideCommand("answer ID CONTENT", "Give the result of a tool call that waits, which is not made", &d)
+	decide := cmd.RunE
+	cmd.Args = cobra.ExactArgs(2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if d.Content, err = textArgument(cmd, args[1]); err != nil {
+			return err
+		}
+		return decide(cmd, args[:1])
+	}
+	return cmd
+}
+
+// decideCommand makes one decision about each of some approvals.
+func (e *environment) decideCommand(use, short string, d *client.Decision) *cobra.Command {
+	var thread string
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: e.completeApprovals}
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		c, err := e.client(cmd)
+		if err != nil {
+			return err
+		}
+		where, err := threadsOf(cmd.Context(), c, thread, ids)
+		if err != nil {
+			return err
+		}
+		var results []client.Decided
+		for some := range slices.Chunk(ids, client.MaxDecisions) {
+			var decisions []client.Decision
+			for _, id := range some {
+				one := *d
+				one.ID, one.ThreadID = id, where[id]
+				decisions = append(decisions, one)
+			}
+			more, err := c.Decide(cmd.Context(), decisions...)
+			if err != nil {
+				return err
+			}
+			results = append(results, more...)
+		}
+		return e.decided(cmd, results)
+	}
+	cmd.Flags().StringVar(&thread, "thread", "", "their thread; default: as the inbox says")
+	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
+	return cmd
+}
+
+// threadsOf finds the threads of approvals in the inbox.
+func threadsOf(ctx context.Context, c *client.Client, thread string, ids []string) (map[string]string, error) {
+	found := map[string]string{}
+	if thread != "" {
+		for _, id := range ids {
+			found[id] = thread
+		}
+		return found, nil
+	}
+	p := client.Paging{Limit: 500}
+	for {
+		page, err := c.Approvals(ctx, client.ApprovalFilter{}, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range page.Value.Items {
+			found[a.ID] = a.ThreadID
+		}
+		missing := slices.IndexFunc(ids, func(id string) bool { return found[id] == "" })
+		if missing < 0 {
+			return found, nil
+		}
+		if p.Cursor = page.Value.NextCursor; p.Cursor == "" {
+			return nil, &exitError{exitNotFound, fmt.Errorf("no approval %s waits; of one that was decided, --thread tells how", ids[missing])}
+		}
+	}
+}
+
+// decided tells what became of decisions. The first that was refused says what to exit with.
+func (e *environment) decided(cmd *cobra.Command, results []client.Decided) error {
+	var first error
+	for _, r := range results {
+		err := r.Err()
+		if first == nil && err != nil {
+			first = told(codeOf(err))
+		}
+		if e.json {
+			continue
+		}
+		switch {
+		case err != nil:
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s%s\n", r.ID, onTerminal(err.Error()), recorded(r))
+		case r.Missing > 0:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is counted, %d more have to approve\n", r.ID, r.Decision, r.Missing)
+		case r.Repeated:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, as before\n", r.ID, r.Decision)
+		default:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.ID, r.Decision)
+		}
+	}
+	if !e.json {
+		return first
+	}
+	raw, err := json.Marshal(map[string]any{"results": results})
+	if err == nil {
+		err = document(cmd.OutOrStdout(), raw)
+	}
+	return errors.Join(err, first)
+}
+
+// recorded is the decision that stands instead.
+func recorded(r client.Decided) string {
+	var stands struct{ Decision, By string }
+	if r.Status != http.StatusConflict || json.Unmarshal(r.Recorded, &stands) != nil || stands.Decision == "" {
+		return ""
+	}
+	text := " (it is: " + line(stands.Decision, longest)
+	if stands.By != "" {
+		text += " by " + line(stands.By, longest)
+	}
+	return text + ")"
+}

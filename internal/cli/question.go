@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/client"
+)
+
+// interrupts are what a run has ended with.
+func interrupts(e client.Event) []agui.Interrupt {
+	if end, ok := e.Event.(*agui.RunFinished); ok && end.Outcome != nil {
+		return end.Outcome.Interrupts
+	}
+	return nil
+}
+
+// waits tells whether the last run waits for decisions.
+func (v *viewer) waits() bool { return len(interrupts(v.last)) > 0 }
+
+// decide has the questions of the last run answered, by who sits at the terminal or by others. It tells whether
+// the thread goes on.
+func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goesOn bool, err error) {
+	asks := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
+	if wait {
+		return true, nil
+	}
+	if !asks {
+		v.notes.line("", dim, "Decide with: perdure approve, reject or answer, and the id.")
+		return false, nil
+	}
+	if v.questions == nil {
+		v.questions = newQuestions(cmd.InOrStdin(), cmd.ErrOrStderr())
+	}
+	all := true
+	for _, i := range interrupts(v.last) {
+		settled, err := v.ask(ctx, i)
+		if err != nil {
+			return false, err
+		}
+		all = all && settled
+	}
+	return all, nil
+}
+
+// ask asks until there is a decision that the server takes, or none is wanted now.
+func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err error) {
+	for {
+		d, err := v.questions.decision(ctx, v.about(i))
+		if err != nil || d == nil {
+			return false, err
+		}
+		d.ThreadID, d.ID = v.thread, i.ID
+		results, err := v.client.Decide(ctx, *d)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range results {
+			switch {
+			case r.Err() == nil && r.Missing > 0:
+				v.notes.line("", dim, "%s is counted: %d more have to approve", r.Decision, r.Missing)
+				return false, nil
+			case r.Err() == nil, r.Code == "decided", r.Code == "expired":
+				return true, nil
+			}
+			v.notes.line("", alarm, "%s", line(r.Err().Error(), longest))
+		}
+	}
+}
+
+// about says what a question is about.
+func (v *viewer) about(i agui.Interrupt) string {
+	if c := v.calls[i.ToolCallID]; c != nil {
+		return line(c.name+" "+c.args.String(), 2000)
+	}
+	return line(i.Message, 2000)
+}
+
+// questions asks somebody at a terminal.
+type questions struct {
+	out io.Writer
+	in  *bufio.Scanner
+}
+
+func newQuestions(in io.Reader, out io.Writer) *questions {
+	q := &questions{out: out, in: bufio.NewScanner(in)}
+	q.in.Buffer(nil, 1<<20)
+	return q
+}
+
+// line asks for one line. Without one (Ctrl-D) it is io.EOF. Nothing ends a read from a terminal: when ctx ends,
+// nobody may ask again.
+func (q *questions) line(ctx context.Context, prompt string) (string, error) {
+	fmt.Fprint(q.out, prompt)
+	got := make(chan error, 1)
+	go func() {
+		if q.in.Scan() {
+			got <- nil
+			return
+		}
+		got <- io.EOF
+	}()
+	select {
+	case err := <-got:
+		return strings.TrimSpace(q.in.Text()), err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+const choices = "[y]es, [n]o, [s]ame from now on, [e]dit, [a]nswer in its place, [l]ater? "
+
+// decision asks what is decided; nil = nothing now.
+func (q *questions) decision(ctx context.Context, about string) (*client.Decision, error) {
+	fmt.Fprintf(q.out, "\n%s\n", about)
+	for {
+		choice, err := q.line(ctx, choices)
+		if err == io.EOF { //nolint:errorlint // of our own, as it is
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch strings.ToLower(choice) {
+		case "y", "yes", "approve":
+			return &client.Decision{Decision: client.Approve}, nil
+		case "s", "same":
+			return &client.Decision{Decision: client.Approve, Remember: true}, nil
+		case "n", "no", "reject":
+			reason, err := q.line(ctx, "Why? ")
+			return &client.Decision{Decision: client.Reject, Reason: reason}, err
+		case "e", "edit":
+			args, err := q.line(ctx, "All arguments, as JSON: ")
+			if err == nil && !isObject(args) {
+				fmt.Fprintln(q.out, "That is no JSON object.")
+				continue
+			}
+			return &client.Decision{Decision: client.Edit, Args: json.RawMessage(args)}, err
+		case "a", "answer":
+			content, err := q.line(ctx, "The tool's result: ")
+			return &client.Decision{Decision: client.Answer, Content: content}, err
+		case "l", "later":
+			return nil, nil
+		}
+	}
+}
+
+func isObject(text string) bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal([]byte(text), &object) == nil && object != nil
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/client"
+)
+
+// Somebody at a terminal is asked until the server takes the decision.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{
+		"huh\ny\n":                       `approve`,
+		"s\n":                            `approve,"remember":true`,
+		"n\ntoo dear\n":                  `reject,"reason":"too dear"`,
+		"a\nseven\n":                     `answer,"content":"seven"`,
+		"e\nno JSON\ne\n{\"n\":2}\n":     `edit,"args":{"n":2}`,
+		"e\n{\"bad\":1}\ne\n{\"n\":2}\n": `edit,"args":{"n":2}`,
+		"l\n":                            "",
+		"":                               "",
+	} {
+		var sent string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body struct{ Decisions []json.RawMessage }
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Decisions) != 1 {
+				t.Errorf("sent %+v, %v", body, err)
+			}
+			sent = string(body.Decisions[0])
+			if strings.Contains(sent, "bad") {
+				fmt.Fprint(w, `{"results":[{"status":422,"code":"invalid_answer","detail":"no"}]}`)
+				return
+			}
+			fmt.Fprint(w, `{"results":[{"status":200}]}`)
+		}))
+		c, err := client.New(client.Config{URL: s.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &page{w: io.Discard, column: &column{}}
+		v := &viewer{transcript: newTranscript(p, p), client: c, thread: "t1", questions: newQuestions(strings.NewReader(typed), io.Discard)}
+		settled, err := v.ask(t.Context(), agui.Interrupt{ID: "int_1", Message: "May it?"})
+		if err != nil || settled != (want != "") {
+			t.Errorf("%q: settled %t, %v", typed, settled, err)
+		}
+		if want != "" {
+			name, rest, _ := strings.Cut(want, ",")
+			if rest != "" {
+				rest = "," + rest
+			}
+			want = `{"threadId":"t1","id":"int_1","decision":"` + name + `"` + rest + `}`
+		}
+		if sent != want {
+			t.Errorf("%q: sent %s, want %s", typed, sent, want)
+		}
+		s.Close()
+	}
+}
+
+func TestQuestionsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	in, _ := io.Pipe() // nobody ever types
+	defer in.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := newQuestions(in, io.Discard).decision(ctx, "?"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What models and tools write can do nothing to a terminal.
+func TestTerminalsAreSafe(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	p := &page{w: &b, terminal: true, colors: true, column: &column{}}
+	p.write("a\x1b[2J\u202eb\x9b\r\n", plain)
+	p.line("  ", dim, "%s", "c\x07\nd")
+	if want := "a\uFFFD[2J\uFFFDb\uFFFD\uFFFD\n\x1b[2m  c\uFFFD\n\x1b[0m\x1b[2m  d\n\x1b[0m"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+	if got := line(" a\n\x1bb "+strings.Repeat("x", 10), 6); got != "a \uFFFDbx"+"…" && len([]rune(got)) != 6 {
+		t.Errorf("%q", got)
+	}
+}

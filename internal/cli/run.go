@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/client"
+)
+
+// runOptions are the flags of "perdure run".
+type runOptions struct {
+	thread, run, onBusy, state string
+	quiet, wait, cancel        bool
+}
+
+func (e *environment) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run AGENT TEXT",
+		Short: "Say something to an agent, and show what it does",
+		Long: `Say something to an agent, and show what it does.
+
+The answer goes to standard output, all else to standard error. TEXT that is - is read from standard input.
+Ctrl-C leaves the run, which goes on, and says how to come back to it. Where the run waits for a decision,
+a terminal is asked for it; otherwise the command ends with the code 3.`,
+		Example: `  perdure run demo "What is 12*7?"
+  git diff | perdure run reviewer - > review.md`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: e.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.run(cmd, args[0], args[1], o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.thread, "thread", "", "the thread to go on with; default: a new one")
+	f.StringVar(&o.run, "run", "", "the run's id: said again with the same text, it is the same run")
+	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
+	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show nothing but the answer")
+	f.BoolVar(&o.wait, "wait", false, "where the run waits for a decision, wait until somebody has made it")
+	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "Ctrl-C cancels the run")
+	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
+	_ = cmd.RegisterFlagCompletionFunc("on-busy", cobra.FixedCompletions([]string{"reject", "enqueue", "interrupt"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (e *environment) run(cmd *cobra.Command, agent, text string, o runOptions) error {
+	text, err := textArgument(cmd, text)
+	if err != nil {
+		return err
+	}
+	input, err := o.input(text)
+	if err != nil {
+		return err
+	}
+	c, err := e.client(cmd)
+	if err != nil {
+		return err
+	}
+	v := e.viewer(cmd, c, o.quiet)
+	v.thread, v.run = input.ThreadID, input.RunID
+	ctx, stop := v.whenInterrupted(cmd.Context(), o.cancel)
+	defer stop()
+	if err := v.watch(c.Run(ctx, agent, *input)); err != nil {
+		return v.left(err)
+	}
+	for v.waits() {
+		goesOn, err := v.decide(ctx, cmd, o.wait)
+		if err != nil {
+			return v.left(err)
+		}
+		if !goesOn {
+			break
+		}
+		if err := v.watchNext(ctx); err != nil {
+			return v.left(err)
+		}
+	}
+	return outcome(v.last)
+}
+
+// maxText bounds what is read from standard input, in bytes.
+const maxText = 8 << 20
+
+// textArgument is an argument, or standard input for -.
+func textArgument(cmd *cobra.Command, text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	all, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxText+1))
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	if len(all) > maxText {
+		return "", usage(fmt.Errorf("standard input has more than %d bytes", maxText))
+	}
+	return string(all), nil
+}
+
+// newID makes an id that nobody has.
+func newID(kind string) string { return kind + "-" + strings.ToLower(rand.Text()[:16]) }
+
+// input is what the run begins with. The message's id is the run's, so that the same command is the same run.
+func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
+	if !slices.Contains([]string{"reject", "enqueue", "interrupt"}, o.onBusy) {
+		return nil, usage(fmt.Errorf("--on-busy must be reject, enqueue or interrupt, not %q", o.onBusy))
+	}
+	if o.state != "" && !json.Valid([]byte(o.state)) {
+		return nil, usage(errors.New("--state is not JSON"))
+	}
+	input := &agui.RunAgentInput{ThreadID: o.thread, RunID: o.run, ProtocolVersion: agui.Version}
+	if input.ThreadID == "" {
+		input.ThreadID = newID("thread")
+	}
+	if input.RunID == "" {
+		input.RunID = newID("run")
+	}
+	input.Messages = []agui.Message{userMessage("msg-"+input.RunID, text)}
+	if o.state != "" {
+		input.State = json.RawMessage(o.state)
+	}
+	props, err := json.Marshal(map[string]any{"perdure": map[string]string{"history": "append", "onBusy": o.onBusy}})
+	input.ForwardedProps = props
+	return input, err
+}
+
+func userMessage(id, text string) agui.Message {
+	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
+}
+
+// viewer shows runs of one thread.
+type viewer struct {
+	*transcript
+	client      *client.Client
+	json        io.Writer // nil = a person reads
+	beside      io.Writer // for what is said when the view ends
+	questions   *questions
+	thread, run string
+	after       string // the last cursor
+}
+
+func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *viewer {
+	answer, notes := e.pages(cmd.OutOrStdout(), cmd.ErrOrStderr())
+	if quiet {
+		notes = &page{w: io.Discard, column: &column{}}
+	}
+	v := &viewer{client: c, transcript: newTranscript(answer, notes), beside: cmd.ErrOrStderr()}
+	if e.json {
+		v.json = cmd.OutOrStdout()
+	}
+	return v
+}
+
+// watch shows a stream to its end.
+func (v *viewer) watch(events iter.Seq2[client.Event, error]) error {
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		if err := v.take(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *viewer) take(e client.Event) error {
+	if e.Cursor != "" {
+		v.after = e.Cursor
+	}
+	if begun, ok := e.Event.(*agui.RunStarted); ok {
+		v.run = begun.RunID
+	}
+	if v.json == nil {
+		v.show(e)
+		return nil
+	}
+	if e.Ends() {
+		v.last = e
+	}
+	encoded, err := json.Marshal(struct {
+		Cursor string          `json:"cursor,omitempty"`
+		Event  json.RawMessage `json:"event"`
+	}{e.Cursor, e.JSON})
+	if err == nil {
+		_, err = v.json.Write(append(encoded, '\n'))
+	}
+	return err
+}
+
+// watchNext shows the thread's next run to its end.
+func (v *viewer) watchNext(ctx context.Context) error {
+	for e, err := range v.client.Follow(ctx, v.thread, client.Following{After: v.after}) {
+		if err != nil {
+			return err
+		}
+		if err := v.take(e); err != nil || e.Ends() {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelPatience bounds how long a cancel may take.
+const cancelPatience = 30 * time.Second
+
+// whenInterrupted makes Ctrl-C leave the run, or cancel it. In either case a second one ends the process.
+func (v *viewer) whenInterrupted(ctx context.Context, cancels bool) (watching context.Context, stop func()) {
+	if !cancels {
+		return ctx, func() {}
+	}
+	watching, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+	cancelled := make(chan struct{})
+	unlisten := context.AfterFunc(ctx, func() {
+		defer close(cancelled)
+		ctx, end := context.WithTimeout(watching, cancelPatience)
+		defer end()
+		if err := v.client.Cancel(ctx, v.thread, v.run, ""); err != nil {
+			leave(fmt.Errorf("the run is not cancelled: %w", err))
+		}
+	})
+	return watching, func() {
+		if !unlisten() {
+			<-cancelled
+		}
+		leave(nil)
+	}
+}
+
+// left says how to come back to a run that goes on.
+func (v *viewer) left(err error) error {
+	code := codeOf(err)
+	if code != exitLeft && (code != exitUnreachable || v.after == "") {
+		return err
+	}
+	v.endLine()
+	behind := ""
+	if v.after != "" {
+		behind = " --after " + v.after
+	}
+	fmt.Fprintf(v.beside, "The run goes on. Come back with: perdure tail %s%s\n", v.thread, behind)
+	return err
+}
+
+// endLine ends the line that somebody has pressed Ctrl-C in.
+func (v *viewer) endLine() {
+	if v.notes.terminal {
+		fmt.Fprintln(v.beside)
+		return
+	}
+	v.answer.end()
+}

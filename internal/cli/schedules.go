@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+func (e *environment) schedulesCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "schedules", Short: "Run agents at certain times", Args: cobra.NoArgs}
+	list := e.listSchedules()
+	cmd.RunE = list.RunE
+	cmd.Flags().AddFlagSet(list.Flags())
+	cmd.AddCommand(list, e.showSchedule(), e.createSchedule(),
+		e.ofSchedule("pause ID", "Let a schedule start nothing until it is resumed", "%s is paused.", (*client.Client).PauseSchedule),
+		e.ofSchedule("resume ID", "Let a paused schedule go on", "%s goes on.", (*client.Client).ResumeSchedule),
+		e.triggerSchedule(),
+		e.ofSchedule("delete ID", "Remove a schedule; its runs stay", "%s is deleted.", (*client.Client).DeleteSchedule))
+	return cmd
+}
+
+func (e *environment) listSchedules() *cobra.Command {
+	var p client.Paging
+	cmd := &cobra.Command{Use: "list", Short: "List schedules (the default)", Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := e.client(cmd)
+		if err != nil {
+			return err
+		}
+		list, err := c.Schedules(cmd.Context(), p)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"SCHEDULE", "AGENT", "WHEN", "PAUSED", "THREAD", "NOTE"}}
+		for _, s := range list.Value.Items {
+			rows = append(rows, []string{s.ID, s.Agent, when(s), yes(s.Paused), s.ThreadID, s.Note})
+		}
+		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
+	}
+	paging(cmd, &p)
+	return cmd
+}
+
+// when is at what times a schedule starts runs.
+func when(s client.Schedule) string {
+	times := s.Cron
+	for _, i := range s.Intervals {
+		times = append(times, "every "+i.Every)
+	}
+	return strings.Join(times, "; ") + " " + s.TimeZone
+}
+
+func (e *environment) showSchedule() *cobra.Command {
+	cmd := e.ofThread("show ID", "Show a schedule, its next times and its last runs", func(cmd *cobra.Command, c *client.Client, id string) error {
+		answer, err := c.Schedule(cmd.Context(), id)
+		if err != nil {
+			return err
+		}
+		s := answer.Value
+		rows := [][]string{
+			{"schedule", s.ID}, {"agent", s.Agent}, {"when", when(s)}, {"overlap", s.Overlap}, {"paused", yes(s.Paused)},
+			{"thread", s.ThreadID}, {"note", s.Note},
+		}
+		for _, at := range s.Next {
+			rows = append(rows, []string{"next", at.Local().Format(time.RFC1123)})
+		}
+		for _, f := range s.Recent {
+			rows = append(rows, []string{"started", strings.Join([]string{f.ScheduledAt.Local().Format(time.RFC1123), f.ThreadID, f.RunID, f.Outcome, f.Code}, "  ")})
+		}
+		return e.answer(cmd, answer.JSON, "", rows)
+	})
+	cmd.ValidArgsFunction = e.completeSchedules
+	return cmd
+}
+
+func (e *environment) triggerSchedule() *cobra.Command {
+	var overlap string
+	cmd := e.ofSchedule("trigger ID", "Start a run of a schedule now", "%s starts a run.", func(c *client.Client, ctx context.Context, id string) error {
+		return c.TriggerSchedule(ctx, id, overlap)
+	})
+	cmd.Flags().StringVar(&overlap, "overlap", "", "if the run before is not over: as for create; default: as the schedule says")
+	return cmd
+}
+
+func (e *environment) ofSchedule(use, short, done string, act func(*client.Client, context.Context, string) error) *cobra.Command {
+	cmd := e.ofThread(use, short, func(cmd *cobra.Command, c *client.Client, id string) error {
+		if err := act(c, cmd.Context(), id); err != nil {
+			return err
+		}
+		return e.done(cmd, done, id)
+	})
+	cmd.ValidArgsFunction = e.completeSchedules
+	return cmd
+}
+
+// scheduleOptions are the flags of "perdure schedules create".
+type scheduleOptions struct {
+	ID       string              `json:"id"`
+	Agent    string              `json:"agent"`
+	ThreadID string              `json:"threadId,omitempty"`
+	Cron     []string            `json:"cron,omitempty"`
+	Every    []map[string]string `json:"intervals,omitempty"`
+	TimeZone string              `json:"timeZone,omitempty"`
+	Overlap  string              `json:"overlap,omitempty"`
+	Note     string              `json:"note,omitempty"`
+	Input    any                 `json:"input"`
+	every    []string
+	file     string
+}
+
+func (e *environment) createSchedule() *cobra.Command {
+	var o scheduleOptions
+	cmd := &cobra.Command{
+		Use: "create [AGENT TEXT]", Short: "Make a schedule that says something to an agent",
+		Long: `Make a schedule that says something to an agent, or one of a JSON document with all that a schedule can have (--file).
+The same again changes nothing.`,
+		Example: `  perdure schedules create reporter "Write the weekly report." --id weekly --cron "0 9 * * 1" --time-zone Europe/Berlin
+  perdure schedules create --file schedule.json`,
+		Args: cobra.RangeArgs(0, 2), ValidArgsFunction: e.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := o.body(cmd, args)
+			if err != nil {
+				return err
+			}
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			s, err := c.CreateSchedule(cmd.Context(), body)
+			if err != nil {
+				return err
+			}
+			if e.json {
+				return document(cmd.OutOrStdout(), s.JSON)
+			}
+			return e.done(cmd, "%s is made.", s.Value.ID)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.file, "file", "", "JSON document of the schedule; - = standard input")
+	f.StringVar(&o.ID, "id", "", "its id; default: a new one")
+	f.StringArrayVar(&o.Cron, "cron", nil, `when, such as "0 9 * * 1-5"; may be repeated`)
+	f.StringArrayVar(&o.every, "every", nil, "when, such as 30m; may be repeated")
+	f.StringVar(&o.TimeZone, "time-zone", "", "by whose clock, such as Europe/Berlin; default: UTC")
+	f.StringVar(&o.ThreadID, "thread", "", "the thread that each run goes on with; default: a new one for each")
+	f.StringVar(&o.Overlap, "overlap", "", "if the run before is not over: skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
+	f.StringVar(&o.Note, "note", "", "what it is for")
+	return cmd
+}
+
+// body is the schedule that arguments and flags describe. It has an id, so that sending it again is safe.
+func (o scheduleOptions) body(cmd *cobra.Command, args []string) (json.RawMessage, error) {
+	if o.ID == "" {
+		o.ID = newID("schedule")
+	}
+	switch {
+	case o.file != "" && len(args) > 0:
+		return nil, usage(errors.New("--file has all of the schedule: give no AGENT and TEXT"))
+	case o.file != "":
+		return o.fromFile(cmd)
+	case len(args) != 2:
+		return nil, usage(errors.New("give AGENT and TEXT, or --file"))
+	}
+	text, err := textArgument(cmd, args[1])
+	if err != nil {
+		return nil, err
+	}
+	o.Agent = args[0]
+	for _, e := range o.every {
+		o.Every = append(o.Every, map[string]string{"every": e})
+	}
+	o.Input = map[string]any{"messages": []any{map[string]string{"role": "user", "content": text}}} // each run gives it an id
+	return json.Marshal(o)
+}
+
+func (o scheduleOptions) fromFile(cmd *cobra.Command) (json.RawMessage, error) {
+	text, err := definition(cmd, o.file)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, usage(fmt.Errorf("%s: %w", o.file, err))
+	}
+	if members["id"] == nil && members != nil {
+		members["id"], _ = json.Marshal(o.ID) // a string
+	}
+	return json.Marshal(members)
+}

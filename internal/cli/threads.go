@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+func (e *environment) threadsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "threads", Short: "List threads, show what they hold, and delete them", Args: cobra.NoArgs}
+	list := e.listThreads()
+	cmd.RunE = list.RunE
+	cmd.Flags().AddFlagSet(list.Flags())
+	cmd.AddCommand(list, e.showThread(), e.threadMessages(), e.threadState(), e.threadRuns(), e.deleteThread())
+	return cmd
+}
+
+func (e *environment) listThreads() *cobra.Command {
+	var f client.ThreadFilter
+	cmd := &cobra.Command{Use: "list", Short: "List threads, those with the latest activity first (the default)", Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := e.client(cmd)
+		if err != nil {
+			return err
+		}
+		answer, err := c.Threads(cmd.Context(), f)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"THREAD", "AGENT", "STATUS", "UPDATED", "RUN"}}
+		for _, t := range answer.Value.Items {
+			rows = append(rows, []string{t.ThreadID, t.Agent, t.Status, ago(t.UpdatedAt), t.RunID})
+		}
+		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Agent, "agent", "", "only of this agent")
+	flags.StringVar(&f.Status, "status", "", "only those that are running, waiting or idle")
+	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only with activity after this time (RFC 3339)")
+	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only without activity since this time (RFC 3339)")
+	paging(cmd, &f.Paging)
+	_ = cmd.RegisterFlagCompletionFunc("agent", e.completeAgents)
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{"running", "waiting", "idle"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// ofThread is a command about one thread.
+func (e *environment) ofThread(use, short string, run func(cmd *cobra.Command, c *client.Client, thread string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: e.completeThreads,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := e.client(cmd)
+			if err != nil {
+				return err
+			}
+			return run(cmd, c, args[0])
+		},
+	}
+}
+
+func (e *environment) showThread() *cobra.Command {
+	return e.ofThread("show THREAD", "Show a thread in short", func(cmd *cobra.Command, c *client.Client, thread string) error {
+		t, err := c.Thread(cmd.Context(), thread)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{
+			{"thread", t.Value.ThreadID}, {"agent", t.Value.Agent}, {"status", t.Value.Status}, {"updated", ago(t.Value.UpdatedAt)},
+			{"last run", t.Value.RunID}, {"runs", strconv.Itoa(t.Value.Runs)}, {"messages", strconv.Itoa(t.Value.Messages)},
+		}
+		if w := t.Value.Waiting; w != nil {
+			for _, i := range w.Interrupts {
+				rows = append(rows, []string{"waits for", i.ID + "  " + i.Message})
+			}
+			for _, id := range w.ToolCallIDs {
+				rows = append(rows, []string{"waits for", "the result of " + id})
+			}
+		}
+		return e.answer(cmd, t.JSON, "", rows)
+	})
+}
+
+func (e *environment) threadMessages() *cobra.Command {
+	var p client.Paging
+	cmd := e.ofThread("messages THREAD", "Show the messages of a thread", func(cmd *cobra.Command, c *client.Client, thread string) error {
+		list, err := c.Messages(cmd.Context(), thread, p)
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return document(cmd.OutOrStdout(), list.JSON)
+		}
+		answer, _ := e.pages(cmd.OutOrStdout(), cmd.ErrOrStderr())
+		t := newTranscript(answer, answer)
+		for _, m := range list.Value.Items {
+			t.recall(m)
+		}
+		return e.answer(cmd, nil, list.Value.NextCursor, nil)
+	})
+	paging(cmd, &p)
+	return cmd
+}
+
+func (e *environment) threadState() *cobra.Command {
+	return e.ofThread("state THREAD", "Show the state of a thread, as JSON", func(cmd *cobra.Command, c *client.Client, thread string) error {
+		state, err := c.State(cmd.Context(), thread)
+		if err != nil {
+			return err
+		}
+		return document(cmd.OutOrStdout(), state)
+	})
+}
+
+func (e *environment) threadRuns() *cobra.Command {
+	var p client.Paging
+	cmd := e.ofThread("runs THREAD", "List the runs of a thread, the last one first", func(cmd *cobra.Command, c *client.Client, thread string) error {
+		list, err := c.Runs(cmd.Context(), thread, p)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"RUN", "AGENT", "STARTED", "ENDED", "OUTCOME"}}
+		for _, r := range list.Value.Items {
+			rows = append(rows, []string{r.RunID, r.Agent, ago(r.StartedAt), ago(r.EndedAt), r.Outcome + " " + r.Code})
+		}
+		return e.answer(cmd, list.JSON, list.Value.NextCursor, rows)
+	})
+	paging(cmd, &p)
+	return cmd
+}
+
+func (e *environment) deleteThread() *cobra.Command {
+	return e.ofThread("delete THREAD", "Remove a thread with all that it holds; a run that is active is ended", func(cmd *cobra.Command, c *client.Client, thread string) error {
+		if err := c.DeleteThread(cmd.Context(), thread); err != nil {
+			return err
+		}
+		return e.done(cmd, "%s is deleted.", thread)
+	})
+}

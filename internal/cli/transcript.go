@@ -1,0 +1,359 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/client"
+)
+
+// longest is how much of arguments, results and the like is shown, in characters.
+const longest = 300
+
+// transcript shows the events of a thread to a person.
+//
+// What an attempt had said that died is taken back by the server. Where text is shown as it comes, that is
+// said; where it goes to a file or a pipe, it is written when its run is over, and holds what counts.
+type transcript struct {
+	answer, notes *page
+	// live shows text as it comes.
+	live bool
+	// history shows messages that a snapshot brings and that were not seen.
+	history bool
+
+	texts     map[string]*passage // of this run, by message
+	order     []string            // of texts
+	seen      map[string]bool     // messages, by id
+	calls     map[string]*call
+	subagents map[string]subagent
+	last      client.Event // that ended a run
+}
+
+// passage is what a message says.
+type passage struct {
+	strings.Builder
+	owner     string // the subagent's run; "" = the agent
+	reasoning bool
+	shown     int // bytes, of a subagent's
+}
+
+// call is one of a tool.
+type call struct {
+	name, owner string
+	args        strings.Builder
+	gone        bool // withdrawn before it was complete
+}
+
+type subagent struct {
+	name  string
+	depth int
+}
+
+func newTranscript(answer, notes *page) *transcript {
+	t := &transcript{answer: answer, notes: notes, live: answer.terminal, seen: map[string]bool{}}
+	t.begin()
+	return t
+}
+
+func (t *transcript) begin() {
+	t.texts, t.order = map[string]*passage{}, nil
+	t.calls, t.subagents = map[string]*call{}, map[string]subagent{}
+}
+
+// show shows one event.
+func (t *transcript) show(e client.Event) {
+	switch e := e.Event.(type) {
+	case *agui.RunStarted:
+		t.begin()
+		t.notes.line("", dim, "run %s of thread %s", e.RunID, e.ThreadID)
+	case *agui.StepStarted:
+		t.notes.line(t.indent(e.SubagentRunID), dim, "· %s", e.StepName)
+	case *agui.TextMessageStart:
+		t.open(e.MessageID, &passage{owner: e.SubagentRunID})
+	case *agui.TextMessageContent:
+		t.say(e.MessageID, e.Delta)
+	case *agui.TextMessageEnd:
+		t.close(e.MessageID)
+	case *agui.ReasoningMessageStart:
+		t.open(e.MessageID, &passage{owner: e.SubagentRunID, reasoning: true})
+	case *agui.ReasoningMessageContent:
+		t.say(e.MessageID, e.Delta)
+	case *agui.ReasoningMessageEnd:
+		t.close(e.MessageID)
+	case *agui.MessagesSnapshot:
+		t.snapshot(e.Messages)
+	case *agui.ActivitySnapshot:
+		t.notes.line(t.indent(e.SubagentRunID), dim, "%s %s", e.ActivityType, line(string(e.Content), longest))
+	case *agui.Custom:
+		t.custom(e)
+	default:
+		t.showWork(e)
+	}
+	if e.Ends() {
+		t.finish(e)
+	}
+}
+
+// showWork shows what is done rather than said.
+func (t *transcript) showWork(e agui.Event) {
+	switch e := e.(type) {
+	case *agui.ToolCallStart:
+		t.calls[e.ToolCallID] = &call{name: e.ToolCallName, owner: e.SubagentRunID}
+	case *agui.ToolCallArgs:
+		if c := t.calls[e.ToolCallID]; c != nil {
+			c.args.WriteString(e.Delta)
+		}
+	case *agui.ToolCallEnd:
+		if c := t.calls[e.ToolCallID]; c != nil && !c.gone {
+			t.notes.line(t.indent(c.owner), dim, "→ %s %s", c.name, line(c.args.String(), longest))
+		}
+	case *agui.ToolCallResult:
+		name := ""
+		if c := t.calls[e.ToolCallID]; c != nil {
+			name = c.name + " "
+		}
+		t.seen[e.MessageID] = true
+		t.notes.line(t.indent(e.SubagentRunID), dim, "← %s%s", name, line(textOf(e.Content), longest))
+	case *agui.SubagentStarted:
+		depth := t.subagents[e.ParentSubagentRunID].depth + 1
+		t.subagents[e.SubagentRunID] = subagent{e.Name, depth}
+		t.notes.line(t.indent(e.SubagentRunID), dim, "▸ %s", e.Name)
+	case *agui.SubagentFinished:
+		t.notes.line(t.indent(e.SubagentRunID), dim, "◂ %s", t.subagents[e.SubagentRunID].name)
+	case *agui.SubagentError:
+		t.notes.line(t.indent(e.SubagentRunID), alarm, "✗ %s: %s", t.subagents[e.SubagentRunID].name, line(e.Message, longest))
+	}
+}
+
+// indent is how far what a subagent does stands to the right.
+func (t *transcript) indent(owner string) string {
+	return strings.Repeat("  ", t.subagents[owner].depth)
+}
+
+// open begins a message, or goes on with one.
+func (t *transcript) open(id string, p *passage) {
+	if t.texts[id] == nil {
+		t.texts[id] = p
+		t.order = append(t.order, id)
+	}
+	t.seen[id] = true
+	if p.owner == "" && !p.reasoning && t.live {
+		t.notes.end()
+	}
+}
+
+// say shows what is added to a message: of the agent at once, of subagents, which may speak at the same
+// time, by whole lines.
+func (t *transcript) say(id, delta string) {
+	p := t.texts[id]
+	if p == nil {
+		return
+	}
+	p.WriteString(delta)
+	switch {
+	case p.owner != "":
+		t.sayLines(p, false)
+	case p.reasoning:
+		t.notes.write(delta, dim)
+	case t.live:
+		t.answer.write(delta, plain)
+	}
+}
+
+func (t *transcript) sayLines(p *passage, all bool) {
+	rest := p.String()[p.shown:]
+	end := strings.LastIndexByte(rest, '\n') + 1
+	if all {
+		end = len(rest)
+	}
+	if end == 0 {
+		return
+	}
+	p.shown += end
+	s := plain
+	if p.reasoning {
+		s = dim
+	}
+	t.notes.line(t.indent(p.owner)+"  ", s, "%s", strings.TrimSuffix(rest[:end], "\n"))
+}
+
+func (t *transcript) close(id string) {
+	p := t.texts[id]
+	switch {
+	case p == nil:
+	case p.owner != "":
+		t.sayLines(p, true)
+	case p.reasoning:
+		t.notes.end()
+	case t.live:
+		t.answer.end()
+	}
+}
+
+// snapshot takes back what the list lacks of what this run has said, and shows what else it brings.
+func (t *transcript) snapshot(messages []agui.Message) {
+	has := map[string]bool{}
+	for _, m := range messages {
+		has[m.ID] = true
+		for _, c := range m.ToolCalls {
+			has[c.ID] = true
+		}
+	}
+	withdrawn := false
+	t.order = slices.DeleteFunc(t.order, func(id string) bool {
+		if has[id] || t.texts[id].reasoning {
+			return false
+		}
+		withdrawn = withdrawn || t.texts[id].Len() > 0
+		delete(t.texts, id)
+		return true
+	})
+	for id, c := range t.calls {
+		c.gone = c.gone || !has[id]
+	}
+	if withdrawn {
+		t.notes.line("", dim, "↺ what was being said is taken back: its attempt has died, another one begins")
+	}
+	for _, m := range messages {
+		if t.history && !t.seen[m.ID] {
+			t.seen[m.ID] = true
+			t.recall(m)
+		}
+	}
+}
+
+// recall shows a message that is complete.
+func (t *transcript) recall(m agui.Message) {
+	text := textOf(m.Content)
+	switch m.Role {
+	case agui.RoleUser:
+		t.notes.line("> ", strong, "%s", text)
+	case agui.RoleAssistant:
+		if text != "" {
+			t.answer.line("", plain, "%s", text)
+		}
+		for _, c := range m.ToolCalls {
+			t.notes.line("", dim, "→ %s %s", c.Name, line(c.Arguments, longest))
+		}
+	case agui.RoleTool:
+		t.notes.line("", dim, "← %s", line(text, longest))
+	case agui.RoleReasoning:
+		t.notes.line("", dim, "%s", text)
+	}
+}
+
+// textOf is the text of a content; of parts that are none, their kind.
+func textOf(c agui.Content) string {
+	if c.IsText() || c.IsAbsent() {
+		return c.Text()
+	}
+	var list []string
+	for _, p := range c.Parts() {
+		if p.Type == agui.PartText {
+			list = append(list, p.Text)
+		} else {
+			list = append(list, fmt.Sprintf("[%s]", p.Type))
+		}
+	}
+	return strings.Join(list, "\n")
+}
+
+func (t *transcript) custom(e *agui.Custom) {
+	if e.Name != "perdure.approval" {
+		return
+	}
+	var i agui.Interrupt
+	if i.UnmarshalJSON(e.Value) == nil {
+		t.question(i)
+	}
+}
+
+// question shows what the run waits for.
+func (t *transcript) question(i agui.Interrupt) {
+	what := line(i.Message, longest)
+	if c := t.calls[i.ToolCallID]; c != nil {
+		what = c.name + " " + line(c.args.String(), longest)
+	}
+	t.notes.line("", strong, "? %s waits for a decision: %s", i.ID, what)
+	if i.ExpiresAt != "" {
+		t.notes.line("  ", dim, "until %s", line(i.ExpiresAt, longest))
+	}
+}
+
+// finish shows how a run has ended.
+func (t *transcript) finish(e client.Event) {
+	t.last = e
+	if !t.live {
+		t.writeAnswer()
+	}
+	t.answer.end()
+	switch e := e.Event.(type) {
+	case *agui.RunError:
+		t.notes.line("", alarm, "the run failed: %s", failure(e))
+	case *agui.RunFinished:
+		t.finished(e)
+	}
+}
+
+func failure(e *agui.RunError) string {
+	if e.Code == "" {
+		return line(e.Message, longest)
+	}
+	return line(e.Code+": "+e.Message, longest)
+}
+
+func (t *transcript) finished(e *agui.RunFinished) {
+	for _, u := range e.Usage {
+		if u.InputTokens != nil && u.OutputTokens != nil {
+			t.notes.line("", dim, "%s: %d tokens in, %d out", line(u.Model, longest), *u.InputTokens, *u.OutputTokens)
+		}
+	}
+	if e.Outcome == nil {
+		return
+	}
+	switch e.Outcome.Type {
+	case agui.OutcomeCancelled:
+		t.notes.line("", alarm, "the run was cancelled")
+	case agui.OutcomeInterrupt:
+		for _, i := range e.Outcome.Interrupts {
+			t.question(i)
+		}
+	case agui.OutcomeSuccess:
+		if n := len(e.Outcome.PendingToolCallIDs); n > 0 {
+			t.notes.line("", strong, "? %d tool calls wait for their client", n)
+		}
+	}
+}
+
+// writeAnswer writes what the agent said in the run that has ended.
+func (t *transcript) writeAnswer() {
+	for _, id := range t.order {
+		p := t.texts[id]
+		if p.owner == "" && !p.reasoning && p.Len() > 0 {
+			t.answer.write(p.String(), plain)
+			t.answer.end()
+		}
+	}
+}
+
+// outcome is the end of a command that shows one run: nil if it ended well.
+func outcome(e client.Event) error {
+	switch e := e.Event.(type) {
+	case *agui.RunError:
+		if e.Code == "cancelled" {
+			return told(exitCancelled)
+		}
+		return told(exitFailed)
+	case *agui.RunFinished:
+		switch {
+		case e.Outcome == nil:
+		case e.Outcome.Type == agui.OutcomeCancelled:
+			return told(exitCancelled)
+		case e.Outcome.Type == agui.OutcomeInterrupt, len(e.Outcome.PendingToolCallIDs) > 0:
+			return told(exitWaits)
+		}
+	}
+	return nil
+}
