@@ -89,7 +89,7 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	model, req, err := a.request(ctx, definition, conversation, in)
+	model, req, err := a.request(ctx, definition)
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		}
 	}
 	req.Tools = append(req.Tools, n.clients...)
+	if req.Messages, n.answer.More, err = a.messages(ctx, fitting{call: in, definition: definition, thread: conversation}, req.Tools); err != nil {
+		return err
+	}
 	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
 		return err
 	}
@@ -134,8 +137,8 @@ func listen(ctx context.Context, model llm.Model, req *llm.Request, n *narrator,
 	return nil
 }
 
-// request builds what the model is asked.
-func (a *Activities) request(ctx context.Context, d *agents.Definition, conversation *stream.Reduction, in workflows.ModelCall) (llm.Model, *llm.Request, error) {
+// request is what the model is asked, but for the messages.
+func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Model, *llm.Request, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
@@ -145,16 +148,22 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if err != nil {
 		return nil, nil, err
 	}
-	told, err := a.briefing(ctx, d, conversation)
+	return model, &llm.Request{Model: name, ReasoningEffort: d.Reasoning.Effort, Tools: offered}, nil
+}
+
+// messages are what the model is told: of the conversation as much as it has room for, and what was used to find
+// that out.
+func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []workflows.Usage, error) {
+	told, err := a.briefing(ctx, f.definition, f.thread)
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := a.heard(ctx, in, conversation)
+	entries, err := a.heard(ctx, f.call, f.thread)
 	if err != nil {
 		return nil, nil, err
 	}
-	req := &llm.Request{Model: name, Messages: prompt(told, entries), ReasoningEffort: d.Reasoning.Effort, Tools: offered}
-	return model, req, nil
+	entries, used, err := a.fit(ctx, f, entries, textTokens(told)+toolTokens(offered))
+	return prompt(told, entries), used, err
 }
 
 // cancelled tells whether work ended because the run is cancelled, by either way: the announcement

@@ -39,6 +39,9 @@ type Definition struct {
 	// State is how the agent uses the state that it shares with its clients.
 	State State `json:"state,omitzero" yaml:"state,omitempty"`
 
+	// Context is how much of the conversation the model is told.
+	Context Context `json:"context,omitzero" yaml:"context,omitempty"`
+
 	// Limits is how far a run may go.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
 

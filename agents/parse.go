@@ -56,6 +56,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"steps", r.steps("steps", &d.Steps)},
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state("", &d.State)},
+		{"context", r.context(&d.Context)},
 		{"limits", r.limits("", &d.Limits)},
 		{"onNewInput", oneOf(&d.OnNewInput, newInputs...)},
 		{"onMissingToolResult", oneOf(&d.OnMissingToolResult, missingResults...)},

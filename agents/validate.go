@@ -59,6 +59,7 @@ func (d *Definition) complaints() []complaint {
 	found = append(found, d.complainSteps()...)
 	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)
+	found = append(found, d.Context.complaints()...)
 	found = append(found, d.complainOpen()...)
 	return append(found, d.Limits.complaints()...)
 }

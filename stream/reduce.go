@@ -38,7 +38,9 @@ type Reduction struct {
 	Decided []Decided `json:"decided,omitempty"`
 	// Remembered are the tools whose calls people need not be asked for any more, the newest last.
 	Remembered []Remembered `json:"remembered,omitempty"`
-	Entries    []Entry      `json:"entries,omitempty"`
+	// Summaries stand for messages of the conversation, the newest last.
+	Summaries []Summary `json:"summaries,omitempty"`
+	Entries   []Entry   `json:"entries,omitempty"`
 	// Moved tells that the order of the conversation has changed, by an input or by the result of work that
 	// was handed to a subagent, Unmoved how many messages at its
 	// beginning never stood anywhere else.

@@ -185,6 +185,8 @@ type ModelAnswer struct {
 	// Delegates are the agents that calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
 	Usage     Usage      `json:"usage"`
+	// More is what other calls of models have used on the way to this one.
+	More []Usage `json:"more,omitempty"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.

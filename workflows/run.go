@@ -262,6 +262,9 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	var answer ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
 	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
+	for _, u := range answer.More {
+		r.usage = addUsage(r.usage, u)
+	}
 	return answer, err
 }
 
