@@ -39,20 +39,25 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 		return workflows.ModelAnswer{}, err
 	}
 	if done != nil {
-		return recordedModelAnswer(ctx, done)
+		answer, err := recordedModelAnswer(ctx, done)
+		return answer, errors.Join(err, a.count(ctx, in, answer))
 	}
 	defer attempt.Close()
-	ctx, cancel := attempt.Context(ctx)
+	work, cancel := attempt.Context(ctx)
 	defer cancel()
 	n := newNarrator(place.Run, in.ID, attempt)
 	n.at = in.At
-	switch err := a.narrate(ctx, in, n); {
-	case err != nil && cancelled(ctx, err):
+	switch err := a.narrate(work, in, n); {
+	case err != nil && cancelled(work, err):
 		n.answer.Outcome = workflows.OutcomeCancelled
 	case err != nil:
 		return workflows.ModelAnswer{}, err
 	}
-	return n.finish(ctx)
+	answer, err := n.finish(work)
+	if err != nil {
+		return answer, err
+	}
+	return answer, a.count(ctx, in, answer)
 }
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
@@ -89,6 +94,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
+	if err := a.mayPay(ctx, in, definition.Model); err != nil {
+		return err
+	}
 	model, req, err := a.request(ctx, definition)
 	if err != nil {
 		return err
@@ -118,8 +126,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		Provider: provider, Model: req.Model, Conversation: in.Run.Thread, Agent: in.Agent, Revision: in.Revision,
 	})
 	err = listen(ctx, model, req, n, chat)
+	n.answer.Usage = a.priced(definition.Model, n.answer.Usage)
 	u := n.answer.Usage
-	chat.End(telemetry.ChatResponse{Model: u.Model, Finish: n.answer.Finish, Input: u.Input, Output: u.Output, Error: kindOf(err)})
+	chat.End(telemetry.ChatResponse{Model: u.Model, Finish: n.answer.Finish, Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: a.currency(), Error: kindOf(err)})
 	return err
 }
 

@@ -45,7 +45,7 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 			return workflows.Finished{}, err
 		}
 	}
-	end, err := terminalEvent(in)
+	end, err := a.terminalEvent(in)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
@@ -113,12 +113,17 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 	}
 }
 
-func terminalEvent(in workflows.Finish) (agui.Event, error) {
+func (a *Activities) terminalEvent(in workflows.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
-	end := &agui.RunFinished{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
+	cost, err := a.costMetadata(in.Usage)
+	if err != nil {
+		return nil, err
+	}
+	told := agui.BaseEvent{Metadata: cost}
+	end := &agui.RunFinished{BaseEvent: told, ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
 	switch in.Outcome {
 	case workflows.OutcomeError:
-		return &agui.RunError{Code: in.Code, Message: in.Message, Usage: usage}, nil
+		return &agui.RunError{BaseEvent: told, Code: in.Code, Message: in.Message, Usage: usage}, nil
 	case workflows.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case workflows.OutcomeInterrupt:

@@ -187,7 +187,11 @@ const summaryShare = 4
 
 // ask makes the model call.
 func (f *fitting) ask(ctx context.Context, transcript string) (summary, error) {
-	provider, name, _ := strings.Cut(cmp.Or(f.definition.Context.Model, f.definition.Model), "/")
+	named := cmp.Or(f.definition.Context.Model, f.definition.Model)
+	if err := f.activities.mayPay(ctx, f.call, named); err != nil {
+		return summary{}, err
+	}
+	provider, name, _ := strings.Cut(named, "/")
 	model := f.activities.Models[provider]
 	if model == nil {
 		return summary{}, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
@@ -200,9 +204,10 @@ func (f *fitting) ask(ctx context.Context, transcript string) (summary, error) {
 		Provider: provider, Model: name, Conversation: f.call.Run.Thread, Agent: f.call.Agent, Revision: f.call.Revision,
 	})
 	text, finish, err := collect(ctx, model, req, chat)
-	made := summary{Text: cutMiddle(text, max(minResult, f.window.room/summaryShare)), Usage: usageOf(finish)}
+	made := summary{Text: cutMiddle(text, max(minResult, f.window.room/summaryShare)), Usage: f.activities.priced(named, usageOf(finish))}
+	u := made.Usage
 	chat.End(telemetry.ChatResponse{
-		Model: made.Usage.Model, Finish: string(finish.Reason), Input: made.Usage.Input, Output: made.Usage.Output, Error: kindOf(err),
+		Model: u.Model, Finish: string(finish.Reason), Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: f.activities.currency(), Error: kindOf(err),
 	})
 	return made, err
 }

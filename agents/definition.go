@@ -70,6 +70,10 @@ type Limits struct {
 	// ParallelTools is how many tools the model may call in one turn, 1 to 512. Up to eight of them
 	// are under way at a time. Default 8.
 	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
+
+	// Cost is what all calls of the model may cost together, in the currency of the worker's prices. A model that
+	// has no price is not called then. 0 = whatever it costs.
+	Cost Money `json:"cost,omitempty" yaml:"cost,omitempty"`
 }
 
 // DefaultLimits returns the limits of an agent that says nothing about them.
@@ -93,6 +97,9 @@ func (l Limits) or(other Limits) Limits {
 	}
 	if l.ParallelTools == 0 {
 		l.ParallelTools = other.ParallelTools
+	}
+	if l.Cost == 0 {
+		l.Cost = other.Cost
 	}
 	return l
 }

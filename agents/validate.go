@@ -102,6 +102,7 @@ func (l Limits) complaints() []complaint {
 	negative("tokens", l.Tokens < 0)
 	negative("duration", l.Duration < 0)
 	negative("parallelTools", l.ParallelTools < 0)
+	negative("cost", l.Cost < 0)
 	if l.ParallelTools > maxParallelTools {
 		found = append(found, about("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
 	}

@@ -152,11 +152,8 @@ func (s *Server) runInput(o *offer, p stream.Proposal) workflows.RunInput {
 	return workflows.RunInput{
 		Run:   workflows.Run{Tenant: o.run.Tenant, Thread: o.run.Thread.ID, ID: o.run.ID},
 		Agent: o.agent.Name, Revision: o.agent.Revision, Input: p.Seq, Digest: p.Digest,
-		Limits: workflows.Limits{
-			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
-			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
-		},
-		Steps: len(o.agent.Steps) > 0, ParkAfter: s.ParkAfter, Hold: o.props.Hold,
+		Limits: workflows.LimitsOf(o.agent.Limits),
+		Steps:  len(o.agent.Steps) > 0, ParkAfter: s.ParkAfter, Hold: o.props.Hold,
 		OnNewInput: workflows.OnOpen(o.agent.OnNewInput), OnMissing: workflows.OnOpen(o.agent.MissingToolResult()),
 	}
 }

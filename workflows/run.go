@@ -159,9 +159,11 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	case answer.count() == 0 && r.folded == len(r.steered):
 		r.said = answer.MessageID
 		return ending{outcome: OutcomeSuccess}, true
-	case tokens(r.usage) > r.in.Limits.Tokens:
-		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case answer.count() == 0:
+	}
+	if end, over = r.overspent(); over {
+		return end, true
+	}
+	if answer.count() == 0 {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	return r.makeCalls(ctx, answer)
@@ -251,7 +253,7 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Priced: r.in.Limits.Cost > 0}
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		call.Announces = announces
 	} else if r.main == 0 {

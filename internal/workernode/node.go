@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/presence"
 	"github.com/perdure/perdure/internal/webhook"
@@ -36,6 +37,9 @@ type Config struct {
 	Tools               *tools.Registry
 	// Webhooks are told what happens to approvals; nil = there are none.
 	Webhooks *webhook.Sender
+	// Prices are those of models, with the budgets of tenants; nil = there are none. TenantBudget is that of the others.
+	Prices       *budget.File
+	TenantBudget budget.Day
 	// Alone says that no other process works on this log and takes over if this one dies.
 	Alone bool
 	// WorkflowCache bounds how many workflows are kept in memory. 0 = DefaultWorkflowCache.
@@ -93,6 +97,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{worker: worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg)), cancels: cancels}
 	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
+		return nil, errors.Join(err, cancels.Stop())
+	}
+	a.Prices = cfg.Prices
+	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
 		return nil, errors.Join(err, cancels.Stop())
 	}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
