@@ -33,11 +33,12 @@ func (a *Activities) fit(ctx context.Context, f fitting, entries []stream.Entry,
 	if c.MaxTokens == 0 {
 		return entries, nil, nil
 	}
-	f.activities, f.window = a, newWindow(entries, c, c.MaxTokens-other)
+	f.activities, f.window = a, newWindow(entries, c.MaxTokens-other)
 	if f.window.over() == 0 {
 		return entries, nil, nil
 	}
 	f.window.cutResults(resultShare)
+	f.window.keep(c.Keep)
 	if c.Summarizes() {
 		if err := f.summarize(ctx); err != nil {
 			return nil, nil, err

@@ -26,10 +26,8 @@ type group struct {
 	out     bool
 }
 
-func newWindow(entries []stream.Entry, c agents.Context, room int64) *window {
-	w := &window{groups: groupsOf(entries), room: max(room, 1)}
-	w.keep(c.Keep)
-	return w
+func newWindow(entries []stream.Entry, room int64) *window {
+	return &window{groups: groupsOf(entries), room: max(room, 1)}
 }
 
 // groupsOf puts results behind their calls and thoughts to their answers. Activities are for people.
@@ -61,16 +59,28 @@ func groupsOf(entries []stream.Entry) []group {
 	return groups
 }
 
+// What is to be kept may take these parts of the window. If it took all of it, each turn would have to make room anew.
+const (
+	firstShare = 4
+	lastShare  = 2
+)
+
 // keep marks what stays.
 func (w *window) keep(k agents.Keep) {
+	left := w.room / firstShare
 	for i, seen := 0, 0; i < len(w.groups) && seen < k.First; i++ {
+		if left -= w.groups[i].tokens(); left < 0 {
+			break
+		}
 		w.groups[i].kept, w.first = true, i+1
 		seen += w.groups[i].messages()
 	}
+	left = w.room / lastShare
 	user := false
 	for i, seen := len(w.groups)-1, 0; i >= 0; i-- {
 		g := &w.groups[i]
-		g.kept = g.kept || seen < k.Last
+		left -= g.tokens()
+		g.kept = g.kept || seen < k.Last && left >= 0
 		g.fixed = g.fixed || seen == 0 && g.messages() > 0 || !user && g.says(agui.RoleUser)
 		user = user || g.says(agui.RoleUser)
 		seen += g.messages()

@@ -174,10 +174,11 @@ func TestSummaryGrows(t *testing.T) {
 		}
 		return call([3]string{fmt.Sprint("c", n), "write", fmt.Sprintf(`{"document":%q,"title":"t"}`, strings.Repeat("word ", 300))})
 	}, writer())
-	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
+	e.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{Last: 100}, Policy: agents.ContextSummarize}
 	e.limits.Turns = 20
 	e.more = talk(10)
-	if _, result := e.run("the very first question"); result.Outcome != workflows.OutcomeSuccess || summaries < 2 {
-		t.Fatalf("the run ends with %+v after %d summaries", result, summaries)
+	_, result := e.run("the very first question")
+	if turns := int(e.calls.Load()) - summaries; result.Outcome != workflows.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
+		t.Fatalf("the run ends with %+v after %d turns with %d summaries", result, turns, summaries)
 	}
 }
