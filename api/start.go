@@ -153,7 +153,7 @@ func (s *Server) runInput(o *offer, p stream.Proposal) workflows.RunInput {
 		Run:   workflows.Run{Tenant: o.run.Tenant, Thread: o.run.Thread.ID, ID: o.run.ID},
 		Agent: o.agent.Name, Revision: o.agent.Revision, Input: p.Seq, Digest: p.Digest,
 		Limits: workflows.LimitsOf(o.agent.Limits),
-		Steps:  len(o.agent.Steps) > 0, ParkAfter: s.ParkAfter, Hold: o.props.Hold,
+		Steps:  len(o.agent.Steps) > 0, Program: o.agent.Workflow, ParkAfter: s.ParkAfter, Hold: o.props.Hold,
 		OnNewInput: workflows.OnOpen(o.agent.OnNewInput), OnMissing: workflows.OnOpen(o.agent.MissingToolResult()),
 	}
 }

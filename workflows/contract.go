@@ -67,8 +67,9 @@ type RunInput struct {
 	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
 
-	// Steps tells that the agent consists of steps.
-	Steps bool `json:"steps,omitempty"`
+	// Steps tells that the agent consists of steps, Program which program it is; "" = none.
+	Steps   bool   `json:"steps,omitempty"`
+	Program string `json:"program,omitempty"`
 	// Hold keeps the run open while calls of its turns wait.
 	Hold bool `json:"hold,omitempty"`
 	// OnNewInput is what becomes of an input that leaves questions open, behind the run's end; none is

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -27,6 +28,9 @@ type Walk struct {
 	// others.
 	Origin string `json:"origin"`
 	Input  uint64 `json:"input,omitempty"`
+	// Number is that of a program's step, and Tree the record that has it; 0 = the steps are the agent's.
+	Number int    `json:"number,omitempty"`
+	Tree   uint64 `json:"tree,omitempty"`
 	// Task is what a subagent works for, if the steps are a subagent's.
 	Task *Branch `json:"task,omitempty"`
 	// Items are the records that have the items of the branches which led here, one for each of the cursor's.
@@ -70,6 +74,8 @@ type At struct {
 	// Scope marks what is said here. Alone tells that the agent hears nothing else of the conversation.
 	Scope string `json:"scope"`
 	Alone bool   `json:"alone,omitempty"`
+	// Tree is the record that has the steps of a program; 0 = they are the agent's.
+	Tree uint64 `json:"tree,omitempty"`
 	// Asked are the records that have what the agent is asked, besides the conversation.
 	Asked []uint64 `json:"asked,omitempty"`
 }
@@ -81,6 +87,10 @@ type Advance struct {
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
 	Walk      Walk      `json:"walk"`
+	// Tree are the steps of a program, when it begins them. Expression is what it wants to know; nothing else
+	// happens then.
+	Tree       json.RawMessage `json:"tree,omitempty"`
+	Expression string          `json:"expression,omitempty"`
 	// Reopens tells that the walk goes on in another run: the steps that it is in begin there again, and
 	// nothing else happens.
 	Reopens bool `json:"reopens,omitempty"`
@@ -101,6 +111,16 @@ type Advanced struct {
 	Fan    *Fan              `json:"fan,omitempty"`
 	Sleep  time.Duration     `json:"sleep,omitempty"`
 	Failed *pipeline.Failure `json:"failed,omitempty"`
+	// Value is what an expression comes to.
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// prefix begins the ids of steps of a program's.
+func (w *Walk) prefix() string {
+	if w == nil || w.Number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("do/%d/", w.Number)
 }
 
 func (a Advanced) ends() bool { return a.Leaf == nil && a.Fan == nil && a.Sleep == 0 }
@@ -169,10 +189,14 @@ func (r *run) stepsEnd(last Advanced) ending {
 func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	w := r.walk
 	w.Advances++
-	in := Advance{Step: r.plainStep(fmt.Sprintf("advance/%d", w.Advances)), Walk: *w}
+	in := Advance{Step: r.plainStep(fmt.Sprintf("%sadvance/%d", w.prefix(), w.Advances)), Walk: *w}
+	in.Tree, r.tree = r.tree, nil
 	var next Advanced
 	if err := r.runAdvance(ctx, in, &next); err != nil {
 		return next, err
+	}
+	if in.Tree != nil {
+		w.Tree = next.Seq
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}
 	if next.Sleep > 0 {
@@ -204,6 +228,8 @@ const (
 // first is the id of the run's first step.
 func (r *run) first() string {
 	switch {
+	case r.in.Program != "":
+		return r.plainStep("program").ID
 	case r.walk == nil:
 		return r.step(1, stepModel, stepModel).ID
 	case r.in.Resume != nil:
@@ -317,7 +343,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	case end.waits != nil:
 		end.waits.Walk = w
 		return end, true
-	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, r.overdue(ctx):
+	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, r.overdue(ctx):
 		return r.unwind(ctx, end)
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
@@ -337,7 +363,7 @@ const undoing = 10 * time.Minute
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 {
+	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 && w.Fan == nil {
 		return end, true
 	}
 	failure := pipeline.Failure{Code: end.code, Message: end.message}

@@ -28,7 +28,7 @@ var layers = []layer{
 	{"llm/openai", []string{"llm", "llm/internal/...", "github.com/openai/openai-go/v3/..."}},
 
 	{"agents", []string{"agents/expression", "go.yaml.in/yaml/v3", "github.com/google/cel-go/...", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/..."}},
-	{"agents/expression", []string{"github.com/google/cel-go/..."}},
+	{"agents/expression", []string{"github.com/google/cel-go/...", "github.com/hashicorp/golang-lru/v2"}},
 	{"agents/pipeline", []string{"agents", "agents/expression", "agui"}},
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
 	{"tools/internal/...", []string{"tools", "llm"}},
@@ -46,7 +46,7 @@ var layers = []layer{
 	{"internal/webhook", []string{"internal/inbox", "internal/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"workflows", []string{
-		"agui", "agents", "go.temporal.io/api/...",
+		"agui", "agents", "agents/pipeline", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
 	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/budget", "internal/inbox", "internal/webhook", "internal/telemetry", anything}},
