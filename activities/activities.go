@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/schedules"
@@ -51,6 +52,9 @@ type Activities struct {
 	// Schedules has what schedules say, and Dispatch brings their runs to threads.
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
+	// Prices are those of models, Budget what tenants may use in a day; nil = none is known, and as much as they like.
+	Prices *budget.File
+	Budget *budget.Ledger
 	// Presence tells others what this worker does, so that they take over if it dies. nil = nobody
 	// else could.
 	Presence Presence

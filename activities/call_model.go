@@ -40,20 +40,25 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 		return workflows.ModelAnswer{}, err
 	}
 	if done != nil {
-		return recordedModelAnswer(ctx, done)
+		answer, err := recordedModelAnswer(ctx, done)
+		return answer, errors.Join(err, a.count(ctx, in, answer))
 	}
 	defer attempt.Close()
-	ctx, cancel := attempt.Context(ctx)
+	work, cancel := attempt.Context(ctx)
 	defer cancel()
 	n := newNarrator(place.Run, in.ID, attempt)
 	n.at = in.At
-	switch err := a.narrate(ctx, in, n); {
-	case err != nil && cancelled(ctx, err):
+	switch err := a.narrate(work, in, n); {
+	case err != nil && cancelled(work, err):
 		n.answer.Outcome = workflows.OutcomeCancelled
 	case err != nil:
 		return workflows.ModelAnswer{}, err
 	}
-	return n.finish(ctx)
+	answer, err := n.finish(work)
+	if err != nil {
+		return answer, err
+	}
+	return answer, a.count(ctx, in, answer)
 }
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
@@ -90,7 +95,10 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	model, req, offered, err := a.request(ctx, definition, conversation, in)
+	if err := a.mayPay(ctx, in, definition.Model); err != nil {
+		return err
+	}
+	model, req, offered, err := a.request(ctx, definition)
 	if err != nil {
 		return err
 	}
@@ -107,6 +115,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		}
 	}
 	req.Tools = append(req.Tools, n.clients...)
+	if req.Messages, n.answer.More, err = a.messages(ctx, fitting{call: in, definition: definition, thread: conversation}, req.Tools); err != nil {
+		return err
+	}
 	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
 		return err
 	}
@@ -117,8 +128,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		Provider: provider, Model: req.Model, Conversation: in.Run.Thread, Agent: in.Agent, Revision: in.Revision,
 	})
 	err = listen(ctx, model, req, n, chat)
+	n.answer.Usage = a.priced(definition.Model, n.answer.Usage)
 	u := n.answer.Usage
-	chat.End(telemetry.ChatResponse{Model: u.Model, Finish: n.answer.Finish, Input: u.Input, Output: u.Output, Error: kindOf(err)})
+	chat.End(telemetry.ChatResponse{Model: u.Model, Finish: n.answer.Finish, Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: a.currency(), Error: kindOf(err)})
 	return err
 }
 
@@ -136,8 +148,8 @@ func listen(ctx context.Context, model llm.Model, req *llm.Request, n *narrator,
 	return nil
 }
 
-// request builds what the model is asked, with the tools of ours that it is offered.
-func (a *Activities) request(ctx context.Context, d *agents.Definition, conversation *stream.Reduction, in workflows.ModelCall) (llm.Model, *llm.Request, []tools.Tool, error) {
+// request is what the model is asked, but for the messages, with the tools of ours that it is offered.
+func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Model, *llm.Request, []tools.Tool, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
@@ -147,16 +159,22 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition, conversa
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	told, err := a.briefing(ctx, d, conversation)
+	return model, &llm.Request{Model: name, ReasoningEffort: d.Reasoning.Effort, Tools: specsOf(offered)}, offered, nil
+}
+
+// messages are what the model is told: of the conversation as much as it has room for, and what was used to find
+// that out.
+func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []workflows.Usage, error) {
+	told, err := a.briefing(ctx, f.definition, f.thread)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	entries, err := a.heard(ctx, in, conversation)
+	entries, err := a.heard(ctx, f.call, f.thread)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	req := &llm.Request{Model: name, Messages: prompt(told, entries), ReasoningEffort: d.Reasoning.Effort, Tools: specsOf(offered)}
-	return model, req, offered, nil
+	entries, used, err := a.fit(ctx, f, entries, textTokens(told)+toolTokens(offered))
+	return prompt(told, entries), used, err
 }
 
 // cancelled tells whether work ended because the run is cancelled, by either way: the announcement

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -49,6 +50,10 @@ func fail(ctx context.Context, err error) error {
 		return temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
 		return temporal.NewNonRetryableApplicationError("the agent's definition is not published", "agent_unavailable", nil)
+	case errors.Is(err, errNoPrice):
+		return temporal.NewNonRetryableApplicationError("what models cost is limited, and the agent's has no price", codeNoPrice, nil)
+	case errors.Is(err, budget.ErrExceeded):
+		return temporal.NewNonRetryableApplicationError("the tenant has used its budget of the day", codeBudgetExceeded, nil)
 	case errors.As(err, &model):
 		return failModel(model, last)
 	case errors.As(err, &lacking):

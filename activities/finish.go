@@ -138,10 +138,15 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 
 func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
-	end := &agui.RunFinished{ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
+	cost, err := a.costMetadata(in.Usage)
+	if err != nil {
+		return nil, err
+	}
+	told := agui.BaseEvent{Metadata: cost}
+	end := &agui.RunFinished{BaseEvent: told, ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
 	switch in.Outcome {
 	case workflows.OutcomeError:
-		return &agui.RunError{Code: in.Code, Message: in.Message, Usage: usage}, nil
+		return &agui.RunError{BaseEvent: told, Code: in.Code, Message: in.Message, Usage: usage}, nil
 	case workflows.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case workflows.OutcomeInterrupt:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -37,14 +36,10 @@ func (w *walker) keep(k kept) (err error) {
 // leaf is a step that is about to begin.
 func (w *walker) leaf(do pipeline.Action) *workflows.Leaf {
 	return &workflows.Leaf{
-		Delegate: workflows.Delegate{Agent: w.in.Agent, Revision: w.in.Revision, Limits: limitsOf(w.definition.Limits)},
+		Delegate: workflows.Delegate{Agent: w.in.Agent, Revision: w.in.Revision, Limits: workflows.LimitsOf(w.definition.Limits)},
 		At:       workflows.At{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Walk.Tree},
 		Deadline: do.Deadline,
 	}
-}
-
-func limitsOf(l agents.Limits) workflows.Limits {
-	return workflows.Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools}
 }
 
 // scope marks what is said at a step, for as long as the walk goes on, in whichever run.
@@ -67,7 +62,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		if err != nil {
 			return err
 		}
-		leaf.At.Inline, leaf.Limits = true, limitsOf(d.Limits)
+		leaf.At.Inline, leaf.Limits = true, workflows.LimitsOf(d.Limits)
 	} else {
 		p, err := w.activities.Agents.Latest(ctx, do.Agent.Name)
 		if errors.Is(err, catalog.ErrUnknownAgent) {
@@ -76,7 +71,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		if err != nil {
 			return err
 		}
-		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: limitsOf(p.Limits)}
+		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)}
 	}
 	if do.Agent.Prompt == nil {
 		return nil

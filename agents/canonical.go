@@ -62,12 +62,13 @@ type limitsJSON struct {
 	Tokens        *int64  `json:"tokens,omitempty"`
 	Duration      *string `json:"duration,omitempty"`
 	ParallelTools *int    `json:"parallelTools,omitempty"`
+	Cost          *Money  `json:"cost,omitempty"`
 }
 
 // MarshalJSON writes the duration as text, such as 2h0m0s, and no limit that is
 // left to its default.
 func (l Limits) MarshalJSON() ([]byte, error) {
-	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools)}
+	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools), Cost: unlessZero(l.Cost)}
 	if l.Duration != 0 {
 		out.Duration = new(l.Duration.String())
 	}
@@ -87,6 +88,7 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 		take(&out.Tokens, in.Tokens, "tokens"),
 		takeDuration(&out.Duration, in.Duration),
 		take(&out.ParallelTools, in.ParallelTools, "parallelTools"),
+		take(&out.Cost, in.Cost, "cost"),
 	)
 	if err != nil {
 		return err
@@ -95,14 +97,14 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func unlessZero[N int | int64](n N) *N {
+func unlessZero[N int | int64 | Money](n N) *N {
 	if n == 0 {
 		return nil
 	}
 	return &n
 }
 
-func take[N int | int64 | time.Duration](into, given *N, key string) error {
+func take[N int | int64 | time.Duration | Money](into, given *N, key string) error {
 	if given == nil {
 		return nil
 	}

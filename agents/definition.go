@@ -43,6 +43,9 @@ type Definition struct {
 	// State is how the agent uses the state that it shares with its clients.
 	State State `json:"state,omitzero" yaml:"state,omitempty"`
 
+	// Context is how much of the conversation the model is told.
+	Context Context `json:"context,omitzero" yaml:"context,omitempty"`
+
 	// Limits is how far a run may go.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
 
@@ -75,6 +78,10 @@ type Limits struct {
 	// ParallelTools is how many tools the model may call in one turn, 1 to 512. Up to eight of them
 	// are under way at a time. Default 8.
 	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
+
+	// Cost is what all calls of the model may cost together, in the currency of the worker's prices. A model that
+	// has no price is not called then. 0 = whatever it costs.
+	Cost Money `json:"cost,omitempty" yaml:"cost,omitempty"`
 }
 
 // DefaultLimits returns the limits of an agent that says nothing about them.
@@ -98,6 +105,9 @@ func (l Limits) or(other Limits) Limits {
 	}
 	if l.ParallelTools == 0 {
 		l.ParallelTools = other.ParallelTools
+	}
+	if l.Cost == 0 {
+		l.Cost = other.Cost
 	}
 	return l
 }

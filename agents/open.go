@@ -30,6 +30,9 @@ func (d *Definition) withoutDefaults() {
 	if d.OnNewInput == OpenReject {
 		d.OnNewInput = ""
 	}
+	if d.Context.Policy == ContextTrim {
+		d.Context.Policy = ""
+	}
 	if d.OnMissingToolResult == OpenAbandon {
 		d.OnMissingToolResult = ""
 	}

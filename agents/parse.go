@@ -57,6 +57,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"workflow", text(&d.Workflow)},
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state("", &d.State)},
+		{"context", r.context(&d.Context)},
 		{"limits", r.limits("", &d.Limits)},
 		{"onNewInput", oneOf(&d.OnNewInput, newInputs...)},
 		{"onMissingToolResult", oneOf(&d.OnMissingToolResult, missingResults...)},

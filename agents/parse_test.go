@@ -120,6 +120,11 @@ func TestParseErrors(t *testing.T) {
 		{"cyclic alias", least + "tools: &t [*t]\n", "a.yaml:3: an entry of tools must be text, not a list"},
 
 		{"limits as a number", least + "limits: 3\n", "a.yaml:3: limits must have keys, not be a number"},
+		{"small context", least + "context: {maxTokens: 10}\n", "a.yaml:3: context.maxTokens must be at least 1000"},
+		{"context without a bound", least + "context: {policy: trim}\n", "a.yaml:3: context.maxTokens is missing"},
+		{"model of no summary", least + "context: {maxTokens: 1000, model: p/s}\n", "a.yaml:3: context.model writes a summary, so context.policy must be summarize"},
+		{"no cost", least + "limits: {cost: 0.0}\n", "a.yaml:3: limits.cost must be greater than zero"},
+		{"cost as text", least + "limits: {cost: \"2\"}\n", "a.yaml:3: limits.cost must be an amount such as 2 or 0.25, not text"},
 		{"zero", least + "limits: {turns: 0}\n", "a.yaml:3: limits.turns must be greater than zero"},
 		{"negative", least + "limits: {tokens: -1}\n", "a.yaml:3: limits.tokens must be greater than zero"},
 		{"fraction", least + "limits: {turns: 1.5}\n", "a.yaml:3: limits.turns must be a whole number, not a decimal number"},

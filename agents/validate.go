@@ -65,6 +65,7 @@ func (d *Definition) complaints() []complaint {
 	}
 	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)
+	found = append(found, d.Context.complaints()...)
 	found = append(found, d.complainOpen()...)
 	return append(found, d.Limits.complaints()...)
 }
@@ -107,6 +108,7 @@ func (l Limits) complaints() []complaint {
 	negative("tokens", l.Tokens < 0)
 	negative("duration", l.Duration < 0)
 	negative("parallelTools", l.ParallelTools < 0)
+	negative("cost", l.Cost < 0)
 	if l.ParallelTools > maxParallelTools {
 		found = append(found, about("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
 	}

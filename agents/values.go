@@ -53,6 +53,7 @@ func (r *reader) limits(prefix string, into *Limits) func(*yaml.Node) string {
 			{"tokens", count(&into.Tokens)},
 			{"duration", duration(&into.Duration)},
 			{"parallelTools", count(&into.ParallelTools)},
+			{"cost", amount(&into.Cost)},
 		})
 		return ""
 	}

@@ -33,6 +33,8 @@ type Result struct {
 	Scope string `json:"scope,omitempty"`
 	// Kept is what later steps look up here (see Log.Kept). It is no part of the conversation.
 	Kept json.RawMessage `json:"kept,omitempty"`
+	// Summary tells that what is kept stands for messages.
+	Summary *Summary `json:"summary,omitempty"`
 	// Answer is what the step's activity tells the workflow: references and small decisions only.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }

@@ -216,6 +216,9 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 		f.decided(*res.Decided)
 		f.answer(*res.Decided)
 	}
+	if res.Summary != nil {
+		f.summarize(rec.Seq, *res.Summary)
+	}
 	for id, arguments := range res.Edited {
 		f.edit(id, arguments)
 	}

@@ -40,7 +40,9 @@ type Reduction struct {
 	Decided []Decided `json:"decided,omitempty"`
 	// Remembered are the tools whose calls people need not be asked for any more, the newest last.
 	Remembered []Remembered `json:"remembered,omitempty"`
-	Entries    []Entry      `json:"entries,omitempty"`
+	// Summaries stand for messages of the conversation, the newest last.
+	Summaries []Summary `json:"summaries,omitempty"`
+	Entries   []Entry   `json:"entries,omitempty"`
 	// Runs are all that began, in their order, Usage what they say that they have used, each model once.
 	Runs  []RunNote         `json:"runs,omitempty"`
 	Usage []agui.TokenUsage `json:"usage,omitempty"`

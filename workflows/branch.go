@@ -174,8 +174,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "agent: " + to.Agent,
 	})
-	limits := to.Limits
-	limits.Tokens = max(1, min(limits.Tokens, r.in.Limits.Tokens-tokens(r.usage)))
+	limits := r.left(to.Limits)
 	deadline := workflow.Now(ctx).Add(limits.Duration)
 	if r.deadline.Before(deadline) {
 		deadline = r.deadline

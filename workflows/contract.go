@@ -54,6 +54,8 @@ type Limits struct {
 	Tokens        int64         `json:"tokens"`
 	Duration      time.Duration `json:"duration"`
 	ParallelTools int           `json:"parallelTools"`
+	// Cost is in millionths of the currency of the worker's prices; 0 = whatever it costs.
+	Cost int64 `json:"cost,omitempty"`
 }
 
 // RunInput starts TypeRun.
@@ -180,6 +182,8 @@ type ModelCall struct {
 	Announces *ToolCall `json:"announces,omitempty"`
 	// Steered are the proposals, by sequence, of what people have said since the last call.
 	Steered []uint64 `json:"steered,omitempty"`
+	// Priced tells that only models may be called that have a price.
+	Priced bool `json:"priced,omitempty"`
 }
 
 // ModelAnswer tells what the model decided, by reference.
@@ -199,6 +203,8 @@ type ModelAnswer struct {
 	// Delegates are the agents that calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
 	Usage     Usage      `json:"usage"`
+	// More is what other calls of models have used on the way to this one.
+	More []Usage `json:"more,omitempty"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
@@ -234,6 +240,8 @@ type Usage struct {
 	Reasoning   *int64 `json:"reasoning,omitempty"`
 	CachedInput *int64 `json:"cachedInput,omitempty"`
 	CacheWrite  *int64 `json:"cacheWrite,omitempty"`
+	// Cost is in millionths of the currency of the worker's prices.
+	Cost *int64 `json:"cost,omitempty"`
 }
 
 // ToolCall asks for one tool call.
@@ -459,6 +467,7 @@ type Active struct {
 const (
 	CodeLimitTurns         = "limit_turns"
 	CodeLimitTokens        = "limit_tokens"
+	CodeLimitCost          = "limit_cost"
 	CodeLimitDuration      = "limit_duration"
 	CodeLimitParallelTools = "limit_parallel_tools"
 	CodeLimitSubagents     = "limit_subagents"

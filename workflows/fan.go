@@ -191,8 +191,11 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 		return false, ending{outcome: OutcomeCancelled}, true
 	case f.err != nil:
 		return false, r.failure(ctx, f.err), true
-	case tokens(r.usage) > r.in.Limits.Tokens:
-		return false, limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
+	}
+	if end, over = r.overspent(); over {
+		return false, end, true
+	}
+	switch {
 	case len(f.suspended) > 0 && !failed:
 		waits := r.waitsOf(ctx, ModelAnswer{})
 		for _, s := range f.suspended {
@@ -234,7 +237,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
-	in.Limits.Tokens = max(1, r.in.Limits.Tokens-tokens(r.usage))
+	in.Limits = r.left(r.in.Limits)
 	in.Subagents = max(0, r.mayDelegate-r.subagents) / f.AtOnce
 	if r.branch != nil {
 		in.Branch.Within, in.Branch.Slots = r.branch.CallID, slices.Clone(r.branch.Slots)

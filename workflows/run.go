@@ -175,9 +175,11 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	case answer.count() == 0 && r.folded == len(r.steered):
 		r.said = answer.MessageID
 		return ending{outcome: OutcomeSuccess}, true
-	case tokens(r.usage) > r.in.Limits.Tokens:
-		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", r.in.Limits.Tokens), true
-	case answer.count() == 0:
+	}
+	if end, over = r.overspent(); over {
+		return end, true
+	}
+	if answer.count() == 0 {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	return r.makeCalls(ctx, answer)
@@ -272,7 +274,7 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel)}
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Priced: r.in.Limits.Cost > 0}
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		call.Announces = announces
 	} else if r.main == 0 {
@@ -283,6 +285,9 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	var answer ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
 	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
+	for _, u := range answer.More {
+		r.usage = addUsage(r.usage, u)
+	}
 	return answer, err
 }
 

@@ -343,7 +343,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	case end.waits != nil:
 		end.waits.Walk = w
 		return end, true
-	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, r.overdue(ctx):
+	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, r.overdue(ctx):
 		return r.unwind(ctx, end)
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true

@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/apinode"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/internal/callers"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/devserver"
@@ -214,6 +215,10 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	if err != nil {
 		return nil, err
 	}
+	prices, err := budget.LoadIf(cfg.Prices)
+	if err != nil {
+		return nil, err
+	}
 	var (
 		w *workernode.Node
 		a *apinode.Node
@@ -222,6 +227,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	g.Go(func() (err error) {
 		w, err = workernode.Start(ctx, workernode.Config{
 			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: set.Registry(),
+			Prices: prices, TenantBudget: budget.DayOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 			Queues: workernode.Queues{Tools: set.TaskQueues()}, Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err

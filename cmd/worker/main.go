@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/connect"
 	"github.com/perdure/perdure/internal/models"
@@ -68,6 +69,11 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	}
 	defer hooks.Close()
 
+	prices, err := budget.LoadIf(cfg.Prices)
+	if err != nil {
+		return err
+	}
+
 	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
 	if err != nil {
 		return err
@@ -102,6 +108,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Queues:        queues,
 		LookElsewhere: set.LookElsewhere,
 		Webhooks:      hooks,
+		Prices:        prices,
+		TenantBudget:  budget.DayOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,
 		BuildID:       cfg.BuildID,

@@ -45,13 +45,14 @@ var layers = []layer{
 	{"internal/inbox", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/threads", []string{"stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
+	{"internal/budget", []string{"agents", "stream", "github.com/nats-io/nats.go/...", "go.yaml.in/yaml/v3"}},
 	{"internal/webhook", []string{"internal/inbox", "internal/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"workflows", []string{
 		"agui", "agents", "agents/pipeline", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
-	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/schedules", "internal/webhook", "internal/telemetry", anything}},
+	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/budget", "internal/dispatch", "internal/inbox", "internal/schedules", "internal/webhook", "internal/telemetry", anything}},
 	{"api", []string{"workflows", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", anything}},
 
 	{"internal/dispatch", []string{"workflows", "agents/catalog", "stream", "go.temporal.io/..."}},
@@ -64,9 +65,9 @@ var layers = []layer{
 	{"internal/announce", []string{"stream", "tools", anything}},
 	{"internal/models", []string{"agents", "llm/..."}},
 	{"internal/apinode", []string{"api", "agents/...", "stream", "internal/auth", "internal/announce", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", anything}},
-	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/dispatch", "internal/inbox", "internal/presence", "internal/schedules", "internal/toolset", "internal/webhook", anything}},
+	{"internal/workernode", []string{"activities", "workflows", "agents/...", "llm", "tools/...", "stream", "internal/announce", "internal/budget", "internal/dispatch", "internal/inbox", "internal/presence", "internal/schedules", "internal/toolset", "internal/webhook", anything}},
 	{"internal/toolset", []string{"agents", "tools/..."}},
-	{"internal/config", []string{"stream", "internal/auth", anything}},
+	{"internal/config", []string{"agents", "stream", "internal/auth", anything}},
 	{"internal/connect", []string{"internal/config", anything}},
 	{"internal/devserver", []string{anything}},
 	{"internal/archtest", nil},

@@ -43,6 +43,9 @@ func toolsOnly(c *Config) pflag.Value      { return bind(&c.ToolsOnly, truth) }
 func linkKey(c *Config) pflag.Value        { return bind(&c.LinkKey, secretKey) }
 func publicURL(c *Config) pflag.Value      { return bind(&c.PublicURL, baseURL) }
 func webhooks(c *Config) pflag.Value       { return bind(&c.Webhooks, text) }
+func prices(c *Config) pflag.Value         { return bind(&c.Prices, text) }
+func tenantTokens(c *Config) pflag.Value   { return bind(&c.TenantTokensPerDay, positiveCount) }
+func tenantCost(c *Config) pflag.Value     { return bind(&c.TenantCostPerDay, money) }
 func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
 func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, upTo(5)) }
 func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -74,6 +75,11 @@ type Config struct {
 	PublicURL string
 	// Webhooks is the file of the worker's webhooks. Empty = none.
 	Webhooks string
+	// Prices is the file of what models cost. Empty = none.
+	Prices string
+	// TenantTokensPerDay and TenantCostPerDay are what a tenant may use; 0 = as much as it likes.
+	TenantTokensPerDay int64
+	TenantCostPerDay   agents.Money
 
 	// Stream says which log to use, and how to create it if it is not there.
 	Stream stream.Options

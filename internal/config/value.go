@@ -15,6 +15,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
+
+	"github.com/perdure/perdure/agents"
 )
 
 // parser reads one kind of value. Its error says what a good value looks like.
@@ -67,6 +69,22 @@ func upTo(most int) parser[int] {
 		}
 		return n, nil
 	}
+}
+
+func positiveCount(s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is not a whole number above zero", s)
+	}
+	return n, nil
+}
+
+func money(s string) (agents.Money, error) {
+	m, err := agents.ParseMoney(s)
+	if err != nil || m == 0 {
+		return 0, fmt.Errorf("%q is not an amount above zero, such as 2 or 0.25", s)
+	}
+	return m, nil
 }
 
 func byteCount(s string) (int64, error) {

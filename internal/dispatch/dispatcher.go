@@ -46,11 +46,8 @@ func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) workfl
 	return workflows.RunInput{
 		Run:   workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
 		Agent: agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
-		Limits: workflows.Limits{
-			Turns: agent.Limits.Turns, Tokens: agent.Limits.Tokens,
-			Duration: agent.Limits.Duration, ParallelTools: agent.Limits.ParallelTools,
-		},
-		Steps: len(agent.Steps) > 0, Program: agent.Workflow,
+		Limits: workflows.LimitsOf(agent.Limits),
+		Steps:  len(agent.Steps) > 0, Program: agent.Workflow,
 		OnNewInput: workflows.OnOpen(agent.OnNewInput), OnMissing: workflows.OnOpen(agent.MissingToolResult()),
 	}
 }

@@ -35,6 +35,10 @@ const (
 	metricFirstChunk = "gen_ai.client.operation.time_to_first_chunk"
 	metricTokens     = "gen_ai.client.token.usage"
 	attrTokenType    = attribute.Key("gen_ai.token.type")
+
+	attrCost     = attribute.Key("perdure.usage.cost")
+	attrCurrency = attribute.Key("perdure.usage.currency")
+	metricCost   = "perdure.model.cost"
 )
 
 const scope = "github.com/perdure/perdure"
@@ -60,7 +64,10 @@ type ChatRequest struct {
 type ChatResponse struct {
 	Model, Finish string
 	Input, Output *int64
-	Error         string
+	// Cost is in millionths of the currency; nil = unknown.
+	Cost     *int64
+	Currency string
+	Error    string
 }
 
 // StartChat begins a model call. Its context carries the span.
@@ -101,6 +108,7 @@ func (c *Chat) End(r ChatResponse) {
 	}
 	c.tokens(attrInputTokens, "input", r.Input)
 	c.tokens(attrOutputTokens, "output", r.Output)
+	c.cost(r)
 	c.record(metricDuration, time.Since(c.began).Seconds(), "s")
 	c.span.End()
 }
@@ -111,6 +119,18 @@ func (c *Chat) tokens(key attribute.Key, kind string, n *int64) {
 	}
 	c.span.SetAttributes(key.Int64(*n))
 	c.record(metricTokens, float64(*n), "{token}", attrTokenType.String(kind))
+}
+
+// cost has names of our own: the conventions have none.
+func (c *Chat) cost(r ChatResponse) {
+	if r.Cost == nil {
+		return
+	}
+	amount := float64(*r.Cost) / 1e6
+	c.span.SetAttributes(attrCost.Float64(amount), attrCurrency.String(r.Currency))
+	if sum, err := c.metered.Float64Counter(metricCost, metric.WithDescription("what model calls have cost")); err == nil {
+		sum.Add(c.ctx, amount, metric.WithAttributes(append([]attribute.KeyValue{attrCurrency.String(r.Currency)}, c.attrs...)...))
+	}
 }
 
 func (c *Chat) record(name string, value float64, unit string, extra ...attribute.KeyValue) {

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/presence"
@@ -46,6 +47,9 @@ type Config struct {
 	Programs workflows.Programs
 	// Webhooks are told what happens to approvals; nil = there are none.
 	Webhooks *webhook.Sender
+	// Prices are those of models, with the budgets of tenants; nil = there are none. TenantBudget is that of the others.
+	Prices       *budget.File
+	TenantBudget budget.Day
 	// Alone says that no other process works on this log and takes over if this one dies.
 	Alone bool
 	// WorkflowCache bounds how many workflows are kept in memory. 0 = DefaultWorkflowCache.
@@ -119,6 +123,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, errors.Join(err, n.leave(ctx))
 	}
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
+	a.Prices = cfg.Prices
+	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)

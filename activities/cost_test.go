@@ -1,0 +1,140 @@
+package activities_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// prices has one for test/m: a call of say costs 10 + 2*5 millionths.
+func prices(t *testing.T) *budget.File {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(file, []byte("currency: EUR\nprices: [{model: test/m, input: 1, output: 5}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := budget.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// works answers with calls that cost 1,000 millionths each, for ever.
+func works(n int, _ *llm.Request) ([]llm.Chunk, error) {
+	chunks, err := call([3]string{fmt.Sprint("c", n), "add", `{"a":1,"b":1}`})
+	chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(500), Output: count(100)}}
+	return chunks, err
+}
+
+func TestRunSaysWhatItCost(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	e.acts.Prices = prices(t)
+	events, _ := e.run("hello")
+	finished := events[len(events)-1].(*agui.RunFinished)
+	if got := string(finished.Metadata["perdure.cost"]); got != `{"amount":0.00002,"currency":"EUR"}` {
+		t.Errorf("the cost is %s", got)
+	}
+}
+
+func TestCostEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, code string
+		priced     bool
+		calls      int32
+	}{
+		{"at its limit", workflows.CodeLimitCost, true, 3},
+		{"before a model without a price", "price_unknown", false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, works, add())
+			if c.priced {
+				e.acts.Prices = prices(t)
+			}
+			e.limits = workflows.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
+			events, result := e.run("go")
+			if result.Code != c.code || e.calls.Load() != c.calls {
+				t.Errorf("the run ends with %+v after %d calls", result, e.calls.Load())
+			}
+			if _, ok := events[len(events)-1].(*agui.RunError); !ok {
+				t.Errorf("the last event is %T", events[len(events)-1])
+			}
+		})
+	}
+}
+
+// A tenant that has used its budget of the day calls no model any more.
+func TestBudgetOfADayEndsTheRun(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, works, add())
+	ledger, err := budget.Open(t.Context(), e.log, budget.DayOf(1500, 0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.acts.Budget = ledger
+	e.limits = workflows.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
+	_, result := e.run("go")
+	if result.Code != "budget_exceeded" || e.calls.Load() != 3 {
+		t.Errorf("the run ends with %+v after %d calls, want 3 of 600 tokens for 1500", result, e.calls.Load())
+	}
+}
+
+// An attempt may die between the record of its answer and the count. The next one finds the record: it counts what nobody
+// has, and once only.
+func TestAnswerIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	said := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: said.ID, Message: &said}}}}
+	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
+	p, err := e.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetDataConverter(workflows.DataConverter())
+	e.acts.Register(env)
+	attempt := func() {
+		t.Helper()
+		step := workflows.Step{Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
+		call := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}}
+		if _, err := env.ExecuteActivity(workflows.ActivityCallModel, call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	budgetOf := func(tokens int64) *budget.Ledger {
+		l, err := budget.Open(t.Context(), e.log, budget.DayOf(tokens, 0), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	attempt() // nobody counts it
+	e.acts.Budget = budgetOf(1000)
+	attempt()
+	attempt()
+	if n := e.calls.Load(); n != 1 {
+		t.Fatalf("the model is called %d times", n)
+	}
+	if err := budgetOf(12).Check(t.Context(), "default"); !errors.Is(err, budget.ErrExceeded) {
+		t.Errorf("its 12 tokens are not counted: %v", err)
+	}
+	if err := budgetOf(13).Check(t.Context(), "default"); err != nil {
+		t.Errorf("its 12 tokens are counted more than once: %v", err)
+	}
+}

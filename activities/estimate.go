@@ -1,0 +1,65 @@
+package activities
+
+import (
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+)
+
+// Tokens are estimated, since each model counts its own way and none can be asked: four ASCII characters are one,
+// any other character is one by itself, and what stands around a message is a few. English and code come out some
+// 10 % too high, other scripts more; too low a bound costs memory, too high a one a call that is refused.
+const (
+	asciiPerToken     = 4
+	tokensPerMessage  = 4
+	tokensPerTool     = 8
+	tokensPerMedia    = 1_500
+	bytesPerMediaPage = 100 << 10 // of base64, for what has pages or a length
+)
+
+// textTokens estimates a text.
+func textTokens(s string) int64 {
+	var ascii, other int64
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			ascii++
+		} else {
+			other++
+		}
+	}
+	return (ascii+asciiPerToken-1)/asciiPerToken + other
+}
+
+// entryTokens estimates a message as the model is sent it.
+func entryTokens(e stream.Entry) int64 {
+	n := tokensPerMessage + partTokens(parts(e.Message.Content))
+	for _, c := range e.Message.ToolCalls {
+		n += tokensPerTool + textTokens(c.Name) + textTokens(c.Arguments)
+	}
+	return n
+}
+
+func partTokens(parts []llm.Part) int64 {
+	var n int64
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			n += textTokens(p.Text)
+		case llm.Media:
+			n += tokensPerMedia
+			if p.Kind != llm.MediaImage {
+				n += int64(len(p.Data)/bytesPerMediaPage) * tokensPerMedia
+			}
+		}
+	}
+	return n
+}
+
+func toolTokens(tools []llm.Tool) int64 {
+	var n int64
+	for _, t := range tools {
+		n += tokensPerTool + textTokens(t.Name) + textTokens(t.Description) + textTokens(string(t.Parameters))
+	}
+	return n
+}

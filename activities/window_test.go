@@ -1,0 +1,184 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// talk is a conversation of so many pairs, each message of some 100 tokens.
+func talk(pairs int) []agui.Message {
+	var said []agui.Message
+	for i := range pairs {
+		for _, role := range []agui.Role{agui.RoleAssistant, agui.RoleUser} {
+			text := fmt.Sprintf("%s %d %s", role, i, strings.Repeat("word ", 78))
+			said = append(said, agui.Message{ID: fmt.Sprintf("%s%d", role, i), Role: role, Content: agui.TextContent(text)})
+		}
+	}
+	return said
+}
+
+// size is what a request takes by the rule of the documentation: four characters are a token.
+func size(req *llm.Request) (tokens int) {
+	for _, m := range req.Messages {
+		tokens += len(m.Text()) / 4
+		for _, c := range m.ToolCalls {
+			tokens += len(c.Arguments) / 4
+		}
+	}
+	return tokens
+}
+
+func texts(req *llm.Request) string {
+	var b strings.Builder
+	for _, m := range req.Messages {
+		fmt.Fprintf(&b, "%s: %.40s\n", m.Role, m.Text())
+	}
+	return b.String()
+}
+
+func TestModelIsToldWhatFitsItsWindow(t *testing.T) {
+	t.Parallel()
+	var asked *llm.Request
+	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) { asked = req; return say("ok") })
+	e.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{First: 1, Last: 4}}
+	e.more = talk(40)
+	e.run("the very first question")
+	if n := size(asked); n > 2000 || n < 1000 {
+		t.Errorf("the model is told some %d tokens, want most of 2000", n)
+	}
+	m := asked.Messages
+	if m[0].Text() != "Be brief." || m[1].Text() != "the very first question" || !strings.Contains(m[2].Text(), "left out") {
+		t.Errorf("the model is told\n%s", texts(asked))
+	}
+	if last := m[len(m)-1].Text(); !strings.HasPrefix(last, "user 39") {
+		t.Errorf("the model is asked %.20q last", last)
+	}
+	if n := len(e.conversation()); n != 82 {
+		t.Errorf("the conversation has %d messages, want all 82", n)
+	}
+}
+
+// Room is made by calls with all their results, and in a result that is too large by itself.
+func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
+	t.Parallel()
+	const large = 60_000
+	dump := tools.Func("dump", "dumps", func(context.Context, struct{}) (string, error) {
+		return "begin " + strings.Repeat("x", large) + " end", nil
+	})
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		open := map[string]bool{}
+		for _, m := range req.Messages {
+			for _, c := range m.ToolCalls {
+				open[c.ID] = true
+			}
+			if m.Role == llm.RoleTool && !open[m.ToolCallID] {
+				t.Errorf("call %d: a result without its call in\n%s", n, texts(req))
+			}
+			if len(m.Text()) > 2100 {
+				t.Errorf("call %d: a message has %d bytes", n, len(m.Text()))
+			}
+		}
+		if n > 1 {
+			last := req.Messages[len(req.Messages)-1].Text()
+			if !strings.HasPrefix(last, "begin x") || !strings.HasSuffix(last, "x end") || !strings.Contains(last, "are left out here") {
+				t.Errorf("call %d: the model hears %.40q", n, last)
+			}
+			if size(req) > 2000 {
+				t.Errorf("call %d: the model is told some %d tokens", n, size(req))
+			}
+		}
+		if n == 5 {
+			return say("done")
+		}
+		return call([3]string{fmt.Sprint("c", n), "dump", "{}"}, [3]string{fmt.Sprint("d", n), "dump", "{}"})
+	}, dump)
+	e.agent.Context = agents.Context{MaxTokens: 2000}
+	e.limits.Turns = 10
+	if _, result := e.run("dump it"); result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("the run ends with %+v", result)
+	}
+	for _, m := range e.conversation() {
+		if m.Role == agui.RoleTool && len(m.Content.Text()) != large+10 {
+			t.Errorf("the conversation has a result of %d bytes", len(m.Content.Text()))
+		}
+	}
+}
+
+// A summary is made once: a retry of the call does not pay for it again, and the turns behind it are told it.
+func TestSummaryIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	summaries, failed := 0, false
+	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		switch last := req.Messages[len(req.Messages)-1]; {
+		case strings.Contains(req.Messages[0].Text(), "notes of an assistant"):
+			if req.Model != "small" || len(req.Tools) > 0 || !strings.Contains(last.Text(), "user: user 0 ") {
+				t.Errorf("the summary is asked of %q:\n%s", req.Model, texts(req))
+			}
+			summaries++
+			return say(fmt.Sprintf("The story so far, part %d.", summaries))
+		case !failed:
+			failed = true
+			return nil, &llm.Error{Code: llm.CodeUnavailable, Message: "try again"}
+		case last.Role == llm.RoleTool:
+			if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") {
+				t.Errorf("the second turn is told\n%s", texts(req))
+			}
+			return say("done")
+		}
+		if !strings.Contains(req.Messages[1].Text(), "The story so far, part 1.") || size(req) > 2000 {
+			t.Errorf("the model is told some %d tokens:\n%s", size(req), texts(req))
+		}
+		return call([3]string{"c", "add", `{"a":1,"b":2}`})
+	}, add())
+	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize, Model: "test/small"}
+	e.more = talk(20)
+	events, result := e.run("the very first question")
+	if result.Outcome != workflows.OutcomeSuccess || summaries != 1 {
+		t.Fatalf("the run ends with %+v after %d summaries", result, summaries)
+	}
+	finished := events[len(events)-1].(*agui.RunFinished)
+	if len(finished.Usage) != 1 || *finished.Usage[0].InputTokens != 20 {
+		t.Errorf("usage is %+v, want that of the summary and of one answer that said what it used", finished.Usage)
+	}
+	if n := len(e.conversation()); n != 41+3 {
+		t.Errorf("the conversation has %d messages, want all", n)
+	}
+}
+
+// A summary that no longer suffices is carried on: the next one is made of it and of what came since.
+func TestSummaryGrows(t *testing.T) {
+	t.Parallel()
+	summaries := 0
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
+			summaries++
+			material := req.Messages[1].Text()
+			if summaries > 1 && (!strings.Contains(material, fmt.Sprintf("notes %d", summaries-1)) || strings.Contains(material, "user 0 ")) {
+				t.Errorf("summary %d is made of\n%.200s", summaries, material)
+			}
+			return say(fmt.Sprintf("notes %d", summaries))
+		}
+		if size(req) > 2000 || !strings.Contains(texts(req), "user 9 ") {
+			t.Errorf("call %d: the model is told some %d tokens, what the user said last among them:\n%s", n, size(req), texts(req))
+		}
+		if n > 10 {
+			return say("done")
+		}
+		return call([3]string{fmt.Sprint("c", n), "write", fmt.Sprintf(`{"document":%q,"title":"t"}`, strings.Repeat("word ", 300))})
+	}, writer())
+	e.agent.Context = agents.Context{MaxTokens: 2000, Keep: agents.Keep{Last: 100}, Policy: agents.ContextSummarize}
+	e.limits.Turns = 20
+	e.more = talk(10)
+	_, result := e.run("the very first question")
+	if turns := int(e.calls.Load()) - summaries; result.Outcome != workflows.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
+		t.Fatalf("the run ends with %+v after %d turns with %d summaries", result, turns, summaries)
+	}
+}

@@ -1,0 +1,69 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Money is an amount in millionths of the currency that models' prices are in. As text it is a decimal number with up
+// to six places.
+type Money int64
+
+// million is how many Money a unit of the currency is.
+const million = 1_000_000
+
+var moneyRule = regexp.MustCompile(`^([0-9]{1,9})(?:\.([0-9]{1,6}))?$`)
+
+var errMoney = errors.New("must be an amount such as 2 or 0.25, with up to nine digits before the point and six behind it")
+
+// ParseMoney reads an amount, which is not below zero.
+func ParseMoney(s string) (Money, error) {
+	parts := moneyRule.FindStringSubmatch(s)
+	if parts == nil {
+		return 0, errMoney
+	}
+	n, err := strconv.ParseInt(parts[1]+(parts[2] + "000000")[:6], 10, 64)
+	return Money(n), err
+}
+
+// String writes an amount, not below zero, with as many places as it needs.
+func (m Money) String() string {
+	s := strings.TrimRight(fmt.Sprintf("%d.%06d", m/million, m%million), "0")
+	return strings.TrimSuffix(s, ".")
+}
+
+// MarshalJSON writes the amount as a number.
+func (m Money) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (m *Money) UnmarshalJSON(data []byte) (err error) {
+	var n json.Number
+	if err := json.Unmarshal(data, &n); err != nil {
+		return err
+	}
+	*m, err = ParseMoney(n.String())
+	return err
+}
+
+func amount(into *Money) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if tag := node.ShortTag(); node.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" {
+			return "must be an amount such as 2 or 0.25, not " + describe(node)
+		}
+		m, err := ParseMoney(node.Value)
+		switch {
+		case err != nil:
+			return err.Error()
+		case m == 0:
+			return "must be greater than zero"
+		}
+		*into = m
+		return ""
+	}
+}

@@ -1,0 +1,157 @@
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/stream"
+)
+
+// ErrExceeded: a tenant has used what it may use today.
+var ErrExceeded = errors.New("budget: the tenant has used its budget of the day")
+
+// Ledger counts what tenants use in a day. Workers share it: it is a bucket beside the log, and survives them. It is safe
+// for concurrent use; nil is one of nobody who has a budget.
+type Ledger struct {
+	kv      jetstream.KeyValue
+	all     Day
+	tenants map[string]Day
+	now     func() time.Time
+}
+
+// keptDays is how long the bucket knows a day: it ends everywhere a day after it began, and people may look.
+const keptDays = 7 * 24 * time.Hour
+
+// Open opens the ledger. all is the budget of tenants that have none of their own in the file, which may be nil. Where nobody
+// has one there is no ledger.
+func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error) {
+	ledger := &Ledger{all: all, now: time.Now}
+	if f != nil {
+		ledger.tenants = f.Tenants
+	}
+	if all == (Day{}) && len(ledger.tenants) == 0 {
+		return nil, nil
+	}
+	var err error
+	ledger.kv, err = l.KeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: "budget", Description: "Perdure: what tenants have used, day by day", Storage: jetstream.FileStorage, TTL: keptDays,
+	})
+	return ledger, err
+}
+
+// DayOf makes a budget.
+func DayOf(tokens int64, cost agents.Money) Day { return Day{Tokens: tokens, Cost: amount(cost)} }
+
+// Of is the budget of a tenant.
+func (l *Ledger) Of(tenant string) Day {
+	if l == nil {
+		return Day{}
+	}
+	if day, own := l.tenants[tenant]; own {
+		return day
+	}
+	return l.all
+}
+
+// LimitsCost tells whether the budget is one of cost, which can be counted only where models have prices.
+func (d Day) LimitsCost() bool { return d.Cost > 0 }
+
+// used is an entry of the bucket.
+type used struct {
+	Tokens int64        `json:"tokens"`
+	Cost   agents.Money `json:"cost"`
+	// Calls are the last that were counted, the newest last: one that is told of again counts once.
+	Calls []string `json:"calls"`
+}
+
+// keptCalls is how many an entry knows. A call is told of again within seconds or, by another worker, a minute.
+const keptCalls = 256
+
+// Check fails with ErrExceeded if the tenant has nothing left today. Calls that are under way are not counted yet, so that
+// the budget may be exceeded by these.
+func (l *Ledger) Check(ctx context.Context, tenant string) error {
+	day := l.Of(tenant)
+	if day == (Day{}) {
+		return nil
+	}
+	u, _, err := l.read(ctx, l.key(tenant))
+	switch {
+	case err != nil:
+		return err
+	case day.Tokens > 0 && u.Tokens >= day.Tokens, day.Cost > 0 && u.Cost >= agents.Money(day.Cost):
+		return ErrExceeded
+	}
+	return nil
+}
+
+// tries bounds how often a count makes way for others: each time, one of them got through.
+const tries = 1_000
+
+// Count adds what a call has used, once for each call, however often it is told.
+func (l *Ledger) Count(ctx context.Context, tenant, call string, tokens int64, cost agents.Money) error {
+	if l.Of(tenant) == (Day{}) || tokens == 0 && cost == 0 {
+		return nil
+	}
+	key := l.key(tenant)
+	for range tries {
+		u, revision, err := l.read(ctx, key)
+		if err != nil || slices.Contains(u.Calls, call) {
+			return err
+		}
+		u.Tokens, u.Cost = u.Tokens+tokens, u.Cost+cost
+		u.Calls = append(u.Calls[max(0, len(u.Calls)+1-keptCalls):], call)
+		body, err := json.Marshal(u)
+		if err != nil {
+			return fmt.Errorf("budget: %w", err)
+		}
+		if revision == 0 {
+			_, err = l.kv.Create(ctx, key, body)
+		} else {
+			_, err = l.kv.Update(ctx, key, body, revision)
+		}
+		if !outrun(err) {
+			return unreached(err)
+		}
+	}
+	return unreached(errors.New("too many calls are counted at once"))
+}
+
+// outrun tells whether another one has written since the entry was read.
+func outrun(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+}
+
+func (l *Ledger) read(ctx context.Context, key string) (u used, revision uint64, err error) {
+	entry, err := l.kv.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return used{}, 0, nil
+	}
+	if err != nil {
+		return used{}, 0, unreached(err)
+	}
+	if err := json.Unmarshal(entry.Value(), &u); err != nil {
+		return used{}, 0, fmt.Errorf("budget: entry %s: %w", key, err)
+	}
+	return u, entry.Revision(), nil
+}
+
+// key is that of a tenant's day. A bucket takes no "~" in it.
+func (l *Ledger) key(tenant string) string {
+	return l.now().UTC().Format(time.DateOnly) + "." + strings.Replace(stream.Token(tenant), "~", "=", 1)
+}
+
+func unreached(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("budget: %w: %w", stream.ErrUnavailable, err)
+}

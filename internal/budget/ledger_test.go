@@ -1,0 +1,96 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
+	t.Parallel()
+	server := streamtest.Server(t)
+	day := DayOf(100, 0)
+	var workers []*Ledger
+	for range 2 { // as two processes
+		l, err := Open(t.Context(), streamtest.OpenOn(t, server), day, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		workers = append(workers, l)
+	}
+	var g sync.WaitGroup
+	for i := range 33 {
+		for _, l := range workers { // both tell of the same call
+			g.Go(func() {
+				if err := l.Count(t.Context(), "acme ü", fmt.Sprint("call", i), 3, 0); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	g.Wait()
+	l := workers[1]
+	if u, _, err := l.read(t.Context(), l.key("acme ü")); err != nil || u.Tokens != 99 {
+		t.Fatalf("%d tokens are counted, want 99: %v", u.Tokens, err)
+	}
+	if err := l.Check(t.Context(), "acme ü"); err != nil {
+		t.Errorf("with a token left: %v", err)
+	}
+	if err := workers[0].Count(t.Context(), "acme ü", "last", 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(t.Context(), "acme ü"); !errors.Is(err, ErrExceeded) {
+		t.Errorf("with nothing left: %v", err)
+	}
+	if err := l.Check(t.Context(), "other"); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+	l.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	if err := l.Check(t.Context(), "acme ü"); err != nil {
+		t.Errorf("on the next day: %v", err)
+	}
+}
+
+func TestTenantsOwnBudgetGoesBefore(t *testing.T) {
+	t.Parallel()
+	f, err := parse([]byte("currency: EUR\ntenants: {acme: {costPerDay: 0.5}, free: {}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(t.Context(), streamtest.Open(t), DayOf(1, 0), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []string{"acme", "free", "other"} {
+		if err := l.Count(t.Context(), tenant, "c", 10, 400_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tenant, exceeded := range map[string]bool{"acme": false, "free": false, "other": true} {
+		if err := l.Check(t.Context(), tenant); errors.Is(err, ErrExceeded) != exceeded {
+			t.Errorf("%s: %v, want exceeded: %t", tenant, err, exceeded)
+		}
+	}
+	if err := l.Count(t.Context(), "acme", "d", 0, 100_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(t.Context(), "acme"); !errors.Is(err, ErrExceeded) {
+		t.Errorf("acme with its money spent: %v", err)
+	}
+}
+
+func TestNobodyHasABudget(t *testing.T) {
+	t.Parallel()
+	l, err := Open(t.Context(), nil, Day{}, &File{})
+	if err != nil || l != nil {
+		t.Fatalf("there is a ledger, %v: %v", l, err)
+	}
+	if err := errors.Join(l.Check(t.Context(), "a"), l.Count(t.Context(), "a", "c", 1, agents.Money(1))); err != nil {
+		t.Error(err)
+	}
+}

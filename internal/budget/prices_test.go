@@ -1,0 +1,65 @@
+package budget
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+)
+
+func n(v int64) *int64 { return &v }
+
+func TestCost(t *testing.T) {
+	t.Parallel()
+	f, err := parse([]byte(`
+currency: USD
+prices:
+  - {model: openai/gpt-5-mini, input: 0.25, output: 2, cachedInput: 0.025}
+  - {model: "openai*/gpt-*", input: 1, output: 10, cacheWrite: 2, reasoning: 5}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		model  string
+		tokens Tokens
+		want   agents.Money
+		known  bool
+	}{
+		{"openai/gpt-5-mini", Tokens{Input: n(1_000_000), Output: n(1_000_000)}, 2_250_000, true},
+		{"openai/gpt-5-mini", Tokens{Input: n(1_000_000), CachedInput: n(600_000), Output: n(0)}, 115_000, true},
+		{"openai/gpt-5-mini", Tokens{Input: n(10), CachedInput: n(600)}, 0, true},
+		{"openai/gpt-5-mini", Tokens{Input: n(3)}, 1, true},
+		{"openai-responses/gpt-5", Tokens{Input: n(100), CacheWrite: n(50), Output: n(20), Reasoning: n(10)}, 50 + 100 + 100 + 50, true},
+		{"openai-responses/gpt-5", Tokens{Total: n(7)}, 70, true},
+		{"openai/o3", Tokens{Input: n(1)}, 0, false},
+		{"anthropic/gpt-x", Tokens{Input: n(1)}, 0, false},
+	} {
+		p, known := f.Price(tt.model)
+		if got := p.Cost(tt.tokens); known != tt.known || got != tt.want {
+			t.Errorf("%s: %d, %t, want %d, %t", tt.model, got, known, tt.want, tt.known)
+		}
+	}
+	if _, known := (*File)(nil).Price("openai/gpt-5"); known {
+		t.Error("there is a price where there is no file")
+	}
+}
+
+func TestMistakesInAFileAreNamed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                "currency",
+		"currency: usd\n": "currency",
+		"currency: USD\nprices: [{model: \"a/[\", input: 1}]\n":    "prices[0].model",
+		"currency: USD\nprices: [{model: a/b, input: -1}]\n":       "prices[0]",
+		"currency: USD\nprices: [{model: a/b, input: .nan}]\n":     "prices[0]",
+		"currency: USD\nprices: [{model: a/b, price: 1}]\n":        "price",
+		"currency: USD\ntenants: {a: {tokensPerDay: -1}}\n":        "tenants",
+		"currency: USD\ntenants: {a: {costPerDay: 0.0000001}}\n":   "line 2",
+		"currency: USD\nprices: \"" + strings.Repeat("x", maxFile): "larger",
+	} {
+		if _, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: %v, want %q", text, err, want)
+		}
+	}
+}
