@@ -204,7 +204,7 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 			continue
 		}
 		switch {
-		case r.failed[c.key]:
+		case r.failed[c.key] || strings.HasPrefix(c.key, "steps") && r.failedIn(c.key):
 		case !given:
 			r.complain(c.key, root, c.key+" is missing")
 		case c.index >= 0:
@@ -221,9 +221,19 @@ func (r *reader) complainStep(c complaint) {
 	for r.places[at] == nil {
 		at = at[:strings.LastIndexAny(at, ".[")]
 	}
-	if !r.failed[c.key] && !r.failed[at] {
+	if !r.failedIn(at) {
 		r.complain(c.key, r.places[at], c.reason)
 	}
+}
+
+// failedIn tells whether a key was complained about, or one in its value: what it lacks may be what was meant there.
+func (r *reader) failedIn(key string) bool {
+	for failed := range r.failed {
+		if rest, ok := strings.CutPrefix(failed, key); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reader) complainEntry(c complaint, list *yaml.Node) {

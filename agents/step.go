@@ -87,10 +87,10 @@ type AgentStep struct {
 // Output says what an agent has to answer.
 type Output struct {
 	// Schema is the JSON Schema of the answer, which is JSON. At most 256 KiB.
-	Schema json.RawMessage `json:"schema"`
+	Schema json.RawMessage
 
 	// Repairs is how often the agent is told what is wrong with its answer, 0 to 10; nil = 2.
-	Repairs *int `json:"repairs,omitempty"`
+	Repairs *int
 }
 
 // Approve is a question to a person. Who decides, and until when, is as in an [Approval].

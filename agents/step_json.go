@@ -101,6 +101,34 @@ func (a *AgentStep) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+type outputJSON struct {
+	Schema  json.RawMessage `json:"schema"`
+	Repairs *int            `json:"repairs,omitempty"`
+}
+
+// MarshalJSON writes the schema with its keys sorted, which mean nothing by their order.
+func (o Output) MarshalJSON() ([]byte, error) {
+	sorted, err := plainJSON(expression.Decode(o.Schema))
+	if err != nil {
+		return nil, err
+	}
+	out := outputJSON{Schema: sorted}
+	if n := o.MaxRepairs(); n != defaultRepairs {
+		out.Repairs = &n
+	}
+	return plainJSON(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (o *Output) UnmarshalJSON(data []byte) error {
+	var in outputJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	*o = Output(in)
+	return nil
+}
+
 // approveJSON has the rule's keys beside the others.
 type approveJSON struct {
 	Message        string           `json:"message,omitempty"`

@@ -110,6 +110,14 @@ func (t *treeCheck) approve(key string, a *Approve, sc scope) {
 	t.found = append(t.found, a.Rule.complainDecision(key)...)
 }
 
+// once complains of branches with compensations that run more than once: what is known of them is their outputs,
+// and those of the last time alone are there.
+func (t *treeCheck) once(at string, s *Step, sc scope) {
+	if s.Compensates() && (sc.again || s.Retry != nil) {
+		t.complain(at, "has branches with compensations: it cannot stand in a loop, nor in what is tried again")
+	}
+}
+
 func (t *treeCheck) parallel(key string, p *Parallel, sc scope) {
 	if n := len(p.Steps); n == 0 || n > maxBranches {
 		t.complain(key, "must have 1 to %d branches, not %d", maxBranches, n)
@@ -166,6 +174,7 @@ func (t *treeCheck) loop(key string, l *Loop, sc scope) {
 		t.complain(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
 	}
 	inside := sc.with("round").after(outputsOf(l.Steps)...)
+	inside.again = true
 	t.list(key+".steps", l.Steps, inside)
 	t.condition(key+".until", l.Until, inside)
 }
@@ -215,9 +224,14 @@ func (t *treeCheck) retry(key string, r *Retry) {
 
 func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	c := s.Compensate
-	if sc.undoing {
+	switch {
+	case sc.undoing:
 		t.complain(at, "must not stand in what compensates itself")
 		return
+	case s.Set != nil:
+		t.complain(at, "belongs to steps that do something outside of the state")
+	case s.Compensates():
+		t.complain(at, "stands beside those of the branches, and only one may be")
 	}
 	if c.Name != "" {
 		t.complain(at+".name", "must not be: what compensates has that of its step")

@@ -66,7 +66,13 @@ func expressionText(into *string) func(*yaml.Node) string {
 				return ""
 			}
 		}
-		return text(into)(node)
+		if reason := text(into)(node); reason != "" {
+			return reason
+		}
+		if *into == "" {
+			return "must not be empty"
+		}
+		return ""
 	}
 }
 
@@ -122,7 +128,7 @@ func (r *reader) parallel(key string, into **Parallel) func(*yaml.Node) string {
 		}
 		return r.keyed(key+".", func() []field {
 			return []field{
-				{"steps", r.steps(key+".steps", &p.Steps)},
+				{"steps", r.steps(key, &p.Steps)},
 				{"concurrency", count(&p.Concurrency)},
 				{"onError", oneOf(&p.OnError, OnErrorFail, OnErrorContinue)},
 			}

@@ -40,6 +40,7 @@ func (d *Definition) complainSteps() []complaint {
 		return t.found
 	}
 	t.name("steps", d.Steps, "")
+	t.length("steps", d.Steps, 0)
 	t.list("steps", d.Steps, scope{})
 	return t.found
 }
@@ -69,6 +70,30 @@ func (t *treeCheck) count(steps []Step, depth int) int {
 		}
 	}
 	return n
+}
+
+// length complains of steps whose paths may become too long, with the numbers of rounds, items and tries in them.
+func (t *treeCheck) length(key string, steps []Step, before int) {
+	const number, mark = len("/10000"), len("~error~undo~100")
+	for i := range steps {
+		s, at := &steps[i], fmt.Sprintf("%s[%d]", key, i)
+		n := before + len("/") + len(s.Name) + mark
+		if s.Map != nil || s.Loop != nil {
+			n += number
+		}
+		if n > maxPath {
+			t.complain(at, "is too deep for its name: the names that lead to it, and numbers between them, may have %d bytes", maxPath)
+			continue
+		}
+		for _, inner := range s.Inner() {
+			t.length(at, inner, n)
+		}
+		if s.Compensate != nil {
+			for _, inner := range s.Compensate.Inner() {
+				t.length(at, inner, n)
+			}
+		}
+	}
 }
 
 // name gathers the names of the tree, and complains of those that cannot be.
@@ -104,6 +129,7 @@ func (t *treeCheck) nameInner(at string, s *Step, group string) {
 	}
 	if s.Parallel != nil {
 		t.name(at+".parallel", s.Parallel.Steps, group)
+		t.unbare(s.Parallel)
 	}
 	if s.Loop != nil {
 		t.name(at+".loop.steps", s.Loop.Steps, group)
@@ -113,6 +139,16 @@ func (t *treeCheck) nameInner(at string, s *Step, group string) {
 	}
 	if s.Compensate != nil {
 		t.nameInner(at+".compensate", s.Compensate, group)
+	}
+}
+
+// unbare notes that the failures of branches are their outputs.
+func (t *treeCheck) unbare(p *Parallel) {
+	for _, s := range p.Steps {
+		if k, ok := t.known[s.Name]; ok && p.OnError == OnErrorContinue {
+			k.bare = false
+			t.known[s.Name] = k
+		}
 	}
 }
 
@@ -154,6 +190,8 @@ func outputsOf(steps []Step) []string {
 
 func (t *treeCheck) step(at string, s *Step, sc scope) {
 	t.condition(at+".when", s.When, sc)
+	t.once(at, s, sc)
+	sc.again = sc.again || s.Retry != nil
 	switch kinds := s.kinds(); len(kinds) {
 	case 0:
 		t.complain(at, "must have one of %s", strings.Join(stepKinds, ", "))

@@ -47,8 +47,7 @@ type place struct {
 	of int
 	// path has tries and rounds, name has not; both are the step's own.
 	path, name string
-	// deadline is the earliest of the steps that lead here.
-	frame *Frame
+	frame      *Frame
 }
 
 // list is steps that run one after the other, and the way to them.
@@ -59,15 +58,21 @@ type list struct {
 
 // root is where the frames begin.
 func (w *walk) root() (list, error) {
-	if w.at.Undoing != nil {
-		return w.undoRoot()
+	in, err := w.beginning()
+	if err != nil || w.at.Undoing == nil {
+		return in, err
 	}
+	return w.undoRoot(in.path)
+}
+
+// beginning is where the walk begins: the tree, or a branch.
+func (w *walk) beginning() (list, error) {
 	if len(w.at.Branch) == 0 {
 		return list{steps: w.d.Steps}, nil
 	}
 	fork := w.at.Branch[len(w.at.Branch)-1]
 	switch s := StepAt(w.d, fork.Path); {
-	case s != nil && s.Map != nil:
+	case s != nil && s.Map != nil && fork.Index >= 0:
 		return list{steps: s.Map.Steps, path: fork.Path + "/" + strconv.Itoa(fork.Index)}, nil
 	case s != nil && s.Parallel != nil && fork.Index >= 0 && fork.Index < len(s.Parallel.Steps):
 		return list{steps: s.Parallel.Steps[fork.Index : fork.Index+1], path: fork.Path}, nil
@@ -75,8 +80,9 @@ func (w *walk) root() (list, error) {
 	return list{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
 }
 
-// undoRoot is what compensates for the last of the finished steps. A step whose branches have compensations stands for them.
-func (w *walk) undoRoot() (list, error) {
+// undoRoot is what compensates for the last of the steps that finished. One whose branches have compensations
+// stands for those.
+func (w *walk) undoRoot(branch string) (list, error) {
 	if len(w.at.Undo) == 0 {
 		return list{}, nil
 	}
@@ -89,7 +95,7 @@ func (w *walk) undoRoot() (list, error) {
 	if s.Compensate != nil {
 		undo = *s.Compensate
 	}
-	return list{steps: []agents.Step{undo}, path: path, name: nameOf(path)}, nil
+	return list{steps: []agents.Step{undo}, path: path, name: nameOf(strings.TrimPrefix(path, branch+"/"))}, nil
 }
 
 // nameOf leaves out of a path what is not told to clients.

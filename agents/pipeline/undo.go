@@ -35,6 +35,15 @@ func (w *walk) abort() {
 	w.undone()
 }
 
+// undoBytes is how much the cursor knows of what may have to be compensated for.
+func (w *walk) undoBytes() int {
+	n := 0
+	for _, path := range w.at.Undo {
+		n += len(path)
+	}
+	return n
+}
+
 // undone goes on to the step that finished before.
 func (w *walk) undone() {
 	w.at.Undo = w.at.Undo[:len(w.at.Undo)-1]
@@ -55,20 +64,20 @@ func (w *walk) undo() {
 
 // cancel ends what is under way, and compensates for what is done.
 func (w *walk) cancel(places []place, ev Event) {
-	w.failure = failf("cancelled", "the run was cancelled")
 	if ev.Failure != nil {
-		w.failure = *ev.Failure
+		w.failed(*ev.Failure)
+	} else {
+		w.failed(failf("cancelled", "the run was cancelled"))
 	}
-	for i := len(places) - 1; i >= 0; i-- {
-		if places[i].frame.Waiting {
-			continue
+	if n := len(places); n > 0 {
+		top := places[n-1]
+		if top.frame.Waiting {
+			w.then = entering
 		}
-		if i == len(places)-1 {
-			w.settle(places[i], ev.Branches)
-			w.remember(places[i])
-		}
-		w.tell(Change{Finished: places[i].name})
+		w.settle(top, ev.Branches)
+		w.remember(top)
 	}
+	w.close(places, 0)
 	w.at.Frames = nil
 	if len(places) == 0 && w.at.Undoing != nil {
 		w.undo()

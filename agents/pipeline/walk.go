@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/agents"
@@ -9,6 +10,11 @@ import (
 
 // maxTransitions bounds what happens between two events: a loop that only sets things goes round and round.
 const maxTransitions = 5000
+
+const (
+	maxWords = 300     // bytes of a failure's message
+	maxUndo  = 4 << 10 // bytes of the paths of what may have to be compensated for
+)
 
 // Advance tells what comes next. It is pure: the same gives the same. The error is an [ErrCursor]; whatever
 // fails in the steps themselves is a [Failure] and takes its course.
@@ -70,11 +76,9 @@ func (w *walk) next() {
 		return
 	}
 	top := places[len(places)-1]
-	if w.then != leaving {
-		if i := w.expired(places); i >= 0 {
-			w.collapse(places, i)
-			return
-		}
+	if i := w.expired(places); i >= 0 && w.then != leaving {
+		w.collapse(places, i)
+		return
 	}
 	switch w.then {
 	case entering:
@@ -86,18 +90,21 @@ func (w *walk) next() {
 	}
 }
 
-// exhausted ends a walk that does not come to an end, without looking at what else there is to do in it.
+// exhausted ends a walk that does not come to an end. What is done is compensated for all the same.
 func (w *walk) exhausted(places []place) {
-	from := len(places) - 1
-	if w.then == entering {
-		from--
+	w.close(places, 0)
+	w.at.Frames, w.left = nil, maxTransitions
+	w.failure = failf("limit_steps", "more than %d steps without anything to wait for", maxTransitions)
+	w.abort()
+}
+
+// close tells that the steps from the innermost up to one of them are over.
+func (w *walk) close(places []place, to int) {
+	for i := len(places) - 1; i >= to; i-- {
+		if begun := i < len(places)-1 || w.then != entering; begun {
+			w.tell(Change{Finished: places[i].name})
+		}
 	}
-	for ; from >= 0; from-- {
-		w.tell(Change{Finished: places[from].name})
-	}
-	w.at.Frames, w.at.Undo = nil, nil
-	f := failf("limit_steps", "more than %d steps without anything to wait for", maxTransitions)
-	w.action = &Action{Failed: &f}
 }
 
 func (w *walk) tell(c Change) { w.changes = append(w.changes, c) }
@@ -106,8 +113,9 @@ func failf(code, format string, args ...any) Failure {
 	return Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// failing has the step at the top fail.
+// failed has the step at the top fail.
 func (w *walk) failed(f Failure) {
+	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxWords)], "")
 	w.then, w.failure = failing, f
 }
 
@@ -133,13 +141,7 @@ func (w *walk) expired(places []place) int {
 
 // collapse ends what stands in a step whose time is over, and has that fail.
 func (w *walk) collapse(places []place, to int) {
-	from := len(places) - 1
-	if w.then == entering { // it has not begun
-		from--
-	}
-	for ; from > to; from-- {
-		w.tell(Change{Finished: places[from].name})
-	}
+	w.close(places, to+1)
 	w.at.Frames = w.at.Frames[:to+1]
 	w.failed(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
 }
@@ -158,10 +160,15 @@ func (w *walk) deadline() time.Time {
 // leave goes on behind a step that has come to its end.
 func (w *walk) leave(p place) {
 	w.tell(Change{Finished: p.name})
-	if p.frame.Failure == nil && w.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates()) {
+	if p.frame.Failure == nil && w.compensates(p) {
 		w.at.Undo = append(w.at.Undo, p.path)
 	}
 	w.forward(p)
+}
+
+// compensates tells whether there is something to do, if what comes later fails.
+func (w *walk) compensates(p place) bool {
+	return w.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
 }
 
 // forward goes to the step behind one that is over, or out of what that stands in.
@@ -218,9 +225,7 @@ func (w *walk) fail(p place) {
 		case w.retry(p):
 			return
 		case on.Continue:
-			if p.step.Name != "" {
-				w.put(p.step.Name, map[string]any{"error": errorValue(w.failure)})
-			}
+			w.putError(p)
 			w.tell(Change{Finished: p.name})
 			w.forward(p)
 			return
@@ -235,6 +240,17 @@ func (w *walk) fail(p place) {
 	w.pop()
 	if len(w.at.Frames) == 0 {
 		w.abort()
+	}
+}
+
+// putError makes the failure of a step its output. What a person answered stays beside it.
+func (w *walk) putError(p place) {
+	switch {
+	case p.step.Name == "":
+	case p.step.Approve != nil && w.failure.Code == "rejected":
+		w.put(p.step.Name, errorValue(w.failure), "error")
+	default:
+		w.put(p.step.Name, map[string]any{"error": errorValue(w.failure)})
 	}
 }
 

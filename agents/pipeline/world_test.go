@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,9 +26,16 @@ type world struct {
 	// answer is what a step comes to, by the path of its action.
 	answer func(a pipeline.Action, n int) pipeline.Event
 
+	// cancel ends the run when so many actions have been done; 0 = never.
+	cancel int
+	// straight hands cursors on as they are, and not through JSON.
+	straight  bool
+	deadlines []time.Time
+
 	did   []string // the paths of actions, as they are handed out, with what they say
 	told  []string // +name and -name
 	asked map[string]int
+	paths map[string]bool
 	slept []time.Duration
 }
 
@@ -37,10 +45,14 @@ func newWorld(t *testing.T, steps string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return worldOf(t, d)
+}
+
+func worldOf(t *testing.T, d *agents.Definition) *world {
 	return &world{
 		t: t, d: d, state: json.RawMessage(`{}`), input: json.RawMessage(`{"threadId":"t"}`),
 		msgs: json.RawMessage(`[{"role":"user","content":"hello"},{"role":"assistant","content":"yes?"}]`),
-		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), asked: map[string]int{},
+		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), asked: map[string]int{}, paths: map[string]bool{},
 		answer: func(pipeline.Action, int) pipeline.Event { return done(`"ok"`) },
 	}
 }
@@ -80,7 +92,10 @@ func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage) *pipeline.
 	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string
 	for range 10_000 {
-		m, err := pipeline.Advance(w.d, through(w.t, at), ev, pipeline.Env{Input: w.input, Messages: w.msgs, State: w.state, Items: items, Now: w.now})
+		if !w.straight {
+			at = through(w.t, at)
+		}
+		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{Input: w.input, Messages: w.msgs, State: w.state, Items: items, Now: w.now})
 		if err != nil {
 			w.t.Fatalf("%v after %v", err, w.did)
 		}
@@ -146,12 +161,31 @@ func (w *world) do(at pipeline.Cursor, a pipeline.Action, items []json.RawMessag
 		return w.fork(at, a, items)
 	}
 	w.did = append(w.did, describe(a))
+	w.deadlines = append(w.deadlines, a.Deadline)
 	w.asked[a.Path]++
+	if a.Agent == nil || a.Agent.Repair == "" {
+		w.once(a.Path)
+	}
+	if w.cancel > 0 && len(w.did) == w.cancel {
+		return pipeline.Event{Kind: pipeline.EventCancelled, Failure: &pipeline.Failure{Code: "cancelled"}}
+	}
 	return w.answer(a, w.asked[a.Path])
+}
+
+var pathRule = regexp.MustCompile(`^[a-z0-9_~/.-]{1,400}$`)
+
+// once fails the test if a place is come by again, or has no path.
+func (w *world) once(path string) {
+	w.t.Helper()
+	if w.paths[path] || !pathRule.MatchString(path) {
+		w.t.Errorf("path %q after %v", path, w.did)
+	}
+	w.paths[path] = true
 }
 
 func (w *world) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	w.t.Helper()
+	w.once(a.Path)
 	ev := pipeline.Event{Kind: pipeline.EventJoined}
 	for i := range a.Branches.Count {
 		var item json.RawMessage
@@ -161,6 +195,9 @@ func (w *world) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMess
 		branch := append(slices.Clone(at.Branch), pipeline.Fork{Path: a.Path, Index: i})
 		if f := w.walk(branch, append(slices.Clone(items), item)); f != nil {
 			ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
+			if f.Code == "cancelled" {
+				return pipeline.Event{Kind: pipeline.EventCancelled, Failure: f, Branches: ev.Branches}
+			}
 			if a.Branches.Stop {
 				break
 			}

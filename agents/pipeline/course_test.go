@@ -1,0 +1,306 @@
+package pipeline_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+func TestAnswersAreRepaired(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: plan, agent: {instructions: x}, output: {schema: {type: object, required: [n], properties: {n: {type: integer}}}, repairs: 1}, onError: continue}
+`
+	for _, tt := range []struct {
+		name, first, second string
+		state               string
+		asked               int
+	}{
+		{"at once", `"{\"n\":1}"`, ``, `{"steps":{"plan":{"n":1}}}`, 1},
+		{"in a block of code", "\"Here:\\n```json\\n{\\\"n\\\": 2}\\n```\\nThere.\"", ``, `{"steps":{"plan":{"n":2}}}`, 1},
+		{"then", `"one"`, `"{\"n\":3}"`, `{"steps":{"plan":{"n":3}}}`, 2},
+		{"never", `"{}"`, `"{\"n\":\"x\"}"`, `{"steps":{"plan":{"error":{"code":"invalid_output","message":"step \"plan\": the answer does not fit the schema"}}}}`, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, steps)
+			var repairs []string
+			w.answer = func(a pipeline.Action, n int) pipeline.Event {
+				if len(a.Agent.Schema) == 0 {
+					t.Error("the agent is not told the schema")
+				}
+				repairs = append(repairs, a.Agent.Repair)
+				if n == 1 {
+					return done(tt.first)
+				}
+				return done(tt.second)
+			}
+			w.run()
+			if w.asked["plan"] != tt.asked || repairs[0] != "" {
+				t.Errorf("asked %v with %q", w.asked, repairs)
+			}
+			if tt.asked == 2 && !strings.Contains(repairs[1], "is not what it has to be") {
+				t.Errorf("told %q", repairs[1])
+			}
+			if diff := cmp.Diff(decoded(t, tt.state), decoded(t, string(w.state))); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"+plan", "-plan"}, w.told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - name: group
+    timeout: 1m
+    onError: {steps: [{name: late, tool: l, args: {code: "${error.code}"}}]}
+    steps:
+      - {name: a, tool: a, timeout: 2m}
+      - {name: b, tool: b, timeout: 10s, retry: {attempts: 9, interval: 9s, backoff: 1}}
+      - {name: c, tool: c}
+  - {name: after, tool: x}
+`
+	w := newWorld(t, steps)
+	start := w.now
+	w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+		switch {
+		case a.Path == "group/a":
+			w.now = w.now.Add(45 * time.Second)
+		case strings.HasPrefix(a.Path, "group/b"):
+			w.now = w.now.Add(6 * time.Second)
+			return failed("slow")
+		}
+		return done(`1`)
+	}
+	if f := w.run(); f != nil {
+		t.Errorf("failed: %+v", f)
+	}
+	// The second try of b would be past its own ten seconds; so it fails, and the group with it.
+	want := []string{"group/a a{}", "group/b b{}", `group~error/late l{"code":"slow"}`, "after x{}"}
+	if diff := cmp.Diff(want, w.did); diff != "" {
+		t.Errorf("did (-want +got):\n%s", diff)
+	}
+	deadlines := []time.Time{start.Add(time.Minute), start.Add(55 * time.Second), {}, {}}
+	if diff := cmp.Diff(deadlines, w.deadlines); diff != "" {
+		t.Errorf("deadlines (-want +got):\n%s", diff)
+	}
+
+	w = newWorld(t, steps)
+	w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+		if a.Path == "group/a" {
+			w.now = w.now.Add(time.Minute)
+		}
+		return done(`1`)
+	}
+	w.run()
+	want = []string{"group/a a{}", `group~error/late l{"code":"timeout"}`, "after x{}"}
+	if diff := cmp.Diff(want, w.did); diff != "" {
+		t.Errorf("did when the group's time was over (-want +got):\n%s", diff)
+	}
+}
+
+func TestCancelledRunsAreCompensatedFor(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: book, tool: b, compensate: {tool: cancel}}
+  - {name: group, retry: {attempts: 5}, onError: continue, steps: [{name: pay, tool: p, compensate: {tool: refund}}, {name: ship, tool: s, onError: continue}]}
+`
+	w := newWorld(t, steps)
+	w.cancel = 3
+	f := w.run()
+	if f == nil || f.Code != "cancelled" {
+		t.Errorf("ended with %+v", f)
+	}
+	want := []string{"book b{}", "group/pay p{}", "group/ship s{}", "group/pay~undo refund{}", "book~undo cancel{}"}
+	if diff := cmp.Diff(want, w.did); diff != "" {
+		t.Errorf("did (-want +got):\n%s", diff)
+	}
+	// A cancelled compensation is not the end of the others.
+	w = newWorld(t, steps)
+	w.cancel = 4
+	w.answer = answers(map[string]string{"book~undo": `1`, "group/ship": `1`})
+	w.d.Steps = append(w.d.Steps, agents.Step{Name: "last", Tool: "last"})
+	w.answer = answers(map[string]string{"last": "!x"})
+	w.cancel = 5
+	f = w.run()
+	if f == nil || f.Code != "x" || f.Message != "it broke; could not compensate for group/pay" {
+		t.Errorf("ended with %+v", f)
+	}
+	if last := w.did[len(w.did)-1]; last != "book~undo cancel{}" {
+		t.Errorf("did %q", w.did)
+	}
+}
+
+func TestCancelledBranches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+steps:
+  - name: all
+    map: {items: "['a','b','c']", steps: [{name: one, tool: o, compensate: {tool: undo, args: {item: "${item}"}}}, {name: two, tool: t}]}
+`)
+	w.cancel = 4
+	if f := w.run(); f == nil || f.Code != "cancelled" {
+		t.Errorf("ended with %+v", f)
+	}
+	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all~undo/0/one~undo undo{"item":"a"}`}
+	// The world tells that the run is cancelled with the branches that were: the second is one of them.
+	if diff := cmp.Diff(want, w.did); diff != "" {
+		t.Errorf("did (-want +got):\n%s", diff)
+	}
+}
+
+// Clients change the state too. Outputs get their place whatever stands there.
+func TestOddStates(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: a, tool: a}
+  - {name: rows, map: {items: "[1,2]", onError: continue, steps: [{name: b, tool: b}]}}
+  - {name: c, tool: c}
+`
+	for _, odd := range []string{``, `null`, `7`, `"x"`, `[1]`, `{"steps":4,"keep":1}`, `{"steps":[]}`, `{"steps":{"a":{"old":1},"rows":3},"keep":1}`} {
+		w := newWorld(t, steps)
+		w.state = json.RawMessage(odd)
+		if odd == "" {
+			w.state = json.RawMessage("null")
+		}
+		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+			if a.Path == "rows/1/b" { // while the branches are under way
+				state, _ := json.Marshal(map[string]any{"steps": []any{odd}})
+				w.state = state
+			}
+			return done(`"` + a.Path + `"`)
+		}
+		if f := w.run(); f != nil {
+			t.Errorf("%s: %+v", odd, f)
+		}
+		want := `{"steps":{"rows":[null,{"b":"rows/1/b"}],"c":"c"}}`
+		if diff := cmp.Diff(decoded(t, want), decoded(t, string(w.state))); diff != "" {
+			t.Errorf("%s: state (-want +got):\n%s", odd, diff)
+		}
+	}
+}
+
+func TestRunsBeginWithoutOutputs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)
+	w.d.Steps[0].When = "!has(steps.old)"
+	w.state = json.RawMessage(`{"steps":{"old":1},"mine":2}`)
+	w.run()
+	if diff := cmp.Diff(decoded(t, `{"steps":{"a":"ok","c":"ok"},"mine":2}`), decoded(t, string(w.state))); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	big, _ := json.Marshal(strings.Repeat("x", agents.MaxOutput))
+	list := "[" + strings.Repeat("0,", agents.MaxItems) + "0]"
+	for _, tt := range []struct {
+		name, steps, state, answer, code string
+	}{
+		{"items", `steps: [{name: m, map: {items: state.list, steps: [{name: a, tool: a}]}}]`, `{"list":` + list + `}`, `1`, "limit_items"},
+		{"output", `steps: [{name: a, tool: a}]`, `{}`, string(big), "output_too_large"},
+		{"argument", `steps: [{name: a, tool: a, args: {x: "${state.x}${state.x}"}}]`, `{"x":` + string(big[:600_000]) + `"}`, `1`, "input_too_large"},
+		{"prompt", `steps: [{name: a, agent: b, input: "${state.x}${state.x}"}]`, `{"x":` + string(big[:600_000]) + `"}`, `1`, "input_too_large"},
+		{"cost", `steps: [{name: a, tool: a, when: "state.list.all(x, state.list.all(y, x == y))"}]`, `{"list":` + list + `}`, `1`, "invalid_expression"},
+		{"compensations", `steps: [{name: l, loop: {max: 1000, steps: [{name: a, tool: a, compensate: {tool: b}}]}}]`, `{}`, `1`, "limit_compensations"},
+		{"no list", `steps: [{name: m, map: {items: state.list, steps: [{name: a, tool: a}]}}]`, `{"list":{}}`, `1`, "invalid_expression"},
+		{"no condition", `steps: [{name: a, tool: a, when: state.list}]`, `{"list":"secret"}`, `1`, "invalid_expression"},
+		{"no number", `steps: [{name: a, tool: a, args: {x: "${int(state.list)}"}}]`, `{"list":"secret"}`, `1`, "invalid_expression"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tt.steps)
+			w.state = json.RawMessage(tt.state)
+			w.answer = func(pipeline.Action, int) pipeline.Event { return done(tt.answer) }
+			f := w.run()
+			if f == nil || f.Code != tt.code {
+				t.Fatalf("ended with %+v, want %s", f, tt.code)
+			}
+			if strings.Contains(f.Message, "secret") || !strings.Contains(f.Message, `step "`) {
+				t.Errorf("says %q", f.Message)
+			}
+		})
+	}
+}
+
+func TestCursorsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	d := newWorld(t, `steps: [{name: a, tool: a}, {name: g, steps: [{name: b, tool: b}]}, {name: m, map: {items: "[1]", steps: [{name: c, tool: c}]}}]`).d
+	for i, tt := range []struct {
+		at pipeline.Cursor
+		ev pipeline.Event
+	}{
+		{pipeline.Cursor{}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 3}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: -1}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}, {At: 0}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 1}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventJoined}},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 2}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: pipeline.EventWoken}},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0, Waiting: true}}}, done(`1`)},
+		{pipeline.Cursor{Frames: []pipeline.Frame{{At: 0}}}, pipeline.Event{Kind: "else"}},
+		{pipeline.Cursor{Branch: []pipeline.Fork{{Path: "nowhere"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.Cursor{Branch: []pipeline.Fork{{Path: ""}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.Cursor{Branch: []pipeline.Fork{{Path: "a"}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.Cursor{Branch: []pipeline.Fork{{Path: "m", Index: -1}}}, pipeline.Event{Kind: pipeline.EventBegun}},
+		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Frames: []pipeline.Frame{{}}}, done(`1`)},
+		{pipeline.Cursor{Undoing: &pipeline.Failure{}, Undo: []string{"x"}, Frames: []pipeline.Frame{{}}}, done(`1`)},
+	} {
+		if m, err := pipeline.Advance(d, tt.at, tt.ev, pipeline.Env{}); !errors.Is(err, pipeline.ErrCursor) {
+			t.Errorf("%d: %+v, %v", i, m, err)
+		}
+	}
+}
+
+func TestInline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+instructions: Not told.
+approvals: [{tools: [pay]}]
+limits: {turns: 3, tokens: 7}
+steps:
+  - {name: a, agent: {instructions: Told., tools: [pay], model: q/n, limits: {turns: 2}}, compensate: {agent: {instructions: Undo.}}}
+  - {name: b, agent: other}
+`)
+	got, err := pipeline.Inline(w.d, "x/7/a~2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &agents.Definition{
+		Name: "a.a", Model: "q/n", Instructions: "Told.", Tools: []string{"pay"}, Approvals: w.d.Approvals,
+		Limits: agents.Limits{Turns: 2, Tokens: 7, Duration: 2 * time.Hour, ParallelTools: 8},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, err := pipeline.Inline(w.d, "a~2~undo"); err != nil || got.Instructions != "Undo." || got.Model != "p/m" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, path := range []string{"b", "none", "", "a/"} {
+		if got, err := pipeline.Inline(w.d, path); err == nil {
+			t.Errorf("%q: %+v", path, got)
+		}
+	}
+	if got := fmt.Sprint(w.d.StepAgents(), w.d.StepTools(), w.d.InlineTools()); got != "[other] [] [pay]" {
+		t.Error(got)
+	}
+}

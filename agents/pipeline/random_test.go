@@ -1,0 +1,194 @@
+package pipeline_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// grower makes trees of all kinds of steps.
+type grower struct {
+	*rand.Rand
+	left int // steps that may still grow
+	n    int // steps that have
+	undo bool
+}
+
+func (g *grower) list(depth int) []agents.Step {
+	steps := []agents.Step{g.step(depth)}
+	for g.left > 0 && g.IntN(3) > 0 {
+		steps = append(steps, g.step(depth))
+	}
+	return steps
+}
+
+func (g *grower) step(depth int) agents.Step {
+	g.left--
+	g.n++
+	s := agents.Step{Name: fmt.Sprintf("s%d", g.n)}
+	kind := g.IntN(10)
+	if depth >= 4 || g.left <= 0 {
+		kind = g.IntN(4)
+	}
+	switch kind {
+	case 0:
+		s.Agent = &agents.AgentStep{Instructions: "x"}
+		s.Output = &agents.Output{Schema: json.RawMessage(`{"type":"object","required":["n"]}`)}
+	case 1:
+		s.Tool, s.Args = "t", map[string]any{"text": "${input.text} ${state.n}"}
+	case 2:
+		s.Approve = &agents.Approve{Message: "May I?"}
+	case 3:
+		s.Set = []agents.Op{{Path: "/n", Value: "${state.n + 1}"}}
+	case 4:
+		s.Steps = g.list(depth + 1)
+	case 5:
+		s.Route = []agents.Case{{When: "state.n % 2 == 0", Steps: g.list(depth + 1)}, {Steps: g.list(depth + 1)}}
+	case 6:
+		s.Loop = &agents.Loop{Max: 1 + g.IntN(3), Until: "round == 2", Steps: g.list(depth + 1)}
+	case 7:
+		s.Parallel = &agents.Parallel{Steps: g.list(depth + 1), OnError: g.onError()}
+	case 8, 9:
+		s.Map = &agents.Map{Items: "[1, 2, 3]", OnError: g.onError(), Steps: g.list(depth + 1)}
+	}
+	g.decorate(&s, depth)
+	return s
+}
+
+func (g *grower) onError() string {
+	if g.IntN(2) == 0 {
+		return agents.OnErrorContinue
+	}
+	return ""
+}
+
+func (g *grower) decorate(s *agents.Step, depth int) {
+	if g.IntN(5) == 0 {
+		s.When = "state.n % 3 != 1"
+	}
+	if g.IntN(4) == 0 && !s.Compensates() {
+		s.Retry = &agents.Retry{Attempts: 2, Interval: time.Minute}
+	}
+	if g.IntN(5) == 0 {
+		s.Timeout = time.Duration(1+g.IntN(300)) * time.Second
+	}
+	switch g.IntN(6) {
+	case 0:
+		s.OnError.Continue = true
+	case 1:
+		if depth < 4 && g.left > 0 {
+			s.OnError.Steps = g.list(depth + 1)
+		}
+	}
+	if g.undo && s.Set == nil && g.IntN(3) == 0 && !s.Compensates() {
+		s.Compensate = &agents.Step{Tool: "undo"}
+	}
+}
+
+func grow(seed uint64) *agents.Definition {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for {
+		g := &grower{Rand: r, left: 3 + r.IntN(20), undo: r.IntN(2) == 0}
+		d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}, Steps: g.list(1)}
+		if d.Validate() == nil {
+			return d
+		}
+	}
+}
+
+// walkRandomly walks a tree in a world of failures.
+func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool) (*world, *pipeline.Failure) {
+	w := worldOf(t, d)
+	r := rand.New(rand.NewPCG(seed, 2))
+	w.straight, w.state = straight, json.RawMessage(`{"n":0}`)
+	if r.IntN(3) == 0 {
+		w.cancel = 1 + r.IntN(10)
+	}
+	badness := r.IntN(60)
+	w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+		w.now = w.now.Add(time.Duration(r.IntN(20)) * time.Second)
+		bad := r.IntN(100) < badness
+		switch {
+		case a.Approve != nil:
+			return done(fmt.Sprintf(`{"approved":%t}`, !bad))
+		case a.Agent != nil && bad:
+			return done(`"nothing"`)
+		case a.Agent != nil:
+			return done(`"{\"n\":1}"`)
+		case bad:
+			return failed("broken")
+		}
+		return done(`{"x":1}`)
+	}
+	return w, w.run()
+}
+
+// Whatever tree and whatever fails: the walk ends, steps finish as they started, no place is there twice, and a cursor that was
+// stored goes the same way. The world checks all but the last by itself.
+func TestWalksOfRandomTrees(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]int{}
+	for seed := range uint64(600) {
+		d := grow(seed)
+		w, f := walkRandomly(t, d, seed, false)
+		again, g := walkRandomly(t, d, seed, true)
+		for name, differ := range map[string]string{
+			"did": cmp.Diff(w.did, again.did), "told": cmp.Diff(w.told, again.told), "state": cmp.Diff(string(w.state), string(again.state)), "failure": cmp.Diff(f, g),
+		} {
+			if differ != "" {
+				t.Errorf("seed %d: %s of a walk without storing the cursor: %s", seed, name, differ)
+			}
+		}
+		if f == nil {
+			kinds["went well"]++
+		} else {
+			kinds[f.Code]++
+		}
+		if t.Failed() {
+			text, _ := d.YAML()
+			t.Fatalf("seed %d, %+v:\n%s\n%v", seed, f, text, w.did)
+		}
+	}
+	for _, kind := range []string{"went well", "broken", "rejected", "timeout", "invalid_output", "cancelled"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no walk of %v %s", kinds, kind)
+		}
+	}
+}
+
+// What a definition says is the same in Go, in YAML and as it is stored.
+func TestRandomTreesHaveOneForm(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		d := grow(seed)
+		file, err := d.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := agents.Parse("a.yaml", file)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, file)
+		}
+		stored, err := agents.Encode(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded, err := agents.Decode(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Revision() != d.Revision() || decoded.Revision() != d.Revision() {
+			t.Fatalf("seed %d: revisions %s, %s from YAML, %s stored of\n%s", seed, d.Revision(), parsed.Revision(), decoded.Revision(), file)
+		}
+		if diff := cmp.Diff(parsed, decoded); diff != "" {
+			t.Fatalf("seed %d: stored (-YAML +stored):\n%s", seed, diff)
+		}
+	}
+}
