@@ -51,6 +51,9 @@ func (w *walker) scope(at string) string {
 	return origin.Identify("step", at)
 }
 
+// errNested is that of an agent which is a step and consists of steps.
+var errNested = errors.New("activities: an agent that is a step consists of steps")
+
 // takeAgent has the agent of a step begin, or go on with what it is told to do better.
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	if was := w.in.Walk.Leaf; do.Agent.Repair != "" && was != nil {
@@ -58,7 +61,6 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		return w.keep(kept{Prompt: do.Agent.Repair, Behind: w.in.Walk.Said})
 	}
 	leaf := w.leaf(do)
-	w.next.Leaf = leaf
 	if do.Agent.Name == "" {
 		d, err := pipeline.Inline(w.definition, do.Path)
 		if err != nil {
@@ -73,8 +75,12 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		if err != nil {
 			return err
 		}
+		if len(p.Steps) > 0 {
+			return errNested
+		}
 		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: limitsOf(p.Limits)}
 	}
+	w.next.Leaf = leaf
 	if do.Agent.Prompt == nil {
 		return nil
 	}
@@ -162,6 +168,7 @@ func (w *walker) takeBranches(do pipeline.Action) error {
 	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
 		f.AtOnce = min(f.AtOnce, mayAsk)
 	}
+	f.Compensates = pipeline.StepAt(w.definition, do.Path).Compensates()
 	w.next.Fan = f
 	return w.keep(kept{Items: b.Items})
 }

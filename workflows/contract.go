@@ -116,6 +116,7 @@ type Progress struct {
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
+	Cut  []Lane `json:"cut,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.

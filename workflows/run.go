@@ -95,7 +95,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
-		r.steered, r.folded, r.held, r.subagents, r.walk = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk
+		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut
 	}
 	return r
 }
@@ -207,7 +207,7 @@ func (r *run) step(turn int, id, name string) Step {
 func (r *run) plainStep(id string) Step {
 	return Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.prefix() + r.forkPath() + id, Closes: r.open, After: r.main, Branch: r.branch, Undoes: r.walk != nil && r.walk.Then != nil,
+		ID: r.prefix() + r.forkPath() + id, Closes: r.open, After: r.main, Branch: r.branch, Undoes: r.undoes(),
 	}
 }
 
@@ -262,6 +262,9 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	var answer ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
 	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
+	if err != nil {
+		r.broke(call.Step, call.Steered)
+	}
 	return answer, err
 }
 

@@ -38,10 +38,23 @@ type Walk struct {
 	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
 	Event *pipeline.Event `json:"event,omitempty"`
 	Said  string          `json:"said,omitempty"`
+	// Broken is the step that has failed since, where the agent speaks.
+	Broken *Broken `json:"broken,omitempty"`
 	// Advances is how often this run has advanced.
 	Advances int `json:"advances,omitempty"`
 	// Then is how the run ends when what was done is compensated for.
 	Then *Then `json:"then,omitempty"`
+}
+
+// Broken is a step that has failed on the lane on which the agent speaks. Whether it has begun there is not known,
+// and it may still write: it is taken over before anything comes behind it.
+type Broken struct {
+	ID      string   `json:"step"`
+	Name    string   `json:"name"`
+	Closes  string   `json:"closes,omitempty"`
+	After   uint64   `json:"after"`
+	At      *At      `json:"at,omitempty"`
+	Steered []uint64 `json:"steered,omitempty"`
 }
 
 // Then is how a run ends.
@@ -81,6 +94,8 @@ type Advance struct {
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
 	Walk      Walk      `json:"walk"`
+	// Now is the time by the clock that deadlines are measured with.
+	Now time.Time `json:"now"`
 	// Reopens tells that the walk goes on in another run: the steps that it is in begin there again, and
 	// nothing else happens.
 	Reopens bool `json:"reopens,omitempty"`
@@ -139,15 +154,20 @@ func (r *run) steps(ctx workflow.Context) (ending, error) {
 		case err != nil:
 			return r.failure(r.lasting(ctx), err), nil
 		case next.ends():
-			return r.stepsEnd(next), nil
+			return r.stepsEnd(ctx, next), nil
 		}
 		answer = next.Answer
 	}
 }
 
-// lasting is the context of what is done: cancelling the run does not end what compensates for it.
+// undoes tells whether what was done is being compensated for: then a cancel of the run ends nothing.
+func (r *run) undoes() bool {
+	return r.branch != nil && r.branch.Undoes || r.walk != nil && (r.walk.Then != nil || r.walk.Cursor.Undoing != nil)
+}
+
+// lasting is the context of what is done.
 func (r *run) lasting(ctx workflow.Context) workflow.Context {
-	if r.walk.Then == nil {
+	if !r.undoes() {
 		return ctx
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -155,10 +175,12 @@ func (r *run) lasting(ctx workflow.Context) workflow.Context {
 }
 
 // stepsEnd is how the run ends with its steps.
-func (r *run) stepsEnd(last Advanced) ending {
+func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 	switch then := r.walk.Then; {
 	case then != nil:
 		return ending{outcome: then.Outcome, code: then.Code, message: then.Message}
+	case last.Failed != nil && ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}
 	case last.Failed != nil:
 		return ending{outcome: OutcomeError, code: last.Failed.Code, message: last.Failed.Message}
 	}
@@ -171,7 +193,11 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	w.Advances++
 	in := Advance{Step: r.plainStep(fmt.Sprintf("advance/%d", w.Advances)), Walk: *w}
 	var next Advanced
-	if err := r.runAdvance(ctx, in, &next); err != nil {
+	err := r.runAdvance(ctx, in, &next)
+	if ctx.Err() != nil && err != nil && r.main > 0 {
+		err = r.advanceAgain(ctx, in, &next)
+	}
+	if err != nil {
 		return next, err
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}
@@ -181,18 +207,47 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	return next, nil
 }
 
+// advanceAgain finds out what has come of an advance that was cancelled: it may have been written down, and
+// what is done about the cancel has to come behind it.
+func (r *run) advanceAgain(ctx workflow.Context, in Advance, next *Advanced) error {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	in.Undoes = true
+	options := r.options(ctx, "next step")
+	options.ScheduleToCloseTimeout = again
+	return r.runAdvanceWith(ctx, options, in, next)
+}
+
+// again bounds it: what it waits for may not come.
+const again = 5 * time.Second
+
 func (r *run) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
+	return r.runAdvanceWith(ctx, r.options(ctx, "next step"), in, next)
+}
+
+func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		in.Announces = announces
 	} else if r.main == 0 && opens != nil {
 		in.Beginning = *opens
 	}
-	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "next step"))
+	if b := in.Walk.Broken; b != nil {
+		in.Closes = b.Name
+	}
+	in.Lanes, in.Now = r.cut, workflow.Now(ctx)
+	ctx = workflow.WithActivityOptions(ctx, options)
 	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err
 	}
-	r.main, r.open = next.Seq, ""
+	r.main, r.open, r.cut, r.walk.Broken = next.Seq, "", nil, nil
 	return nil
+}
+
+// broke notes a step that failed, for what comes behind it.
+func (r *run) broke(s Step, steered []uint64) {
+	if r.walk != nil {
+		r.walk.Broken = &Broken{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
+	}
 }
 
 // stepReopen is the first step of a run that goes on with a walk, stepAdvance that of one that begins a walk.
@@ -242,6 +297,8 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 // work does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
 func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over bool, err error) {
 	switch w := r.walk; {
+	case ctx.Err() != nil:
+		end, over = ending{outcome: OutcomeCancelled}, true
 	case w.Fan != nil:
 		end, over, err = r.fan(ctx)
 	case w.Leaf != nil && w.Leaf.CallID != "":
@@ -331,18 +388,22 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 
 func (r *run) overdue(ctx workflow.Context) bool { return !workflow.Now(ctx).Before(r.deadline) }
 
+var timeout = pipeline.Failure{Code: "timeout", Message: "the step took too long"}
+
 // undoing is how long a run may take to compensate for what it has done.
 const undoing = 10 * time.Minute
 
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 {
+	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
 		return end, true
 	}
 	failure := pipeline.Failure{Code: end.code, Message: end.message}
 	if end.outcome == OutcomeCancelled {
 		failure.Code = string(OutcomeCancelled)
+	} else if r.overdue(ctx) && r.branch != nil && r.branch.Fork != "" {
+		failure = timeout
 	} else if r.overdue(ctx) {
 		failure = pipeline.Failure{Code: CodeLimitDuration, Message: fmt.Sprintf("the run reached its limit of %s", r.in.Limits.Duration)}
 	}

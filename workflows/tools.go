@@ -79,6 +79,9 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	for t.underWay > 0 {
 		t.ended.Select(ctx)
 	}
+	if t.err != nil && r.open != t.step.Name {
+		r.broke(t.step, nil)
+	}
 	for _, s := range t.suspended {
 		waits.adopt(*s.Suspended, s.Waits)
 	}
