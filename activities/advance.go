@@ -19,7 +19,7 @@ import (
 // or the question that the next step is. A later attempt of it finds that record, or nothing.
 func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next workflows.Advanced, err error) {
 	defer contain(ctx, &err)
-	work, leave, err := a.enter(ctx, in.Step)
+	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
 	if err != nil {
 		return next, fail(ctx, err)
 	}

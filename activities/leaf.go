@@ -93,7 +93,8 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action) error {
 	n := newNarrator(w.place.Run, w.in.ID, nil)
 	call := &narratedCall{id: w.place.Run.Identify("call", w.in.ID+"/0")}
 	call.providerID = call.id
-	leaf, err := w.leaf(do), error(nil)
+	leaf := w.leaf(do)
+	var err error
 	if do.Approve != nil {
 		call.name, leaf.At.Inline = pipeline.ApproveTool, true
 		call.arguments.Write(do.Approve.Args)

@@ -80,6 +80,7 @@ type fanOut struct {
 	ended     workflow.Selector
 	free      []int // slots
 	suspended []ToolAnswer
+	cancelled bool // a branch has found that the run is cancelled
 	err       error
 }
 
@@ -120,7 +121,7 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 
 // beginMore begins branches in the slots that are free.
 func (f *fanOut) beginMore(ctx workflow.Context) {
-	failed := f.err != nil || f.failed() || f.late(ctx)
+	failed := f.err != nil || f.cancelled || f.failed() || f.late(ctx)
 	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !failed && ctx.Err() == nil && !full(ctx) {
 		f.begin(f.fan.Next, nil, nil)
 		f.fan.Next++
@@ -146,7 +147,7 @@ func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
 func (f *fanOut) take(index, slot int, done workflow.Future) {
 	var answer ToolAnswer
 	switch err := done.Get(f.ctx, &answer); {
-	case temporal.IsCanceledError(err) && f.failed(): // it was not even begun
+	case temporal.IsCanceledError(err) && (f.cancelled || f.failed()): // it was not even begun
 		f.free = append(f.free, slot)
 		f.fail(index, pipeline.Failure{Code: string(OutcomeCancelled)})
 		return
@@ -171,8 +172,9 @@ func (f *fanOut) take(index, slot int, done workflow.Future) {
 	if answer.Failed == nil {
 		return
 	}
+	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.failed()
 	f.fail(index, *answer.Failed)
-	if f.fan.Stop {
+	if f.fan.Stop || f.cancelled {
 		f.stop()
 	}
 }
@@ -201,7 +203,7 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 	r := f.run
 	failed := f.failed()
 	switch {
-	case ctx.Err() != nil:
+	case f.cancelled || ctx.Err() != nil:
 		return false, ending{outcome: OutcomeCancelled}, true
 	case f.err != nil:
 		return false, r.failure(ctx, f.err), true

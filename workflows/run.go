@@ -154,7 +154,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.main, r.open = answer.Seq, r.called(stepModel)
 	r.usage = addUsage(r.usage, answer.Usage)
 	switch {
-	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
+	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.doneAnyway(answer.count()):
 		return ending{outcome: OutcomeCancelled}, true
 	case answer.count() == 0 && r.folded == len(r.steered):
 		r.said = answer.MessageID

@@ -239,6 +239,11 @@ func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOpti
 	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err
 	}
+	for _, lane := range r.cut {
+		if !lane.Fork {
+			r.lanes[lane.Index] = 0 // where it ends is not known
+		}
+	}
 	r.main, r.open, r.cut, r.walk.Broken = next.Seq, "", nil, nil
 	return nil
 }
@@ -319,7 +324,8 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 }
 
 func (r *run) sleep(ctx workflow.Context) (end ending, over bool, err error) {
-	if err := workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))); err != nil {
+	_ = workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))) // it fails when ctx ends
+	if ctx.Err() != nil {
 		end, over = r.came(ctx, ending{outcome: OutcomeCancelled})
 		return end, over, nil
 	}
@@ -365,6 +371,10 @@ func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) 
 		}
 	}
 }
+
+// doneAnyway tells whether the step that the walk is at has come to its end, with nothing left to do, although the
+// run is cancelled: then it is compensated for like others.
+func (r *run) doneAnyway(left int) bool { return r.leaf() != nil && left == 0 }
 
 // came takes in how the thing to do has ended: with an event for the walk, as a rule. over tells that the
 // run ends with it.

@@ -88,7 +88,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	switch {
 	case t.err != nil:
 		return r.failure(ctx, t.err), true
-	case t.cancelled || ctx.Err() != nil:
+	case t.cancelled || ctx.Err() != nil && !r.doneAnyway(len(t.calls)):
 		return ending{outcome: OutcomeCancelled}, true
 	case len(t.suspended) > 0 && !waits.fits(r.in):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
