@@ -45,10 +45,10 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 		return workflows.Advanced{}, err
 	}
 	if done != nil {
-		return recordedAdvance(ctx, done)
+		return recordedAdvance(ctx, done, in.Tree != nil)
 	}
 	defer attempt.Close()
-	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	d, err := a.walked(ctx, in)
 	if err != nil {
 		return workflows.Advanced{}, err
 	}
@@ -61,7 +61,7 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 
 // comeBehind returns where the lane ends, behind the step that has failed there, if one has.
 func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in workflows.Advance) (uint64, error) {
-	b := in.Walk.Broken
+	b := in.Broken
 	if b == nil {
 		return in.After, nil
 	}
@@ -72,6 +72,18 @@ func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in workflow
 		events = append(events, &agui.StepFinished{StepName: b.Closes})
 	}
 	return a.Log.Succeed(ctx, p, failed, steering(b.At, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
+}
+
+// walked is the agent whose steps are walked.
+func (a *Activities) walked(ctx context.Context, in workflows.Advance) (*agents.Definition, error) {
+	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
+	if err != nil {
+		return nil, err
+	}
+	if in.Tree != nil {
+		return pipeline.WithTree(d, in.Tree)
+	}
+	return a.withTree(ctx, d, runOf(in.Run).Thread, in.Walk.Tree)
 }
 
 // openWalk writes what a walk begins with, if it does: the run, or a subagent.
@@ -122,9 +134,17 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	case len(w.in.Suspends) > 0:
 		return w.suspend()
 	}
+	if w.in.Tree != nil {
+		if err := w.keep(kept{}); err != nil {
+			return err
+		}
+	}
 	env, err := w.env(ctx)
 	if err != nil {
 		return err
+	}
+	if w.in.Expression != "" {
+		return w.evaluate(env)
 	}
 	event, err := w.event(ctx)
 	if err != nil {
@@ -262,23 +282,26 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows
 	if err != nil {
 		return w.next, err
 	}
-	return at(w.next, seq), nil
+	return at(w.next, seq, w.in.Tree != nil), nil
 }
 
-func recordedAdvance(ctx context.Context, done *stream.Record) (workflows.Advanced, error) {
+func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (workflows.Advanced, error) {
 	var next workflows.Advanced
 	err := recorded(ctx, done, &next)
-	return at(next, done.Seq), err
+	return at(next, done.Seq, tree), err
 }
 
 // at names the record in what it has said, where that is needed.
-func at(next workflows.Advanced, seq uint64) workflows.Advanced {
+func at(next workflows.Advanced, seq uint64, tree bool) workflows.Advanced {
 	next.Seq = seq
 	if next.Answer != nil {
 		next.Answer.Seq = seq
 	}
 	if next.Fan != nil {
 		next.Fan.Record = seq
+	}
+	if next.Leaf != nil && tree {
+		next.Leaf.At.Tree = seq
 	}
 	if l := next.Leaf; l != nil && next.Asks {
 		l.At.Asked = append(l.At.Asked, seq)

@@ -5,24 +5,40 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
 
 // definition is that of the agent which a step is one of: by its name, or where it stands among the steps of
 // another.
 func (a *Activities) definition(ctx context.Context, s workflows.Step) (*agents.Definition, error) {
-	step := ""
-	if s.At != nil && s.At.Inline {
-		step = s.At.Path
+	asked := stream.Asked{Agent: s.Agent, Revision: s.Revision}
+	if at := s.At; at != nil && at.Inline {
+		asked.Step, asked.Tree = at.Path, at.Tree
 	}
-	return definitionAt(ctx, a.Agents, s.Agent, s.Revision, step)
+	return a.asking(ctx, runOf(s.Run).Thread, asked)
 }
 
-// definitionAt is that of an agent, or of one of its steps.
-func definitionAt(ctx context.Context, all Definitions, agent, revision, step string) (*agents.Definition, error) {
-	d, err := all.Revision(ctx, agent, revision)
-	if err != nil || step == "" {
+// asking is the definition by whose rules something is asked: that of an agent, or of one of its steps.
+func (a *Activities) asking(ctx context.Context, t stream.Thread, by stream.Asked) (*agents.Definition, error) {
+	d, err := a.Agents.Revision(ctx, by.Agent, by.Revision)
+	if err != nil || by.Step == "" {
 		return d, err
 	}
-	return pipeline.Rules(d, step)
+	if d, err = a.withTree(ctx, d, t, by.Tree); err != nil {
+		return nil, err
+	}
+	return pipeline.Rules(d, by.Step)
+}
+
+// withTree is an agent with the steps that its program does.
+func (a *Activities) withTree(ctx context.Context, d *agents.Definition, t stream.Thread, record uint64) (*agents.Definition, error) {
+	if record == 0 {
+		return d, nil
+	}
+	var k kept
+	if err := a.Log.Kept(ctx, t, record, &k); err != nil {
+		return nil, err
+	}
+	return pipeline.WithTree(d, k.Tree)
 }

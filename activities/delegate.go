@@ -58,7 +58,7 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 		all = append(all, handed{
 			Delegate: workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.Limits{
 				Turns: p.Limits.Turns, Tokens: p.Limits.Tokens, Duration: p.Limits.Duration, ParallelTools: p.Limits.ParallelTools,
-			}, Steps: len(p.Steps) > 0},
+			}, Steps: len(p.Steps) > 0, Program: p.Workflow},
 			description: p.Description,
 		})
 	}

@@ -20,11 +20,14 @@ type kept struct {
 	Behind string `json:"behind,omitempty"`
 	// Question is what people are asked.
 	Question string `json:"question,omitempty"`
+	// Tree are the steps of a program.
+	Tree json.RawMessage `json:"tree,omitempty"`
 	// Items are those of a map's branches.
 	Items []json.RawMessage `json:"items,omitempty"`
 }
 
 func (w *walker) keep(k kept) (err error) {
+	k.Tree = w.in.Tree
 	if w.result.Kept, err = json.Marshal(k); err != nil {
 		return fmt.Errorf("activities: encode what a step keeps: %w", err)
 	}
@@ -35,7 +38,7 @@ func (w *walker) keep(k kept) (err error) {
 func (w *walker) leaf(do pipeline.Action) *workflows.Leaf {
 	return &workflows.Leaf{
 		Delegate: workflows.Delegate{Agent: w.in.Agent, Revision: w.in.Revision, Limits: limitsOf(w.definition.Limits)},
-		At:       workflows.At{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path)},
+		At:       workflows.At{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Walk.Tree},
 		Deadline: do.Deadline,
 	}
 }

@@ -14,11 +14,10 @@ import (
 
 // recollection is what the log says about the questions of a run.
 type recollection struct {
-	log       *stream.Log
-	agents    Definitions
-	notice    workflows.Notice
-	thread    *stream.Reduction // as of the run's end
-	requester string
+	activities *Activities
+	notice     workflows.Notice
+	thread     *stream.Reduction // as of the run's end
+	requester  string
 }
 
 // recall reads what a notice is about, as it was when the run had ended: what the calls were made with since
@@ -28,7 +27,7 @@ func (a *Activities) recall(ctx context.Context, in workflows.Notice) (*recollec
 	if err != nil {
 		return nil, err
 	}
-	r := &recollection{log: a.Log, agents: a.Agents, notice: in, thread: thread}
+	r := &recollection{activities: a, notice: in, thread: thread}
 	if thread.Input > 0 {
 		input, err := a.Log.Input(ctx, thread.Input)
 		if err != nil {
@@ -64,7 +63,7 @@ func (r *recollection) approval(ctx context.Context, c workflows.Waiting) (*inbo
 
 // rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
 func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.Approval) error {
-	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Rule: c.Approval.Rule}
+	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Tree: r.notice.Tree, Rule: c.Approval.Rule}
 	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		question := r.thread.Interrupts[i]
 		a.Message = question.Message
@@ -76,7 +75,7 @@ func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.A
 			by = asked
 		}
 	}
-	definition, err := definitionAt(ctx, r.agents, by.Agent, by.Revision, by.Step)
+	definition, err := r.activities.asking(ctx, runOf(r.notice.Run).Thread, *by)
 	if err != nil {
 		return err
 	}
@@ -129,7 +128,7 @@ func (r *recollection) decisions(ctx context.Context, c workflows.Waiting) ([]in
 	for _, d := range all {
 		decision := inbox.Decision{Decision: string(d.Verdict), At: r.notice.At.UTC(), Digest: d.Digest, ArgsDigest: cmp.Or(d.Args, c.Approval.Args)}
 		if d.Input > 0 {
-			said, at, err := r.log.DecisionSaid(ctx, d.Input)
+			said, at, err := r.activities.Log.DecisionSaid(ctx, d.Input)
 			if err != nil {
 				return nil, err
 			}

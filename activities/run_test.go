@@ -107,7 +107,7 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	e.env = suite.NewTestWorkflowEnvironment()
 	e.env.SetTestTimeout(time.Minute) // of real time: by default 3 s, which a busy machine may need for one step
 	e.env.SetDataConverter(workflows.DataConverter())
-	workflows.Register(e.env)
+	workflows.Register(e.env, nil)
 	e.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
 	e.acts = &activities.Activities{Log: e.log, Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: e}
 	e.acts.Register(e.env)

@@ -33,6 +33,10 @@ type Definition struct {
 	// Steps are what the agent does, instead of what its model would: at most 500 of them, 12 deep.
 	Steps []Step `json:"steps,omitempty" yaml:"steps,omitempty"`
 
+	// Workflow is the name of the program that the agent is, as the workers have it registered; then it has
+	// neither steps nor a model of its own, but for those of the agents in the program's steps.
+	Workflow string `json:"workflow,omitempty" yaml:"workflow,omitempty"`
+
 	// Approvals are the calls that a person decides about. At most 32 rules.
 	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
 

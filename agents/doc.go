@@ -10,6 +10,9 @@
 //	state: {visible: true, predict: [{tool: write_note, argument: text, key: note}]}
 //	limits: {turns: 30, tokens: 400000, duration: 2h, parallelTools: 8}
 //
+// Instead of a model it may have a tree of steps: [Step]. What it computes is in package expression, and what
+// comes after what in package pipeline.
+//
 // A definition is a file with one such document, or a [Definition] made in Go:
 //
 //	file ──Parse──► Definition ──Encode──► canonical JSON ──► bucket ──Decode──► Definition

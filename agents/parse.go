@@ -54,6 +54,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"instructions", text(&d.Instructions)},
 		{"tools", r.texts("tools", &d.Tools)},
 		{"steps", r.steps("steps", &d.Steps)},
+		{"workflow", text(&d.Workflow)},
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state("", &d.State)},
 		{"limits", r.limits("", &d.Limits)},

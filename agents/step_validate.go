@@ -58,12 +58,12 @@ func (t *treeCheck) count(steps []Step, depth int) int {
 		return 0
 	}
 	n := len(steps)
-	for i := range steps {
-		for _, inner := range steps[i].Inner() {
+	for _, s := range steps {
+		for _, inner := range s.Inner() {
 			n += t.count(inner, depth+1)
 		}
-		if c := steps[i].Compensate; c != nil {
-			n += t.count([]Step{*c}, depth+1)
+		if s.Compensate != nil {
+			n += t.count([]Step{*s.Compensate}, depth+1)
 		}
 		if n > maxTree {
 			return n

@@ -48,7 +48,7 @@ func (d *Definition) complaints() []complaint {
 	if !nameRule.MatchString(d.Name) {
 		found = append(found, about("name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Name))
 	}
-	if (d.Model != "" || len(d.Steps) == 0) && !modelRule.MatchString(d.Model) {
+	if (d.Model != "" || len(d.Steps) == 0 && d.Workflow == "") && !modelRule.MatchString(d.Model) {
 		found = append(found, about("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
 	found = append(found, complainText("description", d.Description, maxDescription)...)
@@ -57,6 +57,12 @@ func (d *Definition) complaints() []complaint {
 	found = append(found, d.complainTools()...)
 	found = append(found, d.complainDelegates()...)
 	found = append(found, d.complainSteps()...)
+	switch {
+	case d.Workflow != "" && !nameRule.MatchString(d.Workflow):
+		found = append(found, about("workflow", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Workflow))
+	case d.Workflow != "" && len(d.Steps) > 0:
+		found = append(found, about("workflow", "cannot be there with steps"))
+	}
 	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)
 	found = append(found, d.complainOpen()...)

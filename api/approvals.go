@@ -117,7 +117,7 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if question == nil {
 		return workflows.Decision{}, errNoApproval()
 	}
-	if err := s.mayDecide(ctx, now, question, a.v, ""); err != nil {
+	if err := s.mayDecide(ctx, thread, now, question, a.v, ""); err != nil {
 		return workflows.Decision{}, err
 	}
 	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question.ToolCallID, a.v, channelOf(ctx))

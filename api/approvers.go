@@ -45,14 +45,14 @@ type asking struct {
 }
 
 // askedBy finds the rule of a question; nil = no rule asks it.
-func (s *Server) askedBy(ctx context.Context, question *agui.Interrupt) (*asking, error) {
+func (s *Server) askedBy(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*asking, error) {
 	asked, err := stream.AskedBy(*question)
 	if asked == nil || err != nil {
 		return nil, err
 	}
 	d, err := s.Catalog.Revision(ctx, asked.Agent, asked.Revision)
 	if err == nil && asked.Step != "" {
-		d, err = pipeline.Rules(d, asked.Step)
+		d, err = s.stepRules(ctx, t, d, asked)
 	}
 	if err != nil {
 		return nil, err
@@ -63,10 +63,28 @@ func (s *Server) askedBy(ctx context.Context, question *agui.Interrupt) (*asking
 	return &asking{asked, d, d.Approvals[asked.Rule]}, nil
 }
 
+// stepRules is the agent by whose rules a step asks; that of a program's is in the log.
+func (s *Server) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, asked *stream.Asked) (*agents.Definition, error) {
+	if asked.Tree == 0 {
+		return pipeline.Rules(d, asked.Step)
+	}
+	var kept struct {
+		Tree json.RawMessage `json:"tree"`
+	}
+	if err := s.Log.Kept(ctx, t, asked.Tree, &kept); err != nil {
+		return nil, err
+	}
+	d, err := pipeline.WithTree(d, kept.Tree)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.Rules(d, asked.Step)
+}
+
 // mayDecide refuses whoever may not answer a question of a thread, and an edit that is not theirs to make; at
 // is where the answer stands in the request.
-func (s *Server) mayDecide(ctx context.Context, thread *stream.Reduction, question *agui.Interrupt, v verdict, at string) error {
-	a, err := s.askedBy(ctx, question)
+func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.Reduction, question *agui.Interrupt, v verdict, at string) error {
+	a, err := s.askedBy(ctx, t, question)
 	if a == nil || err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (c *court) judges(t *testing.T, who *auth.Principal, v verdict) string {
 
 func (c *court) judgesIn(ctx context.Context, t *testing.T, v verdict) string {
 	t.Helper()
-	err := c.mayDecide(ctx, c.thread, &c.thread.Interrupts[0], v, "/at")
+	err := c.mayDecide(ctx, stream.Thread{}, c.thread, &c.thread.Interrupts[0], v, "/at")
 	var p *Problem
 	if err != nil && !errors.As(err, &p) {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestEditsThatDoNotFit(t *testing.T) {
 	c := newCourt(t, time.Now(), 0, agents.Approval{})
 	c.Tools = small{}
 	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: "/resume/1/payload/editedArgs/amount"} {
-		err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
+		err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
 		var p *Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
 			t.Errorf("%s: %v at %+v, want %q", args, err, p, want)
@@ -201,12 +201,12 @@ func TestQuestionsWithoutARule(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, time.Now(), 3, agents.Approval{})
 	var p *Problem
-	if err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
+	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
 		t.Errorf("a rule that is not there: %v", err)
 	}
 	c = newCourt(t, time.Now(), 0, agents.Approval{})
 	c.thread.Entries = nil
-	if err := c.mayDecide(t.Context(), c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
+	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage("{}")}, ""); err == nil {
 		t.Error("an edit of a call that is not there is taken")
 	}
 	c.thread.Interrupts[0].Metadata = nil

@@ -65,7 +65,7 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 		return nil, nil
 	}
 	asked := stream.Run{Thread: o.run.Thread, ID: thread.RunID}
-	answers, unknown, err := s.answers(ctx, o.input.Resume, thread)
+	answers, unknown, err := s.answers(ctx, o.input.Resume, o.run.Thread, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ type answer struct {
 
 // answers reads the entries of resume, and refuses all of them if one is not to be taken. Those that answer what
 // was not asked are only counted.
-func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, thread *stream.Reduction) (answers []answer, unknown int, err error) {
+func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t stream.Thread, thread *stream.Reduction) (answers []answer, unknown int, err error) {
 	answered := map[string]bool{}
 	for i, entry := range resume {
 		at := fmt.Sprintf("/resume/%d", i)
@@ -106,7 +106,7 @@ func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, thread 
 		answered[question.ID] = true
 		v, err := verdictOf(entry, at)
 		if err == nil {
-			err = s.mayDecide(ctx, thread, question, v, at+"/payload")
+			err = s.mayDecide(ctx, t, thread, question, v, at+"/payload")
 		}
 		if err != nil {
 			return nil, 0, err

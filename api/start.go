@@ -156,7 +156,7 @@ func (s *Server) runInput(o *offer, p stream.Proposal) workflows.RunInput {
 			Turns: o.agent.Limits.Turns, Tokens: o.agent.Limits.Tokens,
 			Duration: o.agent.Limits.Duration, ParallelTools: o.agent.Limits.ParallelTools,
 		},
-		Steps: len(o.agent.Steps) > 0, ParkAfter: s.ParkAfter, Hold: o.props.Hold,
+		Steps: len(o.agent.Steps) > 0, Program: o.agent.Workflow, ParkAfter: s.ParkAfter, Hold: o.props.Hold,
 		OnNewInput: workflows.OnOpen(o.agent.OnNewInput), OnMissing: workflows.OnOpen(o.agent.MissingToolResult()),
 	}
 }

@@ -155,7 +155,7 @@ func replay(h *historypb.History) error {
 	if err != nil {
 		return err
 	}
-	workflows.Register(replayer)
+	workflows.Register(replayer, nil)
 	// The ids of children derive from that of their parent.
 	id := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
 	options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}}

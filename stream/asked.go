@@ -17,6 +17,8 @@ type Asked struct {
 	Revision string `json:"revision"`
 	// Step is the path of the step whose rules they are; empty = they are those of the agent.
 	Step string `json:"step,omitempty"`
+	// Tree is the record that has that step, if it is a program's.
+	Tree uint64 `json:"tree,omitempty"`
 	// Rule is its place among the approvals of that revision.
 	Rule       int    `json:"rule"`
 	ArgsDigest string `json:"argsDigest"`

@@ -31,8 +31,9 @@ type Delegate struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	Limits   Limits `json:"limits"`
-	// Steps tells that it consists of steps.
-	Steps bool `json:"steps,omitempty"`
+	// Steps tells that it consists of steps, Program which program it is.
+	Steps   bool   `json:"steps,omitempty"`
+	Program string `json:"program,omitempty"`
 }
 
 // MaxDelegates bounds the agents that the calls of one turn hand work to.
@@ -94,8 +95,9 @@ type Answer struct {
 }
 
 // AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
-func AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
+func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
 	r := begin(ctx, in.RunInput)
+	r.programs, r.outer = p, ctx
 	r.branch, r.call, r.mayDelegate = &in.Branch, &in.Call, in.Subagents
 	if in.Branch.Fork != "" {
 		return r.walkBranch(ctx)
@@ -202,7 +204,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
-			Steps: to.Steps, Resume: c.waits, Progress: progress,
+			Steps: to.Steps, Program: to.Program, Resume: c.waits, Progress: progress,
 		},
 		Branch: branch, Call: call, Subagents: subagents,
 	})

@@ -13,9 +13,13 @@ import (
 func (r *run) rest(ctx workflow.Context) error {
 	if r.paused {
 		since := workflow.Now(ctx)
-		_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), func() bool { return !r.paused }) // cancelled: the next step finds out
+		if r.stays() {
+			_ = workflow.Await(ctx, func() bool { return !r.paused })
+		} else {
+			_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), func() bool { return !r.paused }) // cancelled: the next step finds out
+		}
 		r.waited(ctx, since)
-		if r.paused && ctx.Err() == nil {
+		if r.paused && !r.stays() && ctx.Err() == nil {
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}
 	}
@@ -51,7 +55,7 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
-		Held: r.held, Subagents: r.subagents, Walk: r.walk, Cut: r.cut,
+		Held: r.held, Subagents: r.subagents, Walk: r.walk, Cut: r.cut, Broken: r.broken,
 	}
 	return next
 }
@@ -72,8 +76,11 @@ func (r *run) fits(queue []RunInput, steered []uint64) bool {
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
-	return reason && ctx.Err() == nil && r.main > 0
+	return reason && ctx.Err() == nil && r.main > 0 && !r.stays()
 }
+
+// stays tells whether the execution cannot be followed by another one: a program is in the middle of its code.
+func (r *run) stays() bool { return r.in.Program != "" && !r.ended }
 
 // next is the run that waits longest, with the others behind it; nil = none waits.
 func (r *run) next() *RunInput {

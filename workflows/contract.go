@@ -65,8 +65,9 @@ type RunInput struct {
 	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
 
-	// Steps tells that the agent consists of steps.
-	Steps bool `json:"steps,omitempty"`
+	// Steps tells that the agent consists of steps, Program which program it is; "" = none.
+	Steps   bool   `json:"steps,omitempty"`
+	Program string `json:"program,omitempty"`
 	// Hold keeps the run open while calls of its turns wait.
 	Hold bool `json:"hold,omitempty"`
 	// OnNewInput is what becomes of an input that leaves questions open, behind the run's end; none is
@@ -116,7 +117,9 @@ type Progress struct {
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
-	Cut  []Lane `json:"cut,omitempty"`
+	// Cut are the lanes of calls that failed, Broken the step that did where the agent speaks.
+	Cut    []Lane  `json:"cut,omitempty"`
+	Broken *Broken `json:"broken,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.

@@ -20,7 +20,7 @@ func deliver(t *testing.T, receiver func(n int) (workflows.Delivered, error)) (o
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	workflows.Register(env)
+	workflows.Register(env, nil)
 	env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Delivery) (workflows.Delivered, error) {
 		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {
 			t.Errorf("%+v is to be sent", in)

@@ -231,7 +231,7 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 // startBranch starts the child that walks a branch.
 func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *Waits, resumes *Suspended) workflow.ChildWorkflowFuture {
 	info := workflow.GetInfo(ctx)
-	path := fmt.Sprintf("%s/%d", f.Path, index)
+	path := fmt.Sprintf("%s%s/%d", r.walk.prefix(), f.Path, index)
 	id := fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(r.in.Run.ID), path)
 	if within := r.forkPath(); within != "" {
 		id = info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
@@ -262,7 +262,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *
 	in.Branch.Slots = append(in.Branch.Slots, slot)
 	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline)}
 	if resumes == nil {
-		w := Walk{Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Branch = append(slices.Clone(r.walk.Cursor.Branch), pipeline.Fork{Path: f.Path, Index: index})
 		w.Items = append(slices.Clone(r.walk.Items), f.Record)
 		in.Progress.Walk = &w
@@ -315,12 +315,4 @@ func (r *run) suspendSteps(ctx workflow.Context, waits *Waits) error {
 	in.Suspends, _ = waits.open()
 	var done Advanced
 	return r.runAdvance(ctx, in, &done)
-}
-
-// inlineStep is the path of the step whose definition the agent that speaks has; "" = it has one by name.
-func (r *run) inlineStep() string {
-	if l := r.leaf(); l != nil && l.At.Inline {
-		return l.At.Path
-	}
-	return ""
 }

@@ -70,10 +70,10 @@ func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
 	w, since := r.held, workflow.Now(ctx)
 	late := since.Add(patience)
 	for !w.settled() && ctx.Err() == nil {
-		r.awaitAnswer(ctx, earlier(w.next(), late))
+		r.awaitAnswer(ctx, r.patience(w.next(), late))
 		now := workflow.Now(ctx)
 		w.pass(now)
-		if elsewhere := !now.Before(late) || full(ctx); elsewhere && r.hear(ctx) && !w.settled() {
+		if elsewhere := !now.Before(late) || full(ctx); elsewhere && !r.stays() && r.hear(ctx) && !w.settled() {
 			r.waited(ctx, since)
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}
@@ -82,9 +82,17 @@ func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
 	return nil
 }
 
+// patience is until when to wait here.
+func (r *run) patience(next, late time.Time) time.Time {
+	if r.stays() {
+		return next
+	}
+	return earlier(next, late)
+}
+
 // awaitAnswer waits until everything is answered, or some time, or the run is cancelled; zero = for ever.
 func (r *run) awaitAnswer(ctx workflow.Context, until time.Time) {
-	ready := func() bool { return r.held.settled() || full(ctx) }
+	ready := func() bool { return r.held.settled() || full(ctx) && !r.stays() }
 	if until.IsZero() {
 		_ = workflow.Await(ctx, ready) // it fails when ctx ends
 		return

@@ -15,6 +15,7 @@ type Notice struct {
 	Agent    string      `json:"agent"`
 	Revision string      `json:"revision"`
 	Step     string      `json:"step,omitempty"`
+	Tree     uint64      `json:"tree,omitempty"`
 	Event    NoticeEvent `json:"event"`
 	// Number counts the notices about the questions of a run, from 1: what an earlier one tells is outdated.
 	Number    int       `json:"n"`
@@ -92,7 +93,7 @@ func (w *Waits) notice(thread Run) Notice {
 	news := w.News[0]
 	thread.ID = w.RunID
 	n := Notice{
-		Run: thread, Agent: w.Agent, Revision: w.Revision, Step: w.Step, Event: news.Event, Number: news.Number,
+		Run: thread, Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Event: news.Event, Number: news.Number,
 		Opened: w.Opened, At: news.At, MessageID: w.MessageID, After: w.After,
 	}
 	passes := news.Event == NoticeVoted || news.Event == NoticeReminded || news.Event == NoticeEscalated

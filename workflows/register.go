@@ -5,13 +5,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Register makes a worker run the workflows. Where the worker is versioned, a run stays on the
+// Register makes a worker run the workflows, and the programs among them. Where the worker is versioned, a run stays on the
 // version that began it until it continues as new; one that is parked is on whatever is current.
-func Register(r worker.WorkflowRegistry) {
-	r.RegisterWorkflowWithOptions(AgentRun, workflow.RegisterOptions{
+func Register(r worker.WorkflowRegistry, programs Programs) {
+	r.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{
 		Name: TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
-	r.RegisterWorkflowWithOptions(AgentBranch, workflow.RegisterOptions{
+	r.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{
 		Name: TypeBranch, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
 	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{

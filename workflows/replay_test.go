@@ -31,7 +31,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			workflows.Register(r)
+			workflows.Register(r, nil)
 			recorded, err := os.Open(file)
 			if err != nil {
 				t.Fatal(err)

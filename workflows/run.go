@@ -20,10 +20,11 @@ const stepAttempts = 100
 // AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
 // the run is cancelled or a step fails for good. It continues as new between turns when its history
 // grows long, and at its end with the run that waits longest for its thread.
-func AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
+func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	running, cancel := workflow.WithCancel(ctx) // the run; what waits behind its end is not cancelled with it
 	r := begin(running, in)
-	r.cancel, r.mayDelegate = cancel, MaxSubagents
+	r.cancel, r.mayDelegate = func() { r.cancelled = true; cancel() }, MaxSubagents
+	r.programs, r.outer = p, ctx
 	if p := in.Progress; p != nil && p.Cancelled {
 		cancel()
 	}
@@ -60,10 +61,12 @@ type run struct {
 	turn      int
 	main      uint64 // last record of the main lane
 	lanes     []uint64
-	cut       []Lane // those whose step did not finish
-	open      string // the step that is open
+	cut       []Lane  // those whose step did not finish
+	broken    *Broken // the step that has failed since the walk has advanced, where the agent speaks
+	open      string  // the step that is open
 	usage     []Usage
 	paused    bool
+	cancelled bool
 	ended     bool
 	queue     []RunInput
 	steered   []uint64 // proposals of what people said to the run
@@ -80,6 +83,12 @@ type run struct {
 	telling bool // a notice is under way
 	leaving bool // no other one is to be
 
+	programs Programs
+	outer    workflow.Context // which a cancel of the run does not end
+	origin   string           // the run that began the program
+	began    uint64           // and its input
+	tree     []byte           // the steps that a program does, until they are written down
+
 	walk        *Walk     // set in an agent that consists of steps
 	branch      *Branch   // set in a subagent
 	call        *ToolCall // what the subagent works for
@@ -95,7 +104,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
-		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut
+		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut, r.broken = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut, p.Broken
 	}
 	return r
 }
@@ -112,6 +121,9 @@ type ending struct {
 func (r *run) turns(ctx workflow.Context) (ending, error) {
 	if r.in.Late {
 		return ending{outcome: OutcomeSuccess}, nil
+	}
+	if r.in.Program != "" {
+		return r.program(ctx), nil
 	}
 	if r.takeUp(); r.walk != nil {
 		return r.steps(ctx)
@@ -198,7 +210,7 @@ func (r *run) step(turn int, id, name string) Step {
 	s.Turn, s.Name = turn, r.called(name)
 	if l := r.leaf(); l != nil {
 		s.Agent, s.Revision, s.At = l.Agent, l.Revision, &l.At
-		s.ID = fmt.Sprintf("%s%s/%d/%s", r.prefix(), l.At.Path, turn, id)
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.prefix(), r.walk.prefix(), l.At.Path, turn, id)
 	}
 	return s
 }
@@ -209,6 +221,12 @@ func (r *run) plainStep(id string) Step {
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
 		ID: r.prefix() + r.forkPath() + id, Closes: r.open, After: r.main, Branch: r.branch, Undoes: r.undoes(),
 	}
+}
+
+// undoes tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
+func (r *run) undoes() bool {
+	w := r.walk
+	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.branch != nil && r.branch.Undoes || r.in.Program != "" && r.cancelled
 }
 
 // leaf is the step that the walk is at, if it is an agent or a call.

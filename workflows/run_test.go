@@ -28,6 +28,8 @@ type world struct {
 	tool  func(in workflows.ToolCall) (workflows.ToolAnswer, error)
 	// finish is asked before the run is finished; its error is the activity's.
 	finish func(local bool) error
+	// advance walks steps.
+	advance func(in workflows.Advance) (workflows.Advanced, error)
 	// notify is given each notice; nil takes them all.
 	notify func(in workflows.Notice) error
 
@@ -51,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.env = suite.NewTestWorkflowEnvironment()
 	w.env.SetTestTimeout(time.Minute) // of real time: the default of 3 s is short for a busy machine
 	w.env.SetDataConverter(workflows.DataConverter())
-	workflows.Register(w.env)
+	workflows.Register(w.env, nil)
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
 		w.mu.Lock()
 		w.models = append(w.models, in)

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -27,6 +28,9 @@ type Walk struct {
 	// others.
 	Origin string `json:"origin"`
 	Input  uint64 `json:"input,omitempty"`
+	// Number is that of a program's step, and Tree the record that has it; 0 = the steps are the agent's.
+	Number int    `json:"number,omitempty"`
+	Tree   uint64 `json:"tree,omitempty"`
 	// Task is what a subagent works for, if the steps are a subagent's.
 	Task *Branch `json:"task,omitempty"`
 	// Items are the records that have the items of the branches which led here, one for each of the cursor's.
@@ -38,8 +42,6 @@ type Walk struct {
 	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
 	Event *pipeline.Event `json:"event,omitempty"`
 	Said  string          `json:"said,omitempty"`
-	// Broken is the step that has failed since, where the agent speaks.
-	Broken *Broken `json:"broken,omitempty"`
 	// Advances is how often this run has advanced.
 	Advances int `json:"advances,omitempty"`
 	// Then is how the run ends when what was done is compensated for.
@@ -83,6 +85,8 @@ type At struct {
 	// Scope marks what is said here. Alone tells that the agent hears nothing else of the conversation.
 	Scope string `json:"scope"`
 	Alone bool   `json:"alone,omitempty"`
+	// Tree is the record that has the steps of a program; 0 = they are the agent's.
+	Tree uint64 `json:"tree,omitempty"`
 	// Asked are the records that have what the agent is asked, besides the conversation.
 	Asked []uint64 `json:"asked,omitempty"`
 }
@@ -96,13 +100,18 @@ type Advance struct {
 	Walk      Walk      `json:"walk"`
 	// Now is the time by the clock that deadlines are measured with.
 	Now time.Time `json:"now"`
+	// Tree are the steps of a program, when it begins them. Expression is what it wants to know; nothing else
+	// happens then.
+	Tree       json.RawMessage `json:"tree,omitempty"`
+	Expression string          `json:"expression,omitempty"`
 	// Reopens tells that the walk goes on in another run: the steps that it is in begin there again, and
 	// nothing else happens.
 	Reopens bool `json:"reopens,omitempty"`
 	// Suspends are the calls for which a branch ends before its steps do.
 	Suspends []string `json:"suspends,omitempty"`
-	// Lanes are those whose step did not finish.
-	Lanes []Lane `json:"lanes,omitempty"`
+	// Lanes are those whose step did not finish, Broken is the one before this that did not.
+	Lanes  []Lane  `json:"lanes,omitempty"`
+	Broken *Broken `json:"broken,omitempty"`
 }
 
 // Advanced is what comes next. With nothing set the steps are at their end.
@@ -116,6 +125,16 @@ type Advanced struct {
 	Fan    *Fan              `json:"fan,omitempty"`
 	Sleep  time.Duration     `json:"sleep,omitempty"`
 	Failed *pipeline.Failure `json:"failed,omitempty"`
+	// Value is what an expression comes to.
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// prefix begins the ids of steps of a program's.
+func (w *Walk) prefix() string {
+	if w == nil || w.Number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("do/%d/", w.Number)
 }
 
 func (a Advanced) ends() bool { return a.Leaf == nil && a.Fan == nil && a.Sleep == 0 }
@@ -160,11 +179,6 @@ func (r *run) steps(ctx workflow.Context) (ending, error) {
 	}
 }
 
-// undoes tells whether what was done is being compensated for: then a cancel of the run ends nothing.
-func (r *run) undoes() bool {
-	return r.branch != nil && r.branch.Undoes || r.walk != nil && (r.walk.Then != nil || r.walk.Cursor.Undoing != nil)
-}
-
 // lasting is the context of what is done.
 func (r *run) lasting(ctx workflow.Context) workflow.Context {
 	if !r.undoes() {
@@ -191,7 +205,8 @@ func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	w := r.walk
 	w.Advances++
-	in := Advance{Step: r.plainStep(fmt.Sprintf("advance/%d", w.Advances)), Walk: *w}
+	in := Advance{Step: r.plainStep(fmt.Sprintf("%sadvance/%d", w.prefix(), w.Advances)), Walk: *w}
+	in.Tree, r.tree = r.tree, nil
 	var next Advanced
 	err := r.runAdvance(ctx, in, &next)
 	if ctx.Err() != nil && err != nil && r.main > 0 {
@@ -199,6 +214,9 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	}
 	if err != nil {
 		return next, err
+	}
+	if in.Tree != nil {
+		w.Tree = next.Seq
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}
 	if next.Sleep > 0 {
@@ -231,10 +249,10 @@ func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOpti
 	} else if r.main == 0 && opens != nil {
 		in.Beginning = *opens
 	}
-	if b := in.Walk.Broken; b != nil {
-		in.Closes = b.Name
+	if r.broken != nil {
+		in.Closes = r.broken.Name
 	}
-	in.Lanes, in.Now = r.cut, workflow.Now(ctx)
+	in.Lanes, in.Broken, in.Now = r.cut, r.broken, workflow.Now(ctx)
 	ctx = workflow.WithActivityOptions(ctx, options)
 	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err
@@ -244,14 +262,14 @@ func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOpti
 			r.lanes[lane.Index] = 0 // where it ends is not known
 		}
 	}
-	r.main, r.open, r.cut, r.walk.Broken = next.Seq, "", nil, nil
+	r.main, r.open, r.cut, r.broken = next.Seq, "", nil, nil
 	return nil
 }
 
 // broke notes a step that failed, for what comes behind it.
 func (r *run) broke(s Step, steered []uint64) {
 	if r.walk != nil {
-		r.walk.Broken = &Broken{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
+		r.broken = &Broken{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
 	}
 }
 
@@ -264,6 +282,8 @@ const (
 // first is the id of the run's first step.
 func (r *run) first() string {
 	switch {
+	case r.in.Program != "":
+		return r.plainStep("program").ID
 	case r.walk == nil:
 		return r.step(1, stepModel, stepModel).ID
 	case r.in.Resume != nil:

@@ -51,7 +51,7 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 // awaitDecision waits until all is decided, or some time; zero = for ever.
 func (r *run) awaitDecision(ctx workflow.Context, until time.Time) error {
 	ready := func() bool {
-		return r.resumed != nil || r.waits.settled() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		return r.resumed != nil || r.waits.settled() || full(ctx) && r.in.Program == ""
 	}
 	if until.IsZero() {
 		return workflow.Await(ctx, ready)

@@ -24,6 +24,7 @@ type Suspended struct {
 	Fork *int   `json:"fork,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
 	Step string `json:"step,omitempty"`
+	Tree uint64 `json:"tree,omitempty"`
 	// Asks is the agent whose calls wait, if it is another one: that of a step.
 	Asks *Delegate `json:"asks,omitempty"`
 	// Within is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
@@ -35,7 +36,7 @@ func (r *run) suspended(w *Waits) *Suspended {
 	s := &Suspended{
 		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
 		CallID:   r.branch.CallID, MessageID: r.branch.MessageID, Index: r.branch.Index, Args: r.branch.Args, Edit: r.branch.Edit,
-		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.walk, Step: w.Step,
+		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.walk, Step: w.Step, Tree: w.Tree,
 	}
 	if l := r.leaf(); l != nil {
 		s.Asks = &l.Delegate
@@ -96,19 +97,20 @@ type Asker struct {
 	MessageID string
 	// CallID is what the asker works for, if it is a subagent.
 	CallID string
-	// Step is the path of the step that has the definition, if one does.
+	// Step is the path of the step that has the definition, if one does, and Tree the record that has it.
 	Step string
+	Tree uint64
 }
 
 // Asker tells whose call it is that waits.
 func (w *Waits) Asker(c Waiting) Asker {
 	if c.Within == 0 {
-		return Asker{Agent: w.Agent, Revision: w.Revision, Step: w.Step, MessageID: w.MessageID}
+		return Asker{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, MessageID: w.MessageID}
 	}
 	s := w.Suspended[c.Within-1]
 	by := s.Delegate
 	if s.Asks != nil {
 		by = *s.Asks
 	}
-	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, MessageID: s.Said, CallID: s.CallID}
+	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, MessageID: s.Said, CallID: s.CallID}
 }

@@ -26,6 +26,7 @@ type Waits struct {
 	// Step is the path of the step that has the agent's definition, if one does. Walk is where in its steps
 	// the agent goes on.
 	Step string `json:"step,omitempty"`
+	Tree uint64 `json:"tree,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
 	// Opened is when the calls were asked for: what people decide about is reminded of, escalates and
 	// expires some time after that.
@@ -176,7 +177,10 @@ func (c Call) waits() bool { return c.Client || c.Approval != nil }
 // waitsOf are the calls of an answer that are not made before the run ends, and since when.
 func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
 	by, now := r.agent(), workflow.Now(ctx)
-	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Step: r.inlineStep(), Opened: now}
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Opened: now}
+	if l := r.leaf(); l != nil && l.At.Inline {
+		w.Step, w.Tree = l.At.Path, l.At.Tree
+	}
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue

@@ -13,13 +13,17 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Max bounds an expression, in bytes.
 const Max = 4 << 10
 
 // maxCost bounds what evaluating may cost, in CEL's own unit: about an operation.
-const maxCost = 1_000_000
+const maxCost = 300_000
+
+// maxKept bounds how many compiled expressions are kept: those of a map are evaluated for every item.
+const maxKept = 1000
 
 // Steps is the variable whose members are the outputs of steps.
 const Steps = "steps"
@@ -63,12 +67,29 @@ type Expression struct {
 	output  *cel.Type
 }
 
+var kept = sync.OnceValue(func() *lru.Cache[string, *Expression] {
+	cache, _ := lru.New[string, *Expression](maxKept) // fails for a size of zero
+	return cache
+})
+
 // Compile reads an expression that sees the standard variables (input, messages, state, steps and caller)
 // and some more.
 func Compile(source string, more ...string) (*Expression, error) {
 	if len(source) > Max {
 		return nil, fmt.Errorf("it has more than %d bytes", Max)
 	}
+	key := strings.Join(more, ",") + ":" + source
+	if e, ok := kept().Get(key); ok {
+		return e, nil
+	}
+	e, err := compile(source, more)
+	if err == nil {
+		kept().Add(key, e)
+	}
+	return e, err
+}
+
+func compile(source string, more []string) (*Expression, error) {
 	env, err := variables()
 	if err == nil && len(more) > 0 {
 		env, err = env.Extend(declarations(more)...)

@@ -304,3 +304,44 @@ steps:
 		t.Error(got)
 	}
 }
+
+// A program may make trees that nobody has checked: they fail, and harm nobody.
+func TestTreesThatNobodyHasChecked(t *testing.T) {
+	t.Parallel()
+	none := []agents.Step{}
+	tool := []agents.Step{{Name: "x", Tool: "t"}}
+	for name, tt := range map[string]struct {
+		step agents.Step
+		code string
+	}{
+		"no kind":            {agents.Step{Name: "a"}, "invalid_step"},
+		"nothing":            {agents.Step{}, "invalid_step"},
+		"empty steps":        {agents.Step{Name: "a", Steps: none}, ""},
+		"empty loop":         {agents.Step{Name: "a", Loop: &agents.Loop{Max: 3}}, ""},
+		"empty case":         {agents.Step{Name: "a", Route: []agents.Case{{}}}, ""},
+		"empty parallel":     {agents.Step{Name: "a", Parallel: &agents.Parallel{}}, ""},
+		"empty map":          {agents.Step{Name: "a", Map: &agents.Map{Items: "[1]"}}, ""},
+		"empty onError":      {agents.Step{Name: "a", Set: []agents.Op{{Path: "no pointer"}}, OnError: agents.OnError{Steps: none}}, ""},
+		"no expression":      {agents.Step{Name: "a", Tool: "t", When: "1 +"}, "invalid_expression"},
+		"no items":           {agents.Step{Name: "a", Map: &agents.Map{Steps: tool}}, "invalid_expression"},
+		"no schema":          {agents.Step{Name: "a", Agent: &agents.AgentStep{}, Output: &agents.Output{}}, "invalid_output"},
+		"no patch":           {agents.Step{Name: "a", Set: []agents.Op{{Op: "put", Path: "/a"}}}, "invalid_expression"},
+		"empty compensation": {agents.Step{Name: "a", Steps: []agents.Step{{Name: "b", Tool: "t", Compensate: &agents.Step{}}, {Name: "c"}}}, "invalid_step"},
+	} {
+		w := worldOf(t, &agents.Definition{Name: "a", Model: "p/m", Steps: []agents.Step{tt.step}})
+		f := w.run()
+		if code := codeOf(f); code != tt.code {
+			t.Errorf("%s: %+v, want %q", name, f, tt.code)
+		}
+	}
+	if f := worldOf(t, &agents.Definition{Name: "a"}).run(); f != nil {
+		t.Errorf("no steps: %+v", f)
+	}
+}
+
+func codeOf(f *pipeline.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Code
+}

@@ -52,14 +52,16 @@ func (w *walk) begin(p place) {
 	case s.Set != nil:
 		w.set(p)
 	case s.Steps != nil:
-		w.push(Frame{})
+		w.into(s.Steps)
 	case s.Route != nil:
 		w.route(p)
 	case s.Loop != nil:
 		w.top().Round = 1
-		w.push(Frame{})
-	default:
+		w.into(s.Loop.Steps)
+	case s.Parallel != nil || s.Map != nil:
 		w.fork(p)
+	default:
+		w.failed(failf("invalid_step", "step %q has nothing to do", p.name))
 	}
 }
 
@@ -143,7 +145,7 @@ func (w *walk) route(p place) {
 		}
 		if applies {
 			w.top().Case = i
-			w.push(Frame{})
+			w.into(c.Steps)
 			return
 		}
 	}

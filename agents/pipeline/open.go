@@ -10,7 +10,9 @@ func Open(d *agents.Definition, at Cursor) ([]string, error) {
 	}
 	var names []string
 	for _, p := range places {
-		names = append(names, p.name)
+		if !p.frame.Waiting { // it has finished, and begins when it is tried again
+			names = append(names, p.name)
+		}
 	}
 	return names, nil
 }

@@ -19,6 +19,8 @@ type Cursor struct {
 	// order in which they finished. Undoing tells that this is what is being done.
 	Undo    []string `json:"undo,omitempty"`
 	Undoing *Failure `json:"undoing,omitempty"`
+	// Keeps tells that outputs which are there when the tree begins stay.
+	Keeps bool `json:"keeps,omitempty"`
 }
 
 // Fork is a branch of a parallel or map step.

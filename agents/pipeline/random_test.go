@@ -135,7 +135,7 @@ func walkRandomly(t *testing.T, d *agents.Definition, seed uint64, straight bool
 func TestWalksOfRandomTrees(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]int{}
-	for seed := range uint64(600) {
+	for seed := range uint64(300) {
 		d := grow(seed)
 		w, f := walkRandomly(t, d, seed, false)
 		again, g := walkRandomly(t, d, seed, true)
@@ -166,7 +166,7 @@ func TestWalksOfRandomTrees(t *testing.T) {
 // What a definition says is the same in Go, in YAML and as it is stored.
 func TestRandomTreesHaveOneForm(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(60) {
 		d := grow(seed)
 		file, err := d.YAML()
 		if err != nil {

@@ -56,12 +56,14 @@ func (w *walk) start() error {
 	if err != nil {
 		return err
 	}
+	if len(w.at.Branch) == 0 && !w.at.Keeps {
+		w.reset()
+	}
 	switch {
 	case w.isUndo():
 		w.gather(in)
-	case len(w.at.Branch) == 0:
-		w.reset()
-		fallthrough
+	case len(in.steps) == 0: // only of a tree that nobody has checked
+		w.end()
 	default:
 		w.push(Frame{})
 	}

@@ -127,6 +127,15 @@ func (w *walk) push(f Frame) {
 	w.then = entering
 }
 
+// into begins the first of the steps in the one at the top.
+func (w *walk) into(steps []agents.Step) {
+	if len(steps) == 0 { // only a tree that nobody has checked
+		w.then = leaving
+		return
+	}
+	w.push(Frame{})
+}
+
 func (w *walk) pop() { w.at.Frames = w.at.Frames[:len(w.at.Frames)-1] }
 
 // expired finds the outermost of the steps around the one at the top whose time is over; -1 = none's is.
@@ -213,7 +222,7 @@ func (w *walk) again(p place, l *agents.Loop) {
 	}
 	if p.frame.Round < l.Max {
 		w.top().Round++
-		w.push(Frame{})
+		w.into(l.Steps)
 	}
 }
 
@@ -232,7 +241,7 @@ func (w *walk) fail(p place) {
 		case on.Steps != nil:
 			f := w.top()
 			f.Failure, f.Deadline = new(w.failure), time.Time{}
-			w.push(Frame{})
+			w.into(on.Steps)
 			return
 		}
 	}
@@ -261,7 +270,7 @@ func (w *walk) retry(p place) bool {
 		return false
 	}
 	pause := r.Pause(p.frame.Try + 1)
-	if d := p.frame.Deadline; !d.IsZero() && !w.env.Now.Add(pause).Before(d) {
+	if d := w.deadline(); !d.IsZero() && !w.env.Now.Add(pause).Before(d) {
 		return false
 	}
 	w.tell(Change{Finished: p.name})

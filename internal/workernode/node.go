@@ -34,6 +34,8 @@ type Config struct {
 	Namespace, Identity string
 	Models              map[string]llm.Model
 	Tools               *tools.Registry
+	// Programs are the agents that are workflows, by their programs' names.
+	Programs workflows.Programs
 	// Webhooks are told what happens to approvals; nil = there are none.
 	Webhooks *webhook.Sender
 	// Alone says that no other process works on this log and takes over if this one dies.
@@ -103,7 +105,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		a.Presence = n.presence
 	}
-	workflows.Register(n.worker)
+	workflows.Register(n.worker, cfg.Programs)
 	a.Register(n.worker)
 	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), specs(cfg.Tools)); err != nil {
 		return nil, errors.Join(err, n.leave(ctx))

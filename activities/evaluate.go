@@ -1,0 +1,23 @@
+package activities
+
+import (
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// invalidExpression is the code of an expression that has no value.
+const invalidExpression = "invalid_expression"
+
+// evaluate is what a program wants to know.
+func (w *walker) evaluate(env pipeline.Env) error {
+	value, err := pipeline.Value(w.in.Expression, env)
+	switch {
+	case err != nil:
+		w.next.Failed = &pipeline.Failure{Code: invalidExpression, Message: "the expression has no value"}
+	case len(value) > workflows.MaxValue:
+		w.next.Failed = &pipeline.Failure{Code: "output_too_large", Message: "the value of the expression is too large for a workflow"}
+	default:
+		w.next.Value = value
+	}
+	return nil
+}

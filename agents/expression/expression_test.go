@@ -1,0 +1,155 @@
+package expression_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents/expression"
+)
+
+func seen() map[string]any {
+	return map[string]any{
+		"input": expression.Decode(json.RawMessage(`{"text":"hi"}`)), "messages": nil, "caller": nil,
+		"state": expression.Decode(json.RawMessage(`{"n":41,"f":1.5,"big":9007199254740993,"huge":1e300,"text":"secret","list":[1,"a",null],"object":{"a":{"b":true}}}`)),
+		"steps": map[string]any{"a": int64(1)}, "item": "x",
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ template, want string }{
+		{``, `""`},
+		{`plain`, `"plain"`},
+		{`${state.n}`, `41`},
+		{`${state.n + 1}`, `42`},
+		{`${state.f + 1.0}`, `2.5`},
+		{`${state.big}`, `9007199254740993`},
+		{`${state.huge}`, `1e+300`},
+		{`${state.list}`, `[1,"a",null]`},
+		{`${state.object}`, `{"a":{"b":true}}`},
+		{`${{"a": [1, {"}": "}"}]}}`, `{"a":[1,{"}":"}"}]}`},
+		{`${null}`, `null`},
+		{`a ${state.n} b ${item}${state.list} <&>`, `"a 41 b x[1,\"a\",null] <&>"`},
+		{` ${state.n}`, `" 41"`},
+		{`${state.n}${state.n}`, `"4141"`},
+		{`$${state.n} ${state.n} $5 {} }`, `"${state.n} 41 $5 {} }"`},
+		{`${'}' + "\"}" + r"\" + '''}'''}`, `"}\"}\\}"`},
+		{`${["a", "b"].join("-").upperAscii()}`, `"A-B"`},
+		{`${duration("90s")} ${timestamp("2026-01-02T03:04:05Z")} ${b"ab"} ${2u}`, `"1m30s 2026-01-02T03:04:05Z YWI= 2"`},
+		{`${steps.a} ${steps["a"]}`, `"1 1"`},
+	} {
+		parsed, err := expression.ParseTemplate(tt.template, "item")
+		if err != nil {
+			t.Errorf("%s: %v", tt.template, err)
+			continue
+		}
+		value, err := parsed.Value(seen())
+		if err != nil {
+			t.Errorf("%s: %v", tt.template, err)
+			continue
+		}
+		raw, err := expression.Encode(value)
+		if diff := cmp.Diff(tt.want, string(raw)); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", tt.template, err, diff)
+		}
+	}
+}
+
+// What goes wrong is told to people who may not see the values.
+func TestFailuresTellNoContent(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ source, want string }{
+		{`state.missing`, `there is no "missing"`},
+		{`state.object.a.c.d`, `there is no "c"`},
+		{`state.object[state.text]`, `a key is not there`},
+		{`state.n + 1.0`, `an operator or function does not fit its values`},
+		{`state.list[7]`, `an index is out of bounds`},
+		{`int(state.text)`, `it cannot be evaluated`},
+		{`timestamp(state.text)`, `it cannot be evaluated`},
+		{`state.n / 0`, `it divides by zero`},
+		{`9223372036854775807 + state.n`, `a number is too large`},
+		{`0.0 / 0.0`, `it is no finite number`},
+		{`{1: 2}`, `a key is no text`},
+		{`type(state.n)`, `a type has no JSON form`},
+		{`state.list.map(x, state.list.map(y, state.list.map(z, [1, 2, 3, 4, 5, 6].map(a, [1, 2, 3, 4, 5, 6].map(b, [1, 2, 3, 4, 5, 6].map(c, [1, 2, 3, 4, 5, 6].map(d, [1, 2, 3, 4, 5, 6, 7, 8, 9])))))))`, `it is too costly`},
+	} {
+		e, err := expression.Compile(tt.source)
+		if err != nil {
+			t.Errorf("%s: %v", tt.source, err)
+			continue
+		}
+		if value, err := e.Value(seen()); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v, %v, want %s", tt.source, value, err, tt.want)
+		}
+	}
+}
+
+func TestReferences(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string][]string{
+		`1`:                                nil,
+		`steps.b.c + steps["a"] + steps.b`: {"a", "b"},
+		`has(steps.a) ? steps.c.map(x, steps.d) : steps`: {"a", "c", "d"},
+		`state.steps.a`: nil,
+		`size(steps)`:   nil,
+	} {
+		e, err := expression.Compile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, e.Steps()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", source, diff)
+		}
+	}
+}
+
+func TestExpressionsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		`stat.x`:                   "undeclared reference to 'stat'",
+		`1 +`:                      "Syntax error",
+		``:                         "Syntax error",
+		strings.Repeat("1+", 3000): "more than 4096 bytes",
+		`"a" + 1`:                  "found no matching overload",
+	} {
+		if _, err := expression.Compile(source); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.20s: %v, want %s", source, err, want)
+		}
+	}
+	// What is compiled once is not for those who see less.
+	if _, err := expression.Compile("only", "only"); err != nil {
+		t.Error(err)
+	}
+	if _, err := expression.Compile("only"); err == nil {
+		t.Error("a variable that is not there was found")
+	}
+}
+
+// No text makes a template misbehave, and a text without ${ is itself.
+func FuzzTemplate(f *testing.F) {
+	for _, text := range []string{"", "a", "${", "${}", "$${", "$$${1}", "${1}", "${'", `${"\`, "${'''}", `${r"\"}`, "${{}}", "${state.n}}", "a${item}b"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, err := expression.ParseTemplate(text, "item")
+		if err != nil {
+			return
+		}
+		value, err := parsed.Text(seen())
+		if err == nil && !strings.Contains(text, "${") && value != text {
+			t.Errorf("%q became %q", text, value)
+		}
+		if escaped := strings.ReplaceAll(text, "${", "$${"); !strings.Contains(text, "$$") {
+			again, err := expression.ParseTemplate(escaped, "item")
+			if err != nil {
+				t.Fatalf("%q: %v", escaped, err)
+			}
+			if got, _ := again.Text(nil); got != text {
+				t.Errorf("%q became %q", escaped, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/expression"
+)
+
+// WithTree is an agent with steps that its program does, as JSON. Nobody has checked them: what is wrong with them
+// fails when it is come to.
+func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, error) {
+	with := *d
+	if err := json.Unmarshal(tree, &with.Steps); err != nil {
+		return nil, fmt.Errorf("pipeline: steps of a program: %w", err)
+	}
+	return &with, nil
+}
+
+// Value evaluates an expression over what steps see.
+func Value(expr string, env Env) (json.RawMessage, error) {
+	w := &walk{d: &agents.Definition{}, env: env}
+	variables := w.variables()
+	e, err := expression.Compile(expr, names(variables)...)
+	if err != nil {
+		return nil, err
+	}
+	value, err := e.Value(variables)
+	if err != nil {
+		return nil, err
+	}
+	return expression.Encode(value)
+}

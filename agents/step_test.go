@@ -1,0 +1,205 @@
+package agents_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+)
+
+const pipelineHead = "name: a\nmodel: p/m\ntools: [search, pay]\nsteps:\n"
+
+func TestStepErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, yaml, want string }{
+		{"no kind", "  - name: x\n", "a.yaml:5: steps[0] must have one of agent, tool, approve, parallel, map, route, loop, set, steps"},
+		{"two kinds", "  - name: x\n    tool: pay\n    agent: b\n", "a.yaml:6: steps[0].tool and agent exclude each other"},
+		{"no name", "  - tool: pay\n", "a.yaml:5: steps[0] needs a name"},
+		{"bad name", "  - {name: 1x, tool: pay}\n", `a.yaml:5: steps[0].name "1x" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter`},
+		{"taken name", "  - {name: model, tool: pay}\n", `a.yaml:5: steps[0].name "model" is what steps of an agent are called already`},
+		{"name twice", "  - {name: x, tool: pay}\n  - name: y\n    steps:\n      - {name: x, tool: pay}\n", `a.yaml:8: steps[1].steps[0].name "x" is that of steps[0] already`},
+		{"mistyped key", "  - name: x\n    tol: pay\n", `a.yaml:6: unknown key "steps[0].tol" (did you mean "tool"?)`},
+		{"empty", "  []\n", "a.yaml:5: steps must be 1 to 500 entries, not 0"},
+		{"other tool", "  - name: x\n    tool: serach\n", `a.yaml:6: steps[0].tool "serach" is none of the agent's tools (did you mean "search"?)`},
+		{"tool of the client", "  - name: x\n    tool: mine\n", `a.yaml:6: steps[0].tool "mine" is none of the agent's tools`},
+		{"itself", "  - name: x\n    agent: a\n", `a.yaml:6: steps[0].agent "a" would run itself`},
+		{"itself by a tool", "  - name: x\n    agent: {tools: [\"agent:a\"]}\n", `a.yaml:6: steps[0].agent.tools "agent:a" would run the agent itself`},
+		{"tools of an inline agent", "  - name: x\n    agent:\n      tools:\n        - ok\n        - not ok\n", `a.yaml:9: steps[0].agent.tools: "not ok" must be a tool's name, or a pattern with *`},
+		{"limit of an inline agent", "  - name: x\n    agent:\n      limits: {turns: 0}\n", `a.yaml:7: steps[0].agent.limits.turns must be greater than zero`},
+		{"input of a tool", "  - {name: x, tool: pay, input: y}\n", `a.yaml:5: steps[0].input belongs to an agent`},
+		{"arguments of an agent", "  - {name: x, agent: b, args: {}}\n", `a.yaml:5: steps[0].args belongs to a tool`},
+
+		{"condition", "  - name: x\n    tool: pay\n    when: state.x >\n", `a.yaml:7: steps[0].when is no expression: 1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}`},
+		{"condition that is a text", "  - name: x\n    tool: pay\n    when: \"'yes'\"\n", `a.yaml:7: steps[0].when must be true or false`},
+		{"unknown variable", "  - name: x\n    tool: pay\n    when: itme.ok\n", `a.yaml:7: steps[0].when is no expression: 1:1: undeclared reference to 'itme'`},
+		{"round outside of a loop", "  - name: x\n    tool: pay\n    when: round > 1\n", `a.yaml:7: steps[0].when is no expression: 1:1: undeclared reference to 'round'`},
+		{"unknown step", "  - {name: search, tool: search}\n  - name: x\n    tool: pay\n    args:\n      deep: [\"${steps.serach}\"]\n", `a.yaml:9: steps[1].args.deep[0] looks at steps.serach, and there is no such step (did you mean "search"?)`},
+		{"unknown step by index", "  - name: x\n    tool: pay\n    when: has(steps.x) || steps[\"y\"] == 1\n", `a.yaml:7: steps[0].when looks at steps.x, and that step cannot have run yet`},
+		{"later step", "  - name: x\n    tool: pay\n    when: steps.y\n  - {name: y, tool: pay}\n", `a.yaml:7: steps[0].when looks at steps.y, and that step cannot have run yet`},
+		{"sibling branch", "  - name: p\n    parallel:\n      - {name: x, tool: pay}\n      - name: y\n        tool: pay\n        when: steps.x\n", `a.yaml:10: steps[0].parallel[1].when looks at steps.x, and that step cannot have run yet`},
+		{"other case", "  - name: r\n    route:\n      - when: state.x\n        steps: [{name: x, tool: pay}]\n      - when: steps.x\n        steps: [{name: y, tool: pay}]\n", `a.yaml:9: steps[0].route[1].when looks at steps.x, and that step cannot have run yet`},
+		{"step of a map", "  - {name: m, map: {items: \"[1]\", steps: [{name: x, tool: pay}]}}\n  - name: y\n    tool: pay\n    when: steps.x\n", `a.yaml:8: steps[1].when looks at steps.x, which stands in the list steps.m, once for each item`},
+		{"group", "  - {name: g, steps: [{name: x, tool: pay}]}\n  - name: y\n    tool: pay\n    when: steps.g\n", `a.yaml:8: steps[1].when looks at steps.g, and that step has no output of its own`},
+		{"template", "  - name: x\n    agent: b\n    input: \"${1 + }\"\n", `a.yaml:7: steps[0].input is no template: ${1 + }: 1:5: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}`},
+		{"open template", "  - name: x\n    agent: b\n    input: \"${a\"\n", `a.yaml:7: steps[0].input is no template: a ${ has no }`},
+
+		{"case never reached", "  - name: r\n    route:\n      - steps: [{name: x, tool: pay}]\n      - {when: state.x, steps: [{name: y, tool: pay}]}\n", `a.yaml:8: steps[0].route[1] is never reached: steps[0].route[0] has no when`},
+		{"loop without an end", "  - name: l\n    loop: {until: steps.x, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].loop needs max: how often its steps run at most`},
+		{"long loop", "  - name: l\n    loop: {max: 1001, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].loop.max must be 1 to 1000, not 1001`},
+		{"items that are no list", "  - name: m\n    map:\n      items: \"1\"\n      steps: [{name: x, tool: pay}]\n", `a.yaml:7: steps[0].map.items must be a list`},
+		{"item that is something else", "  - name: m\n    map: {items: state.x, as: state, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].map.as "state" must be 1 to 32 letters and digits, begin with a small letter, and mean nothing else`},
+		{"wide map", "  - name: m\n    map: {items: state.x, concurrency: 101, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].map.concurrency must be 1 to 100, not 101`},
+		{"branch errors", "  - name: m\n    parallel: {onError: stop, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].parallel.onError must be one of fail, continue, not "stop"`},
+		{"output without a schema", "  - name: x\n    agent: b\n    output: {repairs: 1}\n", `a.yaml:7: steps[0].output.schema is no JSON Schema: it is missing`},
+		{"schema that is none", "  - name: x\n    agent: b\n    output: {schema: {type: 7}}\n", "a.yaml:7: steps[0].output.schema is no JSON Schema: "},
+		{"question without words", "  - name: x\n    approve: {approvers: [ann]}\n", `a.yaml:6: steps[0].approve needs a message`},
+		{"expiry", "  - name: x\n    approve:\n      message: Go?\n      onExpiry: fail\n", `a.yaml:8: steps[0].approve.onExpiry needs expires`},
+		{"no pointer", "  - name: x\n    set: {total: 1}\n", `a.yaml:6: steps[0].set[0] path: "total" must be a JSON pointer, such as /total`},
+		{"output of a step", "  - name: x\n    set:\n      - {op: add, path: /steps/y, value: 1}\n", `a.yaml:7: steps[0].set[0] path: what is below /steps belongs to the outputs of steps`},
+		{"operation", "  - name: x\n    set:\n      - {op: put, path: /y, value: 1}\n", `a.yaml:7: steps[0].set[0].op must be one of add, remove, replace, move, copy, test, not "put"`},
+		{"no tries", "  - {name: x, tool: pay, retry: {interval: 1s}}\n", `a.yaml:5: steps[0].retry.attempts must be 1 to 100, not 0`},
+		{"onError", "  - {name: x, tool: pay, onError: ignore}\n", `a.yaml:5: steps[0].onError must be one of fail, continue, not "ignore", or have steps`},
+		{"compensation with a name", "  - name: x\n    tool: pay\n    compensate: {name: y, tool: pay}\n", `a.yaml:7: steps[0].compensate.name must not be: what compensates has that of its step`},
+		{"compensation of a compensation", "  - name: x\n    tool: pay\n    compensate: {tool: pay, compensate: {tool: pay}}\n", `a.yaml:7: steps[0].compensate.compensate must not stand in what compensates itself`},
+		{"compensation of a change", "  - name: x\n    set: {/y: 1}\n    compensate: {tool: pay}\n", `a.yaml:7: steps[0].compensate belongs to steps that do something outside of the state`},
+		{"compensation by branches", "  - name: x\n    tool: pay\n    compensate: {parallel: [{name: y, tool: pay}]}\n", `a.yaml:7: steps[0].compensate must not run steps beside one another`},
+		{"branches with compensations again", "  - name: l\n    loop:\n      max: 2\n      steps:\n        - {name: m, map: {items: state.x, steps: [{name: x, tool: pay, compensate: {tool: pay}}]}}\n", `a.yaml:9: steps[0].loop.steps[0] has branches with compensations: it cannot stand in a loop, nor in what is tried again`},
+		{"cyclic alias", "  - &s {name: x, steps: [*s]}\n", "a.yaml:5: steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps must be at most 12 deep"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := agents.Parse("a.yaml", []byte(pipelineHead+tt.yaml))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			if first != tt.want && (!strings.HasSuffix(tt.want, ": ") || !strings.HasPrefix(first, tt.want)) {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestModelsOfPipelines(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ yaml, want string }{
+		{"name: a\nsteps: [{name: x, agent: {instructions: y}}]\n", "a.yaml:2: steps[0].agent needs a model, or the agent does"},
+		{"name: a\nsteps: [{name: x, agent: {model: p/m}}]\n", ""},
+		{"name: a\nsteps: [{name: x, agent: b}]\n", ""},
+		{"name: a\nmodel: p/m\nsteps: [{name: x, agent: {}}]\n", ""},
+		{"name: a\nmodel: m\nsteps: [{name: x, agent: b}]\n", `a.yaml:2: model "m" must be provider/model, such as openai/gpt-5-mini`},
+		{"name: a\n", "a.yaml:1: model is missing"},
+	} {
+		got := ""
+		if _, err := agents.Parse("a.yaml", []byte(tt.yaml)); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.yaml, got, tt.want)
+		}
+	}
+}
+
+func TestLargeTrees(t *testing.T) {
+	t.Parallel()
+	step := "  - {name: x%, tool: pay}\n"
+	var many strings.Builder
+	for i := range 501 {
+		many.WriteString(strings.Replace(step, "%", strings.Repeat("i", i%60)+string(rune('a'+i/60)), 1))
+	}
+	if _, err := agents.Parse("a.yaml", []byte(pipelineHead+many.String())); err == nil || !strings.Contains(err.Error(), "steps must be 1 to 500 entries, not 501") {
+		t.Errorf("501 steps: %v", err)
+	}
+	name := strings.Repeat("n", 60)
+	deep := agents.Step{Name: name + "z", Tool: "pay"}
+	for i := range 6 {
+		deep = agents.Step{Name: name + string(rune('a'+i)), Steps: []agents.Step{deep}}
+	}
+	d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"pay"}, Steps: []agents.Step{deep}}
+	if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "is too deep for its name") {
+		t.Errorf("long names: %v", err)
+	}
+	for range 12 {
+		deep = agents.Step{Name: "s", Steps: []agents.Step{deep}}
+	}
+	d.Steps = []agents.Step{deep}
+	if err := d.Validate(); err == nil || !strings.Contains(err.Error(), "steps must be at most 12 deep") {
+		t.Errorf("depth: %v", err)
+	}
+}
+
+// What is written in the shortest way, and what with all defaults, is one revision; what else differs is another.
+func TestRevisionOfSteps(t *testing.T) {
+	t.Parallel()
+	base := pipelineHead + "  - {name: m, map: {items: state.x, steps: [{name: x, tool: pay, args: {n: 1}}]}}\n"
+	same := pipelineHead + "  - {name: m, onError: fail, map: {items: state.x, as: item, concurrency: 10, onError: fail, steps: [{name: x, tool: pay, args: {n: 0x1}, onError: fail}]}}\n"
+	if parse(t, base).Revision() != parse(t, same).Revision() {
+		t.Error("defaults spelled out are another revision")
+	}
+	for _, other := range []string{"n: 2", "n: \"1\"", "n: 1, o: null"} {
+		if parse(t, base).Revision() == parse(t, strings.Replace(base, "n: 1", other, 1)).Revision() {
+			t.Errorf("%s is the same revision", other)
+		}
+	}
+	list := parse(t, pipelineHead+"  - {name: s, set: {/b: 1, /a: null}}\n")
+	ops := parse(t, pipelineHead+"  - {name: s, set: [{path: /b, value: 1}, {path: /a, value: null}]}\n")
+	if list.Revision() != ops.Revision() {
+		t.Error("pointers and operations are two revisions")
+	}
+}
+
+// The form is for ever: see TestRevisionNeverChanges.
+func TestRevisionOfStepsNeverChanges(t *testing.T) {
+	t.Parallel()
+	d := &agents.Definition{Name: "a", Tools: []string{"pay"}, Steps: []agents.Step{
+		{Name: "plan", Agent: &agents.AgentStep{Model: "p/m", Instructions: "<x>"}, Input: "${input.text} & more", Output: &agents.Output{Schema: []byte(`{"type":"object","maxProperties":2}`)}},
+		{Name: "ask", Approve: &agents.Approve{Message: "Go?", Rule: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}},
+		{
+			Name: "pay", Tool: "pay", Args: map[string]any{"n": 1, "at": "${steps.plan}"}, When: "state.x", Timeout: time.Minute,
+			Retry: &agents.Retry{Attempts: 3, Interval: 5 * time.Second}, OnError: agents.OnError{Continue: true}, Compensate: &agents.Step{Tool: "pay"},
+		},
+	}}
+	got, err := agents.Encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"name":"a","tools":["pay"],"steps":[` +
+		`{"name":"plan","agent":{"model":"p/m","instructions":"<x>"},"input":"${input.text} & more","output":{"schema":{"maxProperties":2,"type":"object"}}},` +
+		`{"name":"ask","approve":{"message":"Go?","approvers":["ann"],"expires":"1h0m0s"}},` +
+		`{"name":"pay","when":"state.x","tool":"pay","args":{"at":"${steps.plan}","n":1},"retry":{"attempts":3,"interval":"5s"},"timeout":"1m0s","onError":"continue","compensate":{"tool":"pay"}}],` +
+		`"limits":{"turns":30,"tokens":400000,"duration":"2h0m0s","parallelTools":8}}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("canonical form (-want +got):\n%s", diff)
+	}
+}
+
+// The page is all that a user has: what it shows is what works.
+func TestExamplesOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/pipelines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := compileSchema(t, schemaFile)
+	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	for _, block := range blocks {
+		block, _, _ = strings.Cut(block, "```")
+		if strings.HasPrefix(block, "- ") { // steps alone
+			block = "name: example\nmodel: p/m\ntools: [\"*\"]\nsteps:\n" + block
+		}
+		if _, err := agents.Parse("pipelines.md", []byte(block)); err != nil {
+			t.Errorf("%v in\n%s", err, block)
+		}
+		if err := schema.Validate(value(t, block)); err != nil {
+			t.Errorf("%v in\n%s", err, block)
+		}
+	}
+	if len(blocks) < 10 {
+		t.Errorf("%d examples", len(blocks))
+	}
+}

@@ -1,0 +1,181 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// Program is an agent that is written as a workflow: for what no tree of steps can say. It is ordinary workflow
+// code, deterministic, and free to use activities, timers and signals of its own; what clients are to see, and
+// people to decide, it does with the [Agent] that it is given.
+//
+// A program runs in one execution for as long as it takes, also while people decide and through the AG-UI runs that go on
+// with their answers: it does not continue as new, and its worker's version stays with it. Its end is the run's; an
+// error fails the run with the code of a [StepError], or CodeProgram.
+type Program func(ctx workflow.Context, a *Agent) error
+
+// Programs are those of a worker, by the name that definitions say.
+type Programs map[string]Program
+
+// CodeProgram ends a run whose program has failed.
+const CodeProgram = "program_failed"
+
+// CodeProgramUnknown ends a run whose program its worker does not have.
+const CodeProgramUnknown = "program_unknown"
+
+// Agent is what a program does its steps with. It belongs to the program's main coroutine: one thing at a time
+// is done with it, and several at once by a step with branches.
+type Agent struct {
+	run   *run
+	outer workflow.Context // behind the end of a run
+	steps int
+}
+
+// StepError is a step that has failed.
+type StepError struct{ pipeline.Failure }
+
+func (e *StepError) Error() string { return fmt.Sprintf("step failed: %s: %s", e.Code, e.Message) }
+
+// ErrAbandoned ends a program whose client went on with something else.
+var ErrAbandoned = errors.New("workflows: the client went on with something else")
+
+// maxTree bounds, in bytes of JSON, a step that a program does.
+const maxTree = 12 << 10
+
+// Do does one step of any kind, with all that stands in it: an agent, a tool, a question, branches, a change of
+// the state. Texts in it are the templates of pipelines, so that content need not pass through the workflow; its outputs
+// are in the state below steps, for templates of later steps and for Value. Where it asks people, the AG-UI run ends, and
+// Do returns in the one that has their answers.
+//
+// The error is a *StepError if the step has failed, a temporal.CanceledError if the run is cancelled, or ErrAbandoned.
+func (a *Agent) Do(ctx workflow.Context, step agents.Step) error {
+	tree, err := json.Marshal([]agents.Step{step}) //workflowcheck:ignore the same value gives the same text
+	switch {
+	case err != nil:
+		return fmt.Errorf("workflows: step %q: %w", step.Name, err)
+	case len(tree) > maxTree:
+		return fmt.Errorf("workflows: step %q has %d bytes, more than %d: put what is long into an agent's definition", step.Name, len(tree), maxTree)
+	}
+	r := a.run
+	a.steps++
+	r.walk = &Walk{
+		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+		Cursor: pipeline.Cursor{Keeps: true},
+	}
+	r.tree = tree
+	defer func() { r.walk = nil }()
+	for {
+		end, err := r.steps(ctx)
+		switch {
+		case err != nil:
+			return err
+		case end.waits != nil:
+			if err := a.wait(ctx, end); err != nil {
+				return err
+			}
+		case end.outcome == OutcomeCancelled:
+			return temporal.NewCanceledError()
+		case end.outcome != OutcomeSuccess:
+			return &StepError{pipeline.Failure{Code: end.code, Message: end.message}}
+		default:
+			return nil
+		}
+	}
+}
+
+// wait ends the AG-UI run, and goes on in the one that has what it waits for.
+func (a *Agent) wait(ctx workflow.Context, end ending) error {
+	r := a.run
+	w := end.waits
+	r.waits = w
+	w.noteOpened()
+	result, err := r.finish(ctx, end)
+	if err != nil {
+		return err
+	}
+	if result.Outcome != end.outcome {
+		return &StepError{pipeline.Failure{Code: result.Code, Message: "the run was ended"}}
+	}
+	w.After = result.Seq
+	for r.resumed == nil && !w.settled() {
+		if err := r.awaitDecision(a.outer, w.next()); err != nil {
+			return err
+		}
+		w.pass(workflow.Now(ctx))
+	}
+	if r.closing {
+		return ErrAbandoned
+	}
+	next := r.resumed
+	if next == nil {
+		next = r.goOn(ctx)
+	}
+	next.Resume = w
+	r.becomes(ctx, *next)
+	return nil
+}
+
+// becomes makes the execution go on as another run.
+func (r *run) becomes(ctx workflow.Context, next RunInput) {
+	next.Queue = nil
+	r.in = next
+	r.deadline = workflow.Now(ctx).Add(next.Limits.Duration)
+	r.turn, r.main, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, nil, nil, nil, "", nil
+	r.ended, r.steered, r.folded, r.said, r.subagents = false, nil, 0, "", 0
+	r.held, r.answered, r.waits, r.resumed = nil, nil, nil, nil
+	r.walk.Advances = 0
+	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
+}
+
+// MaxValue bounds what Value brings into the workflow, in bytes of JSON.
+const MaxValue = 8 << 10
+
+// Value evaluates an expression in CEL over input, messages, state, steps and caller, as steps see them, and
+// reads what it comes to into v. That is at most 8 KiB: a decision to branch on, and no content.
+func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
+	r := a.run
+	a.steps++
+	walk := Walk{Origin: r.origin, Input: r.began, Number: a.steps}
+	in := Advance{Step: r.plainStep(fmt.Sprintf("value/%d", a.steps)), Walk: walk, Expression: expression}
+	var next Advanced
+	if err := r.runAdvance(ctx, in, &next); err != nil {
+		return err
+	}
+	if next.Failed != nil {
+		return &StepError{*next.Failed}
+	}
+	if err := json.Unmarshal(next.Value, v); err != nil {
+		return fmt.Errorf("workflows: value of %q: %w", expression, err)
+	}
+	return nil
+}
+
+// program runs the agent's program.
+func (r *run) program(ctx workflow.Context) ending {
+	program, ok := r.programs[r.in.Program]
+	if !ok {
+		return ending{outcome: OutcomeError, code: CodeProgramUnknown, message: "the worker does not have the agent's program"}
+	}
+	r.origin, r.began = r.in.Run.ID, r.in.Input
+	a := &Agent{run: r, outer: r.outer}
+	err := program(ctx, a)
+	var failed *StepError
+	switch {
+	case errors.Is(err, ErrAbandoned):
+		return ending{outcome: OutcomeCancelled}
+	case temporal.IsCanceledError(err) || err != nil && ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}
+	case errors.As(err, &failed):
+		return ending{outcome: OutcomeError, code: failed.Code, message: failed.Message}
+	case err != nil:
+		return ending{outcome: OutcomeError, code: CodeProgram, message: "the agent's program failed"}
+	}
+	return ending{outcome: OutcomeSuccess}
+}

@@ -1,0 +1,110 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A program waits for people in the middle of its code: its run ends with the question, and the code goes on in
+// the run that has the answer, in the same execution.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	var sums []int
+	program := func(ctx workflow.Context, a *workflows.Agent) error {
+		if err := a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.Approve{Message: "Go on?"}}); err != nil {
+			return err
+		}
+		if err := workflow.Sleep(ctx, time.Hour/2); err != nil {
+			return err
+		}
+		var sum int
+		if err := a.Value(ctx, "steps.ask.n", &sum); err != nil {
+			return err
+		}
+		sums = append(sums, sum)
+		return nil
+	}
+	w := newWorldWith(t, workflows.Programs{"p": program})
+	var steps []string
+	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		steps = append(steps, in.Run.ID+" "+in.ID)
+		next := workflows.Advanced{Seq: uint64(10 * len(steps)), Cursor: in.Walk.Cursor}
+		switch {
+		case in.Expression != "":
+			next.Value = json.RawMessage("7")
+		case in.Reopens, in.Walk.Event.Kind == pipeline.EventDone:
+		default:
+			next.Leaf = &workflows.Leaf{
+				Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: "c",
+				At: workflows.At{Path: "ask", Name: "ask", Inline: true},
+			}
+			answer := says(next.Seq, "c")
+			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{Args: "d"}, 1
+			next.Answer = &answer
+		}
+		return next, nil
+	}
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: 1000, Opened: 999}, nil
+	}
+	decided := w.decideInTurn(workflows.Decision{CallID: "c", Verdict: workflows.VerdictApprove, Digest: "x", Args: "d"})
+	in := input
+	in.Program = "p"
+	result, last := w.run(in)
+	if results := decided(); len(results) != 1 || results[0].Error != "" {
+		t.Errorf("the decision was answered %+v", results)
+	}
+	if result.Outcome != workflows.OutcomeSuccess || !slices.Equal(sums, []int{7}) {
+		t.Errorf("it ends as %+v with %v", result, sums)
+	}
+	if len(w.finished) != 2 || w.finished[0].Outcome != workflows.OutcomeInterrupt || last.Run.ID == in.Run.ID || last.Continues != in.Run.ID {
+		t.Errorf("its runs end with %+v", w.finished)
+	}
+	next := last.Run.ID + " "
+	want := []string{"r do/1/advance/1", next + "reopen", next + "do/1/advance/1", next + "value/2"}
+	if !slices.Equal(steps, want) {
+		t.Errorf("its steps are %q, want %q", steps, want)
+	}
+}
+
+// A program that its worker does not have, and one that fails, end the run with a code.
+func TestProgramsThatFail(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{"none": workflows.CodeProgramUnknown, "fails": workflows.CodeProgram, "step": "rejected"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldWith(t, workflows.Programs{
+				"fails": func(workflow.Context, *workflows.Agent) error { return context.DeadlineExceeded },
+				"step": func(ctx workflow.Context, a *workflows.Agent) error {
+					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.Approve{}})
+				},
+			})
+			w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+				return workflows.Advanced{Seq: 10, Failed: &pipeline.Failure{Code: "rejected"}}, nil
+			}
+			in := input
+			in.Program = name
+			if result, _ := w.run(in); result.Outcome != workflows.OutcomeError || result.Code != code {
+				t.Errorf("it ends as %+v, want code %s", result, code)
+			}
+		})
+	}
+}
+
+func newWorldWith(t *testing.T, programs workflows.Programs) *world {
+	w := newWorld(t)
+	w.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return w.advance(in) },
+		activity.RegisterOptions{Name: workflows.ActivityAdvance})
+	return w
+}
