@@ -45,7 +45,7 @@ var layers = []layer{
 	{"internal/webhook", []string{"internal/inbox", "internal/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"workflows", []string{
-		"agui", "agents", "go.temporal.io/api/...",
+		"agui", "agents", "agents/pipeline", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
 	{"activities", []string{"workflows", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/inbox", "internal/webhook", "internal/telemetry", anything}},
