@@ -331,7 +331,8 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	case w.Leaf != nil:
 		end, over, err = r.converse(ctx)
 	default:
-		return r.sleep(ctx)
+		end, over = r.sleep(ctx)
+		return end, over, nil
 	}
 	switch {
 	case err != nil:
@@ -343,14 +344,12 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	return end, over, nil
 }
 
-func (r *run) sleep(ctx workflow.Context) (end ending, over bool, err error) {
-	_ = workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))) // it fails when ctx ends
-	if ctx.Err() != nil {
-		end, over = r.came(ctx, ending{outcome: OutcomeCancelled})
-		return end, over, nil
+func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
+	if workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))) != nil {
+		return r.came(ctx, ending{outcome: OutcomeCancelled})
 	}
 	r.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
-	return ending{}, false, nil
+	return ending{}, false
 }
 
 // makeCall makes the call of a step, and waits for who decides about it. answer has the call; nil = it
