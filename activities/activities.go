@@ -112,6 +112,9 @@ func speaking(s workflows.Step, step string) stream.Place {
 func working(in workflows.ToolCall) stream.Place {
 	p := speaking(in.Step, in.ID)
 	p.Lane, p.After = p.Lane.Tool(in.Lane), in.LaneAfter
+	if in.LaneAfter == 0 {
+		p.Since = max(p.Since, in.After)
+	}
 	return p
 }
 

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,7 +19,7 @@ import (
 // or the question that the next step is. A later attempt of it finds that record, or nothing.
 func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next workflows.Advanced, err error) {
 	defer contain(ctx, &err)
-	work, leave, err := a.enter(ctx, in.Step)
+	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
 	if err != nil {
 		return next, fail(ctx, err)
 	}
@@ -29,12 +30,13 @@ func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next wo
 
 func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflows.Advanced, error) {
 	place := speaking(in.Step, in.ID)
-	if in.Branch != nil && in.Branch.Fork != "" {
-		if err := a.takeOver(ctx, place, in.Lanes); err != nil {
-			return workflows.Advanced{}, err
-		}
+	if err := a.takeOver(ctx, place, in.Lanes); err != nil {
+		return workflows.Advanced{}, err
 	}
 	var err error
+	if in.After, err = a.comeBehind(ctx, place, in); err != nil {
+		return workflows.Advanced{}, err
+	}
 	if place.After, err = a.openWalk(ctx, place, in); err != nil {
 		return workflows.Advanced{}, err
 	}
@@ -55,6 +57,21 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 		return workflows.Advanced{}, err
 	}
 	return w.finish(ctx, attempt)
+}
+
+// comeBehind returns where the lane ends, behind the step that has failed there, if one has.
+func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in workflows.Advance) (uint64, error) {
+	b := in.Broken
+	if b == nil {
+		return in.After, nil
+	}
+	failed := p
+	failed.Step, failed.After = b.ID, b.After
+	var events []agui.Event
+	if b.Closes != "" {
+		events = append(events, &agui.StepFinished{StepName: b.Closes})
+	}
+	return a.Log.Succeed(ctx, p, failed, steering(b.At, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
 }
 
 // walked is the agent whose steps are walked.
@@ -133,15 +150,53 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	move, err := pipeline.Advance(w.definition, w.in.Walk.Cursor, event, env)
+	w.next.Cursor = w.in.Walk.Cursor
+	for {
+		move, err := pipeline.Advance(w.definition, w.next.Cursor, event, env)
+		if err != nil {
+			return err
+		}
+		for _, c := range move.Changes {
+			w.change(c)
+			if env.State, err = changed(env.State, c); err != nil {
+				return err
+			}
+		}
+		w.next.Cursor = move.Cursor
+		err = w.take(ctx, move.Action)
+		why := unobtainable(err)
+		if why == nil {
+			return err
+		}
+		event = pipeline.Event{Kind: pipeline.EventFailed, Failure: why}
+	}
+}
+
+// changed is a state behind a change.
+func changed(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) {
+	if c.Patch == nil {
+		return state, nil
+	}
+	if len(state) == 0 {
+		state = json.RawMessage("null")
+	}
+	next, err := agui.Patch(state, c.Patch)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("activities: change the state: %w", err)
 	}
-	for _, c := range move.Changes {
-		w.change(c)
+	return next, nil
+}
+
+// unobtainable is why a step fails that lacks something for good: another agent or a tool. nil = it does not.
+func unobtainable(err error) *pipeline.Failure {
+	var lacking *lackingError
+	switch {
+	case errors.Is(err, errNested):
+		return &pipeline.Failure{Code: "agent_unavailable", Message: "an agent that is a step cannot consist of steps itself: it can be called as a tool"}
+	case errors.As(err, &lacking) && lacking.retry == 0:
+		return &pipeline.Failure{Code: "tool_unavailable", Message: "a tool or an agent that the step needs is not available"}
 	}
-	w.next.Cursor = move.Cursor
-	return w.take(ctx, move.Action)
+	return nil
 }
 
 func (w *walker) tell(events ...agui.Event) { w.told = append(w.told, events...) }
@@ -167,18 +222,22 @@ func (w *walker) reopen() error {
 	return err
 }
 
-// suspend ends a branch that waits for people: it begins again where it is.
+// suspend ends the steps of a subagent that waits for people, and the subagent if it is a branch: it begins again
+// where it is.
 func (w *walker) suspend() error {
 	open, err := pipeline.Open(w.definition, w.in.Walk.Cursor)
 	for _, name := range slices.Backward(open) {
 		w.tell(&agui.StepFinished{StepName: name})
+	}
+	w.next.Cursor = w.in.Walk.Cursor
+	if w.in.Branch.Fork == "" {
+		return err // the call that it works for has its end
 	}
 	asks := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
 	for _, call := range w.in.Suspends {
 		asks.InterruptIDs = append(asks.InterruptIDs, questionID(w.place.Run, call))
 	}
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: asks})
-	w.next.Cursor = w.in.Walk.Cursor
 	return err
 }
 

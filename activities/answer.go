@@ -39,9 +39,13 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	last, err := a.endSpeaking(ctx, in)
+	begun, err := a.endSpeaking(ctx, in)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
+	}
+	var closing []agui.Event
+	if begun != "" && !in.Walks {
+		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Branch.CallID)})
 	}
 	attempt, done, err := a.Log.Begin(ctx, working(in.Call))
 	if err != nil {
@@ -56,7 +60,7 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 		return workflows.ToolAnswer{}, err
 	}
 	if in.Outcome == workflows.OutcomeInterrupt {
-		return suspend(ctx, in, last, attempt, opened)
+		return suspend(ctx, in, closing, attempt, opened)
 	}
 	call, err := findCall(thread, in.Call)
 	if err == nil {
@@ -67,10 +71,10 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 	}
 	result := workResult(in, thread)
 	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
-	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, last, result)...)
+	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
 }
 
-// endSpeaking takes over what the subagent left open, and returns the step that it was in; "" = it was
+// endSpeaking takes over what the subagent left open, and returns the id of the step that it was in; "" = it was
 // never announced.
 func (a *Activities) endSpeaking(ctx context.Context, in workflows.Answer) (step string, err error) {
 	p := speaking(in.Step, "")
@@ -83,7 +87,7 @@ func (a *Activities) endSpeaking(ctx context.Context, in workflows.Answer) (step
 	if p.Step == "" {
 		return "", nil
 	}
-	return path.Base(p.Step), a.Log.Supersede(ctx, p, in.Outcome == workflows.OutcomeCancelled)
+	return p.Step, a.Log.Supersede(ctx, p, in.Outcome == workflows.OutcomeCancelled)
 }
 
 // workResult is what the call comes to.
@@ -103,7 +107,7 @@ func workResult(in workflows.Answer, thread *stream.Reduction) tools.Result {
 }
 
 // suspend ends a subagent that waits for people, and leaves the call that it works for unanswered.
-func suspend(ctx context.Context, in workflows.Answer, step string, attempt *stream.Attempt, opened uint64) (workflows.ToolAnswer, error) {
+func suspend(ctx context.Context, in workflows.Answer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (workflows.ToolAnswer, error) {
 	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	recorded, err := json.Marshal(told)
 	if err != nil {
@@ -114,17 +118,16 @@ func suspend(ctx context.Context, in workflows.Answer, step string, attempt *str
 		asks.InterruptIDs = append(asks.InterruptIDs, questionID(runOf(in.Run), call))
 	}
 	told.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded},
-		&agui.StepFinished{StepName: step, SubagentRunID: id}, &agui.SubagentFinished{SubagentRunID: id, Outcome: asks})
+		append(closing, &agui.SubagentFinished{SubagentRunID: id, Outcome: asks})...)
 	return told, err
 }
 
-// farewell closes the subagent's last step and the subagent.
-func farewell(in workflows.Answer, step string, result tools.Result) []agui.Event {
-	if step == "" {
+// farewell closes the subagent, behind its last step, if it has begun.
+func farewell(in workflows.Answer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
+	if !begun {
 		return nil
 	}
 	id := subagentID(in.Branch.CallID)
-	events := []agui.Event{&agui.StepFinished{StepName: step, SubagentRunID: id}}
 	if in.Outcome == workflows.OutcomeSuccess {
 		return append(events, &agui.SubagentFinished{SubagentRunID: id, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 	}

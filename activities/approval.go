@@ -1,12 +1,14 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
@@ -57,7 +59,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflow
 		case c.Raised != nil:
 			i, err = a.raisedInterrupt(ctx, w, c)
 		case c.Approval != nil:
-			i, err = approvalInterrupt(w, c)
+			i, err = a.approvalInterrupt(ctx, run.Thread, w, c)
 		default:
 			continue
 		}
@@ -79,12 +81,18 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflow
 // questionID is the id of a question that a run ends with.
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
-// approvalInterrupt asks whether a call may be made.
-func approvalInterrupt(w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
+// approvalInterrupt asks whether a call may be made, or what a step wants people to be asked.
+func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
+	message := fmt.Sprintf("May %s be called?", c.Tool)
+	if record := w.Asker(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
+		var k kept
+		if err := a.Log.Kept(ctx, t, record, &k); err != nil {
+			return agui.Interrupt{}, err
+		}
+		message = cmp.Or(k.Question, message)
+	}
 	metadata, err := asked(w, c)
-	return agui.Interrupt{
-		Reason: "tool_call", Message: fmt.Sprintf("May %s be called?", c.Tool), ResponseSchema: json.RawMessage(approvalSchema), Metadata: metadata,
-	}, err
+	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(approvalSchema), Metadata: metadata}, err
 }
 
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.

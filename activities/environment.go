@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -16,7 +15,7 @@ import (
 
 // env is what the expressions of the steps see.
 func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
-	env := pipeline.Env{State: w.thread.State, Now: time.Now()}
+	env := pipeline.Env{State: w.thread.State, Now: w.in.Now}
 	var err error
 	if env.Input, env.Caller, err = w.input(ctx); err != nil {
 		return env, err

@@ -69,6 +69,9 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 	for _, lane := range lanes {
 		p := speaking
 		p.Lane, p.After = speaking.Lane.Tool(lane.Index), lane.After
+		if lane.After == 0 {
+			p.Since = max(p.Since, speaking.After)
+		}
 		if !lane.Fork {
 			if err := a.Log.Supersede(ctx, p, false); err != nil {
 				return err

@@ -49,6 +49,9 @@ func (w *walker) scope(at string) string {
 	return origin.Identify("step", at)
 }
 
+// errNested is that of an agent which is a step and consists of steps.
+var errNested = errors.New("activities: an agent that is a step consists of steps")
+
 // takeAgent has the agent of a step begin, or go on with what it is told to do better.
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	if was := w.in.Walk.Leaf; do.Agent.Repair != "" && was != nil {
@@ -56,7 +59,6 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		return w.keep(kept{Prompt: do.Agent.Repair, Behind: w.in.Walk.Said})
 	}
 	leaf := w.leaf(do)
-	w.next.Leaf = leaf
 	if do.Agent.Name == "" {
 		d, err := pipeline.Inline(w.definition, do.Path)
 		if err != nil {
@@ -71,8 +73,12 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		if err != nil {
 			return err
 		}
+		if len(p.Steps) > 0 {
+			return errNested
+		}
 		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)}
 	}
+	w.next.Leaf = leaf
 	if do.Agent.Prompt == nil {
 		return nil
 	}
@@ -85,7 +91,8 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action) error {
 	n := newNarrator(w.place.Run, w.in.ID, nil)
 	call := &narratedCall{id: w.place.Run.Identify("call", w.in.ID+"/0")}
 	call.providerID = call.id
-	leaf, err := w.leaf(do), error(nil)
+	leaf := w.leaf(do)
+	var err error
 	if do.Approve != nil {
 		call.name, leaf.At.Inline = pipeline.ApproveTool, true
 		call.arguments.Write(do.Approve.Args)
@@ -162,6 +169,7 @@ func (w *walker) takeBranches(do pipeline.Action) error {
 	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
 		f.AtOnce = min(f.AtOnce, mayAsk)
 	}
+	f.Compensates = pipeline.StepAt(w.definition, do.Path).Compensates()
 	w.next.Fan = f
 	return w.keep(kept{Items: b.Items})
 }

@@ -20,9 +20,13 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s workflows.S
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
 	}
-	var note any
-	if len(steered) > 0 {
-		note = stream.Steering{Inputs: steered}
+	return a.Log.Open(ctx, p, steering(s.At, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
+}
+
+// steering is the note of a step that is told what people have said; nil = nothing.
+func steering(at *workflows.At, steered []uint64) any {
+	if len(steered) == 0 {
+		return nil
 	}
-	return a.Log.Open(ctx, p, note, append(events, &agui.StepStarted{StepName: s.Name})...)
+	return stream.Steering{Inputs: steered, Scope: scopeOf(at)}
 }

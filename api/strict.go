@@ -11,7 +11,8 @@ import (
 // a mistake of ours.
 type strict struct {
 	transport
-	guard *agui.Guard
+	resumed bool
+	guard   *agui.Guard // from the first event on
 }
 
 // breach is an event that must not be sent.
@@ -26,16 +27,13 @@ func (b *breach) Error() string { return fmt.Sprintf("api: event %s: %v", b.curs
 func (b *breach) Unwrap() error { return b.cause }
 
 // strictly wraps a transport. A view that starts behind a cursor goes on with what an earlier one
-// has opened.
-func strictly(to transport, resumed bool) strict {
-	if resumed {
-		return strict{to, agui.ResumedGuard()}
-	}
-	return strict{to, new(agui.Guard)}
+// has opened, unless that was at a run's end: then it begins with the next run.
+func strictly(to transport, resumed bool) *strict {
+	return &strict{transport: to, resumed: resumed}
 }
 
 // Send hands over the frames before the first breach, and returns that.
-func (s strict) Send(frames []stream.Frame) error {
+func (s *strict) Send(frames []stream.Frame) error {
 	for i, f := range frames {
 		if err := s.check(f.Event); err != nil {
 			if sent := s.transport.Send(frames[:i]); sent != nil {
@@ -47,10 +45,16 @@ func (s strict) Send(frames []stream.Frame) error {
 	return s.transport.Send(frames)
 }
 
-func (s strict) check(event []byte) error {
+func (s *strict) check(event []byte) error {
 	e, err := agui.Decode(event)
 	if err != nil {
 		return err
+	}
+	if s.guard == nil {
+		s.guard = new(agui.Guard)
+		if s.resumed && e.EventType() != agui.EventRunStarted {
+			s.guard = agui.ResumedGuard()
+		}
 	}
 	return s.guard.Check(e)
 }

@@ -130,6 +130,37 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 	}
 }
 
+// Succeed prepares a lane for a step which comes behind one that has failed: that one is opened, unless it was, with
+// note and events as [Log.Open] has them, and what it has left is withdrawn. Succeed returns where the lane ends
+// then, for Place.After of the step.
+func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
+	for {
+		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+		if err != nil {
+			return 0, err
+		}
+		if lastSeq(last) > p.After && last.Step == p.Step && last.writtenFor(p.Execution) { // an attempt of it was here
+			if last.Kind == KindSupersede {
+				return last.Seq, nil
+			}
+			return p.After, nil
+		}
+		if _, err = l.Open(ctx, failed, note, events...); err != nil {
+			return 0, err
+		}
+		if last, err = l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane)); err != nil {
+			return 0, err
+		}
+		if last.Step == failed.Step && (last.Kind == KindOpen || last.Kind == KindDone) {
+			return last.Seq, nil
+		}
+		s := stamp{kind: KindSupersede, step: p.Step, writer: newWriter(p.Execution)}
+		if seq, err := l.put(ctx, p, s, lastSeq(last), nil, nil); !errors.Is(err, ErrFenced) {
+			return seq, err
+		}
+	}
+}
+
 // Supersede takes a lane over that its step did not finish, so that whoever may still write there
 // is fenced off. With keep what the unfinished attempt has said is kept and closed, else it is
 // withdrawn. A tool's lane is taken over even if the step did not begin: the run's end would not keep

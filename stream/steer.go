@@ -10,6 +10,8 @@ import (
 type Steering struct {
 	// Inputs are the sequences of accepted proposals, in the order in which they were accepted.
 	Inputs []uint64 `json:"inputs"`
+	// Scope is that of the step; see [Result].
+	Scope string `json:"scope,omitempty"`
 }
 
 // opensRun tells whether the record begins a run: then its result is an Opening.
@@ -36,7 +38,7 @@ func (f *fold) steer(ctx context.Context, rec *Record) error {
 		for _, said := range in.Accepted.Tail {
 			known := slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == said.ID })
 			if said.Message != nil && !known {
-				f.r.Entries = append(f.r.Entries, Entry{Message: *said.Message, Sent: sentDigest(*said.Message)})
+				f.r.Entries = append(f.r.Entries, Entry{Message: *said.Message, Sent: sentDigest(*said.Message), Scope: s.Scope})
 			}
 		}
 	}

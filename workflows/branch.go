@@ -59,6 +59,8 @@ type Branch struct {
 	// CallID only a name, and Within that of the subagent in whose step it is.
 	Fork   string `json:"fork,omitempty"`
 	Within string `json:"within,omitempty"`
+	// Undoes tells that the subagent compensates for something: that the run was cancelled does not stop it.
+	Undoes bool `json:"undoes,omitempty"`
 	// Name is what clients see.
 	Name string `json:"name,omitempty"`
 }
@@ -82,6 +84,8 @@ type Answer struct {
 	Message string   `json:"message,omitempty"` // our own words
 	// MessageID is the message that answers.
 	MessageID string `json:"answer,omitempty"`
+	// Walks tells that the subagent's steps are told of already.
+	Walks bool `json:"walks,omitempty"`
 	// Asks are the questions that the subagent waits for, with those below it.
 	Asks []string `json:"asks,omitempty"`
 	// Lanes are those whose step did not finish.
@@ -102,6 +106,11 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 	if err != nil {
 		return ToolAnswer{}, err
 	}
+	if end.waits != nil && r.walk != nil {
+		if err := r.suspendSteps(ctx, end.waits); err != nil {
+			return ToolAnswer{}, err
+		}
+	}
 	answer, err := r.answerCall(ctx, end)
 	if end.waits != nil && err == nil {
 		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
@@ -115,7 +124,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	defer cancel()
 	in := Answer{
 		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents,
+		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents, Walks: r.walk != nil,
 	}
 	if end.waits != nil {
 		in.Asks = end.waits.questions()
@@ -179,7 +188,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	if r.deadline.Before(deadline) {
 		deadline = r.deadline
 	}
-	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/"}
+	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.undoes()}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
 		if d.Verdict == VerdictEdit {

@@ -59,7 +59,7 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
-		Held: r.held, Subagents: r.subagents, Walk: r.walk,
+		Held: r.held, Subagents: r.subagents, Walk: r.walk, Cut: r.cut, Broken: r.broken,
 	}
 	return next
 }

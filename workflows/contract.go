@@ -130,6 +130,9 @@ type Progress struct {
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
+	// Cut are the lanes of calls that failed, Broken the step that did where the agent speaks.
+	Cut    []Lane  `json:"cut,omitempty"`
+	Broken *Broken `json:"broken,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -249,7 +252,8 @@ type ToolCall struct {
 	// Step.ID is the call's own; Open is that of the step which all calls of the turn share.
 	Step
 	Open string `json:"open"`
-	// Lane is the slot that the call writes to, LaneAfter its last record.
+	// Lane is the slot that the call writes to, LaneAfter its last record; 0 = what stands there is older than
+	// After, if anything does.
 	Lane      int    `json:"lane"`
 	LaneAfter uint64 `json:"laneAfter,omitempty"`
 	// CallID names the call; it is empty if the answer did not, and Index, its place in the message,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
@@ -28,6 +29,8 @@ type Fan struct {
 	AtOnce int `json:"atOnce"`
 	// Stop tells that none begins when one has failed, and that the others are cancelled.
 	Stop bool `json:"stop,omitempty"`
+	// Compensates tells that there is something that compensates for branches.
+	Compensates bool `json:"compensates,omitempty"`
 	// Record has the items; 0 = the branches have none.
 	Record   uint64    `json:"record,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
@@ -77,7 +80,7 @@ type fanOut struct {
 	ended     workflow.Selector
 	free      []int // slots
 	suspended []ToolAnswer
-	cancelled bool
+	cancelled bool // a branch has found that the run is cancelled
 	err       error
 }
 
@@ -118,11 +121,18 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 
 // beginMore begins branches in the slots that are free.
 func (f *fanOut) beginMore(ctx workflow.Context) {
-	failed := f.err != nil || f.cancelled || f.fan.Stop && len(f.fan.Failures) > 0
+	failed := f.err != nil || f.cancelled || f.failed() || f.late(ctx)
 	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !failed && ctx.Err() == nil && !full(ctx) {
 		f.begin(f.fan.Next, nil, nil)
 		f.fan.Next++
 	}
+}
+
+// failed tells whether the step has failed with one of its branches.
+func (f *fanOut) failed() bool { return f.fan.Stop && len(f.fan.Failures) > 0 }
+
+func (f *fanOut) late(ctx workflow.Context) bool {
+	return !f.fan.Deadline.IsZero() && !workflow.Now(ctx).Before(f.fan.Deadline)
 }
 
 // begin starts a branch, or one again that has waited.
@@ -136,7 +146,12 @@ func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
 // take takes in how a branch ended.
 func (f *fanOut) take(index, slot int, done workflow.Future) {
 	var answer ToolAnswer
-	if err := done.Get(f.ctx, &answer); err != nil {
+	switch err := done.Get(f.ctx, &answer); {
+	case temporal.IsCanceledError(err) && (f.cancelled || f.failed()): // it was not even begun
+		f.free = append(f.free, slot)
+		f.fail(index, pipeline.Failure{Code: string(OutcomeCancelled)})
+		return
+	case err != nil:
 		f.free = append(f.free, slot)
 		f.run.cut = append(f.run.cut, Lane{Index: slot, After: max(f.run.main, f.fan.Last), Subagents: true, Fork: true})
 		f.err = err
@@ -157,8 +172,9 @@ func (f *fanOut) take(index, slot int, done workflow.Future) {
 	if answer.Failed == nil {
 		return
 	}
+	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.failed()
 	f.fail(index, *answer.Failed)
-	if f.fan.Stop {
+	if f.fan.Stop || f.cancelled {
 		f.stop()
 	}
 }
@@ -185,9 +201,9 @@ func (f *fanOut) fail(index int, why pipeline.Failure) {
 // end is what has come of the branches.
 func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 	r := f.run
-	failed := f.fan.Stop && len(f.fan.Failures) > 0
+	failed := f.failed()
 	switch {
-	case ctx.Err() != nil:
+	case f.cancelled || ctx.Err() != nil:
 		return false, ending{outcome: OutcomeCancelled}, true
 	case f.err != nil:
 		return false, r.failure(ctx, f.err), true
@@ -196,12 +212,15 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 		return false, end, true
 	}
 	switch {
+	case f.late(ctx):
+		r.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
+		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
 		waits := r.waitsOf(ctx, ModelAnswer{})
 		for _, s := range f.suspended {
 			waits.adopt(*s.Suspended, s.Waits)
 		}
-		if waits.Walk = r.walk; !waits.fits(r.in) {
+		if !waits.fits(r.in) {
 			return false, limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
 		}
 		return false, ending{outcome: waits.outcome(), waits: waits}, true
@@ -234,6 +253,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *
 			Fork: path, Since: max(r.main, f.Last), CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},
 	}
+	in.Branch.Undoes = r.undoes()
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
@@ -280,10 +300,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 	answer := ToolAnswer{Outcome: end.outcome, Usage: r.usage, Subagents: r.subagents}
 	switch {
 	case end.waits != nil:
-		in := Advance{Step: r.plainStep("suspend"), Walk: *r.walk, Lanes: r.cut}
-		in.Suspends, _ = end.waits.open()
-		var done Advanced
-		if err := r.runAdvance(ctx, in, &done); err != nil {
+		if err := r.suspendSteps(ctx, end.waits); err != nil {
 			return ToolAnswer{}, err
 		}
 		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
@@ -293,4 +310,12 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 	}
 	answer.Seq = r.main
 	return answer, nil
+}
+
+// suspendSteps ends the steps that a subagent is in, since it waits for people.
+func (r *run) suspendSteps(ctx workflow.Context, waits *Waits) error {
+	in := Advance{Step: r.plainStep("suspend"), Walk: *r.walk}
+	in.Suspends, _ = waits.open()
+	var done Advanced
+	return r.runAdvance(ctx, in, &done)
 }

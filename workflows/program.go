@@ -128,7 +128,7 @@ func (r *run) becomes(ctx workflow.Context, next RunInput) {
 	next.Queue = nil
 	r.in = next
 	r.deadline = workflow.Now(ctx).Add(next.Limits.Duration)
-	r.turn, r.main, r.lanes, r.cut, r.open, r.usage = 1, 0, nil, nil, "", nil
+	r.turn, r.main, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, nil, nil, nil, "", nil
 	r.ended, r.steered, r.folded, r.said, r.subagents = false, nil, 0, "", 0
 	r.held, r.answered, r.waits, r.resumed = nil, nil, nil, nil
 	r.walk.Advances = 0

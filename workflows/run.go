@@ -64,8 +64,9 @@ type run struct {
 	turn      int
 	main      uint64 // last record of the main lane
 	lanes     []uint64
-	cut       []Lane // those whose step did not finish
-	open      string // the step that is open
+	cut       []Lane  // those whose step did not finish
+	broken    *Broken // the step that has failed since the walk has advanced, where the agent speaks
+	open      string  // the step that is open
 	usage     []Usage
 	paused    bool
 	cancelled bool
@@ -108,7 +109,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
-		r.steered, r.folded, r.held, r.subagents, r.walk = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk
+		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut, r.broken = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut, p.Broken
 	}
 	return r
 }
@@ -170,7 +171,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.main, r.open = answer.Seq, r.called(stepModel)
 	r.usage = addUsage(r.usage, answer.Usage)
 	switch {
-	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil:
+	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.doneAnyway(answer.count()):
 		return ending{outcome: OutcomeCancelled}, true
 	case answer.count() == 0 && r.folded == len(r.steered):
 		r.said = answer.MessageID
@@ -229,9 +230,10 @@ func (r *run) plainStep(id string) Step {
 	}
 }
 
-// undoes tells whether what is done now compensates for what was done.
+// undoes tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
 func (r *run) undoes() bool {
-	return r.walk != nil && r.walk.Then != nil || r.in.Program != "" && r.cancelled
+	w := r.walk
+	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.branch != nil && r.branch.Undoes || r.in.Program != "" && r.cancelled
 }
 
 // leaf is the step that the walk is at, if it is an agent or a call.
@@ -285,6 +287,9 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	var answer ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
 	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
+	if err != nil {
+		r.broke(call.Step, call.Steered)
+	}
 	for _, u := range answer.More {
 		r.usage = addUsage(r.usage, u)
 	}

@@ -48,6 +48,17 @@ type Walk struct {
 	Then *Then `json:"then,omitempty"`
 }
 
+// Broken is a step that has failed on the lane on which the agent speaks. Whether it has begun there is not known,
+// and it may still write: it is taken over before anything comes behind it.
+type Broken struct {
+	ID      string   `json:"step"`
+	Name    string   `json:"name"`
+	Closes  string   `json:"closes,omitempty"`
+	After   uint64   `json:"after"`
+	At      *At      `json:"at,omitempty"`
+	Steered []uint64 `json:"steered,omitempty"`
+}
+
 // Then is how a run ends.
 type Then struct {
 	Outcome Outcome `json:"outcome"`
@@ -87,6 +98,8 @@ type Advance struct {
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
 	Walk      Walk      `json:"walk"`
+	// Now is the time by the clock that deadlines are measured with.
+	Now time.Time `json:"now"`
 	// Tree are the steps of a program, when it begins them. Expression is what it wants to know; nothing else
 	// happens then.
 	Tree       json.RawMessage `json:"tree,omitempty"`
@@ -96,8 +109,9 @@ type Advance struct {
 	Reopens bool `json:"reopens,omitempty"`
 	// Suspends are the calls for which a branch ends before its steps do.
 	Suspends []string `json:"suspends,omitempty"`
-	// Lanes are those whose step did not finish.
-	Lanes []Lane `json:"lanes,omitempty"`
+	// Lanes are those whose step did not finish, Broken is the one before this that did not.
+	Lanes  []Lane  `json:"lanes,omitempty"`
+	Broken *Broken `json:"broken,omitempty"`
 }
 
 // Advanced is what comes next. With nothing set the steps are at their end.
@@ -159,15 +173,15 @@ func (r *run) steps(ctx workflow.Context) (ending, error) {
 		case err != nil:
 			return r.failure(r.lasting(ctx), err), nil
 		case next.ends():
-			return r.stepsEnd(next), nil
+			return r.stepsEnd(ctx, next), nil
 		}
 		answer = next.Answer
 	}
 }
 
-// lasting is the context of what is done: cancelling the run does not end what compensates for it.
+// lasting is the context of what is done.
 func (r *run) lasting(ctx workflow.Context) workflow.Context {
-	if r.walk.Then == nil {
+	if !r.undoes() {
 		return ctx
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -175,10 +189,12 @@ func (r *run) lasting(ctx workflow.Context) workflow.Context {
 }
 
 // stepsEnd is how the run ends with its steps.
-func (r *run) stepsEnd(last Advanced) ending {
+func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 	switch then := r.walk.Then; {
 	case then != nil:
 		return ending{outcome: then.Outcome, code: then.Code, message: then.Message}
+	case last.Failed != nil && ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}
 	case last.Failed != nil:
 		return ending{outcome: OutcomeError, code: last.Failed.Code, message: last.Failed.Message}
 	}
@@ -192,7 +208,11 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	in := Advance{Step: r.plainStep(fmt.Sprintf("%sadvance/%d", w.prefix(), w.Advances)), Walk: *w}
 	in.Tree, r.tree = r.tree, nil
 	var next Advanced
-	if err := r.runAdvance(ctx, in, &next); err != nil {
+	err := r.runAdvance(ctx, in, &next)
+	if ctx.Err() != nil && err != nil && r.main > 0 {
+		err = r.advanceAgain(ctx, in, &next)
+	}
+	if err != nil {
 		return next, err
 	}
 	if in.Tree != nil {
@@ -205,18 +225,52 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	return next, nil
 }
 
+// advanceAgain finds out what has come of an advance that was cancelled: it may have been written down, and
+// what is done about the cancel has to come behind it.
+func (r *run) advanceAgain(ctx workflow.Context, in Advance, next *Advanced) error {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	in.Undoes = true
+	options := r.options(ctx, "next step")
+	options.ScheduleToCloseTimeout = again
+	return r.runAdvanceWith(ctx, options, in, next)
+}
+
+// again bounds it: what it waits for may not come.
+const again = 5 * time.Second
+
 func (r *run) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
+	return r.runAdvanceWith(ctx, r.options(ctx, "next step"), in, next)
+}
+
+func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		in.Announces = announces
 	} else if r.main == 0 && opens != nil {
 		in.Beginning = *opens
 	}
-	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "next step"))
+	if r.broken != nil {
+		in.Closes = r.broken.Name
+	}
+	in.Lanes, in.Broken, in.Now = r.cut, r.broken, workflow.Now(ctx)
+	ctx = workflow.WithActivityOptions(ctx, options)
 	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err
 	}
-	r.main, r.open = next.Seq, ""
+	for _, lane := range r.cut {
+		if !lane.Fork {
+			r.lanes[lane.Index] = 0 // where it ends is not known
+		}
+	}
+	r.main, r.open, r.cut, r.broken = next.Seq, "", nil, nil
 	return nil
+}
+
+// broke notes a step that failed, for what comes behind it.
+func (r *run) broke(s Step, steered []uint64) {
+	if r.walk != nil {
+		r.broken = &Broken{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
+	}
 }
 
 // stepReopen is the first step of a run that goes on with a walk, stepAdvance that of one that begins a walk.
@@ -268,6 +322,8 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 // work does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
 func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over bool, err error) {
 	switch w := r.walk; {
+	case ctx.Err() != nil:
+		end, over = ending{outcome: OutcomeCancelled}, true
 	case w.Fan != nil:
 		end, over, err = r.fan(ctx)
 	case w.Leaf != nil && w.Leaf.CallID != "":
@@ -275,7 +331,8 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	case w.Leaf != nil:
 		end, over, err = r.converse(ctx)
 	default:
-		return r.sleep(ctx)
+		end, over = r.sleep(ctx)
+		return end, over, nil
 	}
 	switch {
 	case err != nil:
@@ -287,13 +344,12 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	return end, over, nil
 }
 
-func (r *run) sleep(ctx workflow.Context) (end ending, over bool, err error) {
-	if err := workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))); err != nil {
-		end, over = r.came(ctx, ending{outcome: OutcomeCancelled})
-		return end, over, nil
+func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
+	if workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))) != nil {
+		return r.came(ctx, ending{outcome: OutcomeCancelled})
 	}
 	r.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
-	return ending{}, false, nil
+	return ending{}, false
 }
 
 // makeCall makes the call of a step, and waits for who decides about it. answer has the call; nil = it
@@ -335,13 +391,16 @@ func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) 
 	}
 }
 
+// doneAnyway tells whether the step that the walk is at has come to its end, with nothing left to do, although the
+// run is cancelled: then it is compensated for like others.
+func (r *run) doneAnyway(left int) bool { return r.leaf() != nil && left == 0 }
+
 // came takes in how the thing to do has ended: with an event for the walk, as a rule. over tells that the
 // run ends with it.
 func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
 	switch {
 	case end.waits != nil:
-		end.waits.Walk = w
 		return end, true
 	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, r.overdue(ctx):
 		return r.unwind(ctx, end)
@@ -357,18 +416,22 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 
 func (r *run) overdue(ctx workflow.Context) bool { return !workflow.Now(ctx).Before(r.deadline) }
 
+var timeout = pipeline.Failure{Code: "timeout", Message: "the step took too long"}
+
 // undoing is how long a run may take to compensate for what it has done.
 const undoing = 10 * time.Minute
 
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 && w.Fan == nil {
+	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
 		return end, true
 	}
 	failure := pipeline.Failure{Code: end.code, Message: end.message}
 	if end.outcome == OutcomeCancelled {
 		failure.Code = string(OutcomeCancelled)
+	} else if r.overdue(ctx) && r.branch != nil && r.branch.Fork != "" {
+		failure = timeout
 	} else if r.overdue(ctx) {
 		failure = pipeline.Failure{Code: CodeLimitDuration, Message: fmt.Sprintf("the run reached its limit of %s", r.in.Limits.Duration)}
 	}

@@ -100,17 +100,27 @@ type Asker struct {
 	// Step is the path of the step that has the definition, if one does, and Tree the record that has it.
 	Step string
 	Tree uint64
+	// Question is the record that has what the step asks.
+	Question uint64
 }
 
 // Asker tells whose call it is that waits.
 func (w *Waits) Asker(c Waiting) Asker {
 	if c.Within == 0 {
-		return Asker{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, MessageID: w.MessageID}
+		return Asker{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Question: w.Walk.question(), MessageID: w.MessageID}
 	}
 	s := w.Suspended[c.Within-1]
 	by := s.Delegate
 	if s.Asks != nil {
 		by = *s.Asks
 	}
-	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, MessageID: s.Said, CallID: s.CallID}
+	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Walk.question(), MessageID: s.Said, CallID: s.CallID}
+}
+
+// question is the record that has what the step asks that the walk is at; 0 = it asks nothing.
+func (w *Walk) question() uint64 {
+	if w == nil || w.Leaf == nil || len(w.Leaf.At.Asked) == 0 {
+		return 0
+	}
+	return w.Leaf.At.Asked[len(w.Leaf.At.Asked)-1]
 }

@@ -87,6 +87,9 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	for t.underWay > 0 {
 		t.ended.Select(ctx)
 	}
+	if t.err != nil && r.open != t.step.Name {
+		r.broke(t.step, nil)
+	}
 	for _, s := range t.suspended {
 		waits.adopt(*s.Suspended, s.Waits)
 	}
@@ -94,7 +97,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	switch {
 	case t.err != nil:
 		return r.failure(ctx, t.err), true
-	case t.cancelled || ctx.Err() != nil:
+	case t.cancelled || ctx.Err() != nil && !r.doneAnyway(len(t.calls)):
 		return ending{outcome: OutcomeCancelled}, true
 	case len(t.suspended)+len(t.raised) > 0 && !r.carries(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true

@@ -76,14 +76,17 @@ func (w *walk) input() any {
 	if !ok {
 		input = map[string]any{}
 	}
-	messages, _ := expression.Decode(w.env.Messages).([]any)
+	messages, _ := input["messages"].([]any)
+	if len(messages) == 0 { // the run goes on with what was said before
+		messages, _ = expression.Decode(w.env.Messages).([]any)
+	}
+	input["text"] = ""
 	for _, m := range slices.Backward(messages) {
 		if message, _ := m.(map[string]any); message["role"] == "user" {
 			input["text"] = textOf(message["content"])
-			return input
+			break
 		}
 	}
-	input["text"] = ""
 	return input
 }
 

@@ -1,0 +1,366 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// journal is a tool that notes what it is called with, and fails when it is told to. It is safe for concurrent use.
+type journal struct {
+	mu    sync.Mutex
+	notes []string
+}
+
+type note struct {
+	Note string `json:"note"`
+	Fail bool   `json:"fail,omitempty"`
+}
+
+func (j *journal) tool() tools.Tool {
+	return tools.Func("note", "notes", func(_ context.Context, in note) (string, error) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.notes = append(j.notes, in.Note)
+		if in.Fail {
+			return "", errors.New("it fails")
+		}
+		return in.Note, nil
+	})
+}
+
+func (j *journal) want(t *testing.T, want ...string) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.Equal(j.notes, want) {
+		t.Errorf("noted was %q, want %q", j.notes, want)
+	}
+}
+
+// wantSet is want for what was noted in any order.
+func (j *journal) wantSet(t *testing.T, want ...string) {
+	t.Helper()
+	j.mu.Lock()
+	slices.Sort(j.notes)
+	j.mu.Unlock()
+	slices.Sort(want)
+	j.want(t, want...)
+}
+
+// newWalking is an engine whose agent consists of steps, and may call the journal.
+func newWalking(t *testing.T, s script, steps string) (*engine, *journal) {
+	t.Helper()
+	j := &journal{}
+	e := newEngine(t, s, j.tool())
+	e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+steps)
+	return e, j
+}
+
+func parsed(t *testing.T, text string) *agents.Definition {
+	t.Helper()
+	d, err := agents.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// echo answers with what the model is asked, and fails for good where that says so.
+func echo(_ int, req *llm.Request) ([]llm.Chunk, error) {
+	asked := req.Messages[len(req.Messages)-1].Text()
+	if strings.Contains(asked, "fail") {
+		chunks, _ := say("no: " + asked)
+		return chunks[:1], &llm.Error{Code: llm.CodeInvalidRequest, Message: "SECRET"}
+	}
+	return say("re " + asked)
+}
+
+// state is the thread's.
+func (e *engine) state() string {
+	e.t.Helper()
+	r, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return string(r.State)
+}
+
+func (e *engine) wantState(want string) {
+	e.t.Helper()
+	if got := e.state(); got != want {
+		e.t.Errorf("the state is\n%s, want\n%s", got, want)
+	}
+}
+
+// failureOf is the code that a run ended with.
+func failureOf(events []agui.Event) string {
+	if failed, ok := events[len(events)-1].(*agui.RunError); ok {
+		return failed.Code
+	}
+	return ""
+}
+
+// What a step comes to is what the ones behind it see, whichever way a failure takes.
+func TestWalks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps string
+		model script
+		state string
+		notes []string
+		code  string
+	}{
+		"an agent that fails is lived with": {
+			steps: `
+  - {name: one, agent: {}, input: "please fail", onError: continue}
+  - {name: two, agent: {}, input: "after ${steps.one.error.code}"}`,
+			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"the model call failed: invalid_request"}},"two":"re after invalid_request"}}`,
+		},
+		"an agent that fails in a later turn": {
+			steps: `
+  - {name: one, agent: {tools: [note]}, input: "go on", onError: continue}
+  - {name: two, tool: note, args: {note: "${steps.one.error.code}"}}`,
+			model: func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+				if n == 1 {
+					return call([3]string{"x", "note", `{"note":"turn"}`})
+				}
+				return echo(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
+			},
+			notes: []string{"turn", "invalid_request"},
+			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"the model call failed: invalid_request"}},"two":"invalid_request"}}`,
+		},
+		"steps instead": {
+			steps: `
+  - {name: one, agent: {}, input: "please fail", onError: {steps: [{name: instead, tool: note, args: {note: "${error.code}"}}]}}
+  - {name: two, tool: note, args: {note: "then"}}`,
+			notes: []string{"invalid_request", "then"},
+			state: `{"steps":{"instead":"invalid_request","two":"then"}}`,
+		},
+		"tries": {
+			steps: `
+  - {name: one, tool: note, args: {note: "try", fail: true}, retry: {attempts: 3, interval: 5m, backoff: 2}, onError: continue}`,
+			notes: []string{"try", "try", "try"},
+			state: `{"steps":{"one":{"error":{"code":"tool_failed","message":"the tool failed"}}}}`,
+		},
+		"tries of an agent": {
+			steps: `
+  - {name: one, agent: {}, input: "go", retry: {attempts: 3, interval: 5m}}`,
+			model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
+				if n < 3 {
+					return nil, &llm.Error{Code: llm.CodeInvalidRequest}
+				}
+				return say("at last")
+			},
+			state: `{"steps":{"one":"at last"}}`,
+		},
+		"a branch that fails is lived with": {
+			steps: `
+  - name: all
+    map: {items: "['a', 'b', 'c', 'd']", concurrency: 2, onError: continue, steps: [{name: each, agent: {}, input: "${item == 'b' ? 'fail' : item}"}]}
+  - {name: two, tool: note, args: {note: "all ${steps.all.map(s, has(s.error) ? s.error.code : s.each)}"}}`,
+			notes: []string{`all ["re a","invalid_request","re c","re d"]`},
+		},
+		"a branch that fails": {
+			steps: `
+  - name: all
+    map: {items: "['a', 'b', 'c', 'd']", concurrency: 1, steps: [{name: in, tool: note, args: {note: "${item}", fail: "${item == 'b'}"}}]}
+  - {name: two, tool: note, args: {note: "never"}}`,
+			notes: []string{"a", "b"},
+			code:  "tool_failed",
+		},
+		"compensation": {
+			steps: `
+  - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
+  - name: both
+    parallel:
+      - {name: left, tool: note, args: {note: "left"}, compensate: {tool: note, args: {note: "undo ${steps.left}"}}}
+      - {name: right, set: {/right: 1}}
+  - {name: three, agent: {}, input: "fail"}`,
+			notes: []string{"one", "left", "undo left", "undo one"},
+			code:  "invalid_request",
+		},
+		"a compensation that fails": {
+			steps: `
+  - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
+  - {name: two, tool: note, args: {note: "two"}, compensate: {agent: {}, input: "fail"}}
+  - {name: three, tool: note, args: {note: "three", fail: true}}`,
+			notes: []string{"one", "two", "three", "undo one"},
+			code:  "tool_failed",
+		},
+		"an answer that has to be repaired": {
+			steps: `
+  - {name: one, agent: {}, input: "a number", output: {schema: {type: integer}}}
+  - {name: two, tool: note, args: {note: "${string(steps.one + 1)}"}}`,
+			model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
+				if n == 1 {
+					return say("seven")
+				}
+				if got := heard(req); !strings.HasPrefix(got, "user: a number\nassistant: seven\nuser: Your last answer is not") {
+					t.Errorf("the model hears %q", got)
+				}
+				return say("```json\n7\n```")
+			},
+			notes: []string{"8"},
+			state: `{"steps":{"one":7,"two":8}}`,
+		},
+		"an answer that is never right": {
+			steps: `
+  - {name: one, agent: {}, input: "a number", output: {schema: {type: integer}, repairs: 1}, onError: continue}
+  - {name: two, tool: note, args: {note: "${steps.one.error.code}"}}`,
+			model: func(int, *llm.Request) ([]llm.Chunk, error) { return say("seven") },
+			notes: []string{"invalid_output"},
+		},
+		"loop, route and when": {
+			steps: `
+  - name: again
+    loop:
+      max: 5
+      until: state.n >= 3
+      steps:
+        - {name: count, set: {/n: "${has(state.n) ? state.n + 1 : 1}"}}
+        - {name: odd, when: "round % 2 == 1", tool: note, args: {note: "round ${round}"}}
+  - name: which
+    route: [{when: state.n == 5, steps: [{name: five, tool: note, args: {note: "five"}}]}, {steps: [{name: rest, tool: note, args: {note: "rest"}}]}]`,
+			notes: []string{"round 1", "round 3", "rest"},
+		},
+		"an agent that is not there": {
+			steps: `
+  - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
+  - {name: two, agent: nobody, input: "go"}`,
+			notes: []string{"one", "undo one"},
+			code:  "tool_unavailable",
+		},
+		"the time of a step": {
+			steps: `
+  - {name: one, tool: note, args: {note: "try", fail: true}, timeout: 10m, retry: {attempts: 9, interval: 4m, backoff: 1}, onError: continue}
+  - {name: two, tool: note, args: {note: "then"}}`,
+			notes: []string{"try", "try", "try", "then"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.model == nil {
+				c.model = echo
+			}
+			e, j := newWalking(t, c.model, c.steps)
+			e.acts.ToolGrace = time.Nanosecond
+			events, _ := e.run("go")
+			if got := failureOf(events); got != c.code {
+				t.Errorf("the run ends with the code %q, want %q: %s", got, c.code, typesOf(events))
+			}
+			j.want(t, c.notes...)
+			if c.state != "" {
+				e.wantState(c.state)
+			}
+			if strings.Contains(fmt.Sprintf("%+v", events[len(events)-1]), "SECRET") {
+				t.Error("the run's end has what the model's server said")
+			}
+			e.wantAsShown(events)
+		})
+	}
+}
+
+// A pipeline works for a call of another agent: it is told the task, and its last agent's words are the result.
+func TestDelegateWalks(t *testing.T) {
+	t.Parallel()
+	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
+  - {name: one, agent: {}, input: "one of ${input.text}"}
+  - {name: both, parallel: [{name: left, agent: {}, input: "left of ${steps.one}"}, {name: right, agent: {}, input: "right of ${input.text}"}]}
+  - {name: last, agent: {}, input: "${steps.left} and ${steps.right}"}`)
+	e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		switch last := req.Messages[len(req.Messages)-1]; {
+		case req.Model == "lead" && last.Role == llm.RoleUser:
+			return call([3]string{"1", "helper", `{"task":"work"}`})
+		case req.Model == "lead":
+			if want := "re re left of re one of work and re right of work"; last.Text() != want || last.IsError {
+				t.Errorf("the model hears %q, want %q", last.Text(), want)
+			}
+			return say("done")
+		}
+		return echo(n, req)
+	}, []*agents.Definition{worker})
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v: %s", result, typesOf(events))
+	}
+	e.wantAsShown(events)
+}
+
+// A run that is cancelled compensates for what it has done, also in branches that had come to their end, and
+// nothing of that is cancelled.
+func TestCancelledWalksCompensate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps string
+		notes []string
+	}{
+		"in a call": {`
+  - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
+  - {name: two, tool: hang}`, []string{"one", "undo one"}},
+		"in branches": {`
+  - {name: one, tool: note, args: {note: "one"}, compensate: {agent: {tools: [note]}, input: "undo"}}
+  - name: all
+    map: {items: "['a', 'b', 'c']", concurrency: 3, steps: [
+      {name: first, tool: note, args: {note: "${item}"}, compensate: {tool: note, args: {note: "undo ${item}"}}},
+      {name: wait, when: "item == 'c'", tool: hang}]}`, []string{"one", "a", "b", "c", "undo a", "undo b", "undo c", "by agent"}},
+		"nothing but branches": {`
+  - name: all
+    parallel:
+      - {name: left, tool: note, args: {note: "left"}, compensate: {tool: note, args: {note: "undo left"}}}
+      - {name: right, tool: hang}`, []string{"left", "undo left"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := &journal{}
+			var e *engine
+			hang := tools.Func("hang", "hangs", func(ctx context.Context, _ struct{}) (string, error) {
+				j.await(ctx, len(c.notes)/2)
+				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, "")
+				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
+					t.Error(err)
+				}
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			e = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+				if req.Messages[len(req.Messages)-1].Role == llm.RoleTool {
+					return say("undone")
+				}
+				return call([3]string{"x", "note", `{"note":"by agent"}`})
+			}, j.tool(), hang)
+			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, hang]\nsteps:\n"+c.steps)
+			events, result := e.run("go")
+			if result.Outcome != workflows.OutcomeCancelled {
+				t.Errorf("%+v: %s", result, typesOf(events))
+			}
+			j.wantSet(t, c.notes...)
+			e.wantAsShown(events)
+		})
+	}
+}
+
+// await waits until so much was noted.
+func (j *journal) await(ctx context.Context, n int) {
+	for ctx.Err() == nil {
+		j.mu.Lock()
+		enough := len(j.notes) >= n
+		j.mu.Unlock()
+		if enough {
+			return
+		}
+		runtime.Gosched()
+	}
+}
