@@ -327,7 +327,7 @@ func TestCancelledWalksCompensate(t *testing.T) {
 			j := &journal{}
 			var e *engine
 			hang := tools.Func("hang", "hangs", func(ctx context.Context, _ struct{}) (string, error) {
-				j.await(ctx, len(c.notes)/2)
+				e.awaitResults(ctx, len(c.notes)/2)
 				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, "")
 				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
 					t.Error(err)
@@ -352,13 +352,20 @@ func TestCancelledWalksCompensate(t *testing.T) {
 	}
 }
 
-// await waits until so much was noted.
-func (j *journal) await(ctx context.Context, n int) {
+// awaitResults waits until so many calls have results: what is cancelled before it has one is not known to be done.
+func (e *engine) awaitResults(ctx context.Context, n int) {
 	for ctx.Err() == nil {
-		j.mu.Lock()
-		enough := len(j.notes) >= n
-		j.mu.Unlock()
-		if enough {
+		thread, err := e.log.Reduce(ctx, run.Thread, 0)
+		if err != nil {
+			return
+		}
+		results := 0
+		for _, entry := range thread.Entries {
+			if entry.Message.Role == agui.RoleTool {
+				results++
+			}
+		}
+		if results >= n {
 			return
 		}
 		runtime.Gosched()
