@@ -27,6 +27,7 @@ type perdure struct {
 	addr    string // where it serves; any free port, but another one after each start, unless it is set
 	agents  string
 	env     []string // beside the usual
+	flags   []string
 	output  output
 	process *process // nil before the first start
 }
@@ -71,6 +72,7 @@ func (p *perdure) start(t *testing.T) {
 func (p *perdure) command() *exec.Cmd {
 	cmd := exec.Command(p.program, "dev", "--addr", p.addr, "--data", p.data,
 		"--agents", p.agents, "--temporal-port", "0", "--nats-port", "0")
+	cmd.Args = append(cmd.Args, p.flags...)
 	cmd.Env = append(os.Environ(), "PERDURE_STRICT=true")
 	cmd.Env = append(cmd.Env, p.model.environ()...)
 	cmd.Env = append(cmd.Env, p.env...)

@@ -27,6 +27,9 @@ type Programs map[string]Program
 // CodeProgram ends a run whose program has failed.
 const CodeProgram = "program_failed"
 
+// CodeCannotAsk is that of a step in which a program that works for another agent would ask people.
+const CodeCannotAsk = "cannot_ask"
+
 // CodeProgramUnknown ends a run whose program its worker does not have.
 const CodeProgramUnknown = "program_unknown"
 
@@ -76,6 +79,8 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Step) error {
 		switch {
 		case err != nil:
 			return err
+		case end.waits != nil && r.branch != nil: // there is no run of its own that could end with it
+			return &StepError{pipeline.Failure{Code: CodeCannotAsk, Message: "a program that works for another agent cannot ask people"}}
 		case end.waits != nil:
 			if err := a.wait(ctx, end); err != nil {
 				return err

@@ -44,6 +44,7 @@ type devOptions struct {
 	pprof                  string
 	temporalPort, natsPort int
 	allowPrivateHosts      bool
+	noWorker               bool
 	privateGiven           bool // by its flag, which wins over the variable
 	logLevel               slog.Level
 }
@@ -78,6 +79,7 @@ you like: started again on the same directory, every run goes on.`,
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
 	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
+	f.BoolVar(&o.noWorker, "no-worker", false, "run no worker here: one of your own does the work (see docs/programs.md)")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
 	_ = f.MarkHidden("pprof")
 	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
@@ -157,7 +159,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set, hooks, cfg, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set, hooks, cfg, o.noWorker, logger)
 	if err != nil {
 		return err
 	}
@@ -210,7 +212,7 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, noWorker bool, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
 		return nil, err
@@ -225,6 +227,9 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		g errgroup.Group
 	)
 	g.Go(func() (err error) {
+		if noWorker {
+			return nil
+		}
 		w, err = workernode.Start(ctx, workernode.Config{
 			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: set.Registry(),
 			Prices: prices, TenantBudget: budget.DayOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),

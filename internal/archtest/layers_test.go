@@ -72,6 +72,8 @@ var layers = []layer{
 	{"internal/devserver", []string{anything}},
 	{"internal/archtest", nil},
 
+	{"worker", []string{"activities", "workflows", "agents/...", "tools/...", "stream", "internal/...", anything}},
+
 	{"cmd/...", []string{module + "/...", anything}},
 	{"e2e/...", []string{module + "/...", anything}},
 	{"bench/...", []string{module + "/...", anything}},

@@ -21,6 +21,8 @@ import (
 type Config struct {
 	// Folder has the documents; nil = none.
 	Folder *agents.Folder
+	// Own are the program's.
+	Own []tools.Tool
 	// Getenv reads the worker's environment, for secrets. It is used concurrently.
 	Getenv func(name string) string
 	// Serves tells whether this worker makes the calls that go to a task queue; empty is the one of all
@@ -56,7 +58,7 @@ func Open(cfg Config) (_ *Set, err error) {
 		}
 	}()
 	var wrong []error
-	all := builtin.Tools()
+	all := append(builtin.Tools(), cfg.Own...)
 	for _, declared := range cfg.Folder.Tools {
 		tool, err := cfg.tool(declared)
 		if err != nil {

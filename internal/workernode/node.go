@@ -45,6 +45,8 @@ type Config struct {
 	LookElsewhere func(offers toolset.Lookup)
 	// Programs are the agents that are workflows, by their programs' names.
 	Programs workflows.Programs
+	// Register adds workflows and activities to the worker of the main task queue; nil = none.
+	Register func(r worker.Registry)
 	// Webhooks are told what happens to approvals; nil = there are none.
 	Webhooks *webhook.Sender
 	// Prices are those of models, with the budgets of tenants; nil = there are none. TenantBudget is that of the others.

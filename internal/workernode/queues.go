@@ -87,5 +87,8 @@ func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 	w := worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg))
 	workflows.Register(w, cfg.Programs)
 	a.Register(w)
+	if cfg.Register != nil {
+		cfg.Register(w)
+	}
 	return append(all, w)
 }

@@ -1,4 +1,4 @@
-package main
+package worker
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestHelpEndsWell(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"--help"}, nil, &out); err != nil {
+	if err := Run(t.Context(), Additions{}, []string{"--help"}, nil, &out); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); !strings.Contains(got, "PERDURE_WORKFLOW_CACHE") || strings.Contains(got, "PERDURE_ADDR") {
@@ -33,7 +33,7 @@ func TestHelpEndsWell(t *testing.T) {
 func TestUnreachableServersEndTheProcess(t *testing.T) {
 	t.Parallel()
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "TEMPORAL_CONFIG_FILE=none"}
-	err := run(t.Context(), nil, environ, io.Discard)
+	err := Run(t.Context(), Additions{}, nil, environ, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
 		t.Errorf("got %v", err)
 	}
@@ -47,11 +47,11 @@ func TestMistakesInToolsEndTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := []string{"NATS_URL=nats://127.0.0.1:1", "PERDURE_CONNECT_TIMEOUT=300ms", "TEMPORAL_CONFIG_FILE=none", "PERDURE_AGENTS=" + dir}
-	err := run(t.Context(), nil, environ, io.Discard)
+	err := Run(t.Context(), Additions{}, nil, environ, io.Discard)
 	if err == nil || !strings.HasSuffix(err.Error(), "shop.yaml:6: http.headers cannot be sent: secret SHOP is missing: the worker has no PERDURE_SECRET_SHOP") {
 		t.Errorf("got %v", err)
 	}
-	err = run(t.Context(), nil, append(environ, "PERDURE_SECRET_SHOP=token"), io.Discard)
+	err = Run(t.Context(), Additions{}, nil, append(environ, "PERDURE_SECRET_SHOP=token"), io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "connect to NATS") {
 		t.Errorf("with the secret: got %v", err)
 	}

@@ -1,0 +1,84 @@
+// Command programs is a worker of one's own, in a module of its own: an agent that is written as a Temporal workflow,
+// with Go tools and an activity beside it. docs/programs.md tells how to run it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/worker"
+	"github.com/perdure/perdure/workflows"
+)
+
+func main() {
+	worker.Main(worker.Additions{
+		Tools: []tools.Tool{
+			tools.Func("reserve", "Reserves an article.", reserve, tools.Idempotent()),
+			tools.Func("release", "Takes a reservation back.", release, tools.Idempotent()),
+			tools.Func("ship", "Ships what was reserved.", ship, tools.Idempotent()),
+		},
+		Programs: workflows.Programs{"order": Order},
+		Agents: []*agents.Definition{{
+			Name: "order", Description: "Takes an order: reserves, asks for approval of what is dear, and ships.",
+			Workflow: "order", Tools: []string{"reserve", "release", "ship"},
+		}},
+		Register: func(r sdk.Registry) { r.RegisterActivity(Price) },
+	})
+}
+
+type article struct {
+	Article string `json:"article"`
+}
+
+type reservation struct {
+	Number string `json:"number"`
+}
+
+func reserve(_ context.Context, in article) (reservation, error) {
+	return reservation{Number: "R-" + in.Article}, nil
+}
+
+func release(_ context.Context, in reservation) (string, error) { return in.Number + " is released", nil }
+
+func ship(_ context.Context, in reservation) (string, error) { return in.Number + " is on its way", nil }
+
+// Price is an ordinary activity: what it costs, in euros.
+func Price(_ context.Context, article string) (int, error) { return 10 * len(article), nil }
+
+// Order is the agent. Whatever was reserved is released again if the order comes to nothing, also when the run is
+// cancelled.
+func Order(ctx workflow.Context, a *workflows.Agent) (err error) {
+	if err := a.Do(ctx, agents.Step{Name: "reserved", Tool: "reserve", Args: map[string]any{"article": "${input.text}"}}); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			ctx, _ := workflow.NewDisconnectedContext(ctx)
+			undo := agents.Step{Name: "released", Tool: "release", Args: map[string]any{"number": "${steps.reserved.number}"}}
+			err = errors.Join(err, a.Do(ctx, undo))
+		}
+	}()
+	var ordered string
+	if err := a.Value(ctx, "input.text", &ordered); err != nil {
+		return err
+	}
+	var price int
+	priced := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Second})
+	if err := workflow.ExecuteActivity(priced, Price, ordered).Get(ctx, &price); err != nil {
+		return err
+	}
+	if price > 50 {
+		question := fmt.Sprintf("Ship ${input.text} for %d euros?", price)
+		if err := a.Do(ctx, agents.Step{Name: "approved", Approve: &agents.Approve{Message: question}}); err != nil {
+			return err
+		}
+	}
+	return a.Do(ctx, agents.Step{Name: "shipped", Tool: "ship", Args: map[string]any{"number": "${steps.reserved.number}"}})
+}

@@ -1,0 +1,209 @@
+// Package worker is Perdure's worker, for a program of one's own: with tools written in Go, agents that are
+// programs, and workflows and activities beside them.
+//
+//	func main() {
+//		worker.Main(worker.Additions{
+//			Tools:    []tools.Tool{tools.Func("reserve", "Reserves goods.", reserve)},
+//			Programs: workflows.Programs{"order": order},
+//			Agents:   []*agents.Definition{{Name: "order", Workflow: "order"}},
+//		})
+//	}
+//
+// It has the flags and environment variables of the command, which is this with nothing added, and runs beside
+// other workers: what all of them have to have, they are all given. "perdure dev --no-worker" leaves the work to it.
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+
+	"go.temporal.io/sdk/worker"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/connect"
+	"github.com/perdure/perdure/internal/models"
+	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/toolset"
+	"github.com/perdure/perdure/internal/webhook"
+	"github.com/perdure/perdure/internal/workernode"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Additions are what a program adds to the worker.
+type Additions struct {
+	// Tools are those written in Go. A name that another tool has is an error.
+	Tools []tools.Tool
+	// Programs are agents that are workflows, by the names that definitions say.
+	Programs workflows.Programs
+	// Agents are definitions that are published when the worker starts, like those of the api's folder: what somebody
+	// has put since stays.
+	Agents []*agents.Definition
+	// Register adds workflows and activities of the program's own to the worker of the main task queue; nil = none.
+	Register func(r worker.Registry)
+}
+
+// Main runs the worker as a process, until it is told to stop by SIGINT or SIGTERM, and exits if it cannot.
+func Main(a Additions) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := Run(ctx, a, os.Args[1:], os.Environ(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
+}
+
+// Run works until ctx ends, then lets go of what it does: another worker takes it up. It logs to
+// out, and nowhere else. The arguments and the environment are those of the command.
+func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer) (err error) {
+	cfg, err := config.Load(config.Worker, args, environ, out)
+	if errors.Is(err, config.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	logger := telemetry.NewLogger(cfg.LogHandler(out)).With("process", "worker")
+	if len(cfg.Unknown) > 0 {
+		logger.WarnContext(ctx, "these variables mean nothing", "variables", cfg.Unknown)
+	}
+	folder, err := openFolder(cfg)
+	if err != nil {
+		return err
+	}
+	queues := workernode.Queues{Tools: cfg.TaskQueues, ToolsOnly: cfg.ToolsOnly}
+	set, err := toolset.Open(toolset.Config{
+		Folder: folder, Own: a.Tools, Getenv: cfg.Getenv, Serves: queues.Serves, AllowPrivate: cfg.AllowPrivateHosts, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer set.Close() // behind the node, whose calls are made with it
+
+	hooks, err := webhook.Open(cfg.Webhooks, cfg.Getenv, cfg.AllowPrivateHosts)
+	if err != nil {
+		return err
+	}
+	defer hooks.Close()
+
+	prices, err := budget.LoadIf(cfg.Prices)
+	if err != nil {
+		return err
+	}
+
+	tel, err := telemetry.Start(ctx, "perdure-worker", cfg.Getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	cfg.Temporal.DataConverter = workflows.DataConverter()
+	cfg.Temporal.Identity = identity()
+	if err := tel.Instrument(&cfg.Temporal); err != nil {
+		return err
+	}
+	connections, err := connect.Dial(ctx, cfg, "perdure-worker", logger)
+	if err != nil {
+		return err
+	}
+	defer connections.Close()
+	metrics, err := serveMetrics(ctx, cfg.MetricsAddr, tel.Metrics(), logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, metrics.stop()) }()
+	log, err := stream.Open(ctx, connections.NATS, cfg.Stream)
+	if err != nil {
+		return err
+	}
+	if err := publish(ctx, log, a.Agents, logger); err != nil {
+		return err
+	}
+	node, err := workernode.Start(ctx, workernode.Config{
+		Log:           log,
+		Temporal:      connections.Temporal,
+		Namespace:     connections.Namespace,
+		Identity:      cfg.Temporal.Identity,
+		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts),
+		Tools:         set.Registry(),
+		Programs:      a.Programs,
+		Register:      a.Register,
+		Queues:        queues,
+		LookElsewhere: set.LookElsewhere,
+		Webhooks:      hooks,
+		Prices:        prices,
+		TenantBudget:  budget.DayOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+		WorkflowCache: cfg.WorkflowCache,
+		Deployment:    cfg.Deployment,
+		BuildID:       cfg.BuildID,
+		Promote:       cfg.Promote,
+		StopTimeout:   cfg.StopTimeout,
+		ToolGrace:     cfg.ToolGrace,
+		Logger:        logger,
+	})
+	if err != nil {
+		return err
+	}
+	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.addr())
+	<-ctx.Done()
+	logger.InfoContext(ctx, "stopping")
+	return node.Stop(context.WithoutCancel(ctx))
+}
+
+// publish makes the program's agents current.
+func publish(ctx context.Context, log *stream.Log, all []*agents.Definition, logger *slog.Logger) error {
+	if len(all) == 0 {
+		return nil
+	}
+	c, err := catalog.Open(ctx, log)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if err := d.Validate(); err != nil {
+			return fmt.Errorf("worker: agent %s: %w", d.Name, err)
+		}
+		_, err := c.Publish(ctx, d, false)
+		if errors.Is(err, catalog.ErrKept) {
+			logger.WarnContext(ctx, "an agent of the program is not published: another definition was put meanwhile", "agent", d.Name)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openFolder reads the tools, servers and scripts of the folder of definitions, if there is one.
+func openFolder(cfg *config.Config) (*agents.Folder, error) {
+	if cfg.Agents == "" {
+		return &agents.Folder{}, nil
+	}
+	return agents.LoadDir(cfg.Agents)
+}
+
+// identity is this process's, and never another's: other workers act on what is known by it, so that
+// not even the next process of this host and number may have it. It has at most 64 letters, digits and
+// dashes, because it is part of a key in a NATS bucket as well.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	host = notInKeys.ReplaceAllString(host, "-")
+	return fmt.Sprintf("%s-%d-%s", host[:min(len(host), 24)], os.Getpid(), rand.Text())
+}
+
+var notInKeys = regexp.MustCompile(`[^A-Za-z0-9]`)
