@@ -36,7 +36,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamtest.Leaks()) }
 
 // node is an api on a real log, with what Temporal answers in the test's hands.
 type node struct {

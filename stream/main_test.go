@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/stream/streamtest"
 )
 
 // The test's program is also the nodes of its clusters, which are processes so that they can be killed.
@@ -13,5 +15,5 @@ func TestMain(m *testing.M) {
 		serveNode(options)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, streamtest.Leaks())
 }
