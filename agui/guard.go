@@ -16,6 +16,7 @@ type Guard struct {
 	// calls are those that this run has started, in order; answered are those that have a result.
 	calls    []string
 	answered map[string]bool
+	shown    []string // calls without a result in the last snapshot of this run
 }
 
 // ResumedGuard returns a guard for a stream that begins inside a run, behind a cursor. What is
@@ -60,7 +61,9 @@ func (g *Guard) End() error {
 func (g *Guard) note(e Event) {
 	switch e := e.(type) {
 	case *RunStarted:
-		g.run, g.calls, g.answered = e, nil, make(map[string]bool)
+		g.run, g.calls, g.answered, g.shown = e, nil, make(map[string]bool), nil
+	case *MessagesSnapshot:
+		g.shown = unanswered(e.Messages)
 	case *ToolCallStart:
 		g.call(e.ToolCallID)
 	case *ToolCallChunk:
@@ -99,8 +102,30 @@ func (g *Guard) checkFinish(e *RunFinished) error {
 		}
 		seen[i.ID] = true
 	}
-	if named := e.Outcome.PendingToolCallIDs; named != nil && g.run != nil && !slices.Equal(named, g.pending()) {
+	if named := e.Outcome.PendingToolCallIDs; named != nil && g.run != nil && !g.awaits(named) {
 		return &OrderError{RulePendingToolCalls, EventRunFinished, "", fmt.Sprintf("names the unanswered tool calls %q, but they are %q", named, g.pending())}
 	}
 	return nil
+}
+
+// awaits tells whether these are the calls that the run has not answered. Who joins a run late is shown its calls in
+// a snapshot, among those of runs before it: of these any may be named.
+func (g *Guard) awaits(named []string) bool {
+	own := slices.DeleteFunc(slices.Clone(named), func(id string) bool {
+		return slices.Contains(g.shown, id) && !slices.Contains(g.calls, id)
+	})
+	return slices.Equal(own, g.pending())
+}
+
+// unanswered are the tool calls of messages that have no result.
+func unanswered(messages []Message) []string {
+	var calls []string
+	for _, m := range messages {
+		for _, c := range m.ToolCalls {
+			calls = append(calls, c.ID)
+		}
+	}
+	return slices.DeleteFunc(calls, func(id string) bool {
+		return slices.ContainsFunc(messages, func(m Message) bool { return m.Role == RoleTool && m.ToolCallID == id })
+	})
 }

@@ -2,6 +2,7 @@ package agui
 
 import (
 	"encoding/json"
+	"strings"
 	"errors"
 	"testing"
 )
@@ -43,6 +44,8 @@ func TestGuardRefuses(t *testing.T) {
 		"pending calls out of order":        {"run; TS c; TE c; TS d; TE d", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"d", "c"}}), RulePendingToolCalls},
 		"pending calls of the run before":   {"run; TS c; TE c; fin; run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"c"}}), RulePendingToolCalls},
 		"exactly the pending calls":         {"run; TS c; TE c; TS d; TE d; TR c; TS c; TE c; cc e<f", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"d", "e"}}), ""},
+		"pending calls of a snapshot":       {"run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"shown"}}), ""},
+		"answered calls of a snapshot":      {"run", finish(&Outcome{Type: OutcomeSuccess, PendingToolCallIDs: []string{"told"}}), RulePendingToolCalls},
 		"pending calls that are not stated": {"run; TS c; TE c", finish(&Outcome{Type: OutcomeSuccess}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,6 +53,13 @@ func TestGuardRefuses(t *testing.T) {
 			var g Guard
 			for _, e := range script(t, tt.before) {
 				if err := g.Check(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.Contains(name, "snapshot") {
+				calls := []ToolCall{{ID: "old"}, {ID: "told"}, {ID: "shown"}}
+				shown := &MessagesSnapshot{Messages: []Message{{ID: "m", Role: RoleAssistant, ToolCalls: calls}, {ID: "r", Role: RoleTool, ToolCallID: "told"}}}
+				if err := g.Check(shown); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -123,11 +123,14 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// search looks for content in what was written.
+// search looks in what was written for content, and for streams that were cut since AG-UI forbids what came.
 func (o *output) search() error {
 	for line := range strings.Lines(o.String()) {
 		if strings.Contains(line, mark) {
 			return fmt.Errorf("content in the log: %.300s", line)
+		}
+		if strings.Contains(line, "AG-UI forbids") {
+			return fmt.Errorf("a stream was cut: %.300s", line)
 		}
 	}
 	return nil

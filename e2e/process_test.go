@@ -87,15 +87,16 @@ func TestSecondProcess(t *testing.T) {
 func TestBadStart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		args []string
-		want string
+		args   []string
+		want   string
+		status int
 	}{
-		"no agents":      {[]string{"dev", "--agents", "/nonexistent"}, "/nonexistent"},
-		"address":        {[]string{"dev", "--agents", "testdata/agents", "--addr", "nowhere"}, "--addr"},
-		"log level":      {[]string{"dev", "--log-level", "loud"}, "--log-level"},
-		"foreign data":   {[]string{"dev", "--agents", "testdata/agents", "--addr", "127.0.0.1:0", "--data", "testdata"}, "testdata"},
-		"unknown flag":   {[]string{"dev", "--nothing"}, "--nothing"},
-		"stray argument": {[]string{"dev", "stray"}, "stray"},
+		"no agents":      {[]string{"dev", "--agents", "/nonexistent"}, "/nonexistent", 1},
+		"address":        {[]string{"dev", "--agents", "testdata/agents", "--addr", "nowhere"}, "--addr", 1},
+		"log level":      {[]string{"dev", "--log-level", "loud"}, "--log-level", 1},
+		"foreign data":   {[]string{"dev", "--agents", "testdata/agents", "--addr", "127.0.0.1:0", "--data", "testdata"}, "testdata", 1},
+		"unknown flag":   {[]string{"dev", "--nothing"}, "--nothing", 2},
+		"stray argument": {[]string{"dev", "stray"}, "stray", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,8 +104,8 @@ func TestBadStart(t *testing.T) {
 			defer cancel()
 			out, err := exec.CommandContext(ctx, program, tt.args...).CombinedOutput()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-				t.Fatalf("it ended with %v, want exit status 1\n%s", err, out)
+			if !errors.As(err, &exit) || exit.ExitCode() != tt.status {
+				t.Fatalf("it ended with %v, want exit status %d\n%s", err, tt.status, out)
 			}
 			if text := string(out); !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tt.want) {
 				t.Errorf("it says:\n%s", text)
