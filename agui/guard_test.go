@@ -2,8 +2,8 @@ package agui
 
 import (
 	"encoding/json"
-	"strings"
 	"errors"
+	"strings"
 	"testing"
 )
 
