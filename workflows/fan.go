@@ -122,7 +122,7 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 // beginMore begins branches in the slots that are free.
 func (f *fanOut) beginMore(ctx workflow.Context) {
 	failed := f.err != nil || f.cancelled || f.failed() || f.late(ctx)
-	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !failed && ctx.Err() == nil && !full(ctx) {
+	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !failed && ctx.Err() == nil && (!full(ctx) || f.run.stays()) {
 		f.begin(f.fan.Next, nil, nil)
 		f.fan.Next++
 	}
