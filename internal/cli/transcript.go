@@ -274,7 +274,7 @@ func (t *transcript) custom(e *agui.Custom) {
 func (t *transcript) question(i agui.Interrupt) {
 	what := line(i.Message, longest)
 	if c := t.calls[i.ToolCallID]; c != nil {
-		what = c.name + " " + line(c.args.String(), longest)
+		what += " " + c.name + " " + line(c.args.String(), longest)
 	}
 	t.notes.line("", strong, "? %s waits for a decision: %s", i.ID, what)
 	if i.ExpiresAt != "" {
