@@ -15,7 +15,11 @@ export interface Approval {
   args?: Record<string, unknown>;
   argsTruncated?: boolean;
   argsDigest: string;
+  /** `tool_call`: whether the call may be made; anything else: what a tool asks, to be answered with `content`. */
+  reason: string;
   message: string;
+  /** What such an answer has to be: a JSON Schema. */
+  responseSchema?: Record<string, unknown>;
   /** Times are in RFC 3339. */
   requestedAt: string;
   expiresAt?: string;

@@ -44,7 +44,7 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
     const { id, toolCallId, argsDigest, requestedAt, message, ...rest } = first;
     assert.ok(id && toolCallId && argsDigest && message && Date.parse(requestedAt) <= Date.now() + 1000);
     assert.deepEqual(rest, {
-      threadId: threads[0], runId: "r-1", agent: "asking", toolName: "calculate", args: { expression: "6*7" }, approvers: [], quorum: 1, decisions: [],
+      threadId: threads[0], runId: "r-1", agent: "asking", toolName: "calculate", args: { expression: "6*7" }, approvers: [], quorum: 1, decisions: [], reason: "tool_call",
     });
 
     const paged: Approval[] = [];

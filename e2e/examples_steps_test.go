@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// stateOf is a thread's state.
+func (p *endpoint) stateOf(t *testing.T, in input) map[string]any {
+	t.Helper()
+	resp, err := p.get(t.Context(), "/v1/threads/"+in.ThreadID+"/state", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var read struct {
+		State map[string]any `json:"state"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&read); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d: %v", resp.StatusCode, err)
+	}
+	return read.State
+}
+
+// approve approves the one question of a thread that a follower has read to its end, and reads on to the end of
+// what goes on with it.
+func (f *follower) approve(t *testing.T) {
+	t.Helper()
+	asked := interruptsOf(t, f.events)
+	if len(asked) != 1 {
+		t.Fatalf("it asks %+v", asked)
+	}
+	if status, a := decide(t, f.p, f.in.ThreadID, asked[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("approve: %d %v", status, a)
+	}
+	f.view = "/v1/threads/" + f.in.ThreadID + "/events"
+	f.untilSuccess(t)
+}
+
+// The report example comes to the same whether it is killed at some of its steps or not.
+func TestExampleReport(t *testing.T) {
+	t.Parallel()
+	const runs = "/v1/agents/report/runs"
+	p := startExample(t, "report", "bin/library", buildExample(t, "research/library"))
+	calm := newInput("tea")
+	f := p.followAgent(t, runs, calm)
+	f.finish(t)
+	f.approve(t)
+	want := p.stateOf(t, calm)
+	if text, _ := want["published"].(string); !strings.HasPrefix(text, "Draft 2 (too short): Tea turns bitter") {
+		t.Errorf("it has published %q", text)
+	}
+	killed := newInput("tea")
+	f = p.followAgent(t, runs, killed)
+	for _, step := range []string{"plan/model", "notes", "critique/review/model", "sign_off"} {
+		f.until(t, func(e event) bool { return e.Type == "STEP_STARTED" && e.member("stepName") == step })
+		p.kill()
+		p.start(t)
+	}
+	f.finish(t)
+	p.kill()
+	p.start(t)
+	f.approve(t)
+	if got := p.stateOf(t, killed); !reflect.DeepEqual(got, want) {
+		t.Errorf("killed it comes to %v, else to %v", got, want)
+	}
+}
+
+// The triage example leaves customers to whom it concerns, and asks a person where it has to.
+func TestExampleTriage(t *testing.T) {
+	t.Parallel()
+	p := startExample(t, "triage")
+	for said, want := range map[string]string{
+		"My bill of 40 is wrong.":  "I am a script. The fee in question is 4.",
+		"My bill of 120 is wrong.": "I am a script. The fee in question is 12.",
+		"My kettle is broken.":     "I am a script. Have you turned it off and on again?",
+		"A nice shop!":             "I am a script. How nice of you to say so.",
+	} {
+		in := newInput(said)
+		f := p.followAgent(t, "/v1/agents/triage/runs", in)
+		f.finish(t)
+		if strings.Contains(said, "120") {
+			f.approve(t)
+		}
+		messages := show(t, in.Messages, f.events)
+		if last := messages[len(messages)-1]; last.Content != want {
+			t.Errorf("to %q it says %q", said, last.Content)
+		}
+	}
+}
