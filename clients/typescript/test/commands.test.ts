@@ -64,7 +64,7 @@ test("what waits is listed page by page", async () => {
   const asked: Asked[] = [];
   const approval: Approval = {
     id: "int_1", threadId, runId: "r-1", agent: "support", toolCallId: "call_1", toolName: "issue_refund",
-    args: { amount: 70 }, argsDigest: "9f", message: "May it?", requestedAt: "2026-03-01T08:00:00Z",
+    args: { amount: 70 }, reason: "tool_call", argsDigest: "9f", message: "May it?", requestedAt: "2026-03-01T08:00:00Z",
     approvers: ["role:finance"], quorum: 1, decisions: [],
   };
   const replies: Reply[] = [problem(503, "inbox_unavailable"), json({ items: [approval], nextCursor: "c 1", eventsCursor: "e" }), json({ items: [], eventsCursor: "e" })];
