@@ -90,7 +90,7 @@ func TestCommandsDecide(t *testing.T) {
 	worksOut(t, prompt, done, "7+7")
 	thread := newThreadOf(shared)
 	asks := shared.asks(t, "run", "careful", prompt, "--thread", thread)
-	if out := asks.ends(t, 3); out != "" || !strings.Contains(asks.errOut.String(), "waits for a decision: calculate") {
+	if out := asks.ends(t, 3); out != "" || !strings.Contains(asks.errOut.String(), "waits for a decision: May calculate be called? calculate") {
 		t.Errorf("it says %q, %s", out, asks.errOut.String())
 	}
 	shared.asks(t, "run", "careful", say("And now?"), "--thread", thread).ends(t, 3)
