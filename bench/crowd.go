@@ -74,7 +74,7 @@ func newAudience(s *site, n int) (*audience, error) {
 
 // getEvents asks for the run of a bench's id.
 func getEvents(id string, after []byte) []byte {
-	request := fmt.Appendf(nil, "GET /v1/threads/thread-%s/runs/run-%s/events HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nAccept: text/event-stream\r\n", id, id)
+	request := fmt.Appendf(nil, "GET /v1/threads/thread-%s/runs/run-%s/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: text/event-stream\r\n", id, id)
 	if len(after) > 0 {
 		request = fmt.Appendf(request, "Last-Event-ID: %s\r\n", bytes.TrimSpace(after))
 	}
