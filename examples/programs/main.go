@@ -45,9 +45,13 @@ func reserve(_ context.Context, in article) (reservation, error) {
 	return reservation{Number: "R-" + in.Article}, nil
 }
 
-func release(_ context.Context, in reservation) (string, error) { return in.Number + " is released", nil }
+func release(_ context.Context, in reservation) (string, error) {
+	return in.Number + " is released", nil
+}
 
-func ship(_ context.Context, in reservation) (string, error) { return in.Number + " is on its way", nil }
+func ship(_ context.Context, in reservation) (string, error) {
+	return in.Number + " is on its way", nil
+}
 
 // Price is an ordinary activity: what it costs, in euros.
 func Price(_ context.Context, article string) (int, error) { return 10 * len(article), nil }
