@@ -51,47 +51,43 @@ func TestTheAuditWhenTheLogWasAway(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	awaitAudit(ctx, t, g.endpoint, in.ThreadID, id, "expired")
-	if got := resultsOf(t, prompt); len(got) != 1 || got[0] != "Nobody approved this call in time. It was not made." {
-		t.Errorf("the model heard %q", got)
-	}
-	for len(listedApprovals(ctx, t, g.endpoint)) > 0 {
-		<-time.After(50 * time.Millisecond) // between two looks
-	}
+	until(ctx, t, "the model hears nothing", func() bool {
+		got := resultsOf(t, prompt)
+		return len(got) == 1 && got[0] == "Nobody approved this call in time. It was not made."
+	})
+	until(ctx, t, "the audit lacks it", func() bool { return audited(ctx, t, g.endpoint, in.ThreadID, id) == "expired" })
+	until(ctx, t, "the inbox lists it", func() bool {
+		var page struct{ Items []json.RawMessage }
+		return read(ctx, t, g.endpoint, "/v1/approvals", &page) && len(page.Items) == 0
+	})
 }
 
-// awaitAudit waits until the audit of a thread has what became of a question.
-func awaitAudit(ctx context.Context, t *testing.T, e *endpoint, thread, id, status string) {
+// until waits until something is so.
+func until(ctx context.Context, t *testing.T, otherwise string, so func() bool) {
 	t.Helper()
-	for {
-		var page struct {
-			Items []struct {
-				ID, Status string
-				Events     []struct{ Type string }
-			}
-		}
-		read(ctx, t, e, "/v1/threads/"+thread+"/approvals", &page)
-		if len(page.Items) == 1 && page.Items[0].ID == id && page.Items[0].Status == status {
-			return
-		}
+	for !so() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("the audit is %+v", page)
+			t.Fatal(otherwise)
 		case <-time.After(50 * time.Millisecond): // between two looks
 		}
 	}
 }
 
-// listedApprovals are those that wait.
-func listedApprovals(ctx context.Context, t *testing.T, e *endpoint) []json.RawMessage {
+// audited is what a thread's audit says became of a question.
+func audited(ctx context.Context, t *testing.T, e *endpoint, thread, id string) string {
 	t.Helper()
-	var page struct{ Items []json.RawMessage }
-	read(ctx, t, e, "/v1/approvals", &page)
-	return page.Items
+	var page struct {
+		Items []struct{ ID, Status string }
+	}
+	if !read(ctx, t, e, "/v1/threads/"+thread+"/approvals", &page) || len(page.Items) != 1 || page.Items[0].ID != id {
+		return ""
+	}
+	return page.Items[0].Status
 }
 
-// read decodes what a route shows.
-func read(ctx context.Context, t *testing.T, e *endpoint, path string, into any) {
+// read decodes what a route shows; ok is false if it shows nothing yet.
+func read(ctx context.Context, t *testing.T, e *endpoint, path string, into any) (ok bool) {
 	t.Helper()
 	resp, err := e.get(ctx, path, "")
 	if err != nil {
@@ -99,9 +95,10 @@ func read(ctx context.Context, t *testing.T, e *endpoint, path string, into any)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s", path, resp.Status)
+		return false
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
 		t.Fatal(err)
 	}
+	return true
 }
