@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -88,108 +87,4 @@ func heardBy(b *workflows.Branch, e stream.Entry) bool {
 		return owner == ""
 	}
 	return owner == subagentID(b.Within)
-}
-
-// event is what has come of the step before.
-func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
-	event, leaf := *w.in.Walk.Event, w.in.Walk.Leaf
-	event.Branches = w.in.Walk.Fan.BranchFailures()
-	switch {
-	case event.Kind != pipeline.EventDone || leaf == nil:
-		return event, nil
-	case leaf.CallID != "":
-		return w.called(ctx, leaf)
-	}
-	var text string
-	if at := w.find(func(m agui.Message) bool { return m.ID == w.in.Walk.Said }); at >= 0 {
-		text = w.thread.Entries[at].Message.Content.Text()
-	}
-	var err error
-	if event.Output, err = json.Marshal(text); err != nil {
-		return event, fmt.Errorf("activities: encode output: %w", err)
-	}
-	return event, nil
-}
-
-func (w *walker) find(is func(agui.Message) bool) int {
-	return slices.IndexFunc(w.thread.Entries, func(e stream.Entry) bool { return is(e.Message) })
-}
-
-// toolFailed is the code of a step whose tool said that it failed.
-const toolFailed = "tool_failed"
-
-// called is what has come of a call, or of a question.
-func (w *walker) called(ctx context.Context, leaf *workflows.Leaf) (pipeline.Event, error) {
-	event := pipeline.Event{Kind: pipeline.EventDone}
-	verdict, said, err := w.verdict(ctx, leaf.CallID)
-	if err != nil {
-		return event, err
-	}
-	if leaf.At.Inline {
-		event.Output, err = w.answered(leaf.CallID, verdict, said)
-		return event, err
-	}
-	refused := verdict == workflows.VerdictReject || verdict == workflows.VerdictExpire || verdict == workflows.VerdictCancel
-	at := w.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
-	switch {
-	case refused:
-		return failedWith("rejected", "nobody approved the call"), nil
-	case at < 0:
-		return failedWith(toolFailed, "the call has no result"), nil
-	case w.thread.Entries[at].Message.Error != "":
-		return failedWith(toolFailed, "the tool failed"), nil
-	}
-	text := w.thread.Entries[at].Message.Content.Text()
-	if event.Output = json.RawMessage(text); !json.Valid(event.Output) {
-		event.Output, err = json.Marshal(text)
-	}
-	return event, err
-}
-
-func failedWith(code, message string) pipeline.Event {
-	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: message}}
-}
-
-// verdict is what was decided about a call, and what was said with that; none = nobody had to decide.
-func (w *walker) verdict(ctx context.Context, callID string) (workflows.Verdict, *stream.Decision, error) {
-	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
-	if at < 0 {
-		return "", &stream.Decision{}, nil
-	}
-	decided := w.thread.Decided[at]
-	if decided.Proposal == 0 {
-		return workflows.Verdict(decided.Verdict), &stream.Decision{}, nil
-	}
-	said, err := w.activities.Log.Decision(ctx, decided.Proposal)
-	return workflows.Verdict(decided.Verdict), said, err
-}
-
-// answered is the output of a question: whether it was approved, by whom, and what they said.
-func (w *walker) answered(callID string, verdict workflows.Verdict, said *stream.Decision) (json.RawMessage, error) {
-	out := struct {
-		Approved bool              `json:"approved"`
-		Decision workflows.Verdict `json:"decision"`
-		By       string            `json:"by,omitempty"`
-		Reason   string            `json:"reason,omitempty"`
-		Content  string            `json:"content,omitempty"`
-		Args     json.RawMessage   `json:"args,omitempty"`
-	}{Approved: verdict == workflows.VerdictApprove || verdict == workflows.VerdictEdit, Decision: verdict, Reason: said.Reason}
-	if said.By != nil {
-		out.By = said.By.Subject
-	}
-	if said.Result != nil {
-		out.Content = said.Result.Content.Text()
-	}
-	for _, e := range w.thread.Entries {
-		for _, c := range e.Message.ToolCalls {
-			if c.ID == callID {
-				out.Args = json.RawMessage(c.Arguments)
-			}
-		}
-	}
-	output, err := json.Marshal(out)
-	if err != nil {
-		return nil, fmt.Errorf("activities: encode output: %w", err)
-	}
-	return output, nil
 }

@@ -147,8 +147,6 @@ type Call struct {
 	Args json.RawMessage
 	// Message is what a question asks.
 	Message string
-	// Attempts is how often the tool may be tried; 0 = as often as its definition says.
-	Attempts int
 	// Rule is by whom and until when a question is decided.
 	Rule *agents.Approval
 }
