@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -306,7 +307,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
 		answer.Suspended.Fork = &r.branch.Index
 	case end.outcome != OutcomeSuccess:
-		answer.Failed = &pipeline.Failure{Code: end.code, Message: end.message}
+		answer.Failed = &pipeline.Failure{Code: cmp.Or(end.code, string(end.outcome)), Message: end.message}
 	}
 	answer.Seq = r.main
 	return answer, nil
