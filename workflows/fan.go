@@ -40,8 +40,8 @@ type Fan struct {
 	Failures []FanFailure `json:"failures,omitempty"`
 	// Last is the highest record of those that have ended.
 	Last uint64 `json:"last,omitempty"`
-	// Resumed is the run in which the branches that have waited were begun again.
-	Resumed string `json:"resumed,omitempty"`
+	// Waits tells that branches have ended which wait for people: the run that has the answers begins them again.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // FanFailure is why some of the branches failed.
@@ -106,8 +106,8 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 	for slot := range f.fan.AtOnce {
 		f.free = append(f.free, slot)
 	}
-	if w := r.in.Resume; w != nil && f.fan.Resumed != r.in.Run.ID {
-		f.fan.Resumed = r.in.Run.ID
+	if w := r.in.Resume; f.fan.Waits {
+		f.fan.Waits = false
 		for i := range w.Suspended {
 			if s := &w.Suspended[i]; s.Within == 0 && s.Fork != nil {
 				f.begin(*s.Fork, w.of(i+1), s)
@@ -217,6 +217,7 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 		r.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
+		f.fan.Waits = true
 		waits := r.waitsOf(ctx, ModelAnswer{})
 		for _, s := range f.suspended {
 			waits.adopt(*s.Suspended, s.Waits)

@@ -60,7 +60,10 @@ func TestStepsPause(t *testing.T) {
 			return done(`1`), nil
 		}
 		in := stepsInput()
-		k.parked = func(w *world) {
+		k.begun = func(w *world, in any) {
+			if _, parked := in.(*workflows.Parked); !parked {
+				return
+			}
 			w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{}, make(chan any, 1)) }, pause)
 		}
 		k.want(k.walk(in), workflows.OutcomeSuccess, "", "book", "pay", "ship")

@@ -35,8 +35,9 @@ type walking struct {
 	refuse, advanced func(in workflows.Advance) error
 	// renews tells whether the history is long from the advance on that is at work; nil = it never is.
 	renews func() bool
-	parked func(*world)        // what happens to an execution in which the run is parked
-	asks   []workflows.Waiting // what people decide about, a second later
+	// begun is told of each execution that begins, with its input; nil = nothing is.
+	begun func(w *world, in any)
+	asks  []workflows.Waiting // what people decide about, a second later
 
 	mu       sync.Mutex
 	world    *world // of the execution that is under way
@@ -140,9 +141,9 @@ func (k *walking) begin(in any) {
 		k.runs = append(k.runs, *in)
 	case *workflows.Parked:
 		k.decide(in.Waits)
-		if k.parked != nil {
-			k.parked(w)
-		}
+	}
+	if k.begun != nil {
+		k.begun(w, in)
 	}
 	w.model, w.tool = k.speak, k.call
 	w.finish = func(bool) error {
