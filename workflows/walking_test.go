@@ -204,6 +204,20 @@ func (k *walking) behind(s workflows.Step) {
 	}
 }
 
+// behindBroken is where a lane ends behind a step that has failed there. If that had not begun, it does with this.
+func (k *walking) behindBroken(s workflows.Step, b workflows.Broken) uint64 {
+	at := lane(s)
+	switch k.broken[at] {
+	case "":
+		s.After, s.Closes = b.After, b.Closes
+		k.behind(s)
+		k.open[at] = b.Name
+	case b.ID:
+		delete(k.broken, at)
+	}
+	return k.ends[at]
+}
+
 // write is a record on a lane.
 func (k *walking) write(at, open string) uint64 {
 	k.seq++
@@ -296,9 +310,8 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 	if next, again := k.written[in.Run.ID+" "+in.ID]; again {
 		return next, nil
 	}
-	if b := in.Broken; b != nil && b.ID == k.broken[at] {
-		in.After = k.ends[at]
-		delete(k.broken, at)
+	if b := in.Broken; b != nil {
+		in.After = k.behindBroken(in.Step, *b)
 	}
 	k.behind(in.Step)
 	k.advances = append(k.advances, in)
