@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,10 +67,11 @@ func (f *Fan) BranchFailures() []pipeline.BranchFailure {
 }
 
 // maxFailures bounds the branches that may fail, since all of them are told of: behind that the others are not begun.
-// maxReasons bounds for how many different reasons.
+// maxReasons bounds for how many different reasons, maxWords in how many bytes of words for all of them.
 const (
 	maxFailures = 1000
 	maxReasons  = 16
+	maxWords    = 2 << 10
 )
 
 // fanOut is a fan at work.
@@ -181,6 +183,9 @@ func (f *fanOut) take(index, slot int, done workflow.Future) {
 }
 
 func (f *fanOut) fail(index int, why pipeline.Failure) {
+	if !f.mayTell(why) {
+		why.Message = ""
+	}
 	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.Failure == why })
 	switch {
 	case at < 0 && len(f.fan.Failures) < maxReasons:
@@ -197,6 +202,18 @@ func (f *fanOut) fail(index int, why pipeline.Failure) {
 	if failed > maxFailures {
 		f.fan.Stop = true
 	}
+}
+
+// mayTell tells whether there is room for the words of a failure.
+func (f *fanOut) mayTell(why pipeline.Failure) bool {
+	n := len(strconv.Quote(why.Message))
+	for _, reason := range f.fan.Failures {
+		if reason.Failure == why {
+			return true
+		}
+		n += len(strconv.Quote(reason.Message))
+	}
+	return n <= maxWords
 }
 
 // end is what has come of the branches.
