@@ -1,10 +1,17 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
 )
@@ -47,5 +54,52 @@ func TestBranchFailuresOfNone(t *testing.T) {
 	t.Parallel()
 	if all := (*Fan)(nil).BranchFailures(); all != nil {
 		t.Errorf("%+v", all)
+	}
+}
+
+// A branch that is cancelled before it has begun is one of those that a failure or a cancel has stopped. Any other that has no end is lost:
+// what it left open is closed, and the others are stopped.
+func TestBranchesWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	broken := []FanFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
+	for name, c := range map[string]struct {
+		fan       Fan
+		cancelled bool
+		err       error
+		lost      bool
+	}{
+		"stopped":          {Fan{Stop: true, Failures: broken, Last: 7}, false, temporal.NewCanceledError(), false},
+		"cancelled":        {Fan{Last: 7}, true, temporal.NewCanceledError(), false},
+		"lost":             {Fan{Failures: broken, Last: 7}, false, temporal.NewCanceledError(), true},
+		"lost as stopped":  {Fan{Stop: true, Failures: broken, Last: 7}, true, errors.New("lost"), true},
+		"lost at the last": {Fan{Last: 7}, false, errors.New("lost"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var suite testsuite.WorkflowTestSuite
+			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+			env := suite.NewTestWorkflowEnvironment()
+			env.ExecuteWorkflow(func(ctx workflow.Context) error {
+				f := &fanOut{run: &run{main: 5}, fan: &c.fan, cancelled: c.cancelled}
+				f.ctx, f.stop = workflow.WithCancel(ctx)
+				end, set := workflow.NewFuture(ctx)
+				set.SetError(c.err)
+				f.take(3, 1, end)
+				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
+					t.Errorf("it goes on as %+v", f)
+				}
+				if lanes := []Lane{{Index: 1, After: 7, Subagents: true, Fork: true}}; c.lost && !slices.Equal(f.run.cut, lanes) {
+					t.Errorf("lanes %+v are closed", f.run.cut)
+				}
+				all := f.fan.BranchFailures()
+				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.lost {
+					t.Errorf("failed have %+v", all)
+				}
+				return nil
+			})
+			if err := env.GetWorkflowError(); err != nil || !env.IsWorkflowCompleted() {
+				t.Errorf("workflow: %v", err)
+			}
+		})
 	}
 }

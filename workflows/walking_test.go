@@ -33,6 +33,8 @@ type walking struct {
 	answer func(path string) (pipeline.Event, error)
 	// refuse fails advances before they are written down, advanced afterwards; nil = nothing does.
 	refuse, advanced func(in workflows.Advance) error
+	programs         workflows.Programs
+	silent           bool // nobody decides
 	// renews tells whether the history is long from the advance on that is at work; nil = it never is.
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
@@ -48,6 +50,7 @@ type walking struct {
 	broken   map[string]string             // the step that failed there
 	written  map[string]workflows.Advanced // by run and step
 	items    map[uint64][]json.RawMessage
+	trees    map[uint64]json.RawMessage
 	came     map[string]pipeline.Event // by call or message
 	places   map[string]string         // of calls that ask
 	advances []workflows.Advance
@@ -55,6 +58,20 @@ type walking struct {
 	runs     []workflows.RunInput // of each execution
 	did      []string             // paths
 	told     []string             // +name and -name
+}
+
+// newProgram is an agent that is a program.
+func newProgram(t *testing.T, program workflows.Program) *walking {
+	t.Helper()
+	k := walkingOf(t, &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}})
+	k.programs = workflows.Programs{"p": program}
+	return k
+}
+
+func programInput() workflows.RunInput {
+	in := stepsInput()
+	in.Steps, in.Program = false, "p"
+	return in
 }
 
 func newWalking(t *testing.T, steps string) *walking {
@@ -69,7 +86,7 @@ func newWalking(t *testing.T, steps string) *walking {
 func walkingOf(t *testing.T, d *agents.Definition) *walking {
 	return &walking{
 		t: t, d: d, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
-		written: map[string]workflows.Advanced{}, items: map[uint64][]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
+		written: map[string]workflows.Advanced{}, items: map[uint64][]json.RawMessage{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
 		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
 	}
 }
@@ -154,14 +171,17 @@ func (k *walking) begin(in any) {
 		k.decide(end.Waits)
 		return nil
 	}
-	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
+	if k.programs != nil {
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+	}
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return k.advance(in) },
 		activity.RegisterOptions{Name: workflows.ActivityAdvance})
 }
 
 // decide has people say what the answers of the questions are.
 func (k *walking) decide(waits *workflows.Waits) {
-	if waits == nil {
+	if waits == nil || k.silent {
 		return
 	}
 	k.asks = append(k.asks, waits.Calls...)
@@ -173,10 +193,13 @@ func (k *walking) decide(waits *workflows.Waits) {
 				continue
 			}
 			d := workflows.Decision{CallID: c.ID, Verdict: workflows.VerdictReject, Digest: "d"}
+			if c.Client {
+				d.Verdict, d.Input = workflows.VerdictResult, 1
+			}
 			k.mu.Lock()
 			path := k.places[c.ID]
 			k.mu.Unlock()
-			if ev, _ := k.answer(path); ev.Kind == pipeline.EventDone {
+			if ev, _ := k.answer(path); ev.Kind == pipeline.EventDone && !c.Client {
 				d.Verdict = workflows.VerdictApprove
 			}
 			said.Decisions = append(said.Decisions, d)
@@ -257,7 +280,7 @@ func (k *walking) speak(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 func (k *walking) call(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 	ev, err := done(`{"approved":false}`), error(nil)
 	switch {
-	case in.Decision == nil:
+	case in.Decision == nil, in.Decision.Verdict == workflows.VerdictResult:
 		ev, err = k.answer(in.At.Path)
 	case in.Decision.Verdict == workflows.VerdictApprove:
 		ev = done(`{"approved":true}`)
@@ -332,7 +355,10 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 
 // step goes on in the tree to the next thing to do.
 func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
-	ev, items := *in.Walk.Event, []json.RawMessage(nil)
+	ev, items := pipeline.Event{}, []json.RawMessage(nil)
+	if in.Walk.Event != nil {
+		ev = *in.Walk.Event
+	}
 	ev.Branches = in.Walk.Fan.BranchFailures()
 	if l := in.Walk.Leaf; ev.Kind == pipeline.EventDone && l != nil && l.CallID != "" {
 		ev = k.came[l.CallID]
@@ -346,13 +372,41 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 		}
 		items = append(items, item)
 	}
-	m, err := pipeline.Advance(k.d, in.Walk.Cursor, ev, pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now})
+	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now}
+	if in.Expression != "" {
+		return value(in.Expression, env), nil
+	}
+	d := k.tree(in)
+	m, err := pipeline.Advance(d, in.Walk.Cursor, ev, env)
 	if err != nil {
 		k.t.Errorf("advance %+v: %v", in, err)
 		return workflows.Advanced{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
 	}
 	k.tell(m.Changes)
-	return k.take(in, m), nil
+	return k.take(d, m), nil
+}
+
+// tree is what is walked: the agent's steps, or those of its program.
+func (k *walking) tree(in workflows.Advance) *agents.Definition {
+	tree := in.Tree
+	if tree != nil {
+		k.trees[k.seq+1] = tree // the record that this is going to be
+	} else if tree = k.trees[in.Walk.Tree]; tree == nil {
+		return k.d
+	}
+	d, err := pipeline.WithTree(k.d, tree)
+	if err != nil {
+		k.t.Error(err)
+	}
+	return d
+}
+
+func value(expression string, env pipeline.Env) (next workflows.Advanced) {
+	var err error
+	if next.Value, err = pipeline.Value(expression, env); err != nil {
+		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
+	}
+	return next
 }
 
 func (k *walking) tell(changes []pipeline.Change) {
@@ -372,7 +426,7 @@ func (k *walking) tell(changes []pipeline.Change) {
 }
 
 // take is what a workflow is told to do.
-func (k *walking) take(in workflows.Advance, m pipeline.Move) workflows.Advanced {
+func (k *walking) take(d *agents.Definition, m pipeline.Move) workflows.Advanced {
 	next, do := workflows.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	leaf := &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: stepsInput().Limits}, Deadline: do.Deadline}
 	leaf.At = workflows.At{Path: do.Path, Name: do.Name, Scope: "s"}
@@ -383,9 +437,11 @@ func (k *walking) take(in workflows.Advance, m pipeline.Move) workflows.Advanced
 		leaf.CallID = "call of " + do.Path
 		leaf.At.Inline = do.Approve != nil
 		answer := says(0, leaf.CallID)
-		if leaf.At.Inline {
+		switch k.places[leaf.CallID] = do.Path; {
+		case leaf.At.Inline:
 			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{}, 1
-			k.places[leaf.CallID] = do.Path
+		case do.Tool.Tool == "client":
+			answer.Calls[0].Client, answer.WaitCount = true, 1
 		}
 		next.Leaf, next.Answer = leaf, &answer
 	case do.Branches != nil:
@@ -393,7 +449,7 @@ func (k *walking) take(in workflows.Advance, m pipeline.Move) workflows.Advanced
 		k.items[k.seq+1] = b.Items // the record that this is going to be
 		next.Fan = &workflows.Fan{
 			Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline,
-			Compensates: pipeline.StepAt(k.d, do.Path).Compensates(),
+			Compensates: pipeline.StepAt(d, do.Path).Compensates(),
 		}
 	}
 	return next
