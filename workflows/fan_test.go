@@ -3,12 +3,14 @@ package workflows_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -144,8 +146,8 @@ steps:
 	for _, f := range k.fans()[0].BranchFailures() {
 		failed = append(failed, fmt.Sprint(f.Index, f.Code))
 	}
-	if !slices.Equal(failed, []string{"0x", "2y", "3x"}) {
-		t.Errorf("failed have %q", failed)
+	if !slices.Equal(failed, []string{"0x", "2y", "3x"}) || len(k.fans()[0].Failures) != 2 {
+		t.Errorf("failed have %q, as %+v", failed, k.fans()[0].Failures)
 	}
 	x, y := `{"error":{"code":"x","message":"it broke"}}`, `{"error":{"code":"y","message":"it broke"}}`
 	k.wantOutputs(`{"all":[` + x + `,{"do":"ok"},` + y + `,` + x + `,{"do":"ok"}],"then":"ok"}`)
@@ -315,4 +317,48 @@ steps:
 `)
 	k.answer = byPath(map[string]string{"all/1/ask": "!no"})
 	k.wantSet(k.walk(stepsInput()), workflows.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all~undo/0/do~undo all/1/do~undo")
+}
+
+// The workflows of branches have ids of their own, also of branches in branches and in the run that goes on with them; each knows where it is.
+func TestBranchesHaveIDs(t *testing.T) {
+	t.Parallel()
+	k := newWalking(t, `
+steps:
+  - name: out
+    map:
+      items: "['a']"
+      steps: [{name: in, parallel: [{name: left, tool: one}, {name: right, steps: [{name: ask, approve: {message: "${item}?"}}]}]}]
+`)
+	var mu sync.Mutex
+	var ids []string
+	k.begun = func(w *world, _ any) {
+		w.env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, _ converter.EncodedValues) {
+			mu.Lock()
+			defer mu.Unlock()
+			ids = append(ids, info.WorkflowExecution.ID)
+		})
+	}
+	k.wantSet(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "out/0/in/left out/0/in/right/ask")
+	slices.Sort(ids)
+	if len(ids) != 5 || len(slices.Compact(slices.Clone(ids))) != 5 { // two of them in both runs
+		t.Errorf("the ids are %q", ids)
+	}
+	form := regexp.MustCompile(`^default-test-workflow-id/[0-9a-f]{20}/out/0(/in/[01])?$`)
+	for _, id := range ids {
+		if !form.MatchString(id) {
+			t.Errorf("an id is %q", id)
+		}
+	}
+	within := map[string]string{}
+	for _, a := range k.advances {
+		if b := a.Branch; b != nil {
+			within[b.Fork] = b.Within
+			if outer := k.advances[1].Branch; strings.HasPrefix(b.Fork, "out/0/in") != (b.Within == outer.CallID) || len(b.Slots) != 1+strings.Count(b.Fork, "in") {
+				t.Errorf("a branch is %+v", b)
+			}
+		}
+	}
+	if len(within) != 3 {
+		t.Errorf("there are the branches %v", within)
+	}
 }

@@ -225,7 +225,7 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	if in.Tree != nil {
 		w.Tree = next.Seq
 	}
-	if until := workflow.Now(ctx).Add(undoing); w.Then == nil && w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.deadline.Before(until) {
+	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.deadline.Before(until) {
 		r.deadline = until
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}

@@ -104,6 +104,12 @@ steps:
   - {name: pay, tool: pay, compensate: {tool: refund, retry: {attempts: 2, interval: 1h}}}
   - {name: ship, tool: ship}
 `, func(l *workflows.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost", "pay~undo": "!stuck"}, "lost", "book pay ship pay~undo"},
+		"time to compensate again": {`
+steps:
+  - {name: book, tool: book, compensate: {tool: cancel}}
+  - {name: pay, tool: pay, compensate: {tool: refund, retry: {attempts: 2, interval: 5m}}}
+  - {name: ship, tool: ship}
+`, func(l *workflows.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost", "pay~undo": "!stuck"}, "lost", "book pay ship pay~undo pay~undo~2 book~undo"},
 		"time to compensate for a cancelled run": {`
 steps:
   - {name: book, tool: book, compensate: {tool: cancel, retry: {attempts: 2, interval: 1h}}}
@@ -156,11 +162,15 @@ func TestStepsOfARunThatIsLost(t *testing.T) {
 func TestAnAdvanceFails(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, booking)
+	asked := 0
 	k.refuse = func(in workflows.Advance) error {
 		if in.ID == "advance/2" {
+			asked++
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", errors.New("why"))
 		}
 		return nil
 	}
-	k.want(k.walk(stepsInput()), workflows.OutcomeError, "broken", "book")
+	if k.want(k.walk(stepsInput()), workflows.OutcomeError, "broken", "book"); asked != 1 {
+		t.Errorf("it is asked for %d times", asked)
+	}
 }

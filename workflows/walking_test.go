@@ -159,9 +159,6 @@ func (k *walking) begin(in any) {
 	case *workflows.Parked:
 		k.decide(in.Waits)
 	}
-	if k.begun != nil {
-		k.begun(w, in)
-	}
 	w.model, w.tool = k.speak, k.call
 	w.finish = func(bool) error {
 		k.mu.Lock()
@@ -177,6 +174,9 @@ func (k *walking) begin(in any) {
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return k.advance(in) },
 		activity.RegisterOptions{Name: workflows.ActivityAdvance})
+	if k.begun != nil {
+		k.begun(w, in)
+	}
 }
 
 // decide has people say what the answers of the questions are.
