@@ -42,3 +42,26 @@ steps:
 		}
 	}
 }
+
+// What a run has said when it is cancelled does not make it one that ended well, and the calls that it wants are not made.
+func TestATurnEndsAsItsRunIsCancelled(t *testing.T) {
+	t.Parallel()
+	for _, steps := range []bool{true, false} {
+		for _, calls := range [][]string{nil, {"c"}} {
+			k := newWalking(t, `steps: [{name: one, agent: one}, {name: two, tool: two}]`)
+			k.begun = func(w *world, _ any) {
+				w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+					k.cancel()
+					k.mu.Lock()
+					defer k.mu.Unlock()
+					a := says(k.write(lane(in.Step), in.Name), calls...)
+					k.came[a.MessageID] = done(`"done"`)
+					return a, nil
+				}
+			}
+			in := stepsInput()
+			in.Steps = steps
+			k.want(k.walk(in), workflows.OutcomeCancelled, "")
+		}
+	}
+}
