@@ -328,7 +328,7 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
 		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message()}
 	case errors.As(err, &timeout) && !workflow.Now(ctx).Before(r.deadline):
-		return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
+		return r.outOfTime()
 	case errors.As(err, &timeout):
 		return ending{outcome: OutcomeError, code: "timeout", message: "a step took too long"}
 	default:
