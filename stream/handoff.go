@@ -57,9 +57,10 @@ func HandOver(from []string, h Handoff) []string {
 	return from[max(0, len(from)-MaxHanded):]
 }
 
-// askedFor ends the hand-off if a run begins of another agent than the one that has the thread.
+// askedFor ends the hand-off if a run begins of an agent that has nothing to do with it. A run of one that has handed
+// the thread over was asked for before anybody could know.
 func (f *fold) askedFor(agent string) {
-	if f.r.Handed != nil && f.r.Handed.To != agent {
+	if h := f.r.Handed; h != nil && h.To != agent && !slices.Contains(h.From, agent) {
 		f.r.Handed = nil
 	}
 }

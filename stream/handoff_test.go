@@ -72,6 +72,10 @@ func TestHandoffs(t *testing.T) {
 	h.want(fork, "c", map[string]string{"a": "c", "d": "d"})
 	h.run("c", "a", "b", "a")
 	h.want(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
+	h.run("c") // it was asked for before anybody could know
+	if now := must[*stream.Reduction](t)(h.log.Reduce(testContext(t), thread, 0)); now.Speaker("c") != "a" || now.Speaker("b") != "a" {
+		t.Errorf("behind a run that came late %s and %s speak", now.Speaker("c"), now.Speaker("b"))
+	}
 	h.run("d")
 	h.want(thread, "d", map[string]string{"a": "a", "b": "b", "d": "d"})
 	h.want(fork, "c", map[string]string{"a": "c"})

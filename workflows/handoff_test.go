@@ -114,9 +114,9 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	if left := next.Progress.Deadline.Sub(began); left != 10*time.Minute || next.Progress.Turn != 2 || next.Progress.Handoffs != 1 {
 		t.Errorf("it goes on from %+v, %s after its beginning", next.Progress, left)
 	}
-	third := waiting("r3")
-	third.Agent = "c"
-	next.Queue = []workflows.RunInput{waiting("r2"), third, waiting("r4")}
+	other, third := waiting("r2b"), waiting("r3")
+	other.Agent, third.Agent = "b", "c"
+	next.Queue = []workflows.RunInput{waiting("r2"), other, waiting("r2c"), third, waiting("r4")}
 
 	again := newHanding(t, says(10))
 	after := again.continued(next)
@@ -125,6 +125,12 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	}
 	if finish := again.finished[0]; finish.Agent != "b" || !finish.Handed {
 		t.Errorf("the run is finished with %+v", finish)
+	}
+	for _, id := range []string{"r2b", "r2c"} {
+		again = newHanding(t, says(10))
+		if after = again.continued(after); after.Run.ID != id || after.Agent != "b" {
+			t.Errorf("behind it goes on %+v", after)
+		}
 	}
 	again = newHanding(t, says(10))
 	if after = again.continued(after); after.Run.ID != "r3" || after.Agent != "c" || after.Handed != nil {
