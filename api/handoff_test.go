@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.temporal.io/api/enums/v1"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
@@ -25,8 +27,9 @@ func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
 	}
 }
 
-// handsOver lets started runs of an agent hand their thread over to another one, and all runs end.
-func (n *node) handsOver(from, to string) {
+// handsOver lets started runs of an agent hand their thread over to another one, and all runs end, unless their workflows
+// die first.
+func (n *node) handsOver(from, to string, dies bool) {
 	n.temporal.start = func(in workflows.RunInput) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
@@ -44,6 +47,9 @@ func (n *node) handsOver(from, to string) {
 			if _, err := a.Finish(n.ctx(), &stream.Result{Handoff: &stream.Handoff{From: from, To: to}}); err != nil {
 				return err
 			}
+		}
+		if dies {
+			return nil
 		}
 		_, _, err = n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID})
 		return err
@@ -77,7 +83,7 @@ func TestRunsBehindAHandoff(t *testing.T) {
 	t.Parallel()
 	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}
 	n := newNode(t, publishing(t, b, c))
-	n.handsOver("a", "b")
+	n.handsOver("a", "b", false)
 	for i, ask := range []struct{ agent, thread, want string }{
 		{"a", "t", "a "}, {"a", "t", "b queue"}, {"b", "t", "b queue"}, {"a", "other", "a "}, {"a", "t", "b queue"}, {"c", "t", "c "}, {"a", "t", "a "}, {"a", "t", "b queue"},
 	} {
@@ -91,6 +97,18 @@ func TestRunsBehindAHandoff(t *testing.T) {
 	if n.get("/v1/threads/t", &summary); summary.Agent != "b" {
 		t.Errorf("the thread is said to be that of %s", summary.Agent)
 	}
+}
+
+// A thread is listed with the agent that has it also where the workflow died behind the hand-off.
+func TestHandoffOfARunThatWasTerminated(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, listing(t), publishing(t, &agents.Definition{Name: "b", Model: "test/m"}))
+	n.handsOver("a", "b", true)
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
+	}
+	n.asks("a", "t", "r1")
+	n.awaitList("?agent=b&status=idle", "t idle")
 }
 
 // Who looks at an agent is told that it hands over, and whom it would hand over to that is not there.
