@@ -182,6 +182,26 @@ func TestSubagentsHandNothingOver(t *testing.T) {
 	}
 }
 
+// Neither has one that is a step.
+func TestStepsHandNothingOver(t *testing.T) {
+	t.Parallel()
+	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == llm.RoleUser && len(req.Tools) == 0 {
+			return call([3]string{"1", "transfer_to_other", `{}`})
+		}
+		if !last.IsError || !strings.Contains(last.Text(), "not handed over") {
+			t.Errorf("offered %+v, the agent of the step hears %+v", req.Tools, last)
+		}
+		return say("done")
+	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
+	e.agent.Tools, e.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess || len(hands(t, events)) > 0 || e.has() != "a" {
+		t.Errorf("%+v, clients see %s, and %s has the thread", result, typesOf(events), e.has())
+	}
+}
+
 // A run that is cancelled before the call is made hands nothing over.
 func TestCancelledHandoff(t *testing.T) {
 	t.Parallel()
