@@ -71,9 +71,11 @@ func (r *run) hear(ctx workflow.Context) bool {
 }
 
 // pending is what decisions are about: what the run waits for, in its turn or behind its end, or what it
-// has waited for last.
+// has waited for last. One that is cancelled waits for nothing any more.
 func (r *run) pending() *Waits {
 	switch {
+	case r.held != nil && r.cancelled && !r.undoes():
+		return nil
 	case r.held != nil:
 		return r.held
 	case r.waits != nil:
