@@ -57,6 +57,9 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
+	if outcome == "" && in.Cancelled {
+		result, outcome = tools.Failed(callCancelled), workflows.OutcomeCancelled
+	}
 	asked, err := a.inquiry(ctx, in, call)
 	if err != nil {
 		return workflows.ToolAnswer{}, err

@@ -64,6 +64,9 @@ func (r *run) goOnHeld(ctx workflow.Context) (end ending, over bool, err error) 
 func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
 	w := r.held
 	switch {
+	case ctx.Err() != nil && w.decidedSome(): // what was acknowledged stands in the log, also where nothing comes of it
+		_, _ = r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
+		fallthrough
 	case ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
 	case w.fails():
