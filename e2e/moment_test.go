@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// moments is how often two things are done at the same moment: 30 times, or as E2E_MOMENTS says.
+// moments is how often two things are done at the same moment: ten times, or as E2E_MOMENTS says.
 func moments() int {
 	if n, err := strconv.Atoi(os.Getenv("E2E_MOMENTS")); err == nil {
 		return n
 	}
-	return 30
+	return 10
 }
 
 // together does both at the same moment.
