@@ -178,10 +178,9 @@ func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
 	if unknown := func() bool { return !r.ended && !r.asked(in) }; unknown() {
 		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // cancelled: it ends
 	}
-	w := r.pending()
 	var out Decided
 	for _, d := range in.Decisions {
-		out.Results = append(out.Results, w.decide(d, workflow.Now(ctx)))
+		out.Results = append(out.Results, r.waitsFor(d.CallID).decide(d, workflow.Now(ctx)))
 	}
 	return out, nil
 }
@@ -205,7 +204,7 @@ const decidePatience = time.Second
 
 // asked tells whether somebody was asked about one of these calls.
 func (r *run) asked(in Decide) bool {
-	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.pending().find(d.CallID) != nil })
+	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.waitsFor(d.CallID).find(d.CallID) != nil })
 }
 
 // resume does what was decided about the calls of the run before. over tells that the run ends with it.
