@@ -59,6 +59,9 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	}
 	if outcome == "" && in.Cancelled {
 		result, outcome = tools.Failed(callCancelled), workflows.OutcomeCancelled
+		if attempt.Resumed() {
+			result = tools.Failed(outcomeUnknown)
+		}
 	}
 	asked, err := a.inquiry(ctx, in, call)
 	if err != nil {

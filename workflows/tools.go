@@ -206,7 +206,7 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	if err := f.Get(t.ctx, &done); err != nil {
 		t.err = errors.Join(t.err, err)
 		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: c.delegates()})
-		if temporal.IsCanceledError(err) && c.decision != nil && !c.delegates() {
+		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.delegates() {
 			t.dropped = append(t.dropped, dropped{c, lane})
 		}
 		return
