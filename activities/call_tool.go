@@ -57,6 +57,12 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
+	if outcome == "" && in.Cancelled {
+		result, outcome = tools.Failed(callCancelled), workflows.OutcomeCancelled
+		if attempt.Resumed() {
+			result = tools.Failed(outcomeUnknown)
+		}
+	}
 	asked, err := a.inquiry(ctx, in, call)
 	if err != nil {
 		return workflows.ToolAnswer{}, err

@@ -4,14 +4,16 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
 )
 
 // Before AG-UI had interrupts, clients were asked by the custom event on_interrupt, and answered in
-// forwardedProps.command: {resume, interruptEvent}, where the latter is the event's value. For an agent that has such
-// clients that is an entry of resume.
+// forwardedProps.command: {resume, interruptEvent}, where the latter is the event's value, or is missing. For an agent
+// that has such clients that is an entry of resume. Newer ones of their kind send resume, and in it what their pages
+// say: often a text, as it was before.
 
-// resumeByCommand makes such an answer the entry that it stands for. What is none is left as it is: other servers than
-// this one have other uses for it.
+// resumeByCommand makes such an answer the entry that it stands for. Without an event the entry names no question: it
+// is about the only one. A command that resumes nothing is left as it is: other servers have other uses for it.
 func resumeByCommand(in *agui.RunAgentInput) {
 	var props struct {
 		Command struct {
@@ -23,14 +25,59 @@ func resumeByCommand(in *agui.RunAgentInput) {
 		return
 	}
 	var asked agui.Interrupt
-	if json.Unmarshal(unquoted(props.Command.InterruptEvent), &asked) != nil || asked.ID == "" {
+	if event := props.Command.InterruptEvent; len(event) > 0 && (json.Unmarshal(unquoted(event), &asked) != nil || asked.ID == "") {
 		return
 	}
-	payload := unquoted(props.Command.Resume)
-	if yes := string(payload); asked.Reason == "tool_call" && (yes == "true" || yes == "false") {
-		payload = json.RawMessage(`{"approved":` + yes + `}`)
+	in.Resume = []agui.ResumeEntry{{InterruptID: asked.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
+}
+
+// meant are entries of resume as such a client means them, where a thread waits or has waited for answers.
+func (s *Server) meant(sent []agui.ResumeEntry, thread *stream.Reduction) []agui.ResumeEntry {
+	asked := thread.Interrupts
+	if len(asked) == 0 {
+		asked = thread.Answered
 	}
-	in.Resume = []agui.ResumeEntry{{InterruptID: asked.ID, Status: agui.ResumeResolved, Payload: payload}}
+	var entries []agui.ResumeEntry
+	for _, e := range sent {
+		if e.InterruptID == "" && len(asked) == 1 {
+			e.InterruptID = asked[0].ID
+		}
+		if question := questionOf(asked, e.InterruptID); question != nil && len(e.Payload) > 0 {
+			e.Payload = s.meantBy(e.Payload, question.ResponseSchema)
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// meantBy is what a payload says that may be JSON in a text, or the one thing that the answer has to have: the first
+// of these that fits the schema.
+func (s *Server) meantBy(payload, schema json.RawMessage) json.RawMessage {
+	ways := []json.RawMessage{unquoted(payload), payload}
+	var has struct {
+		Required []string `json:"required"`
+	}
+	if json.Unmarshal(schema, &has) == nil && len(has.Required) == 1 {
+		for _, way := range ways[:2] {
+			if body, err := json.Marshal(map[string]json.RawMessage{has.Required[0]: way}); err == nil {
+				ways = append(ways, body)
+			}
+		}
+	}
+	for _, way := range ways {
+		if s.fits(way, schema) {
+			return way
+		}
+	}
+	return payload
+}
+
+func (s *Server) fits(answer, schema json.RawMessage) bool {
+	if s.Tools == nil || len(schema) == 0 {
+		return true
+	}
+	_, reason, err := s.Tools.Fits(schema, answer)
+	return reason == "" && err == nil
 }
 
 // unquoted is the JSON in a text that has some, as such clients pass values on.

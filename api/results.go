@@ -157,8 +157,9 @@ func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui
 	if answer, known, err := answeredBefore(now, m); known {
 		return answer, err
 	}
-	if !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
-		return acceptedResult{}, errUnknownCall() // it is under way, or nobody waits for it yet
+	asked := slices.ContainsFunc(now.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
+	if asked || !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
+		return acceptedResult{}, errUnknownCall() // it is people's to decide about, under way, or nobody waits for it yet
 	}
 	return acceptedResult{}, errAbandonedCall()
 }

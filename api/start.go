@@ -25,6 +25,8 @@ type offer struct {
 	agent  catalog.Published
 	props  props
 	view   *stream.View
+	// sent are the entries of resume as they came, where they are to be understood by what the thread has asked.
+	sent []agui.ResumeEntry
 	// steered is set when the thread was busy and what the input says was told to its active run.
 	steered *steered
 }
@@ -47,7 +49,7 @@ func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui
 	}
 	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
-	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view}, nil
+	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view, sent: input.Resume}, nil
 }
 
 // told bounds how many of an input's oddities are logged, and maxPointer how long each may be.
@@ -99,6 +101,9 @@ func (s *Server) place(ctx context.Context, o *offer) error {
 // start writes the input down and starts the workflow. It reports false if the thread has to be
 // looked at again.
 func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) (bool, error) {
+	if o.agent.LegacyInterrupts {
+		o.input.Resume = s.meant(o.sent, thread)
+	}
 	decisions, err := s.resumed(ctx, o, thread)
 	if err != nil {
 		return false, err

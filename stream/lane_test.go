@@ -348,6 +348,11 @@ func TestProposalIsOneRecord(t *testing.T) {
 	if other.Seq == first.Seq {
 		t.Fatal("another input is the same proposal")
 	}
+	in.Late = []stream.LateAnswer{{InterruptID: "i"}}
+	late := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, in))
+	if late.Digest != first.Digest || late.Seq == first.Seq || len(must[*stream.Input](t)(l.Input(ctx, late.Seq)).Late) != 1 {
+		t.Fatalf("the same input, late by now, is %v, and was %v", late, first)
+	}
 }
 
 func TestCancelRequestIsKeptOnce(t *testing.T) {

@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -36,9 +37,15 @@ type Proposal struct {
 }
 
 // ProposeInput writes a run's input once: the same input again is the same record. It decides
-// nothing and no reader sees it; the workflow that begins the run accepts it.
+// nothing and no reader sees it; the workflow that begins the run accepts it. An input that was refused and is late by
+// the time that it comes again is another record: it has more to say.
 func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
-	return l.propose(ctx, run, digest, in)
+	if len(in.Late) == 0 {
+		return l.propose(ctx, run, digest, in)
+	}
+	p, err := l.propose(ctx, run, sha256.Sum256(append(digest[:], "late"...)), in)
+	p.Digest = hex.EncodeToString(digest[:])
+	return p, err
 }
 
 // Decision is what somebody said about a tool call that waits: beside the verdict, which the workflow

@@ -279,6 +279,9 @@ type ToolCall struct {
 	// to be remembered, by its digest.
 	Votes    []Vote `json:"votes,omitempty"`
 	Remember string `json:"remember,omitempty"`
+	// Cancelled tells that the run was cancelled before the call began: what was decided about it is written down, and
+	// the tool is not called.
+	Cancelled bool `json:"cancelled,omitempty"`
 	// Opens is set in the calls that a run begins with.
 	Opens *Beginning `json:"opens,omitempty"`
 	// Announces is set in those that a subagent begins with: the call that it works for.

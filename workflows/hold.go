@@ -72,6 +72,9 @@ func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
 	w := r.held
 	r.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
 	if ctx.Err() != nil {
+		if w.decidedSome() { // what was acknowledged stands in the log, also where nothing comes of it
+			_, _ = r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
+		}
 		r.retire(w)
 		return ending{outcome: OutcomeCancelled}, true
 	}

@@ -172,6 +172,48 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	}
 }
 
+// What was decided when the run is cancelled was acknowledged: the log is told of it, and no tool is called. So it is when
+// a call is cancelled that was about to be made.
+func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
+	t.Parallel()
+	cancels := func(h *holding) { h.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }
+	for name, play := range map[string]func(h *holding){
+		"while it waits for more": func(h *holding) {
+			h.decide(time.Minute, approves("ask"))
+			h.env.RegisterDelayedCallback(func() { cancels(h) }, 2*time.Minute)
+		},
+		"before a worker takes the call": func(h *holding) {
+			h.decide(time.Minute, clientResult)
+			h.decide(2*time.Minute, approves("ask"))
+			call := h.tool
+			h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+				if in.Decision == nil || in.Cancelled {
+					return call(in)
+				}
+				told := make(chan struct{})
+				h.env.RegisterDelayedCallback(func() { cancels(h); close(told) }, 0)
+				<-told
+				return workflows.ToolAnswer{}, temporal.NewCanceledError()
+			}
+		},
+	} {
+		h := newHolding(t)
+		play(h)
+		result, finish := h.run(heldInput())
+		if result.Outcome != workflows.OutcomeCancelled || len(finish.Lanes) > 0 {
+			t.Errorf("%s: %+v, finished with %+v", name, result, finish)
+		}
+		for _, c := range h.calls {
+			if c.CallID != "now" && (!c.Cancelled || !c.Undoes || c.Decision == nil) {
+				t.Errorf("%s: %s is called with %+v", name, c.CallID, c)
+			}
+		}
+		if want := map[string]int{"while it waits for more": 2, "before a worker takes the call": 3}[name]; len(h.calls) != want {
+			t.Errorf("%s: the calls are %q", name, h.made())
+		}
+	}
+}
+
 // Nobody decides in time: the agent may want the run to fail.
 func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
 	t.Parallel()

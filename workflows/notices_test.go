@@ -172,6 +172,35 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	}
 }
 
+// Who answers otherwise than was decided, while the thread is about to go on, is told that it does; who says the same
+// goes on with it.
+func TestAnAnswerThatContradictsIsLate(t *testing.T) {
+	t.Parallel()
+	w := interrupted(t)
+	w.notify = func(in workflows.Notice) error {
+		if in.Event == workflows.NoticeOpened {
+			return errors.New("out of reach")
+		}
+		return nil
+	}
+	answers := make(chan any, 3)
+	w.env.RegisterDelayedCallback(func() {
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), clientResult}}, answers)
+	}, time.Minute)
+	rejects := approves("ask")
+	rejects.Verdict, rejects.Digest = workflows.VerdictReject, "no"
+	for at, d := range []workflows.Decision{rejects, approves("ask")} {
+		w.env.RegisterDelayedCallback(func() {
+			in := waiting(fmt.Sprint("r", at))
+			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []workflows.Decision{d}}, answers)
+		}, time.Minute+time.Duration(at+1)*100*time.Millisecond)
+	}
+	next := w.continued(input)
+	if <-answers; len(answers) != 2 || <-answers != workflows.ErrorBusy || <-answers != (workflows.Submitted{Queued: true}) || next.Run.ID != "r1" {
+		t.Errorf("it goes on with %+v", next.Run)
+	}
+}
+
 // What cannot be told at all keeps nothing from being told.
 func TestANoticeThatFailsForGood(t *testing.T) {
 	t.Parallel()

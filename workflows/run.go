@@ -26,7 +26,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 	r.cancel, r.mayDelegate = func() { r.cancelled = true; cancel() }, MaxSubagents
 	r.programs, r.outer = p, ctx
 	if p := in.Progress; p != nil && p.Cancelled {
-		cancel()
+		r.cancel()
 	}
 	if err := errors.Join(r.listen(running), r.rename(running)); err != nil {
 		return RunResult{}, err

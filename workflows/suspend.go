@@ -93,6 +93,8 @@ func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 	switch {
 	case r.closing || r.frees(in):
 		return true, nil
+	case r.resumed == nil && r.waits.settled() && r.waits.contradicts(in.Decisions):
+		return false, temporal.NewApplicationError("others have decided, and the thread goes on", ErrorBusy, Active{RunID: r.in.Run.ID})
 	case r.resumed != nil && in.OnBusy != OnBusyEnqueue:
 		return false, temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.resumed.Run.ID})
 	case in.Offer == nil || then == OnOpenReject:
@@ -149,6 +151,15 @@ func (r *run) take(ctx workflow.Context, in Submit) (open bool) {
 	}
 	r.waits.abandon()
 	return false
+}
+
+// contradicts tells whether something else stands than one of these decisions. Who comes so late is shown what goes on
+// without them, and told what stands.
+func (w *Waits) contradicts(decisions []Decision) bool {
+	return slices.ContainsFunc(decisions, func(d Decision) bool {
+		c := w.find(d.CallID)
+		return c != nil && c.Decision != nil && !c.Decision.isRepeatedBy(d)
+	})
 }
 
 // decideAll takes decisions about some of the calls.

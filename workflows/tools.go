@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -26,7 +27,14 @@ type toolTurn struct {
 	cancelled bool
 	suspended []ToolAnswer // of subagents that wait
 	raised    []Waiting    // calls whose tools ask
+	dropped   []dropped
 	err       error
+}
+
+// dropped is a call that was decided about and was cancelled before a worker took it, or had to give it up.
+type dropped struct {
+	call
+	lane int
 }
 
 // call is one to be made.
@@ -83,11 +91,14 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	for len(r.lanes) < atOnce {
 		r.lanes = append(r.lanes, 0)
 	}
-	for lane := range atOnce {
+	for lane := 0; lane < atOnce && ctx.Err() == nil; lane++ {
 		t.begin(lane)
 	}
 	for t.underWay > 0 {
 		t.ended.Select(ctx)
+	}
+	if ctx.Err() != nil || t.cancelled {
+		t.writeDown()
 	}
 	if t.err != nil && r.open != t.step.Name {
 		r.broke(t.step, nil)
@@ -126,23 +137,9 @@ func (t *toolTurn) begin(lane int) {
 	if !ok {
 		return
 	}
-	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
-	in.Votes, in.Remember = c.votes, c.remember
-	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
-	summary := "tool"
-	if c.taker != nil {
-		in.HandsTo = c.taker.Agent
-	}
-	if c.raised != nil {
-		in.Raised = c.raised.Seq
-	}
-	if c.id == "" {
-		in.Index = c.index
-	} else {
+	in, summary := t.request(c, lane), "tool"
+	if c.id != "" {
 		summary = "tool: " + c.tool
-	}
-	if t.step.After == 0 {
-		in.Opens, in.Announces = t.run.opens()
 	}
 	t.underWay++
 	if c.delegates() {
@@ -159,6 +156,53 @@ func (t *toolTurn) begin(lane int) {
 	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(c, lane, f) })
 }
 
+// request asks for a call on a lane.
+func (t *toolTurn) request(c call, lane int) ToolCall {
+	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in.Votes, in.Remember = c.votes, c.remember
+	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
+	if c.taker != nil {
+		in.HandsTo = c.taker.Agent
+	}
+	if c.raised != nil {
+		in.Raised = c.raised.Seq
+	}
+	if c.id == "" {
+		in.Index = c.index
+	}
+	if t.step.After == 0 {
+		in.Opens, in.Announces = t.run.opens()
+	}
+	return in
+}
+
+// writeDown has the log tell what was decided about calls of a cancelled run that have come to nothing: whoever
+// decided was told that it counts. None is made.
+func (t *toolTurn) writeDown() {
+	left := t.dropped
+	for _, c := range t.calls {
+		if c.decision != nil {
+			left = append(left, dropped{call: c})
+		}
+	}
+	if len(left) == 0 || workflow.GetVersion(t.ctx, changeWriteDown, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	ctx, cancel := workflow.NewDisconnectedContext(t.ctx)
+	defer cancel()
+	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, "write down"))
+	for _, c := range left {
+		in := t.request(c.call, c.lane)
+		in.Cancelled, in.Undoes = true, true
+		t.underWay++
+		t.run.cut = slices.DeleteFunc(t.run.cut, func(l Lane) bool { return l.Index == c.lane })
+		t.end(c.call, c.lane, workflow.ExecuteActivity(ctx, ActivityCallTool, in))
+	}
+}
+
+// changeWriteDown is the version of runs that write down what was decided about calls when they are cancelled.
+const changeWriteDown = "write down what was decided"
+
 // end takes in how the call on a lane ended, and gives the lane to the next.
 func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	t.underWay--
@@ -167,6 +211,9 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	if err := f.Get(t.ctx, &done); err != nil {
 		t.err = errors.Join(t.err, err)
 		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: c.delegates()})
+		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.delegates() {
+			t.dropped = append(t.dropped, dropped{c, lane})
+		}
 		return
 	}
 	t.run.lanes[lane] = done.Seq

@@ -245,6 +245,10 @@ func (c Waiting) answeredBy(d Decision) bool {
 	return d.CallID == c.ID && c.Client == (d.Verdict == VerdictResult) && d.Question == c.number() && !(c.Raised != nil && d.approves())
 }
 
+func (w *Waits) decidedSome() bool {
+	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.Decision != nil })
+}
+
 func (w *Waits) settled() bool {
 	ids, _ := w.open()
 	return len(ids) == 0
@@ -272,12 +276,13 @@ func (w *Waits) edits() bool {
 }
 
 // calls are those that something has to be done about: made, or answered without. A client's result
-// that came with its input stands in the conversation, and what it abandoned is left out of it.
+// that came with its input stands in the conversation, and what it abandoned is left out of it; and so is, in a run
+// that is cancelled, what nobody has decided about.
 func (w *Waits) calls() []call {
 	var calls []call
 	for _, c := range w.Calls {
 		d := c.Decision
-		if c.Within > 0 || w.Handoff.is(c.Index) || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
+		if d == nil || c.Within > 0 || w.Handoff.is(c.Index) || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
 		calls = append(calls, c.decided(w.Delegates))

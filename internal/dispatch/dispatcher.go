@@ -34,6 +34,10 @@ const (
 	closeCheck = 100 * time.Millisecond
 	// updatePatience is how long a workflow may take to answer.
 	updatePatience = 5 * time.Second
+	// offerPatience is how long it may take to answer an offer before the thread is looked at again.
+	offerPatience = 2 * time.Second
+	// againAfter is when to send an update anew that Temporal has dropped.
+	againAfter = 20 * time.Millisecond
 )
 
 // WorkflowID is a thread's address in Temporal.
@@ -102,16 +106,16 @@ func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in workflows.Ru
 		return taken, false, nil
 	}
 	in.Token = stream.Token(run.ID)
-	taken, err = d.Offer(ctx, run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
-	if active, busy := BusyWith(err); busy && thread.Sealed && active == thread.RunID {
-		// Its worker died when it had ended in the log: the workflow is about to find out.
-		wait, cancel := context.WithTimeout(ctx, closeCheck)
-		defer cancel()
-		<-wait.Done()
+	taken, err = d.offer(ctx, run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
+	if active, busy := BusyWith(err); busy && thread.Sealed && (active == thread.RunID || len(terms.Decisions) > 0) {
+		// Its worker died when it had ended in the log, and the workflow is about to find out; or somebody else has
+		// answered what is answered here, and the log is about to tell.
+		pause(ctx, closeCheck)
 		return taken, false, ctx.Err()
 	}
+	_, silent := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	switch {
-	case err != nil && over(err):
+	case err != nil && (over(err) || silent && ctx.Err() == nil):
 		return taken, false, nil
 	case err != nil:
 		return taken, false, err
@@ -130,6 +134,13 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
 }
 
+// offer is Offer to an execution that may close meanwhile, for another one to go on: then Temporal tells nothing at all.
+func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (workflows.Submitted, error) {
+	ctx, cancel := context.WithTimeout(ctx, offerPatience)
+	defer cancel()
+	return d.Offer(ctx, thread, submit, execution)
+}
+
 // Offer offers a run to an execution of a thread's workflow; "" is the latest.
 func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
 	err = d.Update(ctx, thread, execution, workflows.UpdateSubmit, submit, &taken)
@@ -137,16 +148,30 @@ func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit wor
 }
 
 // Update sends an update to an execution of a thread's workflow, "" is the latest, and waits until that has
-// decided.
+// decided. Where something comes to the workflow in the moment in which it is about to close, Temporal has it do its
+// last task once more and drops the update, which is sent anew: all updates of this project may be.
 func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution, name string, arg, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, updatePatience)
 	defer cancel()
-	handle, err := d.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: WorkflowID(thread), RunID: execution, UpdateName: name, Args: []any{arg},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return err
+	for {
+		handle, err := d.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: WorkflowID(thread), RunID: execution, UpdateName: name, Args: []any{arg},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil {
+			return handle.Get(ctx, answer)
+		}
+		if dropped := (*serviceerror.WorkflowNotReady)(nil); !errors.As(err, &dropped) {
+			return err
+		}
+		if pause(ctx, againAfter); ctx.Err() != nil {
+			return err
+		}
 	}
-	return handle.Get(ctx, answer)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
 }

@@ -31,4 +31,15 @@ server.registerTool(
   },
 );
 
+// Asks in the middle of its call, over the connection.
+server.registerTool(
+  "ship",
+  { description: "Ships something to where somebody says.", inputSchema: { what: z.string() } },
+  async ({ what }) => {
+    const requestedSchema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+    const { action, content } = await server.server.elicitInput({ message: "Where to?", requestedSchema });
+    return { content: [{ type: "text", text: action === "accept" ? `${what} goes to ${content.city}.` : `${what} stays.` }] };
+  },
+);
+
 await server.connect(new StdioServerTransport());
