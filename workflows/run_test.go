@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
-	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -48,10 +46,7 @@ var input = workflows.RunInput{
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w.env = suite.NewTestWorkflowEnvironment()
-	w.env.SetTestTimeout(time.Minute) // of real time: the default of 3 s is short for a busy machine
+	w.env = newEnv()
 	w.env.SetDataConverter(workflows.DataConverter())
 	workflows.Register(w.env, nil)
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
