@@ -245,6 +245,7 @@ func (n *node) do(method, path, body string, header ...string) answer {
 			n.t.Fatalf("%s: %v", text, err)
 		}
 	}
+	described().holds(n.t, req, body, a)
 	return a
 }
 
