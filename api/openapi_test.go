@@ -24,6 +24,7 @@ import (
 
 // contract is the description of the api, as clients get it.
 type contract struct {
+	document   any
 	paths      map[string]map[string]any
 	components map[string]any
 	routes     map[string]*regexp.Regexp // by path
@@ -44,7 +45,8 @@ var described = sync.OnceValue(func() *contract {
 	}
 	closeObjects(document)
 	c := &contract{
-		paths: map[string]map[string]any{}, components: document.(map[string]any)["components"].(map[string]any), routes: map[string]*regexp.Regexp{},
+		document: document,
+		paths:    map[string]map[string]any{}, components: document.(map[string]any)["components"].(map[string]any), routes: map[string]*regexp.Regexp{},
 		schemas: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{},
 	}
 	c.schemas.DefaultDraft(jsonschema.Draft2020)
@@ -216,10 +218,28 @@ func TestTheDescriptionHasEveryRoute(t *testing.T) {
 	}
 }
 
+// noNulls finds members without a value: what YAML makes of a text with a comma that is not quoted.
+func noNulls(t *testing.T, pointer string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case nil:
+		t.Errorf("%s is null", pointer)
+	case []any:
+		for i, e := range v {
+			noNulls(t, fmt.Sprint(pointer, "/", i), e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			noNulls(t, pointer+"/"+name, e)
+		}
+	}
+}
+
 // Each segment of a path that stands for something is a parameter, and every reference leads somewhere.
 func TestTheDescriptionIsWhole(t *testing.T) {
 	t.Parallel()
 	c := described()
+	noNulls(t, "", c.document)
 	segment := regexp.MustCompile(`\{([a-z]+)\}`)
 	for path, item := range c.paths {
 		var named []string
