@@ -150,9 +150,8 @@ func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(
 	return ctx, func() { stop(); gone() }, nil
 }
 
-// heartbeatInterval keeps three beats within the timeout. Tests change it before anything runs: the client of
-// Temporal's test environment ends the process when an activity lasts until its first beat.
-var heartbeatInterval = 10 * time.Second
+// heartbeatInterval keeps three beats within the timeout.
+const heartbeatInterval = 10 * time.Second
 
 // heartbeat reports that the activity is alive, on a timer: models are silent for long. The context
 // ends when Temporal answers that the activity is cancelled or the attempt over. stop ends the beats and
@@ -186,7 +185,13 @@ func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 func beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()
-	return activity.GetClient(ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(ctx).TaskToken, failuresBefore(ctx))
+	return sendBeat(ctx, failuresBefore(ctx))
+}
+
+// sendBeat is replaced by tests, before anything runs: Temporal's test environment takes heartbeats, and has a client that
+// ends the process.
+var sendBeat = func(ctx context.Context, failures int) error {
+	return activity.GetClient(ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(ctx).TaskToken, failures)
 }
 
 // over tells whether the answer to a heartbeat ends the attempt. That there is none does not.
