@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
@@ -60,8 +59,7 @@ func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 // askModel runs a step of a run that nobody asked for, which goes on behind the first one.
 func (e *engine) askModel(id, step string, after uint64) (workflows.ModelAnswer, error) {
 	e.t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
+	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallModel)
 	in := workflows.ModelCall{Step: workflows.Step{
 		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: id}, Execution: "e2", Agent: "a", Revision: "v", ID: step, Name: "model", After: after,

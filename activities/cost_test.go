@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/testsuite"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/llm"
@@ -105,8 +103,7 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
+	env := newActivityEnv()
 	env.SetDataConverter(workflows.DataConverter())
 	e.acts.Register(env)
 	attempt := func() {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.temporal.io/sdk/testsuite"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
@@ -58,8 +56,7 @@ func (e *engine) ask(message string) {
 // resume makes the call that was decided about, in a run that nobody asked for.
 func (e *engine) resume(w *workflows.Waits, d workflows.Decision, then workflows.OnExpiry) (workflows.ToolAnswer, error) {
 	e.t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
+	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
 	in := workflows.ToolCall{
 		Step: workflows.Step{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.temporal.io/sdk/testsuite"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -201,8 +199,7 @@ func TestWhatIsRetriedHowOften(t *testing.T) {
 
 func (e *engine) finish(in workflows.Finish) (workflows.Finished, error) {
 	e.t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
+	env := newActivityEnv()
 	env.SetDataConverter(workflows.DataConverter())
 	e.acts.Register(env)
 	var done workflows.Finished

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -65,9 +63,7 @@ func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
 		t.Fatal(err)
 	}
 	f.in.Revision, f.run = f.kept.Revision, f.kept.RunAt("shop", f.in.At)
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	f.env = suite.NewTestActivityEnvironment()
+	f.env = newActivityEnv()
 	f.acts = &activities.Activities{Log: f.log, Agents: f, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: f.log, Temporal: f}}
 	f.acts.Register(f.env)
 	return f

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
@@ -64,8 +63,7 @@ func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
 // notify gives a notice, some time after the question was asked.
 func (d *desk) notify(event workflows.NoticeEvent, after time.Duration) {
 	d.t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
+	env := newActivityEnv()
 	env.RegisterActivity(d.acts.Notify)
 	_, err := env.ExecuteActivity(d.acts.Notify, workflows.Notice{
 		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
@@ -257,8 +255,7 @@ func TestDeliver(t *testing.T) {
 	d := newDesk(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
 	d.notify(workflows.NoticeOpened, 0)
 	deliver := func(in workflows.Delivery) error {
-		var suite testsuite.WorkflowTestSuite
-		env := suite.NewTestActivityEnvironment()
+		env := newActivityEnv()
 		env.RegisterActivity(d.acts.Deliver)
 		_, err := env.ExecuteActivity(d.acts.Deliver, in)
 		return err

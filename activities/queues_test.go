@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
@@ -125,8 +124,7 @@ func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
 		ends  bool
 	}{{"till", time.Nanosecond, false, false}, {"floor", time.Hour, true, false}, {"floor", time.Nanosecond, false, true}} {
 		e.acts.ToolGrace = c.grace
-		var suite testsuite.WorkflowTestSuite
-		env := suite.NewTestActivityEnvironment()
+		env := newActivityEnv()
 		env.RegisterActivity(e.acts.Await)
 		_, err := env.ExecuteActivity(e.acts.Await, workflows.Await{Queue: c.queue})
 		var app *temporal.ApplicationError

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/testsuite"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -77,8 +75,7 @@ func (e *engine) again(runID, messageID string, q agui.Interrupt, d workflows.De
 		said.Verdict = string(d.Verdict)
 		d.Input = e.propose(said)
 	}
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
+	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
 	d.CallID = q.ToolCallID
 	value, err := env.ExecuteActivity(e.acts.CallTool, workflows.ToolCall{
@@ -188,7 +185,7 @@ func TestLegacyClientsAreAsked(t *testing.T) {
 	defer view.Close()
 	var before, last json.RawMessage
 	for {
-		frames, err := view.Next(t.Context(), 10*time.Second)
+		frames, err := view.Next(t.Context(), time.Minute)
 		if errors.Is(err, io.EOF) {
 			break
 		}

@@ -15,7 +15,7 @@ import (
 
 // public are the routes that everybody may ask. They say nothing of what anybody did. All others need a
 // principal, also those that are added one day.
-var public = []string{"/healthz", "/readyz", "/metrics", "/openapi.json"}
+var public = []string{"/healthz", "/readyz", "/metrics", openAPIPath}
 
 // errExpired is the cause with which requests end whose credentials have expired under way. The client
 // comes back with new ones, and its last event id.

@@ -210,11 +210,8 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	return n
 }
 
-func (n *node) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(n.t.Context(), time.Minute)
-	n.t.Cleanup(cancel)
-	return ctx
-}
+// ctx ends with the test. What does not end is shown by the time-out of go test, with all goroutines.
+func (n *node) ctx() context.Context { return n.t.Context() }
 
 // answer is a whole response.
 type answer struct {
@@ -248,6 +245,7 @@ func (n *node) do(method, path, body string, header ...string) answer {
 			n.t.Fatalf("%s: %v", text, err)
 		}
 	}
+	described().holds(n.t, req, body, a)
 	return a
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -350,13 +351,20 @@ func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 	cancelled := ""
 	n.temporal.cancel = func(run string) error { cancelled = run; return nil }
 	n.temporal.stop = func(string) error { return nil }
+	var closed atomic.Bool
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { // the run's viewer asks as well
+		if closed.Load() {
+			return 0, serviceerror.NewNotFound("none")
+		}
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
 	n.temporal.closed = func(string) { // the workflow ends what it does before it closes
 		p := <-begun
 		end := &agui.RunFinished{ThreadID: "t", RunID: "r1", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
 		if _, _, err := n.log.Seal(n.ctx(), p, end); err != nil {
 			t.Error(err)
 		}
-		n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { return 0, serviceerror.NewNotFound("none") }
+		closed.Store(true)
 	}
 	told := make(chan answer, 1)
 	go func() { told <- n.says("t", "r1") }()

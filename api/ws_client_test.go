@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 	"go.temporal.io/api/enums/v1"
@@ -62,9 +61,6 @@ func (n *node) dialAt(url string, header ...string) *wsClient {
 	}
 	c := &wsClient{t: n.t, conn: conn}
 	n.t.Cleanup(c.cut)
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		n.t.Fatal(err)
-	}
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -15,6 +16,9 @@ import (
 // MaxLine is the largest line a frame holds itself; a larger one lies in the object store and the
 // frame has a reference to it.
 const MaxLine = 128 << 10
+
+// blobPatience is how long a blob may take to be read.
+const blobPatience = 30 * time.Second
 
 // MaxFrame bounds the payload of a record.
 const MaxFrame = 256 << 10
@@ -138,7 +142,7 @@ func (l *Log) loadBlobs(ctx context.Context, lines [][]byte) ([][]byte, error) {
 // but the replica that is asked may not have it yet; only the leader knows that it is lost.
 func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 	for pause := firstPause; ; pause *= 2 {
-		data, err := l.blobs.GetBytes(ctx, name)
+		data, err := l.readBlob(ctx, name)
 		if !errors.Is(err, jetstream.ErrObjectNotFound) {
 			return data, err
 		}
@@ -154,6 +158,14 @@ func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// readBlob reads a blob as a whole. Where ctx has no deadline the client library has one of 5 s of its own, however
+// large the blob, and whoever reads on a slow line would never get it; where ctx has one it waits for that.
+func (l *Log) readBlob(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, blobPatience)
+	defer cancel()
+	return l.blobs.GetBytes(ctx, name)
 }
 
 // hasBlob asks the leader whether there is a blob (ADR-20 says where its description lies).

@@ -143,7 +143,7 @@ func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
 		after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i), after), nil, &agui.Custom{Name: "note", Value: []byte(`"` + long(1<<20, fmt.Sprint(i)) + `"`)}))
 	}
 	for {
-		records, err := tail.Next(ctx, 10*time.Second)
+		records, err := tail.Next(ctx, time.Minute)
 		if errors.Is(err, stream.ErrBehind) {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -103,11 +104,19 @@ func startNodes(t *testing.T) natsCluster {
 	return c
 }
 
+// freePort is one that stays free while its node is down: outgoing connections take theirs from above.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l := must[net.Listener](t)(net.Listen("tcp", net.JoinHostPort(loopback, "0")))
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	const lowest, highest = 15000, 32000
+	for range 100 {
+		port := lowest + rand.IntN(highest-lowest)
+		if l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("there is no free port")
+	return 0
 }
 
 // dial connects to one node, and to others when that is away.
@@ -213,7 +222,7 @@ func (w *writer) write(t *testing.T, ctx context.Context, n int) {
 func wantRecords(t *testing.T, ctx context.Context, who string, tail *stream.Tail, want []uint64) {
 	t.Helper()
 	for len(want) > 0 {
-		records, err := tail.Next(ctx, 25*time.Second)
+		records, err := tail.Next(ctx, time.Minute)
 		if err != nil || len(records) == 0 {
 			t.Fatalf("%s: record %d does not come: %v", who, want[0], err)
 		}

@@ -164,13 +164,13 @@ func TestSlowReaderIsCutAndContinuesExactly(t *testing.T) {
 	var got []stream.Frame
 	steps(t, ctx, l, 1500, func(i int) {
 		if i == 100 { // it reads until here, and then no more until the end
-			got = append(got, must[[]stream.Frame](t)(slow.Next(ctx, 10*time.Second))...)
+			got = append(got, must[[]stream.Frame](t)(slow.Next(ctx, time.Minute))...)
 		}
 	})
 	var err error
 	for err == nil {
 		var more []stream.Frame
-		more, err = slow.Next(ctx, 10*time.Second)
+		more, err = slow.Next(ctx, time.Minute)
 		got = append(got, more...)
 	}
 	if !errors.Is(err, stream.ErrBehind) {
@@ -195,6 +195,7 @@ func TestReadersShareWhatTheNodeHas(t *testing.T) {
 	l := streamtest.OpenOn(t, s)
 	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, streamtest.OpenOn(t, s)) // which hears by itself, whenever it does
 	first := follower.View(run, stream.ViewOptions{})
+	first.SkipPast() // it hears all of it: then the node has all of it
 	defer first.Close()
 	steps(t, ctx, l, records, func(int) {})
 	all, err := readOn(ctx, first)
@@ -276,7 +277,7 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 	)
 	go func() {
 		for {
-			more, err := live.Next(ctx, 30*time.Second)
+			more, err := live.Next(ctx, time.Minute)
 			if err != nil || more == nil {
 				ended <- err
 				return
@@ -322,12 +323,12 @@ func TestClosedConnectionEndsReaders(t *testing.T) {
 	before := follower.Tail(run)
 	defer before.Close()
 	l.Conn().Close()
-	if _, err := before.Next(ctx, 30*time.Second); !errors.Is(err, stream.ErrBehind) {
+	if _, err := before.Next(ctx, time.Minute); !errors.Is(err, stream.ErrBehind) {
 		t.Errorf("a reader ends with %v, want ErrBehind", err)
 	}
 	later := follower.Tail(run)
 	defer later.Close()
-	if _, err := later.Next(ctx, 30*time.Second); !errors.Is(err, stream.ErrBehind) {
+	if _, err := later.Next(ctx, time.Minute); !errors.Is(err, stream.ErrBehind) {
 		t.Errorf("a reader that comes later ends with %v, want ErrBehind", err)
 	}
 }

@@ -481,7 +481,7 @@ func TestPrelude(t *testing.T) {
 		&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m2"), text("m2", "It "), text("m2", "is"))
 	view := follower.View(run, stream.ViewOptions{Join: true})
 	defer view.Close()
-	prelude := must[[]stream.Frame](t)(view.Next(ctx, time.Second))
+	prelude := must[[]stream.Frame](t)(view.Next(ctx, time.Minute))
 	want := []string{
 		`{"type":"RUN_STARTED","threadId":"t/1 with.dots and *","runId":"r1","protocolVersion":"1.0"}`,
 		`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u1","role":"user","content":"weather?"},{"id":"m1","role":"assistant","content":"Both.","toolCalls":[` +

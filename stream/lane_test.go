@@ -25,11 +25,10 @@ func place(step string, after uint64) stream.Place {
 
 func text(id, s string) agui.Event { return &agui.TextMessageContent{MessageID: id, Delta: s} }
 
+// testContext ends with the test. What does not end is shown by the time-out of go test, with all goroutines.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+	return t.Context()
 }
 
 func must[T any](t *testing.T) func(v T, err error) T {

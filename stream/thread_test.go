@@ -80,7 +80,7 @@ func ended(frames []stream.Frame) bool {
 func follows(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
 	var frames []stream.Frame
 	for {
-		more, err := v.Next(ctx, 10*time.Second)
+		more, err := v.Next(ctx, time.Minute)
 		if err != nil {
 			return frames, err
 		}
@@ -304,7 +304,7 @@ func TestThreadIsNotFollowed(t *testing.T) {
 	if _, ok := view.Run(); ok {
 		t.Error("a view that nobody has asked has a run")
 	}
-	frames := must[[]stream.Frame](t)(view.Next(ctx, time.Second))
+	frames := must[[]stream.Frame](t)(view.Next(ctx, time.Minute))
 	if active, ok := view.Run(); !ok || active != run {
 		t.Errorf("the run that is shown: %v, %v", active, ok)
 	}
@@ -312,7 +312,7 @@ func TestThreadIsNotFollowed(t *testing.T) {
 	s.begin(runNamed("r2"), asks("u2", "and?"), "")
 	arrived := follower.View(s.run, stream.ViewOptions{}) // both runs are at hand when the reader goes on
 	defer arrived.Close()
-	must[[]stream.Frame](t)(arrived.Next(ctx, time.Second))
+	must[[]stream.Frame](t)(arrived.Next(ctx, time.Minute))
 	frames = append(frames, must[[]stream.Frame](t)(readToEnd(ctx, view))...)
 	if last := frames[len(frames)-1]; last.Type != agui.EventRunFinished || strings.Contains(dump(frames), `"r2"`) {
 		t.Error(dump(frames))

@@ -25,7 +25,7 @@ func readAll(t *testing.T, ctx context.Context, f *stream.Follower, o stream.Vie
 func readOn(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
 	var frames []stream.Frame
 	for {
-		more, err := v.Next(ctx, 10*time.Second)
+		more, err := v.Next(ctx, time.Minute)
 		if err != nil {
 			return frames, err
 		}

@@ -3,13 +3,10 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 
 	"go.temporal.io/sdk/activity"
-	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/workflows"
 )
@@ -17,9 +14,7 @@ import (
 // deliver runs a delivery to a receiver, and tells how often it was tried.
 func deliver(t *testing.T, receiver func(n int) (workflows.Delivered, error)) (out workflows.Delivered, tries int, err error) {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnv()
 	workflows.Register(env, nil)
 	env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Delivery) (workflows.Delivered, error) {
 		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {

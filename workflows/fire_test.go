@@ -3,12 +3,10 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -36,9 +34,7 @@ var (
 func newFired(t *testing.T) *fired {
 	t.Helper()
 	f := &fired{t: t}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	f.env = suite.NewTestWorkflowEnvironment()
+	f.env = newEnv()
 	f.env.SetDataConverter(workflows.DataConverter())
 	scheduled := temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime").ValueSet(nominal.Add(300 * time.Millisecond))
 	if err := f.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {

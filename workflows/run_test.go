@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -13,10 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
-	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/workflows"
 )
@@ -49,11 +46,7 @@ var input = workflows.RunInput{
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w.env = suite.NewTestWorkflowEnvironment()
-	w.env.SetTestTimeout(time.Minute) // of real time: the default of 3 s is short for a busy machine, as is that of a task
-	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+	w.env = newEnv()
 	w.env.SetDataConverter(workflows.DataConverter())
 	workflows.Register(w.env, nil)
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {

@@ -1,13 +1,11 @@
 package apinode
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"testing"
-	"time"
 )
 
 // A connection that a client has opened ahead of need does not hold a shutdown up; a request that is
@@ -58,9 +56,7 @@ func TestUnaskedConnections(t *testing.T) {
 		t.Errorf("the connection without a request: %d, %v, want its end", n, err)
 	}
 	close(answer)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
+	if err := server.Shutdown(t.Context()); err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
 	if got := <-body; got != "answered" {

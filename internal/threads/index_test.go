@@ -147,7 +147,7 @@ func TestListChanges(t *testing.T) {
 // await waits until the list is as it should be.
 func await(t *testing.T, x *threads.Index, want []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()

@@ -3,7 +3,6 @@
 package streamtest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -40,8 +39,8 @@ func ServerWith(t testing.TB, change func(*server.Options)) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("nats-server is not ready after 10 s")
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("nats-server is not ready after a minute")
 	}
 	return s
 }
@@ -66,9 +65,7 @@ func Open(t testing.TB) *stream.Log {
 // OpenOn opens a log on a server, as another process would.
 func OpenOn(t testing.TB, s *server.Server) *stream.Log {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	l, err := stream.Open(ctx, Connect(t, s), stream.Options{})
+	l, err := stream.Open(t.Context(), Connect(t, s), stream.Options{})
 	if err != nil {
 		t.Fatalf("open log: %v", err)
 	}
@@ -78,9 +75,7 @@ func OpenOn(t testing.TB, s *server.Server) *stream.Log {
 // Follow starts a follower that ends with the test.
 func Follow(t testing.TB, l *stream.Log) *stream.Follower {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	f, err := l.Follow(ctx)
+	f, err := l.Follow(t.Context())
 	if err != nil {
 		t.Fatalf("follow: %v", err)
 	}

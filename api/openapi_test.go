@@ -1,0 +1,281 @@
+package api_test
+
+import (
+	"bytes"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/internal/threads"
+)
+
+// contract is the description of the api, as clients get it.
+type contract struct {
+	document   any
+	paths      map[string]map[string]any
+	components map[string]any
+	routes     map[string]*regexp.Regexp // by path
+	schemas    *jsonschema.Compiler
+
+	mu       sync.Mutex // of schemas
+	compiled map[string]*jsonschema.Schema
+}
+
+// described reads the description. In it, objects have no other members than those that it names, unless it says so: what
+// an answer has and the description has not is a mistake in one of them.
+var described = sync.OnceValue(func() *contract {
+	w := httptest.NewRecorder()
+	api.New(api.Config{}).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	document, err := jsonschema.UnmarshalJSON(w.Body)
+	if err != nil {
+		panic(err)
+	}
+	closeObjects(document)
+	c := &contract{
+		document: document,
+		paths:    map[string]map[string]any{}, components: document.(map[string]any)["components"].(map[string]any), routes: map[string]*regexp.Regexp{},
+		schemas: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{},
+	}
+	c.schemas.DefaultDraft(jsonschema.Draft2020)
+	c.schemas.AssertFormat()
+	if err := c.schemas.AddResource("openapi.json", document); err != nil {
+		panic(err)
+	}
+	segment := regexp.MustCompile(`\\\{[a-z]+\\\}`)
+	for path, item := range document.(map[string]any)["paths"].(map[string]any) {
+		c.paths[path] = item.(map[string]any)
+		c.routes[path] = regexp.MustCompile("^" + segment.ReplaceAllString(regexp.QuoteMeta(path), "[^/]+") + "$")
+	}
+	return c
+})
+
+func closeObjects(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			closeObjects(e)
+		}
+	case map[string]any:
+		for _, e := range v {
+			closeObjects(e)
+		}
+		if _, open := v["additionalProperties"]; v["type"] == "object" && !open {
+			v["additionalProperties"] = false
+		}
+	}
+}
+
+// at returns what stands at a place of the document, references followed, and the place where that is.
+func (c *contract) at(v any, pointer string) (any, string) {
+	for {
+		ref, ok := v.(map[string]any)["$ref"].(string)
+		if !ok {
+			return v, pointer
+		}
+		pointer = strings.TrimPrefix(ref, "#")
+		name := pointer[strings.LastIndex(pointer, "/")+1:]
+		kind := strings.Split(pointer, "/")[2]
+		v = c.components[kind].(map[string]any)[name]
+	}
+}
+
+// body checks a body against what is said of bodies of its type.
+func (c *contract) body(of any, pointer, contentType string, body []byte) error {
+	of, pointer = c.at(of, pointer)
+	content, _ := of.(map[string]any)["content"].(map[string]any)
+	if len(content) == 0 {
+		if len(body) > 0 {
+			return fmt.Errorf("there is a body of %d bytes, and none is described", len(body))
+		}
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil || content[kind] == nil {
+		return fmt.Errorf("a body of type %q is not described", contentType)
+	}
+	if !strings.HasSuffix(kind, "json") {
+		return nil
+	}
+	schema, err := c.schema(pointer + "/content/" + strings.ReplaceAll(kind, "/", "~1") + "/schema")
+	if err != nil {
+		return err
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+func (c *contract) schema(pointer string) (*jsonschema.Schema, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.compiled[pointer] == nil {
+		s, err := c.schemas.Compile("openapi.json#" + pointer)
+		if err != nil {
+			return nil, err
+		}
+		c.compiled[pointer] = s
+	}
+	return c.compiled[pointer], nil
+}
+
+// operation is what is said of a request, and where; nil = nothing.
+func (c *contract) operation(method, path string) (op map[string]any, pointer string) {
+	for template, route := range c.routes {
+		if op, ok := c.paths[template][strings.ToLower(method)].(map[string]any); ok && route.MatchString(path) {
+			return op, "/paths/" + strings.ReplaceAll(template, "/", "~1") + "/" + strings.ToLower(method)
+		}
+	}
+	return nil, ""
+}
+
+// holds checks a request that was taken, and an answer, against the description. Requests that nothing is said of are
+// those to routes that are not there.
+func (c *contract) holds(t testing.TB, req *http.Request, sent string, a answer) {
+	t.Helper()
+	if req.Method == http.MethodOptions || a.status == http.StatusForbidden && a.body == "" && req.Header.Get("Origin") != "" {
+		return // between browsers and the api, which tells pages of other origins nothing
+	}
+	op, pointer := c.operation(req.Method, req.URL.EscapedPath())
+	if op == nil {
+		if a.status < 400 {
+			t.Errorf("%s %s is not described", req.Method, req.URL.Path)
+		}
+		return
+	}
+	status := strconv.Itoa(a.status)
+	responses := op["responses"].(map[string]any)
+	if responses[status] == nil && a.status >= 400 {
+		status = "default"
+	}
+	if responses[status] == nil {
+		t.Errorf("%s %s: status %d is not described", req.Method, req.URL.Path, a.status)
+		return
+	}
+	if err := c.body(responses[status], pointer+"/responses/"+status, a.header.Get("Content-Type"), []byte(a.body)); err != nil {
+		t.Errorf("%s %s: the answer %d is not as described: %v\n%.500s", req.Method, req.URL.Path, a.status, err, a.body)
+	}
+	contentType := req.Header.Get("Content-Type")
+	if a.status >= 300 || sent == "" || op["requestBody"] == nil || contentType != "" && !strings.HasSuffix(contentType, "/json") {
+		return
+	}
+	if contentType == "" && op["operationId"] == "putAgent" || op["operationId"] == "decideBatch" {
+		return // the former is YAML, then; the latter takes what is wrong as well, and says so in its answer
+	}
+	if err := c.body(op["requestBody"], pointer+"/requestBody", gin.MIMEJSON, []byte(sent)); err != nil {
+		t.Errorf("%s %s: what was taken is not as described: %v\n%.500s", req.Method, req.URL.Path, err, sent)
+	}
+}
+
+// Every route is described, and nothing else is.
+func TestTheDescriptionHasEveryRoute(t *testing.T) {
+	t.Parallel()
+	server := api.New(api.Config{Metrics: http.NotFoundHandler(), Inbox: &api.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}})
+	var routes, operations []string
+	segment := regexp.MustCompile(`:([a-z]+)`)
+	for _, r := range server.Handler().(*gin.Engine).Routes() {
+		routes = append(routes, r.Method+" "+segment.ReplaceAllString(r.Path, "{$1}"))
+	}
+	c, ids := described(), map[any]bool{}
+	for path, item := range c.paths {
+		for method, op := range item {
+			if method == "parameters" {
+				continue
+			}
+			operations = append(operations, strings.ToUpper(method)+" "+path)
+			id := op.(map[string]any)["operationId"]
+			if id == nil || ids[id] {
+				t.Errorf("%s %s: the operation's id %v is missing or not its own", method, path, id)
+			}
+			ids[id] = true
+		}
+	}
+	slices.Sort(routes)
+	slices.Sort(operations)
+	for _, r := range routes {
+		if !slices.Contains(operations, r) {
+			t.Errorf("%s is not described", r)
+		}
+	}
+	for _, o := range operations {
+		if !slices.Contains(routes, o) {
+			t.Errorf("%s is described, and is no route", o)
+		}
+	}
+}
+
+// noNulls finds members without a value: what YAML makes of a text with a comma that is not quoted.
+func noNulls(t *testing.T, pointer string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case nil:
+		t.Errorf("%s is null", pointer)
+	case []any:
+		for i, e := range v {
+			noNulls(t, fmt.Sprint(pointer, "/", i), e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			noNulls(t, pointer+"/"+name, e)
+		}
+	}
+}
+
+// Each segment of a path that stands for something is a parameter, and every reference leads somewhere.
+func TestTheDescriptionIsWhole(t *testing.T) {
+	t.Parallel()
+	c := described()
+	noNulls(t, "", c.document)
+	segment := regexp.MustCompile(`\{([a-z]+)\}`)
+	for path, item := range c.paths {
+		var named []string
+		list, _ := item["parameters"].([]any)
+		for i, p := range list {
+			found, _ := c.at(p, fmt.Sprintf("/paths/%s/parameters/%d", path, i))
+			if found == nil || found.(map[string]any)["required"] != true || found.(map[string]any)["in"] != "path" {
+				t.Fatalf("%s: parameter %v is %v", path, p, found)
+			}
+			named = append(named, found.(map[string]any)["name"].(string))
+		}
+		var wanted []string
+		for _, m := range segment.FindAllStringSubmatch(path, -1) {
+			wanted = append(wanted, m[1])
+		}
+		if !slices.Equal(named, wanted) {
+			t.Errorf("%s has the parameters %q", path, named)
+		}
+	}
+	for kind, all := range c.components {
+		for name := range all.(map[string]any) {
+			if kind == "schemas" {
+				if _, err := c.schema("/components/schemas/" + name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// It needs no credentials, as it has no secrets.
+func TestTheDescriptionIsPublic(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Auth = byHeader })
+	a := n.do(http.MethodGet, "/openapi.json", "")
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != gin.MIMEJSON || !strings.Contains(a.body, `"openapi":"3.1.1"`) {
+		t.Errorf("%d %s: %.200s", a.status, a.header.Get("Content-Type"), a.body)
+	}
+}
