@@ -27,6 +27,7 @@ const (
 	ActivityKeep      = "tool.result.v1"
 	ActivityAwait     = "queue.await.v1"
 	ActivityAdvance   = "steps.advance.v1"
+	ActivityAsk       = "limit.ask.v1"
 	ActivityDeliver   = "webhook.send.v1"
 	ActivityFire      = "schedule.run.v1"
 	ActivityStanding  = "schedule.look.v1"
@@ -56,6 +57,8 @@ type Limits struct {
 	ParallelTools int           `json:"parallelTools"`
 	// Cost is in millionths of the currency of the worker's prices; 0 = whatever it costs.
 	Cost int64 `json:"cost,omitempty"`
+	// Soft is set in those of a run that asks people before it goes further.
+	Soft *Soft `json:"soft,omitempty"`
 }
 
 // RunInput starts TypeRun.
@@ -130,6 +133,8 @@ type Progress struct {
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
+	// Spent is set in a run with soft limits.
+	Spent *Spent `json:"spent,omitempty"`
 	// Cut are the lanes of calls that failed, Broken the step that did where the agent speaks.
 	Cut    []Lane  `json:"cut,omitempty"`
 	Broken *Broken `json:"broken,omitempty"`
