@@ -186,7 +186,7 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 func TestSoftLimitsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	for code, soft := range map[string]workflows.Soft{
-		workflows.CodeLimitTokens: {Tokens: 59}, workflows.CodeLimitCost: {Cost: 699}, workflows.CodeLimitTurns: {Turns: 1}, workflows.CodeLimitDuration: {Duration: time.Minute},
+		workflows.CodeLimitTokens: {Tokens: 60}, workflows.CodeLimitCost: {Cost: 700}, workflows.CodeLimitTurns: {Turns: 1}, workflows.CodeLimitDuration: {Duration: time.Minute},
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -200,12 +200,11 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			}
 			s.decide(time.Minute, stops)
 			in := softInput(soft)
-			in.Limits.Cost = 1000
 			in.Progress = &workflows.Progress{Execution: "e", Turn: 1, Main: 1, Deadline: s.env.Now().Add(time.Hour)}
-			want := workflows.Excess{Code: code, Used: 60, Allowed: 119}
+			want := workflows.Excess{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
 			switch code {
 			case workflows.CodeLimitCost:
-				want.Used, want.Allowed = 700, 1000
+				want.Used, want.Allowed = 1400, 2100
 			case workflows.CodeLimitTurns:
 				want.Used, want.Allowed = 1, 2
 			case workflows.CodeLimitDuration:
@@ -226,8 +225,8 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			if got != want {
 				t.Errorf("it asks %+v, want %+v", got, want)
 			}
-			if priced := s.models; len(priced) > 0 && !priced[0].Priced {
-				t.Error("a model may have no price")
+			if priced := code == workflows.CodeLimitCost; s.models[0].Priced != priced {
+				t.Errorf("that models have prices is required: %t", s.models[0].Priced)
 			}
 		})
 	}
