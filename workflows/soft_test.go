@@ -2,14 +2,17 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
 
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -28,6 +31,12 @@ func newSpending(t *testing.T) *spending {
 		a.Usage = workflows.Usage{Provider: "p", Model: "m", Total: &n}
 		return a, nil
 	}
+	s.ask()
+	return s
+}
+
+// ask has people asked.
+func (s *spending) ask() {
 	s.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Ask) (workflows.ModelAnswer, error) {
 		s.asked = append(s.asked, in)
 		a := says(in.After+1, "beyond")
@@ -35,7 +44,6 @@ func newSpending(t *testing.T) *spending {
 		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &workflows.Approval{Args: "figures", Expires: time.Hour}
 		return a, nil
 	}, activity.RegisterOptions{Name: workflows.ActivityAsk})
-	return s
 }
 
 // excesses are what people were asked about.
@@ -229,6 +237,50 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 				t.Errorf("that models have prices is required: %t", s.models[0].Priced)
 			}
 		})
+	}
+}
+
+// A program goes on behind the question in the run that has the answer, and counts on. That it may not go on is its step's
+// failure.
+func TestAProgramPassesASoftLimit(t *testing.T) {
+	t.Parallel()
+	var failed *workflows.StepError
+	var done int
+	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+		for ; ; done++ {
+			if err := a.Do(ctx, agents.Step{Name: "work", Agent: &agents.AgentStep{}}); err != nil {
+				errors.As(err, &failed)
+				return err
+			}
+		}
+	}})
+	s := &spending{holding: &holding{world: w}}
+	s.ask()
+	var seq uint64
+	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		seq += 10
+		next := workflows.Advanced{Seq: seq, Cursor: in.Walk.Cursor}
+		if !in.Reopens && in.Walk.Event.Kind == pipeline.EventBegun {
+			next.Leaf = &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, At: workflows.At{Path: "work", Name: "work", Inline: true}}
+		} else if !in.Reopens && in.Walk.Event.Failure != nil {
+			next.Failed = in.Walk.Event.Failure
+		}
+		return next, nil
+	}
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) { return says(in.After + 1), nil }
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
+	}
+	s.decide(time.Minute, goesOn)
+	s.decide(2*time.Minute, stops)
+	in := softInput(workflows.Soft{Turns: 2})
+	in.Program = "p"
+	result, _ := w.run(in)
+	if result.Code != workflows.CodeLimitTurns || done != 4 || failed == nil || failed.Code != result.Code {
+		t.Errorf("%+v after %d steps: %v", result, done, failed)
+	}
+	if want := []workflows.Excess{{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: workflows.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(s.excesses(), want) || len(w.finished) != 3 {
+		t.Errorf("it asks %+v, and its runs end with %+v", s.excesses(), w.finished)
 	}
 }
 
