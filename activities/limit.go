@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// Ask is limit.ask.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
+// AskLimit is limit.ask.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
 // call of a message that is for people only. A later attempt of it finds that record, or nothing.
-func (a *Activities) Ask(ctx context.Context, in workflows.Ask) (answer workflows.ModelAnswer, err error) {
+func (a *Activities) AskLimit(ctx context.Context, in workflows.AskLimit) (answer workflows.ModelAnswer, err error) {
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *Activities) Ask(ctx context.Context, in workflows.Ask) (answer workflow
 	return answer, fail(ctx, err)
 }
 
-func (a *Activities) ask(ctx context.Context, in workflows.Ask) (answer workflows.ModelAnswer, err error) {
+func (a *Activities) ask(ctx context.Context, in workflows.AskLimit) (answer workflows.ModelAnswer, err error) {
 	place := speaking(in.Step, in.ID)
 	if in.Beginning == (workflows.Beginning{}) {
 		place.After, err = a.openStep(ctx, place, in.Step, nil)
@@ -57,7 +57,7 @@ func (a *Activities) ask(ctx context.Context, in workflows.Ask) (answer workflow
 }
 
 // putQuestion writes the message with the call that people decide about.
-func (a *Activities) putQuestion(ctx context.Context, in workflows.Ask, attempt *stream.Attempt, rules *agents.Definition, args string) (workflows.ModelAnswer, error) {
+func (a *Activities) putQuestion(ctx context.Context, in workflows.AskLimit, attempt *stream.Attempt, rules *agents.Definition, args string) (workflows.ModelAnswer, error) {
 	n := newNarrator(runOf(in.Run), in.ID, attempt)
 	n.at, n.offered = in.At, []string{pipeline.ApproveTool}
 	n.asks = func(_, arguments string) *workflows.Approval { return approval(rules, 0, arguments) }

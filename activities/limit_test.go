@@ -141,8 +141,8 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	e.run("hello")
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(e.acts.Ask)
-	in := workflows.Ask{
+	env.RegisterActivity(e.acts.AskLimit)
+	in := workflows.AskLimit{
 		Step: workflows.Step{
 			Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
 			At: &workflows.At{Path: "~limit", Name: "limit", Inline: true, Scope: workflows.ScopeLimit},
@@ -151,7 +151,7 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	}
 	var answers [2]workflows.ModelAnswer
 	for i := range answers {
-		value, err := env.ExecuteActivity(e.acts.Ask, in)
+		value, err := env.ExecuteActivity(e.acts.AskLimit, in)
 		if err == nil {
 			err = value.Get(&answers[i])
 		}

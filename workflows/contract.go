@@ -27,7 +27,7 @@ const (
 	ActivityKeep      = "tool.result.v1"
 	ActivityAwait     = "queue.await.v1"
 	ActivityAdvance   = "steps.advance.v1"
-	ActivityAsk       = "limit.ask.v1"
+	ActivityAskLimit  = "limit.ask.v1"
 	ActivityDeliver   = "webhook.send.v1"
 	ActivityFire      = "schedule.run.v1"
 	ActivityStanding  = "schedule.look.v1"

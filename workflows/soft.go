@@ -45,8 +45,8 @@ type Excess struct {
 	Allowed int64 `json:"allowed"`
 }
 
-// Ask asks to put the question of an excess into the log. The answer is a ModelAnswer with its call.
-type Ask struct {
+// AskLimit asks to put the question of an excess into the log. The answer is a ModelAnswer with its call.
+type AskLimit struct {
 	Step
 	// Beginning is set in a run's first step.
 	Beginning
@@ -170,13 +170,13 @@ func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
 	if x == nil {
 		return ending{}, false
 	}
-	in := Ask{Step: r.ofLimit(r.step(r.turn, "limit", "")), Excess: *x}
+	in := AskLimit{Step: r.ofLimit(r.step(r.turn, "limit", "")), Excess: *x}
 	if r.main == 0 {
 		in.Beginning = *r.beginning()
 	}
 	var answer ModelAnswer
 	asking := workflow.WithActivityOptions(ctx, r.options(ctx, "limit"))
-	if err := workflow.ExecuteActivity(asking, ActivityAsk, in).Get(ctx, &answer); err != nil {
+	if err := workflow.ExecuteActivity(asking, ActivityAskLimit, in).Get(ctx, &answer); err != nil {
 		r.broke(in.Step, nil)
 		return r.failure(ctx, err), true
 	}

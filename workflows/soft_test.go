@@ -19,7 +19,7 @@ import (
 // spending is a world whose model never ends and uses 60 tokens a turn.
 type spending struct {
 	*holding
-	asked []workflows.Ask
+	asked []workflows.AskLimit
 }
 
 func newSpending(t *testing.T) *spending {
@@ -37,13 +37,13 @@ func newSpending(t *testing.T) *spending {
 
 // ask has people asked.
 func (s *spending) ask() {
-	s.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Ask) (workflows.ModelAnswer, error) {
+	s.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AskLimit) (workflows.ModelAnswer, error) {
 		s.asked = append(s.asked, in)
 		a := says(in.After+1, "beyond")
 		a.MessageID, a.WaitCount = "question", 1
 		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &workflows.Approval{Args: "figures", Expires: time.Hour}
 		return a, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityAsk})
+	}, activity.RegisterOptions{Name: workflows.ActivityAskLimit})
 }
 
 // excesses are what people were asked about.
