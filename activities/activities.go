@@ -83,6 +83,7 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: workflows.ActivityHold})
 	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityKeep})
 	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: workflows.ActivityAdvance})
+	r.RegisterActivityWithOptions(a.AskLimit, activity.RegisterOptions{Name: workflows.ActivityAskLimit})
 	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswer})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: workflows.ActivityNotify})

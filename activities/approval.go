@@ -85,8 +85,10 @@ func questionID(run stream.Run, question string) string { return run.Identify("i
 
 // approvalInterrupt asks whether a call may be made, or what a step wants people to be asked.
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
-	message := fmt.Sprintf("May %s be called?", c.Tool)
-	if record := w.Asker(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
+	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
+	if w.Excess != nil {
+		message, schema = a.beyond(*w.Excess), limitSchema
+	} else if record := w.Asker(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
 		var k kept
 		if err := a.Log.Kept(ctx, t, record, &k); err != nil {
 			return agui.Interrupt{}, err
@@ -94,7 +96,7 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 		message = cmp.Or(k.Question, message)
 	}
 	metadata, err := asked(w, c)
-	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(approvalSchema), Metadata: metadata}, err
+	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(schema), Metadata: metadata}, err
 }
 
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.

@@ -47,7 +47,7 @@ func (a *Activities) takers(ctx context.Context, d *agents.Definition, s workflo
 		}
 		all = append(all, taker{
 			Taker: workflows.Taker{
-				Delegate:   workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)},
+				Delegate:   workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.LimitsOfRun(p.Limits)},
 				OnNewInput: workflows.OnOpen(p.OnNewInput), OnMissing: workflows.OnOpen(p.MissingToolResult()),
 			},
 			tool: agents.HandoffTool(name), description: handoffDescription(p), able: p.HandsOver(),

@@ -25,7 +25,7 @@ func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *
 		entries = append(entries, saidToIt(b.CallID, task))
 	}
 	for _, e := range thread.Entries {
-		if heardBy(in.Branch, e) {
+		if heardBy(in.Branch, e) && e.Scope != workflows.ScopeLimit {
 			entries = append(entries, e)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // approvalJSON has durations as the text that files have, and leaves out what is a default.
 type approvalJSON struct {
-	Tools          []string         `json:"tools"`
+	Tools          []string         `json:"tools,omitempty"`
 	When           string           `json:"when,omitempty"`
 	Approvers      []string         `json:"approvers,omitempty"`
 	Quorum         int              `json:"quorum,omitempty"`

@@ -63,12 +63,14 @@ type limitsJSON struct {
 	Duration      *string `json:"duration,omitempty"`
 	ParallelTools *int    `json:"parallelTools,omitempty"`
 	Cost          *Money  `json:"cost,omitempty"`
+
+	Soft *SoftLimits `json:"soft,omitempty"`
 }
 
 // MarshalJSON writes the duration as text, such as 2h0m0s, and no limit that is
 // left to its default.
 func (l Limits) MarshalJSON() ([]byte, error) {
-	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools), Cost: unlessZero(l.Cost)}
+	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools), Cost: unlessZero(l.Cost), Soft: l.Soft}
 	if l.Duration != 0 {
 		out.Duration = new(l.Duration.String())
 	}
@@ -93,6 +95,7 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
+	out.Soft = in.Soft
 	*l = out
 	return nil
 }

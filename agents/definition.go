@@ -82,6 +82,9 @@ type Limits struct {
 	// Cost is what all calls of the model may cost together, in the currency of the worker's prices. A model that
 	// has no price is not called then. 0 = whatever it costs.
 	Cost Money `json:"cost,omitempty" yaml:"cost,omitempty"`
+
+	// Soft are limits at which people are asked whether the run may go on; nil = nobody is. Not of agents that stand in steps.
+	Soft *SoftLimits `json:"soft,omitempty" yaml:"soft,omitempty"`
 }
 
 // DefaultLimits returns the limits of an agent that says nothing about them.

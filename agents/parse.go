@@ -207,7 +207,7 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 			continue
 		}
 		switch {
-		case r.failed[c.key] || strings.HasPrefix(c.key, "steps") && r.failedIn(c.key):
+		case r.failed[c.key] || (strings.HasPrefix(c.key, "steps") || c.key == softKey) && r.failedIn(c.key):
 		case !given:
 			r.complain(c.key, root, c.key+" is missing")
 		case c.index >= 0:

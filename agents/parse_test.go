@@ -199,7 +199,7 @@ func parse(t *testing.T, text string) *agents.Definition {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		complete, "name: a\nmodel: p/m\n", "name: &n a\nmodel: *n\n", "tools: &t [*t]\n", `{"name":"a","model":"p/m"}`,
+		complete, withSoft, "name: a\nmodel: p/m\n", "name: &n a\nmodel: *n\n", "tools: &t [*t]\n", `{"name":"a","model":"p/m"}`,
 		"limits: {turns: 0x10, duration: 1h}\n", "? [a]\n: b\n", "<<: {a: b}\n", "--- !!str\n", "name: \"\\0\"\n", "a: |\n  b\n---\n",
 	} {
 		f.Add([]byte(seed))

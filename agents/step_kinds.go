@@ -77,6 +77,9 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	found = append(found, inline.complainDelegates()...)
 	found = append(found, a.State.complaints()...)
 	found = append(found, a.Limits.complaints()...)
+	if a.Limits.Soft != nil {
+		found = append(found, about(softKey, "belongs to the agent whose step this is"))
+	}
 	if slices.Contains(Delegates(a.Tools), t.d.Name) {
 		found = append(found, about("tools", "%q would run the agent itself", AgentPrefix+t.d.Name))
 	}

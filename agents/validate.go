@@ -113,5 +113,5 @@ func (l Limits) complaints() []complaint {
 	if l.ParallelTools > maxParallelTools {
 		found = append(found, about("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
 	}
-	return found
+	return append(found, l.Soft.complaints(l.orDefault())...)
 }

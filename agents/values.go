@@ -54,6 +54,7 @@ func (r *reader) limits(prefix string, into *Limits) func(*yaml.Node) string {
 			{"duration", duration(&into.Duration)},
 			{"parallelTools", count(&into.ParallelTools)},
 			{"cost", amount(&into.Cost)},
+			{"soft", r.soft(prefix+softKey, &into.Soft)},
 		})
 		return ""
 	}

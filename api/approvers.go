@@ -91,6 +91,11 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.
 	if a == nil || err != nil {
 		return err
 	}
+	if a.Step == pipeline.LimitPath {
+		if err := v.suitsLimit(at); err != nil {
+			return err
+		}
+	}
 	who := caller(ctx)
 	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
 		return forbidden("not_an_approver", "this is others' to decide", at)

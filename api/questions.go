@@ -40,6 +40,20 @@ func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 	return unfit(contentPointer(at)+pointer, reason)
 }
 
+// suitsLimit refuses what is no answer to the question whether a run may go beyond a limit.
+func (v verdict) suitsLimit(at string) error {
+	const either = "the question is whether the run may go on: approve or reject"
+	switch {
+	case v.Decision == string(workflows.VerdictEdit):
+		return unfit(editPointer(at), either)
+	case v.Decision == string(workflows.VerdictAnswer):
+		return unfit(at+"/content", either)
+	case v.Remember:
+		return unfit(at+"/remember", "each limit that a run passes is asked about")
+	}
+	return nil
+}
+
 // contentPointer is where an answer stands: for a tool that asks, an entry of resume has nothing else.
 func contentPointer(at string) string {
 	if at == "" {

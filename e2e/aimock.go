@@ -55,8 +55,16 @@ type response struct {
 	Content   string      `json:"content,omitempty"`
 	Reasoning string      `json:"reasoning,omitempty"`
 	ToolCalls []modelCall `json:"toolCalls,omitempty"`
+	Usage     *tokens     `json:"usage,omitempty"`
 	Error     *modelError `json:"error,omitempty"`
 	Status    int         `json:"status,omitempty"`
+}
+
+// tokens are what an answer says it used.
+type tokens struct {
+	Input  int `json:"prompt_tokens"`
+	Output int `json:"completion_tokens"`
+	Total  int `json:"total_tokens"`
 }
 
 type modelCall struct {

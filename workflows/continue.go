@@ -61,6 +61,9 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
 		Held: r.held, Subagents: r.subagents, Handoffs: r.handoffs, Walk: r.walk, Cut: r.cut, Broken: r.broken,
 	}
+	if r.spent != (Spent{}) {
+		next.Progress.Spent = &r.spent
+	}
 	return next
 }
 

@@ -93,6 +93,11 @@ type fanOut struct {
 
 // fan runs the branches of the step that the walk is at. It fails only to continue as new.
 func (r *run) fan(ctx workflow.Context) (end ending, over bool, err error) {
+	if r.walk.Fan.Next == 0 {
+		if end, over, err = r.permit(ctx); over || err != nil {
+			return end, over, err
+		}
+	}
 	for {
 		more, end, over := r.fanOut(ctx)
 		if !more || over {

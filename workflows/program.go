@@ -100,6 +100,7 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	r := a.run
 	w := end.waits
 	r.waits = w
+	r.takeStock(ctx, w)
 	w.noteOpened()
 	result, err := r.finish(ctx, end)
 	if err != nil {
@@ -136,6 +137,7 @@ func (r *run) becomes(ctx workflow.Context, next RunInput) {
 	r.turn, r.main, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, nil, nil, nil, "", nil
 	r.ended, r.steered, r.folded, r.said, r.subagents = false, nil, 0, "", 0
 	r.held, r.answered, r.waits, r.resumed = nil, nil, nil, nil
+	r.spentBefore()
 	r.walk.Advances = 0
 	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }

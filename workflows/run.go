@@ -37,6 +37,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 		return RunResult{}, err
 	}
 	if r.waits = r.waitsBehind(end); r.waits != nil { // who has seen the end may answer before it is reported here
+		r.takeStock(running, r.waits)
 		r.waits.noteOpened()
 	}
 	result, err := r.finish(running, end)
@@ -68,6 +69,7 @@ type run struct {
 	broken    *Broken // the step that has failed since the walk has advanced, where the agent speaks
 	open      string  // the step that is open
 	usage     []Usage
+	spent     Spent // in a run with soft limits
 	paused    bool
 	cancelled bool
 	ended     bool
@@ -113,6 +115,11 @@ func begin(ctx workflow.Context, in RunInput) *run {
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
 		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut, r.broken = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut, p.Broken
 		r.handoffs = p.Handoffs
+		if p.Spent != nil {
+			r.spent = *p.Spent
+		}
+	} else {
+		r.spentBefore()
 	}
 	return r
 }
@@ -123,6 +130,7 @@ type ending struct {
 	waits   *Waits // what it ends with
 	code    string
 	message string
+	refused bool // people did not let the run go on
 }
 
 // turns goes on until the run is over. It fails only to continue as new.
@@ -154,19 +162,24 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 }
 
 func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
-	if r.turn > r.in.Limits.Turns {
+	if r.turnsTaken() >= r.in.Limits.Turns {
 		return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
 	}
 	if err := r.rest(ctx); err != nil {
 		return ending{}, false, err
 	}
-	end, over = r.takeTurn(ctx)
+	if end, over = r.askBeyond(ctx); !over && r.held == nil {
+		end, over = r.takeTurn(ctx)
+	}
 	return end, over, nil
 }
 
 // takeTurn is one turn of model and tools, but for calls that the run is held for. over tells that the run
 // ends with it.
 func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
+	if r.counts() {
+		r.spent.Turns++
+	}
 	answer, err := r.callModel(ctx)
 	if err != nil {
 		return r.failure(ctx, err), true
@@ -282,7 +295,7 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.in.Limits.Cost > 0}
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.in.Limits.costs()}
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		call.Announces = announces
 	} else if r.main == 0 {

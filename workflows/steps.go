@@ -312,7 +312,7 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 	}
 	w := r.in.Resume
 	switch {
-	case r.walk.Fan != nil:
+	case r.walk.Fan != nil && w.Excess == nil:
 		return ending{}, false // its branches have the calls
 	case w.fails():
 		return r.came(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
@@ -322,7 +322,7 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 			return r.came(ctx, end)
 		}
 	}
-	if r.walk.Leaf.CallID != "" {
+	if l := r.walk.Leaf; l != nil && l.CallID != "" {
 		return r.came(ctx, ending{outcome: OutcomeSuccess})
 	}
 	r.turn++
@@ -403,8 +403,11 @@ func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) 
 			if err := r.rest(ctx); err != nil {
 				return ending{}, false, err
 			}
-			r.walk.Leaf.Turns++
-			if end, over = r.takeTurn(ctx); over {
+			if end, over = r.askBeyond(ctx); !over && r.held == nil {
+				r.walk.Leaf.Turns++
+				end, over = r.takeTurn(ctx)
+			}
+			if over {
 				r.turn++
 				return end, true, nil
 			}
@@ -430,7 +433,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 		return end, true
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
-	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, end.outcome != OutcomeSuccess && r.overdue(ctx):
+	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):
 		return r.unwind(ctx, end)
 	case end.outcome == OutcomeError:
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}

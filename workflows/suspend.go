@@ -235,6 +235,9 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 
 // act does what was decided about calls. over tells that the run ends with it.
 func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
+	if w.Excess != nil {
+		return r.goBeyond(ctx, w, step)
+	}
 	waits := r.waitsOf(ctx, ModelAnswer{MessageID: w.MessageID})
 	waits.Round, waits.Handoff = w.Round+1, w.decidedHandoff()
 	calls := toolTurn{messageID: w.MessageID, calls: w.calls(), step: step}

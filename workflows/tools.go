@@ -217,7 +217,7 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 		return
 	}
 	t.run.lanes[lane] = done.Seq
-	t.run.main, t.run.open = max(t.run.main, done.Opened), t.run.called(stepTools)
+	t.run.main, t.run.open = max(t.run.main, done.Opened), t.step.Name
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {
 		t.run.usage = addUsage(t.run.usage, u)

@@ -69,12 +69,11 @@ func Cost(usage []Usage) (sum int64, known bool) {
 // overspent tells whether the run has used more than it may. What compensates for what was done may use what it needs.
 func (r *run) overspent() (end ending, over bool) {
 	l := r.in.Limits
-	cost, _ := Cost(r.usage)
 	switch {
 	case r.undoes():
-	case Tokens(r.usage) > l.Tokens:
+	case r.tokens() > l.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", l.Tokens), true
-	case l.Cost > 0 && cost > l.Cost:
+	case l.Cost > 0 && r.cost() > l.Cost:
 		return limit(CodeLimitCost, "the run reached its limit of %s for what models cost", agents.Money(l.Cost)), true
 	}
 	return ending{}, false
@@ -82,18 +81,21 @@ func (r *run) overspent() (end ending, over bool) {
 
 // left are limits for somebody who works for the run, with what it has left.
 func (r *run) left(l Limits) Limits {
-	l.Tokens = max(1, min(l.Tokens, r.in.Limits.Tokens-Tokens(r.usage)))
+	l.Soft = nil
+	l.Tokens = max(1, min(l.Tokens, r.in.Limits.Tokens-r.tokens()))
 	if most := r.in.Limits.Cost; most > 0 {
-		cost, _ := Cost(r.usage)
 		if l.Cost == 0 {
 			l.Cost = most
 		}
-		l.Cost = max(1, min(l.Cost, most-cost))
+		l.Cost = max(1, min(l.Cost, most-r.cost()))
 	}
 	return l
 }
 
-// LimitsOf are those of an agent.
+// costs tells whether it has to be known what models cost.
+func (l Limits) costs() bool { return l.Cost > 0 || l.Soft != nil && l.Soft.Cost > 0 }
+
+// LimitsOf are those of an agent that works for another one: it asks nobody whether it may go on.
 func LimitsOf(l agents.Limits) Limits {
 	return Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools, Cost: int64(l.Cost)}
 }

@@ -35,6 +35,10 @@ type Waits struct {
 	Opened time.Time `json:"opened,omitzero"`
 	// Round is how often the run was held in the same turn before.
 	Round int `json:"round,omitempty"`
+	// Excess is the soft limit that people are asked about, with one call. Spent is what was used before, in a run
+	// that has soft limits.
+	Excess *Excess `json:"excess,omitempty"`
+	Spent  *Spent  `json:"spent,omitempty"`
 	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
 	News    []News `json:"news,omitempty"`
 	Noticed int    `json:"noticed,omitempty"`
@@ -191,6 +195,7 @@ func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
 	if l := r.leaf(); l != nil && l.At.Inline {
 		w.Step, w.Tree = l.At.Path, l.At.Tree
 	}
+	r.takeStock(ctx, w)
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue

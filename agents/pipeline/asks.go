@@ -14,6 +14,9 @@ func Asks(d *agents.Definition, path string) bool {
 
 // Rules is the agent by whose rules the call of an action is judged: of a question, one that has its rule alone.
 func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
+	if path == LimitPath {
+		return limitRules(d)
+	}
 	s := StepAt(d, path)
 	switch {
 	case s == nil:
@@ -23,12 +26,26 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	case s.Approve == nil:
 		return d, nil
 	}
-	rule := s.Approve.Rule
+	return questioner(d, s.Name, s.Approve.Rule), nil
+}
+
+// LimitPath stands for the path of a step where people are asked about a soft limit. No step is there: names have no ~.
+const LimitPath = "~limit"
+
+func limitRules(d *agents.Definition) (*agents.Definition, error) {
+	if d.Limits.Soft == nil {
+		return nil, fmt.Errorf("%w: the agent has no soft limits", ErrCursor)
+	}
+	return questioner(d, "limits", d.Limits.Soft.Approval), nil
+}
+
+// questioner is an agent that asks people by one rule, and does nothing else.
+func questioner(d *agents.Definition, name string, rule agents.Approval) *agents.Definition {
 	rule.Tools = []string{ApproveTool}
 	asking := *d
-	asking.Name = d.Name + "." + s.Name
+	asking.Name = d.Name + "." + name
 	asking.Steps, asking.Tools, asking.Approvals = nil, rule.Tools, []agents.Approval{rule}
-	return &asking, nil
+	return &asking
 }
 
 // ApproveTool is the tool whose calls are questions.

@@ -50,7 +50,7 @@ func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) workfl
 	return workflows.RunInput{
 		Run:   workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
 		Agent: agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
-		Limits: workflows.LimitsOf(agent.Limits),
+		Limits: workflows.LimitsOfRun(agent.Limits),
 		Steps:  len(agent.Steps) > 0, Program: agent.Workflow,
 		OnNewInput: workflows.OnOpen(agent.OnNewInput), OnMissing: workflows.OnOpen(agent.MissingToolResult()),
 	}

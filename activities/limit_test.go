@@ -1,0 +1,174 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools/builtin"
+	"github.com/perdure/perdure/workflows"
+)
+
+// limited is an engine whose model works for two turns of 600 tokens, and whose agent has soft limits. The run is held, and
+// decided about a minute later.
+type limited struct {
+	*engine
+	questions []agui.Interrupt
+	heard     []string
+}
+
+func newLimited(t *testing.T, soft agents.SoftLimits, decides func() workflows.Decision) *limited {
+	t.Helper()
+	l := &limited{}
+	l.engine = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		for _, m := range req.Messages {
+			l.heard = append(l.heard, m.Text())
+			for _, c := range m.ToolCalls {
+				l.heard = append(l.heard, c.Name)
+			}
+		}
+		if n > 2 {
+			return say("Done.")
+		}
+		return works(n, req)
+	}, add(), builtin.Approve())
+	l.agent.Tools = []string{"add"}
+	l.agent.Limits.Soft = &soft
+	l.limits = workflows.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	l.hold = true
+	l.env.RegisterDelayedCallback(func() {
+		r, err := l.log.Reduce(t.Context(), run.Thread, 0)
+		if err != nil || len(r.Interrupts) != 1 {
+			t.Errorf("the thread waits for %+v: %v", r, err)
+			l.env.CancelWorkflow()
+			return
+		}
+		l.questions = r.Interrupts
+		d := decides()
+		d.CallID, d.Digest = r.Interrupts[0].ToolCallID, "d"
+		l.env.UpdateWorkflow(workflows.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
+		}, workflows.Decide{Decisions: []workflows.Decision{d}})
+	}, time.Minute)
+	return l
+}
+
+func goesOn() workflows.Decision { return workflows.Decision{Verdict: workflows.VerdictApprove} }
+
+func TestASoftLimitIsAsked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		soft     agents.SoftLimits
+		question string
+		figures  string
+	}{
+		"tokens": {agents.SoftLimits{Tokens: 1000}, "The run has used 1200 tokens. May it go on, up to 2200 tokens?", `{"limit":"tokens","used":1200,"allowed":2200}`},
+		"turns":  {agents.SoftLimits{Turns: 2}, "The run has taken 2 turns. May it go on, up to 4 turns?", `{"limit":"turns","used":2,"allowed":4}`},
+		"cost":   {agents.SoftLimits{Cost: 1_500}, "The run has cost 0.002 EUR. May it go on, up to 0.0035 EUR?", `{"limit":"cost","used":0.002,"allowed":0.0035,"currency":"EUR"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLimited(t, c.soft, goesOn)
+			l.acts.Prices = prices(t)
+			events, result := l.run("go")
+			if result.Outcome != workflows.OutcomeSuccess || len(l.questions) != 1 {
+				t.Fatalf("the run ends with %+v behind the questions %+v", result, l.questions)
+			}
+			q := l.questions[0]
+			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "editedArgs") || !json.Valid(q.ResponseSchema) {
+				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
+			}
+			asked, err := stream.AskedBy(q)
+			if err != nil || asked == nil || asked.Agent != "a" || asked.Step != "~limit" || asked.ArgsDigest != workflows.DigestArgs(c.figures) {
+				t.Errorf("it is asked by %+v: %v", asked, err)
+			}
+			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
+			if got := typesOf(events); !strings.Contains(got, shown) {
+				t.Errorf("readers are shown %s", got)
+			}
+			var figures string
+			for _, e := range events {
+				if args, ok := e.(*agui.ToolCallArgs); ok {
+					figures = args.Delta
+				}
+			}
+			if figures != c.figures {
+				t.Errorf("the figures are %s", figures)
+			}
+			if all := strings.Join(l.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") || !strings.Contains(all, "add") {
+				t.Errorf("the model hears\n%s", all)
+			}
+			m := l.conversation()
+			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Name != "approve" {
+				t.Errorf("the conversation is %s", asText(t, m))
+			}
+		})
+	}
+}
+
+// Who rejects says why, to whoever reads the thread.
+func TestASoftLimitEndsTheRun(t *testing.T) {
+	t.Parallel()
+	var l *limited
+	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() workflows.Decision {
+		return workflows.Decision{Verdict: workflows.VerdictReject, Input: l.propose(&stream.Decision{Verdict: "reject", Reason: "too dear"})}
+	})
+	events, result := l.run("go")
+	last, ok := events[len(events)-1].(*agui.RunError)
+	if !ok || last.Code != workflows.CodeLimitTokens || result.Code != last.Code || l.calls.Load() != 2 {
+		t.Errorf("the run ends with %+v after %d turns", events[len(events)-1], l.calls.Load())
+	}
+	m := l.conversation()
+	if text := m[len(m)-1].Content.Text(); !strings.Contains(text, "too dear") {
+		t.Errorf("the last message is %q", text)
+	}
+}
+
+// An attempt that dies when it has asked is followed by one that finds the question, and asks no other. The question may
+// be the first step of a run.
+func TestASoftLimitIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	e.agent.Limits.Soft = &agents.SoftLimits{Tokens: 1000, Approval: agents.Approval{Expires: time.Hour, Quorum: 2}}
+	e.run("hello")
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(e.acts.AskLimit)
+	in := workflows.AskLimit{
+		Step: workflows.Step{
+			Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
+			At: &workflows.At{Path: "~limit", Name: "limit", Inline: true, Scope: workflows.ScopeLimit},
+		},
+		Beginning: workflows.Beginning{Continues: run.ID}, Excess: workflows.Excess{Code: workflows.CodeLimitDuration, Used: int64(61*time.Second) + 1, Allowed: int64(2 * time.Minute)},
+	}
+	var answers [2]workflows.ModelAnswer
+	for i := range answers {
+		value, err := env.ExecuteActivity(e.acts.AskLimit, in)
+		if err == nil {
+			err = value.Get(&answers[i])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
+		t.Errorf("the second attempt answers otherwise (-first +second):\n%s", diff)
+	}
+	const figures = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
+	c := answers[0].Calls[0]
+	if want := (&workflows.Approval{Args: workflows.DigestArgs(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
+		t.Errorf("the call is %+v, decided about by %+v", c, c.Approval)
+	}
+	m := e.conversation()
+	if n := len(m); n != 3 || m[2].ToolCalls[0].Arguments != figures {
+		t.Errorf("the conversation is %s", asText(t, m))
+	}
+}

@@ -1,0 +1,108 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// SoftLimits are how far a run goes before people are asked whether it may go on. Who approves allows as much again;
+// who does not ends the run, with the code of the limit. Zero = nobody is asked about it. At least one is not.
+type SoftLimits struct {
+	// Turns, Tokens, Duration and Cost are as in [Limits], each below the one there.
+	Turns    int           `json:"turns,omitempty" yaml:"turns,omitempty"`
+	Tokens   int64         `json:"tokens,omitempty" yaml:"tokens,omitempty"`
+	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
+	Cost     Money         `json:"cost,omitempty" yaml:"cost,omitempty"`
+
+	// Approval is who decides, and until when. It has neither Tools nor When, and OnExpiry is reject (the default) or
+	// escalate: a run that nobody lets go on ends.
+	Approval Approval `json:"approval,omitzero" yaml:"approval,omitempty"`
+}
+
+const softKey = "limits.soft"
+
+func (r *reader) soft(key string, into **SoftLimits) func(*yaml.Node) string {
+	s := &SoftLimits{}
+	return r.keyed(key+".", func() []field {
+		*into = s
+		return []field{
+			{"turns", count(&s.Turns)}, {"tokens", count(&s.Tokens)}, {"duration", duration(&s.Duration)}, {"cost", amount(&s.Cost)},
+			{"approval", r.keyed(key+".approval.", func() []field { return r.decision(key+".approval", &s.Approval) })},
+		}
+	})
+}
+
+// complaints compares the limits with the hard ones, of which none is left out.
+func (s *SoftLimits) complaints(hard Limits) []complaint {
+	if s == nil {
+		return nil
+	}
+	var found []complaint
+	if s.Turns == 0 && s.Tokens == 0 && s.Duration == 0 && s.Cost == 0 {
+		found = append(found, about(softKey, "must have one of turns, tokens, duration and cost"))
+	}
+	below := func(key string, soft, hard int64, shown any) {
+		switch {
+		case soft < 0:
+			found = append(found, about(softKey+"."+key, "must be greater than zero"))
+		case soft > 0 && hard > 0 && soft >= hard:
+			found = append(found, about(softKey+"."+key, "must be below limits.%s, which is %v", key, shown))
+		}
+	}
+	below("turns", int64(s.Turns), int64(hard.Turns), hard.Turns)
+	below("tokens", s.Tokens, hard.Tokens, hard.Tokens)
+	below("duration", int64(s.Duration), int64(hard.Duration), hard.Duration)
+	below("cost", int64(s.Cost), int64(hard.Cost), hard.Cost)
+	return append(found, s.complainApproval()...)
+}
+
+func (s *SoftLimits) complainApproval() []complaint {
+	const key = softKey + ".approval"
+	a := s.Approval
+	found := a.complainDecision(key)
+	if len(a.Tools) > 0 || a.When != "" {
+		found = append(found, about(key, "is a question of its own: its rule has no tools and no when"))
+	}
+	if slices.Contains([]string{OnExpirySkip, OnExpiryFail}, a.OnExpiry) {
+		found = append(found, about(key+".onExpiry", "%q must be reject or escalate", a.OnExpiry))
+	}
+	return found
+}
+
+// softJSON has the duration as the text that files have.
+type softJSON struct {
+	Turns    int          `json:"turns,omitempty"`
+	Tokens   int64        `json:"tokens,omitempty"`
+	Duration durationJSON `json:"duration,omitempty"`
+	Cost     *Money       `json:"cost,omitempty"`
+	Approval Approval     `json:"approval,omitzero"`
+}
+
+// MarshalJSON writes what files have, and no defaults.
+func (s SoftLimits) MarshalJSON() ([]byte, error) {
+	if s.Approval.OnExpiry == OnExpiryReject {
+		s.Approval.OnExpiry = ""
+	}
+	return json.Marshal(softJSON{s.Turns, s.Tokens, textOf(s.Duration), unlessZero(s.Cost), s.Approval})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+func (s *SoftLimits) UnmarshalJSON(data []byte) error {
+	var in softJSON
+	if err := decodeStrictly(data, &in); err != nil {
+		return fmt.Errorf("%s: %w", softKey, err)
+	}
+	out := SoftLimits{Turns: in.Turns, Tokens: in.Tokens, Approval: in.Approval}
+	if in.Cost != nil {
+		out.Cost = *in.Cost
+	}
+	if err := in.Duration.into(&out.Duration); err != nil {
+		return fmt.Errorf("%s.duration: %w", softKey, err)
+	}
+	*s = out
+	return nil
+}

@@ -1,0 +1,234 @@
+package workflows
+
+import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// A run that has passed a soft limit asks people whether it may go on: before its next turn, as a call of the tool
+// approve that no model has made. It waits for them like for any other question, and goes on, or ends with the
+// limit's code. What was used before a question counts behind it, in whichever AG-UI run that is: the limits, hard
+// ones too, are those of all that is done for one input.
+//
+// Only the run's own agent asks. What subagents and branches use counts when they have ended.
+
+// Soft are the limits beyond which people are asked; zero = nobody is. Units are those of [Limits].
+type Soft struct {
+	Turns    int           `json:"turns,omitempty"`
+	Tokens   int64         `json:"tokens,omitempty"`
+	Duration time.Duration `json:"duration,omitempty"`
+	Cost     int64         `json:"cost,omitempty"`
+}
+
+// Spent is what was done for an input before, in a run that has soft limits.
+type Spent struct {
+	// Turns are those of this run, too; of the others it has what is not in its usage.
+	Turns    int           `json:"turns,omitempty"`
+	Tokens   int64         `json:"tokens,omitempty"`
+	Duration time.Duration `json:"duration,omitempty"`
+	Cost     int64         `json:"cost,omitempty"`
+	// Allowed is how far people have let it go. What is zero they were not asked about.
+	Allowed Soft `json:"allowed,omitzero"`
+}
+
+// Excess is a soft limit that was passed. Its figures have the units of the limit.
+type Excess struct {
+	// Code is that of the limit, with which the run ends if people do not let it go on.
+	Code string `json:"code"`
+	Used int64  `json:"used"`
+	// Allowed is how far the run may go if they do.
+	Allowed int64 `json:"allowed"`
+}
+
+// AskLimit asks to put the question of an excess into the log. The answer is a ModelAnswer with its call.
+type AskLimit struct {
+	Step
+	// Beginning is set in a run's first step.
+	Beginning
+	Excess Excess `json:"excess"`
+}
+
+// ScopeLimit marks what is said about limits: it is for people, and no model hears it.
+const ScopeLimit = "limit"
+
+// stepLimit is what clients see of the step in which people are asked.
+const stepLimit = "limit"
+
+// LimitsOfRun are those of an agent whose run it is.
+func LimitsOfRun(l agents.Limits) Limits {
+	limits := LimitsOf(l)
+	if s := l.Soft; s != nil {
+		limits.Soft = &Soft{Turns: s.Turns, Tokens: s.Tokens, Duration: s.Duration, Cost: int64(s.Cost)}
+	}
+	return limits
+}
+
+// counts tells whether what the run uses is counted beyond its end.
+func (r *run) counts() bool { return r.in.Limits.Soft != nil && r.branch == nil }
+
+// spentBefore takes up what was used by the runs that this one goes on for. Whoever has given up all that the thread
+// waited for wants something new.
+func (r *run) spentBefore() {
+	w := r.in.Resume
+	r.spent = Spent{}
+	if w == nil || w.Spent == nil || r.in.Limits.Soft == nil || !slices.ContainsFunc(w.Calls, Waiting.goesOn) {
+		return
+	}
+	r.spent = *w.Spent
+	r.deadline = r.deadline.Add(-r.spent.Duration)
+}
+
+func (c Waiting) goesOn() bool { return c.Decision == nil || c.Decision.Verdict != VerdictAbandon }
+
+// takeStock notes in what the thread waits for what was used by now.
+func (r *run) takeStock(ctx workflow.Context, w *Waits) {
+	if w != nil && r.counts() {
+		used := r.used(ctx)
+		w.Spent = &used
+	}
+}
+
+// used is what was done for the input by now.
+func (r *run) used(ctx workflow.Context) Spent {
+	s := r.spent
+	s.Tokens, s.Cost = r.tokens(), r.cost()
+	s.Duration = r.in.Limits.Duration - r.deadline.Sub(workflow.Now(ctx))
+	return s
+}
+
+// tokens is how many were used for the input by now.
+func (r *run) tokens() int64 { return r.spent.Tokens + Tokens(r.usage) }
+
+// cost is what was spent for the input by now.
+func (r *run) cost() int64 {
+	cost, _ := Cost(r.usage)
+	return r.spent.Cost + cost
+}
+
+// turnsTaken is how often the model was called for the input by now.
+func (r *run) turnsTaken() int {
+	if r.counts() {
+		return r.spent.Turns
+	}
+	return r.turn - 1
+}
+
+// excess is the first soft limit that was passed; nil = none was. As of the hard ones, tokens and cost may be used up,
+// and there is no turn behind the last.
+func (r *run) excess(ctx workflow.Context) *Excess {
+	if !r.counts() || r.undoes() {
+		return nil
+	}
+	most, used, allowed := r.in.Limits, r.used(ctx), r.spent.Allowed
+	soft := *most.Soft
+	for _, l := range []struct {
+		code                      string
+		soft, allowed, used, most int64
+		usable                    bool
+	}{
+		{CodeLimitTokens, soft.Tokens, allowed.Tokens, used.Tokens, most.Tokens, true},
+		{CodeLimitCost, soft.Cost, allowed.Cost, used.Cost, most.Cost, true},
+		{CodeLimitTurns, int64(soft.Turns), int64(allowed.Turns), int64(used.Turns), int64(most.Turns), false},
+		{CodeLimitDuration, int64(soft.Duration), int64(allowed.Duration), int64(used.Duration), int64(most.Duration), false},
+	} {
+		till := max(l.soft, l.allowed)
+		if l.soft == 0 || l.used < till || l.used == till && l.usable {
+			continue
+		}
+		x := &Excess{Code: l.code, Used: l.used, Allowed: l.used + l.soft}
+		if l.most > l.used {
+			x.Allowed = min(x.Allowed, l.most)
+		}
+		return x
+	}
+	return nil
+}
+
+// allow lets the run go as far as people have approved.
+func (s *Spent) allow(x Excess) {
+	switch x.Code {
+	case CodeLimitTokens:
+		s.Allowed.Tokens = x.Allowed
+	case CodeLimitCost:
+		s.Allowed.Cost = x.Allowed
+	case CodeLimitTurns:
+		s.Allowed.Turns = int(x.Allowed)
+	case CodeLimitDuration:
+		s.Allowed.Duration = time.Duration(x.Allowed)
+	}
+}
+
+// askBeyond asks people whether the run may go on, if it has passed a soft limit: then it waits, or over tells that it
+// ends. The question takes the number of a turn.
+func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
+	x := r.excess(ctx)
+	if x == nil {
+		return ending{}, false
+	}
+	in := AskLimit{Step: r.ofLimit(r.step(r.turn, "limit", "")), Excess: *x}
+	if r.main == 0 {
+		in.Beginning = *r.beginning()
+	}
+	var answer ModelAnswer
+	asking := workflow.WithActivityOptions(ctx, r.options(ctx, "limit"))
+	if err := workflow.ExecuteActivity(asking, ActivityAskLimit, in).Get(ctx, &answer); err != nil {
+		r.broke(in.Step, nil)
+		return r.failure(ctx, err), true
+	}
+	r.main, r.open = answer.Seq, in.Name
+	if ctx.Err() != nil {
+		return ending{outcome: OutcomeCancelled}, true
+	}
+	waits := r.waitsOf(ctx, answer)
+	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Excess = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, x
+	switch {
+	case !r.keeps(waits):
+		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
+	case r.held != nil:
+		return r.tellHeld(ctx)
+	}
+	return ending{outcome: waits.outcome(), waits: waits}, true
+}
+
+// ofLimit makes a step one of the question whether the run may go on.
+func (r *run) ofLimit(s Step) Step {
+	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.called(stepLimit)
+	s.At = &At{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: ScopeLimit}
+	return s
+}
+
+// goBeyond does what was decided about a soft limit. over tells that the run ends with it.
+func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
+	calls := toolTurn{messageID: w.MessageID, calls: w.calls(), step: r.ofLimit(step)}
+	if end, over = r.callTools(ctx, calls, &Waits{}); over {
+		return end, true
+	}
+	if d := w.Calls[0].Decision; !d.approves() {
+		why := "people did not let the run go on"
+		if d.Verdict == VerdictExpire {
+			why = "nobody let the run go on in time"
+		}
+		return ending{outcome: OutcomeError, code: w.Excess.Code, message: why, refused: true}, true
+	}
+	r.spent.allow(*w.Excess)
+	return ending{}, false
+}
+
+// permit asks, before branches begin, whether the run may go on. over tells that it does not. It fails only to
+// continue as new.
+func (r *run) permit(ctx workflow.Context) (end ending, over bool, err error) {
+	if r.held == nil {
+		if end, over = r.askBeyond(ctx); over || r.held == nil {
+			return end, over, nil
+		}
+	}
+	if end, over, err = r.goOnHeld(ctx); err == nil {
+		r.turn++
+	}
+	return end, over, err
+}

@@ -1,0 +1,308 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// spending is a world whose model never ends and uses 60 tokens a turn.
+type spending struct {
+	*holding
+	asked []workflows.AskLimit
+}
+
+func newSpending(t *testing.T) *spending {
+	t.Helper()
+	s := &spending{holding: newHolding(t)}
+	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		a := says(in.After+1, "work")
+		n := int64(60)
+		a.Usage = workflows.Usage{Provider: "p", Model: "m", Total: &n}
+		return a, nil
+	}
+	s.ask()
+	return s
+}
+
+// ask has people asked.
+func (s *spending) ask() {
+	s.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AskLimit) (workflows.ModelAnswer, error) {
+		s.asked = append(s.asked, in)
+		a := says(in.After+1, "beyond")
+		a.MessageID, a.WaitCount = "question", 1
+		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &workflows.Approval{Args: "figures", Expires: time.Hour}
+		return a, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityAskLimit})
+}
+
+// excesses are what people were asked about.
+func (s *spending) excesses() (all []workflows.Excess) {
+	for _, a := range s.asked {
+		all = append(all, a.Excess)
+	}
+	return all
+}
+
+func softInput(soft workflows.Soft) workflows.RunInput {
+	in := input
+	in.Limits = workflows.Limits{Turns: 50, Tokens: 250, Duration: time.Hour, ParallelTools: 4, Soft: &soft}
+	return in
+}
+
+var (
+	goesOn = workflows.Decision{CallID: "beyond", Verdict: workflows.VerdictApprove, Digest: "yes", Args: "figures"}
+	stops  = workflows.Decision{CallID: "beyond", Verdict: workflows.VerdictReject, Digest: "no", Input: 71}
+)
+
+// A run that has passed a soft limit ends with a question. The one that goes on counts what was used, is let go as much
+// further, and asks again; the hard limit ends it.
+func TestASoftLimitAsks(t *testing.T) {
+	t.Parallel()
+	in := softInput(workflows.Soft{Tokens: 100})
+	var calls, turns int
+	for i, want := range []workflows.Excess{
+		{Code: workflows.CodeLimitTokens, Used: 120, Allowed: 220},
+		{Code: workflows.CodeLimitTokens, Used: 240, Allowed: 250},
+	} {
+		s := newSpending(t)
+		s.decide(time.Minute, goesOn)
+		in = s.continued(in)
+		end := s.finished[0]
+		if end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Calls) != 1 || !cmp.Equal(end.Waits.Excess, &want) || !cmp.Equal(s.excesses(), []workflows.Excess{want}) {
+			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
+		}
+		if w := end.Waits; w.Agent != "a" || w.Step != "~limit" || w.MessageID != "question" {
+			t.Errorf("the question is that of %+v", w)
+		}
+		if a := s.asked[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.At == nil || a.At.Scope != workflows.ScopeLimit || a.Beginning != (workflows.Beginning{}) {
+			t.Errorf("it asks with %+v", a)
+		}
+		turns += len(s.models)
+		if got := in.Resume.Spent; got == nil || got.Turns != turns || got.Tokens != want.Used {
+			t.Errorf("the run behind knows of %+v", got)
+		}
+		if i > 0 { // the question of the run before
+			if c := s.calls[0]; c.CallID != "beyond" || c.At == nil || !c.At.Inline || c.Name != "limit" || c.Decision == nil || s.calls[1].Closes != "model" {
+				t.Errorf("the call of the question is %+v", c)
+			}
+			if m := s.models[0]; m.Closes != "limit" || m.ID != "1/model" {
+				t.Errorf("the turn behind is %+v", m)
+			}
+		}
+		calls += len(s.calls)
+	}
+	last := newSpending(t)
+	result, _ := last.run(in)
+	if result.Code != workflows.CodeLimitTokens || len(last.models) != 1 || len(last.asked) != 0 {
+		t.Errorf("%+v after %d turns and %d questions", result, len(last.models), len(last.asked))
+	}
+	if calls != 5 {
+		t.Errorf("%d calls, want 4 of the model and one of the question", calls)
+	}
+}
+
+// Who does not let a run go on ends it, with the code of the limit and nothing done.
+func TestASoftLimitEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for name, decisions := range map[string][]workflows.Decision{"rejected": {stops}, "expired": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpending(t)
+			s.decide(time.Minute, decisions...)
+			in := softInput(workflows.Soft{Turns: 1})
+			in.ParkAfter = 2 * time.Hour
+			next := s.continued(in)
+			again := newSpending(t)
+			result, _ := again.run(next)
+			if result.Outcome != workflows.OutcomeError || result.Code != workflows.CodeLimitTurns || len(again.models) != 0 || len(again.calls) != 1 {
+				t.Errorf("%+v after %d turns and the calls %+v", result, len(again.models), again.calls)
+			}
+		})
+	}
+}
+
+// A run that is held asks in itself. The question has the number of a turn, and no part in their count.
+func TestASoftLimitHolds(t *testing.T) {
+	t.Parallel()
+	s := newSpending(t)
+	s.decide(time.Minute, goesOn)
+	in := softInput(workflows.Soft{Turns: 2})
+	in.Hold, in.Limits.Turns = true, 3
+	result, _ := s.run(in)
+	if result.Code != workflows.CodeLimitTurns || len(s.models) != 3 || len(s.asked) != 1 {
+		t.Fatalf("%+v after %d turns and %d questions", result, len(s.models), len(s.asked))
+	}
+	if x := s.asked[0].Excess; x != (workflows.Excess{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 3}) {
+		t.Errorf("it asks %+v", x)
+	}
+	var steps []string
+	for _, m := range s.models {
+		steps = append(steps, m.ID)
+	}
+	if want := []string{"1/model", "2/model", "4/model"}; !slices.Equal(steps, want) || s.told[0].ID != "3/hold" || s.told[0].Waits.Excess == nil {
+		t.Errorf("its turns are %q, and it is held with %+v", steps, s.told)
+	}
+	if c := s.calls[2]; c.ID != "3/held/0" || c.Name != "limit" || c.At == nil {
+		t.Errorf("the call of the question is %+v", c)
+	}
+
+	s = newSpending(t)
+	s.decide(time.Minute, stops)
+	if result, _ := s.run(in); result.Code != workflows.CodeLimitTurns || len(s.models) != 2 || result.Outcome != workflows.OutcomeError {
+		t.Errorf("%+v after %d turns", result, len(s.models))
+	}
+}
+
+// A held run that is parked, and one that continues as new, know what was used and how far they may go.
+func TestASoftLimitIsCarriedOn(t *testing.T) {
+	t.Parallel()
+	s := newSpending(t)
+	in := softInput(workflows.Soft{Tokens: 100})
+	in.Hold, in.ParkAfter = true, time.Minute
+	s.env.ExecuteWorkflow(workflows.TypeRun, in)
+	var parked workflows.Parked
+	continuedAs(t, s.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	next := unpark(t, parked, time.Second, func(w *world) {
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{goesOn}}, make(chan any, 1))
+	})
+	again := newSpending(t)
+	again.env.SetContinueAsNewSuggested(true)
+	next = again.continued(next)
+	if p := next.Progress; len(again.models) != 0 || p.Spent == nil || p.Spent.Turns != 2 || p.Spent.Allowed.Tokens != 220 {
+		t.Fatalf("it goes on with %+v after %d turns", next.Progress.Spent, len(again.models))
+	}
+	last := newSpending(t)
+	last.decide(time.Second, stops)
+	result, _ := last.run(next)
+	if result.Code != workflows.CodeLimitTokens || len(last.models) != 2 || !cmp.Equal(last.excesses(), []workflows.Excess{{Code: workflows.CodeLimitTokens, Used: 240, Allowed: 250}}) {
+		t.Errorf("%+v after %d turns, and the questions %+v", result, len(last.models), last.excesses())
+	}
+}
+
+// Each limit is asked about, in its units.
+func TestSoftLimitsOfEveryKind(t *testing.T) {
+	t.Parallel()
+	for code, soft := range map[string]workflows.Soft{
+		workflows.CodeLimitTokens: {Tokens: 60}, workflows.CodeLimitCost: {Cost: 700}, workflows.CodeLimitTurns: {Turns: 1}, workflows.CodeLimitDuration: {Duration: time.Minute},
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			s := newSpending(t)
+			spends := s.model
+			s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+				a, err := spends(in)
+				cost := int64(700)
+				a.Usage.Cost = &cost
+				return a, err
+			}
+			s.decide(time.Minute, stops)
+			in := softInput(soft)
+			in.Progress = &workflows.Progress{Execution: "e", Turn: 1, Main: 1, Deadline: s.env.Now().Add(time.Hour)}
+			want := workflows.Excess{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
+			switch code {
+			case workflows.CodeLimitCost:
+				want.Used, want.Allowed = 1400, 2100
+			case workflows.CodeLimitTurns:
+				want.Used, want.Allowed = 1, 2
+			case workflows.CodeLimitDuration:
+				in.Progress.Deadline = s.env.Now().Add(time.Hour - 2*time.Minute)
+			}
+			in.Hold = true
+			if result, _ := s.run(in); result.Code != code || len(s.asked) != 1 {
+				t.Fatalf("%+v, asked %+v", result, s.asked)
+			}
+			got := s.asked[0].Excess
+			if code == workflows.CodeLimitDuration { // the clock goes on
+				over := time.Duration(got.Used) - 2*time.Minute
+				if over < 0 || over > time.Minute || got.Allowed-got.Used != int64(time.Minute) {
+					t.Errorf("it asks %+v", got)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("it asks %+v, want %+v", got, want)
+			}
+			if priced := code == workflows.CodeLimitCost; s.models[0].Priced != priced {
+				t.Errorf("that models have prices is required: %t", s.models[0].Priced)
+			}
+		})
+	}
+}
+
+// A program goes on behind the question in the run that has the answer, and counts on. That it may not go on is its step's
+// failure.
+func TestAProgramPassesASoftLimit(t *testing.T) {
+	t.Parallel()
+	var failed *workflows.StepError
+	var done int
+	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+		for ; ; done++ {
+			if err := a.Do(ctx, agents.Step{Name: "work", Agent: &agents.AgentStep{}}); err != nil {
+				errors.As(err, &failed)
+				return err
+			}
+		}
+	}})
+	s := &spending{holding: &holding{world: w}}
+	s.ask()
+	var seq uint64
+	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		seq += 10
+		next := workflows.Advanced{Seq: seq, Cursor: in.Walk.Cursor}
+		if !in.Reopens && in.Walk.Event.Kind == pipeline.EventBegun {
+			next.Leaf = &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, At: workflows.At{Path: "work", Name: "work", Inline: true}}
+		} else if !in.Reopens && in.Walk.Event.Failure != nil {
+			next.Failed = in.Walk.Event.Failure
+		}
+		return next, nil
+	}
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) { return says(in.After + 1), nil }
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
+	}
+	s.decide(time.Minute, goesOn)
+	s.decide(2*time.Minute, stops)
+	in := softInput(workflows.Soft{Turns: 2})
+	in.Program = "p"
+	result, _ := w.run(in)
+	if result.Code != workflows.CodeLimitTurns || done != 4 || failed == nil || failed.Code != result.Code {
+		t.Errorf("%+v after %d steps: %v", result, done, failed)
+	}
+	if want := []workflows.Excess{{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: workflows.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(s.excesses(), want) || len(w.finished) != 3 {
+		t.Errorf("it asks %+v, and its runs end with %+v", s.excesses(), w.finished)
+	}
+}
+
+// What was used counts in the run that brings results of the client's tools, and not in one that is about something new.
+func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
+	t.Parallel()
+	spent := &workflows.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
+	for verdict, atOnce := range map[workflows.Verdict]bool{workflows.VerdictResult: true, workflows.VerdictAbandon: false} {
+		s := newSpending(t)
+		s.decide(time.Minute, goesOn)
+		in := softInput(workflows.Soft{Tokens: 100})
+		in.Hold, in.Limits.Tokens = true, 130
+		waiting := workflows.Waiting{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Verdict: verdict}}
+		in.Resume = &workflows.Waits{RunID: "r0", MessageID: "m0", Calls: []workflows.Waiting{waiting}, Spent: spent}
+		result, _ := s.run(in)
+		if len(s.asked) != 1 || result.Code != workflows.CodeLimitTokens {
+			t.Errorf("%s: %+v after the questions %+v", verdict, result, s.excesses())
+			continue
+		}
+		first := s.asked[0]
+		if asks := first.Beginning != (workflows.Beginning{}); asks != atOnce || first.Excess.Used != 120 || (len(s.models) == 1) != atOnce {
+			t.Errorf("%s: it asks %+v", verdict, first)
+		}
+	}
+}
