@@ -158,7 +158,7 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 	t.Parallel()
 	d := &agents.Definition{Name: "a", Tools: []string{"pay"}, Steps: []agents.Step{
 		{Name: "plan", Agent: &agents.AgentStep{Model: "p/m", Instructions: "<x>"}, Input: "${input.text} & more", Output: &agents.Output{Schema: []byte(`{"type":"object","maxProperties":2}`)}},
-		{Name: "ask", Approve: &agents.Approve{Message: "Go?", Rule: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}},
+		{Name: "ask", Approve: &agents.ApproveStep{Message: "Go?", Rule: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}},
 		{
 			Name: "pay", Tool: "pay", Args: map[string]any{"n": 1, "at": "${steps.plan}"}, When: "state.x", Timeout: time.Minute,
 			Retry: &agents.Retry{Attempts: 3, Interval: 5 * time.Second}, OnError: agents.OnError{Continue: true}, Compensate: &agents.Step{Tool: "pay"},

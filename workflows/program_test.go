@@ -21,7 +21,7 @@ func TestProgram(t *testing.T) {
 	t.Parallel()
 	var sums []int
 	program := func(ctx workflow.Context, a *workflows.Agent) error {
-		if err := a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.Approve{Message: "Go on?"}}); err != nil {
+		if err := a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{Message: "Go on?"}}); err != nil {
 			return err
 		}
 		if err := workflow.Sleep(ctx, time.Hour/2); err != nil {
@@ -86,7 +86,7 @@ func TestProgramsThatFail(t *testing.T) {
 			w := newWorldWith(t, workflows.Programs{
 				"fails": func(workflow.Context, *workflows.Agent) error { return context.DeadlineExceeded },
 				"step": func(ctx workflow.Context, a *workflows.Agent) error {
-					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.Approve{}})
+					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{}})
 				},
 			})
 			w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
