@@ -91,6 +91,8 @@ type Output struct {
 
 	// Repairs is how often the agent is told what is wrong with its answer, 0 to 10; nil = 2.
 	Repairs *int
+
+	wrong error // why no schema could be made of a Go type
 }
 
 // ApproveStep is a question to a person. Who decides, and until when, is as in an [Approval].

@@ -125,7 +125,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	*o = Output(in)
+	*o = Output{Schema: in.Schema, Repairs: in.Repairs}
 	return nil
 }
 

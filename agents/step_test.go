@@ -1,7 +1,6 @@
 package agents_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -181,17 +180,9 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 // The page is all that a user has: what it shows is what works.
 func TestExamplesOfThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/pipelines.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	schema := compileSchema(t, schemaFile)
-	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	blocks := pageExamples(t)
 	for _, block := range blocks {
-		block, _, _ = strings.Cut(block, "```")
-		if strings.HasPrefix(block, "- ") { // steps alone
-			block = "name: example\nmodel: p/m\ntools: [\"*\"]\nsteps:\n" + block
-		}
 		if _, err := agents.Parse("pipelines.md", []byte(block)); err != nil {
 			t.Errorf("%v in\n%s", err, block)
 		}
