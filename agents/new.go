@@ -18,10 +18,11 @@ func New(d Definition, steps ...Stepper) (*Definition, error) {
 	return &d, nil
 }
 
-// Stepper is a [Step], or a [StepOf].
-type Stepper interface{ step() Step }
+// Stepper is a [Step], or has one as [StepOf] does.
+type Stepper interface{ AsStep() Step }
 
-func (s Step) step() Step { return s }
+// AsStep is the step itself.
+func (s Step) AsStep() Step { return s }
 
 // Steps are steps that run one after the other, or branches.
 type Steps []Stepper
@@ -29,7 +30,7 @@ type Steps []Stepper
 func (s Steps) list() []Step {
 	list := make([]Step, len(s))
 	for i, inner := range s {
-		list[i] = inner.step()
+		list[i] = inner.AsStep()
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"encoding/json"
 	"math"
 	"os"
 	"strings"
@@ -277,6 +278,9 @@ steps:
 `
 	if diff := cmp.Diff(encoded(t, parse(t, want)), encoded(t, d)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := json.Marshal(agents.Ask[chan int]("x", told("y"), "").Step); err == nil {
+		t.Error("an answer without a schema is written as any")
 	}
 	given := agents.Ask[answer]("x", told("y"), "", agents.Schema([]byte(`{"type":"object"}`))).Step
 	if got := string(given.Output.Schema); got != `{"type":"object"}` {

@@ -108,6 +108,9 @@ type outputJSON struct {
 
 // MarshalJSON writes the schema with its keys sorted, which mean nothing by their order.
 func (o Output) MarshalJSON() ([]byte, error) {
+	if o.wrong != nil {
+		return nil, o.wrong
+	}
 	sorted, err := plainJSON(expression.Decode(o.Schema))
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func OnErrorRun(steps ...Stepper) Option {
 // Compensate undoes what the step has done, when the run fails later or is cancelled. The name of what compensates is
 // empty. [StepOf.With] has it look at what the step has put out.
 func Compensate(with Stepper) Option {
-	undo := with.step()
+	undo := with.AsStep()
 	return option(func(s *Step) { s.Compensate = &undo })
 }
 

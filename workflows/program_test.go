@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,50 @@ func TestProgram(t *testing.T) {
 	want := []string{"r do/1/advance/1", next + "reopen", next + "do/1/advance/1", next + "value/2"}
 	if !slices.Equal(steps, want) {
 		t.Errorf("its steps are %q, want %q", steps, want)
+	}
+}
+
+// A program has the outputs of its steps with their Go types.
+func TestProgramReadsOutputs(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		Number int    `json:"number"`
+		From   string `json:"from"`
+	}
+	var read []any
+	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+		placed := agents.Call[order]("placed", "place", nil)
+		o, err := workflows.Do(ctx, a, placed)
+		if err != nil {
+			return err
+		}
+		number, err := workflows.Value(ctx, a, agents.Field(placed, &placed.Out.Number))
+		if err != nil {
+			return err
+		}
+		read = append(read, o, number)
+		_, err = workflows.Do(ctx, a, agents.Call[string]("refused", "refuse", nil))
+		return err
+	}})
+	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		next := workflows.Advanced{Seq: 10}
+		switch in.Expression {
+		case "steps.placed":
+			next.Value = json.RawMessage(`{"number":7,"from":"x"}`)
+		case "steps.placed.number":
+			next.Value = json.RawMessage("7")
+		case "":
+			if strings.Contains(string(in.Tree), "refuse") {
+				next.Failed = &pipeline.Failure{Code: "tool_failed"}
+			}
+		}
+		return next, nil
+	}
+	in := input
+	in.Program = "p"
+	result, _ := w.run(in)
+	if result.Code != "tool_failed" || !slices.Equal(read, []any{order{7, "x"}, 7}) {
+		t.Errorf("it has read %v and ends as %+v", read, result)
 	}
 }
 
