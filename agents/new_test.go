@@ -223,6 +223,7 @@ func TestReferences(t *testing.T) {
 		`steps["a-b"].Number`:                            agents.Field(step, &step.Out.Number),
 		`no_such_field_of_steps_a_b_`:                    agents.Field(step, &step.Out.Hidden),
 		`steps["a-b"].first["in"]["\"<"]`:                agents.Member[int](step, "first", "in", `"<`),
+		`item`:                                           agents.Each("", agents.Expr[[]int]("[1]")),
 		`(steps.x + 1).y`:                                agents.Member[int](sum, "y"),
 		`(steps.x + 1) == 2`:                             agents.Equal(sum, 2),
 		`steps["a-b"].kind == "<\"a\">"`:                 agents.Equal(agents.Field(step, &step.Out.Kind), `<"a">`),

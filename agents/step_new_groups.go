@@ -1,5 +1,7 @@
 package agents
 
+import "cmp"
+
 // Sequence runs steps one after the other, as one.
 func Sequence(name string, steps Steps, options ...Option) Step {
 	return changed(Step{Name: name, Steps: steps.list()}, options)
@@ -20,8 +22,10 @@ type Item[T any] struct {
 	items string
 }
 
-// Each is the item of a list, by the name that it has in expressions: [a-z][a-zA-Z0-9_]{0,31}.
-func Each[T any](name string, list Value[[]T]) Item[T] { return Item[T]{Expr[T](name), list.Expr()} }
+// Each is the item of a list, by the name that it has in expressions: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
+func Each[T any](name string, list Value[[]T]) Item[T] {
+	return Item[T]{Expr[T](cmp.Or(name, defaultItem)), list.Expr()}
+}
 
 // Map runs steps once for each item of a list, beside one another. Its output has the outputs of the steps by their names, for each
 // item in its order, and error where they have failed. [Collect] takes those of one step.
