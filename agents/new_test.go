@@ -243,9 +243,10 @@ func TestAnswersOfGoTypes(t *testing.T) {
 		Size map[string][]int `json:"size"`
 	}
 	type answer struct {
-		Kind  string  `json:"kind" jsonschema:"what it is about"`
-		Lines []line  `json:"lines"`
-		Note  *string `json:"note"`
+		Kind  string          `json:"kind" jsonschema:"what it is about"`
+		Lines []line          `json:"lines"`
+		Note  *string         `json:"note"`
+		More  json.RawMessage `json:"more"`
 	}
 	s := agents.Ask[answer]("x", told("y"), "", agents.Refine(func(s *jsonschema.Schema) {
 		s.Properties["kind"].Enum = []any{"a", "b"}
@@ -263,10 +264,11 @@ steps:
       schema:
         type: object
         additionalProperties: false
-        required: [kind, lines, note]
+        required: [kind, lines, note, more]
         properties:
           kind: {type: string, description: what it is about, enum: [a, b]}
           note: {type: ["null", string]}
+          more: true
           lines:
             type: array
             items:

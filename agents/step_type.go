@@ -9,10 +9,13 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
+// anyType has JSON that is not looked at be any JSON, and no list of bytes.
+var anyType = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}}
+
 // outputOf is the answer that a Go type describes.
 func outputOf(t reflect.Type) *Output {
 	o := &Output{}
-	schema, err := jsonschema.ForType(t, nil)
+	schema, err := jsonschema.ForType(t, anyType)
 	if err != nil {
 		o.wrong = fmt.Errorf("of the type %s: %w", t, err)
 		return o
