@@ -56,6 +56,8 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflow
 		var i agui.Interrupt
 		var err error
 		switch {
+		case c.Decision != nil:
+			continue // while other branches were under way
 		case c.Raised != nil:
 			i, err = a.raisedInterrupt(ctx, w, c)
 		case c.Approval != nil:

@@ -170,7 +170,9 @@ func pendingCalls(w *workflows.Waits) []string {
 	}
 	var ids []string
 	for _, c := range w.Calls {
-		ids = append(ids, c.ID)
+		if c.Decision == nil {
+			ids = append(ids, c.ID)
+		}
 	}
 	return ids
 }

@@ -163,6 +163,31 @@ func TestHeldAndCancelled(t *testing.T) {
 	}
 }
 
+// What comes in the moment in which readers see that a run was cancelled is too late, also while people are
+// being told of the question: then Temporal has the worker come to the end once more, with the answer at hand.
+func TestTooLateForWhatIsCancelled(t *testing.T) {
+	t.Parallel()
+	prompt, no := say("Ask me."), false
+	sharedModel.answer(t, fixture{Match: match{UserMessage: prompt, HasToolResult: &no}, Response: response{ToolCalls: []modelCall{
+		{Name: "pick_color", Arguments: `{}`}, {Name: "calculate", Arguments: `{"expression":"3+4"}`},
+	}}})
+	for range 40 {
+		in := newInput(prompt).held()
+		in.Tools = pickColor
+		f := shared.followAgent(t, "/v1/agents/queuing/runs", in)
+		question := custom[interrupt](t, f.until(t, isCustom), "perdure.approval")
+		calls := custom[[]string](t, f.until(t, isCustom), "perdure.toolCalls")
+		if status := shared.cancel(t, in); status != http.StatusAccepted {
+			t.Fatalf("cancel: %d", status)
+		}
+		f.until(t, func(e event) bool { return e.Type == "RUN_FINISHED" })
+		wantResult(t, shared.endpoint, in, cameTo(calls[0], "blue"), http.StatusGone, "abandoned")
+		if status, a := decide(t, shared.endpoint, in.ThreadID, question.ID, `{"decision":"approve"}`); status != http.StatusNotFound {
+			t.Errorf("approve: %d %v", status, a)
+		}
+	}
+}
+
 // Over one socket a client starts a run, makes its calls and decides.
 func TestHeldOverASocket(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 		}
 		return f.steer(ctx, rec)
 	case KindTerminal:
-		f.r.Sealed, f.r.Waits, f.r.Interrupts = true, nil, nil
+		f.r.Sealed = true
 		f.abandon(func(Lane) bool { return true })
 		return f.end(ctx, rec)
 	case KindAttempt:
@@ -181,8 +181,17 @@ func (f *fold) end(ctx context.Context, rec *Record) error {
 	if err != nil {
 		return err
 	}
+	before := f.r.Interrupts
+	f.r.Waits, f.r.Interrupts = nil, nil
 	if finished, ok := last.(*agui.RunFinished); ok && finished.Outcome != nil {
 		f.r.Waits, f.r.Interrupts = finished.Outcome.PendingToolCallIDs, finished.Outcome.Interrupts
+	}
+	if len(f.r.Interrupts) > 0 { // what was answered before, while the run went on, is carried out by the next
+		for _, q := range before {
+			if !slices.ContainsFunc(f.r.Interrupts, func(open agui.Interrupt) bool { return open.ID == q.ID }) {
+				f.answered(q)
+			}
+		}
 	}
 	f.ended(rec, last)
 	return nil
@@ -254,7 +263,7 @@ const maxRemembered = 256
 
 // decided takes in what was decided about a call.
 func (f *fold) decided(d Decided) {
-	f.r.Decided = append(slices.Clip(f.r.Decided), d)
+	f.r.Decided = append(slices.Clip(f.r.Decided[max(0, len(f.r.Decided)+1-maxAnswered):]), d)
 	if d.Remembered == nil || slices.Contains(f.r.Remembered, *d.Remembered) {
 		return
 	}

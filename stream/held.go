@@ -65,7 +65,11 @@ func readHeld(events [][]byte) (questions []agui.Interrupt, calls []string, err 
 	return questions, calls, nil
 }
 
-// hold notes what a run waits for that goes on afterwards.
+// maxAnswered bounds how many questions of a run are known after they were answered, and decisions: the last ones.
+const maxAnswered = 100
+
+// hold notes what a run waits for that goes on afterwards. Branches of a run ask one by one, so that something
+// may be open already.
 func (f *fold) hold(ctx context.Context, rec *Record) error {
 	if rec.HasResult() {
 		return nil
@@ -78,7 +82,11 @@ func (f *fold) hold(ctx context.Context, rec *Record) error {
 	if err != nil || len(questions)+len(calls) == 0 {
 		return err
 	}
-	f.r.Interrupts, f.r.Waits, f.r.Answered, f.r.Decided = questions, calls, nil, nil
+	if len(f.r.Interrupts)+len(f.r.Waits) == 0 && len(questions) > 0 && questions[0].SubagentRunID == "" {
+		f.r.Answered, f.r.Decided = nil, nil
+	}
+	f.r.Interrupts = append(slices.Clip(f.r.Interrupts), questions...)
+	f.r.Waits = append(slices.Clip(f.r.Waits), calls...)
 	return nil
 }
 
@@ -87,9 +95,15 @@ func (f *fold) answer(d Decided) {
 	f.r.Waits = slices.DeleteFunc(slices.Clone(f.r.Waits), func(id string) bool { return id == d.CallID })
 	at := slices.IndexFunc(f.r.Interrupts, d.answers)
 	if at >= 0 {
-		f.r.Answered = append(slices.Clip(f.r.Answered), f.r.Interrupts[at])
+		f.answered(f.r.Interrupts[at])
 		f.r.Interrupts = slices.Delete(slices.Clone(f.r.Interrupts), at, at+1)
 	}
+}
+
+// answered keeps a question that is not asked any more.
+func (f *fold) answered(q agui.Interrupt) {
+	f.r.Answered = append(slices.Clip(f.r.Answered), q)
+	f.r.Answered = f.r.Answered[max(0, len(f.r.Answered)-maxAnswered):]
 }
 
 // held are the events that tell a joining reader what the run is held for.

@@ -16,8 +16,9 @@ import (
 )
 
 // Branches of a step are child workflows beside one another, each a walk of its own with a lane of its own, which
-// clients are shown as a subagent. A branch that waits for people ends, like any subagent, and
-// is begun again where it was; until then it keeps its slot, so that no more questions are asked at a time than there are slots.
+// clients are shown as a subagent. One that waits for people keeps its slot, so that no more questions are asked at a
+// time than there are slots (beside.go). When nothing else is under way it ends, like any subagent, and is
+// begun again where it was.
 
 // Fan is a step with branches.
 type Fan struct {
@@ -75,12 +76,15 @@ const (
 type fanOut struct {
 	run       *run
 	ctx       workflow.Context
-	stop      workflow.CancelFunc
+	cancel    workflow.CancelFunc
 	fan       *Fan
-	ended     workflow.Selector
-	free      []int // slots
+	changes   workflow.Selector                    // branches that have ended, or ask
+	children  map[int]workflow.ChildWorkflowFuture // those under way
+	free      []int                                // slots
+	asking    []*asking
 	suspended []ToolAnswer
 	cancelled bool // a branch has found that the run is cancelled
+	expired   bool // the step's time was over while branches waited
 	err       error
 }
 
@@ -100,8 +104,13 @@ func (r *run) fan(ctx workflow.Context) (end ending, over bool, err error) {
 // fanOut runs branches until none is under way. more tells that there are others to begin, since the history
 // has grown long.
 func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
-	f := &fanOut{run: r, fan: r.walk.Fan, ended: workflow.NewSelector(ctx)}
-	f.ctx, f.stop = workflow.WithCancel(ctx)
+	f := &fanOut{run: r, fan: r.walk.Fan, changes: workflow.NewSelector(ctx), children: map[int]workflow.ChildWorkflowFuture{}}
+	f.ctx, f.cancel = workflow.WithCancel(ctx)
+	f.changes.AddReceive(workflow.GetSignalChannel(ctx, SignalAsk), func(c workflow.ReceiveChannel, _ bool) {
+		var in Ask
+		c.Receive(ctx, &in)
+		f.hear(ctx, in)
+	})
 	for slot := range f.fan.AtOnce {
 		f.free = append(f.free, slot)
 	}
@@ -113,16 +122,15 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 			}
 		}
 	}
-	for f.beginMore(ctx); len(f.free)+len(f.suspended) < f.fan.AtOnce; f.beginMore(ctx) {
-		f.ended.Select(ctx)
+	for f.beginMore(ctx); len(f.children) > 0; f.beginMore(ctx) {
+		f.await(ctx)
 	}
-	return f.end(ctx)
+	return f.outcome(ctx)
 }
 
 // beginMore begins branches in the slots that are free.
 func (f *fanOut) beginMore(ctx workflow.Context) {
-	failed := f.err != nil || f.cancelled || f.failed() || f.late(ctx)
-	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !failed && ctx.Err() == nil && (!full(ctx) || f.run.stays()) {
+	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.stopped() && !f.late(ctx) && ctx.Err() == nil && (!full(ctx) || f.run.stays()) {
 		f.begin(f.fan.Next, nil, nil)
 		f.fan.Next++
 	}
@@ -131,31 +139,54 @@ func (f *fanOut) beginMore(ctx workflow.Context) {
 // failed tells whether the step has failed with one of its branches.
 func (f *fanOut) failed() bool { return f.fan.Stop && len(f.fan.Failures) > 0 }
 
+// stopped tells whether no branch is to begin, or to ask.
+func (f *fanOut) stopped() bool { return f.err != nil || f.cancelled || f.failed() || f.expired }
+
+// end cancels the branches that are under way. Nobody is asked any more what they ask.
+func (f *fanOut) end() {
+	f.cancel()
+	f.run.retire(f.run.beside...)
+}
+
+// fails ends the step, and the run with it.
+func (f *fanOut) fails(err error) {
+	f.err = err
+	f.end()
+}
+
 func (f *fanOut) late(ctx workflow.Context) bool {
 	return !f.fan.Deadline.IsZero() && !workflow.Now(ctx).Before(f.fan.Deadline)
 }
 
 // begin starts a branch, or one again that has waited.
 func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
-	r, slot := f.run, f.free[0]
+	r, slot, since := f.run, f.free[0], max(f.run.main, f.fan.Last)
 	f.free = f.free[1:]
-	future := r.startBranch(f.ctx, f.fan, index, slot, waits, resumes)
-	f.ended.AddFuture(future, func(done workflow.Future) { f.take(index, slot, done) })
+	f.children[index] = r.startBranch(f.ctx, f.fan, place{index, slot, since}, waits, resumes)
+	f.changes.AddFuture(f.children[index], func(done workflow.Future) { f.take(place{index, slot, since}, done) })
+}
+
+// place is where a branch is at work: on the lane of a slot, from a record on.
+type place struct {
+	index, slot int
+	since       uint64
 }
 
 // take takes in how a branch ended.
-func (f *fanOut) take(index, slot int, done workflow.Future) {
+func (f *fanOut) take(p place, done workflow.Future) {
+	delete(f.children, p.index)
 	var answer ToolAnswer
-	switch err := done.Get(f.ctx, &answer); {
-	case temporal.IsCanceledError(err) && (f.cancelled || f.failed()): // it was not even begun
-		f.free = append(f.free, slot)
-		f.fail(index, pipeline.Failure{Code: string(OutcomeCancelled)})
+	err := done.Get(f.ctx, &answer)
+	f.conclude(p.index, &answer)
+	switch {
+	case temporal.IsCanceledError(err) && (f.cancelled || f.failed() || f.expired): // it was not even begun
+		f.free = append(f.free, p.slot)
+		f.fail(p.index, pipeline.Failure{Code: string(OutcomeCancelled)})
 		return
 	case err != nil:
-		f.free = append(f.free, slot)
-		f.run.cut = append(f.run.cut, Lane{Index: slot, After: max(f.run.main, f.fan.Last), Subagents: true, Fork: true})
-		f.err = err
-		f.stop()
+		f.free = append(f.free, p.slot)
+		f.run.cut = append(f.run.cut, Lane{Index: p.slot, After: p.since, Subagents: true, Fork: true})
+		f.fails(err)
 		return
 	}
 	f.fan.Last = max(f.fan.Last, answer.Seq)
@@ -167,15 +198,15 @@ func (f *fanOut) take(index, slot int, done workflow.Future) {
 		f.suspended = append(f.suspended, answer) // it keeps its slot
 		return
 	}
-	f.free = append(f.free, slot)
+	f.free = append(f.free, p.slot)
 	slices.Sort(f.free)
 	if answer.Failed == nil {
 		return
 	}
-	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.failed()
-	f.fail(index, *answer.Failed)
+	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.failed() && !f.expired
+	f.fail(p.index, *answer.Failed)
 	if f.fan.Stop || f.cancelled {
-		f.stop()
+		f.end()
 	}
 }
 
@@ -198,8 +229,8 @@ func (f *fanOut) fail(index int, why pipeline.Failure) {
 	}
 }
 
-// end is what has come of the branches.
-func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
+// outcome is what has come of the branches.
+func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool) {
 	r := f.run
 	failed := f.failed()
 	switch {
@@ -219,6 +250,7 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 		waits := r.waitsOf(ctx, ModelAnswer{})
 		for _, s := range f.suspended {
 			waits.adopt(*s.Suspended, s.Waits)
+			waits.Noticed = max(waits.Noticed, s.Waits.Noticed)
 		}
 		if !waits.fits(r.in) {
 			return false, limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
@@ -232,8 +264,8 @@ func (f *fanOut) end(ctx workflow.Context) (more bool, end ending, over bool) {
 }
 
 // startBranch starts the child that walks a branch.
-func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *Waits, resumes *Suspended) workflow.ChildWorkflowFuture {
-	info := workflow.GetInfo(ctx)
+func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, resumes *Suspended) workflow.ChildWorkflowFuture {
+	info, index := workflow.GetInfo(ctx), p.index
 	path := fmt.Sprintf("%s%s/%d", r.walk.prefix(), f.Path, index)
 	id := fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(r.in.Run.ID), path)
 	if within := r.forkPath(); within != "" {
@@ -250,10 +282,10 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *
 	in := BranchInput{
 		RunInput: RunInput{Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.in.Limits, Resume: waits},
 		Branch: Branch{
-			Fork: path, Since: max(r.main, f.Last), CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
+			Fork: path, Since: p.since, CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes = r.undoes()
+	in.Branch.Undoes, in.Hold = r.undoes(), r.branch == nil
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
@@ -262,7 +294,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, index, slot int, waits *
 	if r.branch != nil {
 		in.Branch.Within, in.Branch.Slots = r.branch.CallID, slices.Clone(r.branch.Slots)
 	}
-	in.Branch.Slots = append(in.Branch.Slots, slot)
+	in.Branch.Slots = append(in.Branch.Slots, p.slot)
 	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline)}
 	if resumes == nil {
 		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}

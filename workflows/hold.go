@@ -35,6 +35,9 @@ func (r *run) keeps(w *Waits) bool {
 // tellHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
 // ends, since it could not.
 func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
+	if r.branch != nil {
+		return r.ask(ctx)
+	}
 	if r.held.settled() {
 		return ending{}, false
 	}
@@ -53,6 +56,10 @@ func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
 // goOnHeld waits until everything is answered, and does what was decided. over tells that the run ends
 // with it. It fails only to continue as new.
 func (r *run) goOnHeld(ctx workflow.Context) (end ending, over bool, err error) {
+	if r.branch != nil {
+		end, over = r.awaitReply(ctx)
+		return end, over, nil
+	}
 	if err := r.awaitAnswers(ctx, r.in.parkAfter()); err != nil {
 		return ending{}, false, err
 	}

@@ -77,12 +77,13 @@ func (w *Waits) note(event NoticeEvent, now time.Time, calls ...*Waiting) {
 	}
 }
 
-// noteOpened notes that people are asked.
+// noteOpened notes that people are asked, unless that was known before.
 func (w *Waits) noteOpened() {
 	var asked []*Waiting
 	for i := range w.Calls {
-		if w.Calls[i].asksPeople() {
-			asked = append(asked, &w.Calls[i])
+		if c := &w.Calls[i]; c.asksPeople() && !c.Told {
+			c.Told = true
+			asked = append(asked, c)
 		}
 	}
 	w.note(NoticeOpened, w.Opened, asked...)
@@ -151,7 +152,7 @@ func give(ctx workflow.Context, n Notice) {
 // the run's own are nobody's business before it has ended with them.
 func (r *run) untold() *Waits {
 	all := append([]*Waits{r.in.Resume}, r.past()...)
-	for _, w := range append(all, r.held, r.waits) {
+	for _, w := range slices.Concat(all, r.beside, []*Waits{r.held, r.waits}) {
 		if w.isUntold() && !r.handed[w] {
 			return w
 		}

@@ -8,7 +8,7 @@ import "go.temporal.io/sdk/workflow"
 func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	r := begin(ctx, in.Run)
-	r.cancel = cancel
+	r.cancel = func() { r.cancelled = true; cancel() }
 	// What updates are judged by comes first: those that wait run as soon as there is a handler.
 	r.ended, r.waits = in.Waits != nil, in.Waits
 	if err := r.listen(ctx); err != nil {

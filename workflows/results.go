@@ -43,7 +43,7 @@ func (r *run) takeResults(ctx workflow.Context) {
 // takeResult takes a result that is waited for. Nobody hears an answer to a signal: what is unknown, too
 // large, no content or not the first changes nothing.
 func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
-	c := r.pending().find(in.CallID)
+	c := r.waitsFor(in.CallID).find(in.CallID)
 	body, err := encode(in) //workflowcheck:ignore the same value gives the same text
 	if c == nil || !c.Client || c.Decision != nil || err != nil || len(body) > MaxPayload {
 		return
@@ -61,7 +61,7 @@ func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
 		workflow.GetLogger(ctx).Warn("a result that came by signal is none", "error", err)
 		return
 	}
-	r.pending().decide(d, workflow.Now(ctx))
+	r.waitsFor(in.CallID).decide(d, workflow.Now(ctx))
 }
 
 // hear waits until no result is on its way: who continues as new would lose it. It fails if the run is
@@ -70,10 +70,19 @@ func (r *run) hear(ctx workflow.Context) bool {
 	return workflow.Await(ctx, func() bool { return !r.results.busy && r.results.come.Len() == 0 }) == nil
 }
 
-// pending is what decisions are about: what the run waits for, in its turn or behind its end, or what it
-// has waited for last.
-func (r *run) pending() *Waits {
+// waitsFor is what has the call that a decision is about: what a branch waits for while others are under way,
+// what the run waits for, in its turn or behind its end, or what it has waited for last. One that is cancelled
+// waits for nothing any more.
+func (r *run) waitsFor(callID string) *Waits {
+	gone := r.cancelled && !r.undoes()
+	for _, w := range slices.Backward(r.beside) {
+		if w.find(callID) != nil && !gone {
+			return w
+		}
+	}
 	switch {
+	case r.held != nil && gone:
+		return nil
 	case r.held != nil:
 		return r.held
 	case r.waits != nil:

@@ -77,6 +77,7 @@ type run struct {
 
 	held     *Waits   // what the run waits for in its turn
 	answered *Waits   // what it has waited for last
+	beside   []*Waits // what branches wait for while others are under way
 	earlier  []*Waits // and before that, as long as there is something to tell of it
 	results  results
 

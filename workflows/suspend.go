@@ -158,27 +158,42 @@ func (w *Waits) decideAll(decisions []Decision, now time.Time, about func(*Waiti
 
 // decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.
 //
-// A worker that died may have let people see the run's end before Temporal heard of it. Then the update runs
-// before the workflow has come to its end again, in the same task, and waits for that; a decision about what the
-// run does not ask is refused a second later.
+// What was decided about is told by the log, and Temporal may hear of it later: a worker dies, or a task is done
+// once more since something came while it was. Then the update is in the same task as what lets the run come to
+// its question, or to its end, and handlers run first. So this one lets the run catch up: a question that is still
+// to be asked is waited for, for a second, and what was cancelled takes no answer.
 func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
+	catchUp(ctx)
 	if unknown := func() bool { return !r.ended && !r.asked(in) }; unknown() {
 		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // cancelled: it ends
 	}
-	w := r.pending()
 	var out Decided
 	for _, d := range in.Decisions {
-		out.Results = append(out.Results, w.decide(d, workflow.Now(ctx)))
+		out.Results = append(out.Results, r.waitsFor(d.CallID).decide(d, workflow.Now(ctx)))
 	}
 	return out, nil
 }
+
+// catchUp has whatever else the task has brought come first: a coroutine that is begun now has its turn behind
+// the others.
+func catchUp(ctx workflow.Context) {
+	if workflow.GetVersion(ctx, changeCatchUp, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	caughtUp := false
+	workflow.Go(ctx, func(workflow.Context) { caughtUp = true })
+	_ = workflow.Await(ctx, func() bool { return caughtUp }) // a handler's context does not end
+}
+
+// changeCatchUp is the version of runs whose decisions let them catch up.
+const changeCatchUp = "decide behind all else"
 
 // decidePatience is how long a decision may be early.
 const decidePatience = time.Second
 
 // asked tells whether somebody was asked about one of these calls.
 func (r *run) asked(in Decide) bool {
-	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.pending().find(d.CallID) != nil })
+	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.waitsFor(d.CallID).find(d.CallID) != nil })
 }
 
 // resume does what was decided about the calls of the run before. over tells that the run ends with it.

@@ -74,9 +74,11 @@ type Waiting struct {
 	// Raised is the question that the tool has asked, in a call that had begun.
 	Raised *Raised `json:"raised,omitempty"`
 	// Escalations is how many have come, Reminded how often people were reminded.
-	Escalations int       `json:"escalations,omitempty"`
-	Reminded    int       `json:"reminded,omitempty"`
-	Decision    *Decision `json:"decision,omitempty"`
+	Escalations int `json:"escalations,omitempty"`
+	Reminded    int `json:"reminded,omitempty"`
+	// Told tells that it was made known that people are asked.
+	Told     bool      `json:"told,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
 }
 
 // Approval says that a person decides about a call before it is made, and by which rule.

@@ -1,0 +1,233 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// branching is a world whose agent is one step with branches. The first is busy for an hour; each of the others
+// asks whether its call, named by its number, may be made.
+type branching struct {
+	*world
+	fan     workflows.Fan
+	approve workflows.Approval
+	told    []string // the calls that readers were told of, by the time since the beginning
+	made    []string // the calls that were made
+	joined  []pipeline.BranchFailure
+	undone  bool
+	seq     uint64
+}
+
+func newBranching(t *testing.T, branches int) *branching {
+	t.Helper()
+	b := &branching{
+		world: newWorldWith(t, nil), approve: workflows.Approval{Args: "d"}, seq: 10,
+		fan: workflows.Fan{Path: "all", Count: branches, AtOnce: branches, Stop: true},
+	}
+	b.advance = b.walk
+	began := b.env.Now()
+	b.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, c := range in.Waits.Calls {
+			b.told = append(b.told, fmt.Sprintf("%s %s", c.ID, b.env.Now().Sub(began)))
+		}
+		b.seq++
+		return b.seq, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityHold})
+	b.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.made = append(b.made, fmt.Sprintf("%s %s %s", in.CallID, in.Decision.Verdict, b.env.Now().Sub(began)))
+		b.seq++
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: b.seq, Seq: b.seq}, nil
+	}
+	return b
+}
+
+// walk is the activity that walks: the agent's own steps, and those of a branch.
+func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seq++
+	next := workflows.Advanced{Seq: b.seq, Cursor: in.Walk.Cursor}
+	begins := in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventBegun && !in.Reopens && len(in.Suspends) == 0
+	switch {
+	case in.Branch == nil && begins:
+		fan := b.fan
+		next.Fan = &fan
+	case in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventFailed:
+		next.Failed = in.Walk.Event.Failure
+	case in.Branch == nil && in.Walk.Fan != nil:
+		b.joined = in.Walk.Fan.BranchFailures()
+	case begins && in.Branch.Index == 0:
+		next.Sleep = time.Hour
+	case begins:
+		id := fmt.Sprint(in.Branch.Index)
+		answer := says(next.Seq, id)
+		approve := b.approve
+		answer.Calls[0].Approval, answer.WaitCount = &approve, 1
+		next.Answer = &answer
+		next.Leaf = &workflows.Leaf{
+			Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
+			At: workflows.At{Path: "ask" + id, Name: "ask" + id, Inline: true},
+		}
+	}
+	return next, nil
+}
+
+// decide answers the questions of branches, after some time; the answers come when all is over.
+func (b *branching) decide(after time.Duration, branches ...string) (answers func() []workflows.DecisionResult) {
+	answered := make(chan any, 1)
+	b.env.RegisterDelayedCallback(func() {
+		var all []workflows.Decision
+		for _, id := range branches {
+			all = append(all, approves(id))
+		}
+		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: all}, answered)
+	}, after)
+	return func() []workflows.DecisionResult { return (<-answered).(workflows.Decided).Results }
+}
+
+func steppedInput() workflows.RunInput {
+	in := input
+	in.Steps, in.Limits.Duration = true, 2*time.Hour
+	return in
+}
+
+// Each branch goes on when it is answered, while its sibling is at work, and the run ends with none of it.
+func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 4)
+	b.decide(time.Minute, "2")
+	b.decide(2*time.Minute, "3", "1")
+	again := b.decide(3*time.Minute, "2")
+	result, _ := b.run(steppedInput())
+	if result.Outcome != workflows.OutcomeSuccess || len(b.finished) != 1 || len(b.joined) != 0 {
+		t.Errorf("%+v after %d ends with %+v", result, len(b.finished), b.joined)
+	}
+	slices.Sort(b.told)
+	slices.Sort(b.made)
+	if want := []string{"1 0s", "2 0s", "3 0s"}; !slices.Equal(b.told, want) {
+		t.Errorf("readers were told %q, want %q", b.told, want)
+	}
+	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(b.made, want) {
+		t.Errorf("the calls are %q, want %q", b.made, want)
+	}
+	if r := again()[0]; r.Error != "" && r.Error != workflows.ErrorUnknownCall {
+		t.Errorf("the same again is answered with %+v", r)
+	}
+	events := map[workflows.NoticeEvent]int{}
+	for _, n := range b.notices {
+		events[n.Event] += len(n.Calls)
+	}
+	if events[workflows.NoticeOpened] != 3 || events[workflows.NoticeDecided] != 3 {
+		t.Errorf("the notices are %v", events)
+	}
+}
+
+// What nobody has answered when the others are done is what the run ends with; what was answered of it before
+// goes on with it, and nobody is told of it twice.
+func TestBranchesAskToTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 3)
+	b.approve.Quorum = 2
+	vote := workflows.Decision{CallID: "1", Verdict: workflows.VerdictApprove, Digest: "one", By: "one", Args: "d"}
+	b.env.RegisterDelayedCallback(func() {
+		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{vote}}, make(chan any, 1))
+	}, time.Minute)
+	in := steppedInput()
+	in.ParkAfter = 3 * time.Hour
+	b.env.RegisterDelayedCallback(func() {
+		var all []workflows.Decision
+		for _, by := range []string{"two", "three"} {
+			for _, id := range []string{"1", "2"} {
+				all = append(all, workflows.Decision{CallID: id, Verdict: workflows.VerdictApprove, Digest: by, By: by, Args: "d"})
+			}
+		}
+		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: all}, make(chan any, 1))
+	}, 90*time.Minute)
+	b.env.ExecuteWorkflow(workflows.TypeRun, in)
+	var next workflows.RunInput
+	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
+	end := b.finished[0]
+	if end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Suspended) != 2 || len(end.Waits.Calls) != 2 {
+		t.Fatalf("the run ends with %+v", end)
+	}
+	votes := 0
+	for _, c := range next.Resume.Calls {
+		if c.Decision == nil {
+			t.Errorf("nothing was decided about %+v", c)
+		}
+		votes += len(c.Votes)
+	}
+	if votes != 2 {
+		t.Errorf("%d votes before the last, want one each", votes)
+	}
+	opened, numbers := 0, map[string]bool{}
+	for _, n := range b.notices {
+		for _, c := range n.Calls {
+			name := fmt.Sprint(c.ID, n.Event, n.Number)
+			if numbers[name] {
+				t.Errorf("%s is told twice", name)
+			}
+			numbers[name] = true
+		}
+		if n.Event == workflows.NoticeOpened {
+			opened += len(n.Calls)
+		}
+	}
+	if opened != 2 {
+		t.Errorf("people were told %d times that they are asked", opened)
+	}
+}
+
+// Time goes by for what branches ask as well.
+func TestBranchesAskInVain(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 2)
+	b.approve.Expires, b.approve.OnExpiry = 10*time.Minute, workflows.OnExpiryFail
+	b.run(steppedInput())
+	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: workflows.CodeApprovalExpired, Message: "nobody decided in time"}}}; !slices.Equal(b.joined, want) {
+		t.Errorf("the branches have failed with %+v, want %+v", b.joined, want)
+	}
+}
+
+// When the time of the step is over, what its branches ask is over too.
+func TestBranchesAskUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 3)
+	b.fan.Deadline = b.env.Now().Add(20 * time.Minute)
+	early := b.decide(10*time.Minute, "1")
+	_, last := b.run(steppedInput())
+	if last.Code != "timeout" {
+		t.Errorf("the run ends with %+v", last)
+	}
+	if r := early()[0]; r.Error != "" {
+		t.Errorf("in time: %+v", r)
+	}
+	if len(b.made) != 1 {
+		t.Errorf("the calls are %q", b.made)
+	}
+}
+
+// A run that is held waits for its branches, for as long as it takes; that is no time of the run's.
+func TestHeldForBranches(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 3)
+	b.decide(30*time.Hour, "1", "2")
+	in := steppedInput()
+	in.Hold = true
+	result, _ := b.run(in)
+	if result.Outcome != workflows.OutcomeSuccess || len(b.finished) != 1 || len(b.made) != 2 {
+		t.Errorf("%+v after %q", result, b.made)
+	}
+}
