@@ -13,8 +13,8 @@ type matter struct {
 	Amount float64 `json:"amount,omitempty"`
 }
 
-// triage finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a person decides.
-func triage() (*agents.Definition, error) {
+// desk finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a person decides.
+func desk() (*agents.Definition, error) {
 	classifier := agents.AgentStep{Instructions: "Is this about a bill, about something that does not work, or about anything else?"}
 	kind := agents.Ask[matter]("kind", classifier, "classify: ${input.text}", agents.Refine(func(s *jsonschema.Schema) {
 		s.Properties["kind"].Enum = []any{"bill", "fault", "other"}
@@ -29,11 +29,11 @@ func triage() (*agents.Definition, error) {
 	anything := agents.Ask[string]("anything", agents.AgentStep{Instructions: "Answer in one friendly sentence."}, "${input.text}")
 
 	return agents.New(agents.Definition{
-		Name:        "triage",
+		Name:        "desk",
 		Description: "Finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a person decides.",
-		Model:       "scripted/triage",
+		Model:       "scripted/desk",
 		Tools:       []string{"calculate"},
-	}, kind, agents.Route("desk", []agents.Case{
+	}, kind, agents.Route("concern", []agents.Case{
 		agents.When(agents.Equal(about, "bill")).Then(fee, goodwill, billing),
 		agents.When(agents.Equal(about, "fault")).Then(repair),
 		agents.Default(anything),
@@ -42,12 +42,12 @@ func triage() (*agents.Definition, error) {
 
 func biller() (*agents.Definition, error) {
 	return agents.New(agents.Definition{
-		Name: "biller", Description: "Explains bills.", Model: "scripted/triage", Instructions: "You explain bills.",
+		Name: "biller", Description: "Explains bills.", Model: "scripted/desk", Instructions: "You explain bills.",
 	})
 }
 
 func technician() (*agents.Definition, error) {
 	return agents.New(agents.Definition{
-		Name: "technician", Description: "Helps with what does not work.", Model: "scripted/triage", Instructions: "You help with what does not work.",
+		Name: "technician", Description: "Helps with what does not work.", Model: "scripted/desk", Instructions: "You help with what does not work.",
 	})
 }
