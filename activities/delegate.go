@@ -55,12 +55,17 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, handed{
-			Delegate:    workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
-			description: p.Description,
-		})
+		all = append(all, handedTo(p))
 	}
 	return all, nil
+}
+
+// handedTo is an agent as it is now.
+func handedTo(p catalog.Published) handed {
+	return handed{
+		Delegate:    workflows.Delegate{Agent: p.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
+		description: p.Description,
+	}
 }
 
 // offerDelegates adds the agents to a model's tools, and returns those that it added: a tool of the same name
@@ -113,6 +118,9 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 			return err.Error()
 		}
 		return fmt.Sprintf("The agent %.64q cannot be given work here: too many agents are at work for one another, or too many calls are made at once.", call.Name)
+	}
+	if slices.ContainsFunc(agents.Handoffs(d.Tools), func(name string) bool { return agents.HandoffTool(name) == call.Name }) {
+		return notHandedOver(call)
 	}
 	return fmt.Sprintf("There is no tool %.64q.", call.Name)
 }

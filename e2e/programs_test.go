@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -45,6 +46,11 @@ func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker
 		}
 		if t.Failed() {
 			t.Logf("output of the worker:\n%s", w.said.String())
+		}
+	})
+	t.Cleanup(func() {
+		if err := w.saveHistories(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
 		}
 	})
 	return w
