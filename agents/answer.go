@@ -33,6 +33,9 @@ func (o *Output) compile() error {
 }
 
 func (o *Output) compiled() (*jsonschema.Schema, error) {
+	if o.wrong != nil {
+		return nil, o.wrong
+	}
 	if len(o.Schema) == 0 {
 		return nil, errors.New("it is missing")
 	}

@@ -13,6 +13,9 @@
 // Instead of a model it may have a tree of steps: [Step]. What it computes is in package expression, and what
 // comes after what in package pipeline.
 //
+// In Go, [New] makes it of steps that [Ask], [Call], [Approve], [Map] and others make. Their outputs are references with a
+// Go type, [Ref], and what is of the wrong kind is not compiled.
+//
 // A definition is a file with one such document, or a [Definition] made in Go:
 //
 //	file ──Parse──► Definition ──Encode──► canonical JSON ──► bucket ──Decode──► Definition

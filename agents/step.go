@@ -26,19 +26,19 @@ type Step struct {
 	Tool string
 
 	// Approve asks a person.
-	Approve *Approve
+	Approve *ApproveStep
 
 	// Parallel runs steps beside one another.
-	Parallel *Parallel
+	Parallel *ParallelStep
 
 	// Map runs steps once for each item of a list.
-	Map *Map
+	Map *MapStep
 
 	// Route runs the steps of the first case that applies.
 	Route []Case
 
 	// Loop runs steps again and again.
-	Loop *Loop
+	Loop *LoopStep
 
 	// Set changes the state.
 	Set []Op
@@ -91,10 +91,12 @@ type Output struct {
 
 	// Repairs is how often the agent is told what is wrong with its answer, 0 to 10; nil = 2.
 	Repairs *int
+
+	wrong error // why no schema could be made of a Go type
 }
 
-// Approve is a question to a person. Who decides, and until when, is as in an [Approval].
-type Approve struct {
+// ApproveStep is a question to a person. Who decides, and until when, is as in an [Approval].
+type ApproveStep struct {
 	// Message is a template: what people are asked. At most 4 KiB.
 	Message string
 
@@ -105,8 +107,8 @@ type Approve struct {
 	Rule Approval
 }
 
-// Parallel runs steps beside one another.
-type Parallel struct {
+// ParallelStep runs steps beside one another.
+type ParallelStep struct {
 	// Steps are the branches, a step each, at most 64.
 	Steps []Step
 
@@ -117,8 +119,8 @@ type Parallel struct {
 	OnError string
 }
 
-// Map runs steps once for each item of a list, beside one another.
-type Map struct {
+// MapStep runs steps once for each item of a list, beside one another.
+type MapStep struct {
 	// Items is an expression that is a list, of at most 10,000 items.
 	Items string
 
@@ -141,8 +143,8 @@ type Case struct {
 	Steps []Step `json:"steps"`
 }
 
-// Loop runs steps again and again.
-type Loop struct {
+// LoopStep runs steps again and again.
+type LoopStep struct {
 	// Max is how often they run at most, 1 to 1,000. The loop is done then, whatever Until says.
 	Max int `json:"max"`
 
@@ -228,7 +230,7 @@ func (o *Output) MaxRepairs() int {
 }
 
 // Item is the name of the variable that is the item.
-func (m *Map) Item() string {
+func (m *MapStep) Item() string {
 	if m.As == "" {
 		return defaultItem
 	}
@@ -236,7 +238,7 @@ func (m *Map) Item() string {
 }
 
 // AtOnce is how many items are under way at a time.
-func (m *Map) AtOnce() int {
+func (m *MapStep) AtOnce() int {
 	if m.Concurrency == 0 {
 		return defaultConcurrency
 	}
@@ -244,7 +246,7 @@ func (m *Map) AtOnce() int {
 }
 
 // AtOnce is how many branches are under way at a time.
-func (p *Parallel) AtOnce() int {
+func (p *ParallelStep) AtOnce() int {
 	if p.Concurrency == 0 {
 		return len(p.Steps)
 	}

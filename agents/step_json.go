@@ -15,11 +15,11 @@ type stepJSON struct {
 	When       string         `json:"when,omitempty"`
 	Agent      *AgentStep     `json:"agent,omitempty"`
 	Tool       string         `json:"tool,omitempty"`
-	Approve    *Approve       `json:"approve,omitempty"`
-	Parallel   *Parallel      `json:"parallel,omitempty"`
-	Map        *Map           `json:"map,omitempty"`
+	Approve    *ApproveStep   `json:"approve,omitempty"`
+	Parallel   *ParallelStep  `json:"parallel,omitempty"`
+	Map        *MapStep       `json:"map,omitempty"`
 	Route      []Case         `json:"route,omitempty"`
-	Loop       *Loop          `json:"loop,omitempty"`
+	Loop       *LoopStep      `json:"loop,omitempty"`
 	Set        []Op           `json:"set,omitempty"`
 	Steps      []Step         `json:"steps,omitempty"`
 	Input      string         `json:"input,omitempty"`
@@ -108,6 +108,9 @@ type outputJSON struct {
 
 // MarshalJSON writes the schema with its keys sorted, which mean nothing by their order.
 func (o Output) MarshalJSON() ([]byte, error) {
+	if o.wrong != nil {
+		return nil, o.wrong
+	}
 	sorted, err := plainJSON(expression.Decode(o.Schema))
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	*o = Output(in)
+	*o = Output{Schema: in.Schema, Repairs: in.Repairs}
 	return nil
 }
 
@@ -143,13 +146,13 @@ type approveJSON struct {
 }
 
 // MarshalJSON writes what files have.
-func (a Approve) MarshalJSON() ([]byte, error) {
+func (a ApproveStep) MarshalJSON() ([]byte, error) {
 	r := a.Rule.json()
 	return plainJSON(approveJSON{a.Message, a.Args, r.Approvers, r.Quorum, r.NotByRequester, r.Remind, r.Escalate, r.Expires, r.OnExpiry})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
-func (a *Approve) UnmarshalJSON(data []byte) error {
+func (a *ApproveStep) UnmarshalJSON(data []byte) error {
 	var in approveJSON
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("approve: %w", err)
@@ -158,7 +161,7 @@ func (a *Approve) UnmarshalJSON(data []byte) error {
 		Approvers: in.Approvers, Quorum: in.Quorum, NotByRequester: in.NotByRequester,
 		Remind: in.Remind, Escalate: in.Escalate, Expires: in.Expires, OnExpiry: in.OnExpiry,
 	}.rule()
-	*a = Approve{in.Message, exactly(data, "args"), rule}
+	*a = ApproveStep{in.Message, exactly(data, "args"), rule}
 	return err
 }
 
@@ -169,17 +172,17 @@ type parallelJSON struct {
 }
 
 // MarshalJSON writes what files have, and no defaults.
-func (p Parallel) MarshalJSON() ([]byte, error) {
+func (p ParallelStep) MarshalJSON() ([]byte, error) {
 	return plainJSON(parallelJSON{p.Steps, p.Concurrency, unlessFail(p.OnError)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
-func (p *Parallel) UnmarshalJSON(data []byte) error {
+func (p *ParallelStep) UnmarshalJSON(data []byte) error {
 	var in parallelJSON
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("parallel: %w", err)
 	}
-	*p = Parallel(in)
+	*p = ParallelStep(in)
 	return nil
 }
 
@@ -199,7 +202,7 @@ type mapJSON struct {
 }
 
 // MarshalJSON writes what files have, and no defaults.
-func (m Map) MarshalJSON() ([]byte, error) {
+func (m MapStep) MarshalJSON() ([]byte, error) {
 	out := mapJSON{m.Items, m.As, m.Concurrency, unlessFail(m.OnError), m.Steps}
 	if out.As == defaultItem {
 		out.As = ""
@@ -211,12 +214,12 @@ func (m Map) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
-func (m *Map) UnmarshalJSON(data []byte) error {
+func (m *MapStep) UnmarshalJSON(data []byte) error {
 	var in mapJSON
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("map: %w", err)
 	}
-	*m = Map(in)
+	*m = MapStep(in)
 	return nil
 }
 

@@ -101,7 +101,7 @@ func (t *treeCheck) tool(key, name string) {
 	}
 }
 
-func (t *treeCheck) approve(key string, a *Approve, sc scope) {
+func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	if a.Message == "" {
 		t.complain(key, "needs a message")
 	}
@@ -124,7 +124,7 @@ func (t *treeCheck) once(at string, s *Step, sc scope) {
 	}
 }
 
-func (t *treeCheck) parallel(key string, p *Parallel, sc scope) {
+func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 	if n := len(p.Steps); n == 0 || n > maxBranches {
 		t.complain(key, "must have 1 to %d branches, not %d", maxBranches, n)
 	}
@@ -143,7 +143,7 @@ func (t *treeCheck) branches(key string, concurrency, most int, onError string) 
 	}
 }
 
-func (t *treeCheck) mapStep(key string, m *Map, sc scope) {
+func (t *treeCheck) mapStep(key string, m *MapStep, sc scope) {
 	if m.Items == "" {
 		t.complain(key, "needs items")
 	} else if e := t.expression(key+".items", m.Items, sc); e != nil && !e.MayBeList() {
@@ -172,7 +172,7 @@ func (t *treeCheck) route(key string, cases []Case, sc scope) {
 	}
 }
 
-func (t *treeCheck) loop(key string, l *Loop, sc scope) {
+func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 	switch {
 	case l.Max == 0:
 		t.complain(key, "needs max: how often its steps run at most")

@@ -110,8 +110,8 @@ func (r *reader) agentStep(prefix string, into **AgentStep) func(*yaml.Node) str
 	}
 }
 
-func (r *reader) approve(key string, into **Approve) func(*yaml.Node) string {
-	a := &Approve{}
+func (r *reader) approve(key string, into **ApproveStep) func(*yaml.Node) string {
+	a := &ApproveStep{}
 	return r.keyed(key+".", func() []field {
 		*into = a
 		return append([]field{{"message", text(&a.Message)}, {"args", object(&a.Args)}}, r.decision(key, &a.Rule)...)
@@ -119,9 +119,9 @@ func (r *reader) approve(key string, into **Approve) func(*yaml.Node) string {
 }
 
 // parallel reads the branches alone, or with what else there is to say.
-func (r *reader) parallel(key string, into **Parallel) func(*yaml.Node) string {
+func (r *reader) parallel(key string, into **ParallelStep) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
-		p := &Parallel{}
+		p := &ParallelStep{}
 		*into = p
 		if node.Kind == yaml.SequenceNode {
 			return r.steps(key, &p.Steps)(node)
@@ -136,8 +136,8 @@ func (r *reader) parallel(key string, into **Parallel) func(*yaml.Node) string {
 	}
 }
 
-func (r *reader) mapStep(prefix string, into **Map) func(*yaml.Node) string {
-	m := &Map{}
+func (r *reader) mapStep(prefix string, into **MapStep) func(*yaml.Node) string {
+	m := &MapStep{}
 	return r.keyed(prefix, func() []field {
 		*into = m
 		return []field{
@@ -157,8 +157,8 @@ func (r *reader) cases(key string, into *[]Case) func(*yaml.Node) string {
 	})
 }
 
-func (r *reader) loop(prefix string, into **Loop) func(*yaml.Node) string {
-	l := &Loop{}
+func (r *reader) loop(prefix string, into **LoopStep) func(*yaml.Node) string {
+	l := &LoopStep{}
 	return r.keyed(prefix, func() []field {
 		*into = l
 		return []field{{"max", count(&l.Max)}, {"until", expressionText(&l.Until)}, {"steps", r.steps(prefix+"steps", &l.Steps)}}

@@ -1,7 +1,6 @@
 package agents_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -158,7 +157,7 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 	t.Parallel()
 	d := &agents.Definition{Name: "a", Tools: []string{"pay"}, Steps: []agents.Step{
 		{Name: "plan", Agent: &agents.AgentStep{Model: "p/m", Instructions: "<x>"}, Input: "${input.text} & more", Output: &agents.Output{Schema: []byte(`{"type":"object","maxProperties":2}`)}},
-		{Name: "ask", Approve: &agents.Approve{Message: "Go?", Rule: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}},
+		{Name: "ask", Approve: &agents.ApproveStep{Message: "Go?", Rule: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}},
 		{
 			Name: "pay", Tool: "pay", Args: map[string]any{"n": 1, "at": "${steps.plan}"}, When: "state.x", Timeout: time.Minute,
 			Retry: &agents.Retry{Attempts: 3, Interval: 5 * time.Second}, OnError: agents.OnError{Continue: true}, Compensate: &agents.Step{Tool: "pay"},
@@ -181,17 +180,9 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 // The page is all that a user has: what it shows is what works.
 func TestExamplesOfThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/pipelines.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	schema := compileSchema(t, schemaFile)
-	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	blocks := pageExamples(t)
 	for _, block := range blocks {
-		block, _, _ = strings.Cut(block, "```")
-		if strings.HasPrefix(block, "- ") { // steps alone
-			block = "name: example\nmodel: p/m\ntools: [\"*\"]\nsteps:\n" + block
-		}
 		if _, err := agents.Parse("pipelines.md", []byte(block)); err != nil {
 			t.Errorf("%v in\n%s", err, block)
 		}

@@ -143,7 +143,7 @@ func (t *treeCheck) nameInner(at string, s *Step, group string) {
 }
 
 // unbare notes that the failures of branches are their outputs.
-func (t *treeCheck) unbare(p *Parallel) {
+func (t *treeCheck) unbare(p *ParallelStep) {
 	for _, s := range p.Steps {
 		if k, ok := t.known[s.Name]; ok && p.OnError == OnErrorContinue {
 			k.bare = false

@@ -40,11 +40,24 @@ func (f *follower) approve(t *testing.T) {
 	f.untilSuccess(t)
 }
 
+// restart kills the process, and starts it again.
+func (p *perdure) restart(t *testing.T) {
+	t.Helper()
+	p.kill()
+	p.start(t)
+}
+
 // The report example comes to the same whether it is killed at some of its steps or not.
 func TestExampleReport(t *testing.T) {
 	t.Parallel()
-	const runs = "/v1/agents/report/runs"
 	p := startExample(t, "report", "bin/library", buildExample(t, "research/library"))
+	checkReport(t, p.endpoint, p.restart)
+	p.checkRecorded(t, "report")
+}
+
+func checkReport(t *testing.T, p *endpoint, restart func(*testing.T)) {
+	t.Helper()
+	const runs = "/v1/agents/report/runs"
 	calm := newInput("tea")
 	f := p.followAgent(t, runs, calm)
 	f.finish(t)
@@ -57,12 +70,10 @@ func TestExampleReport(t *testing.T) {
 	f = p.followAgent(t, runs, killed)
 	for _, step := range []string{"plan/model", "notes", "critique/review/model", "sign_off"} {
 		f.until(t, func(e event) bool { return e.Type == "STEP_STARTED" && e.member("stepName") == step })
-		p.kill()
-		p.start(t)
+		restart(t)
 	}
 	f.finish(t)
-	p.kill()
-	p.start(t)
+	restart(t)
 	f.approve(t)
 	if got := p.stateOf(t, killed); !reflect.DeepEqual(got, want) {
 		t.Errorf("killed it comes to %v, else to %v", got, want)

@@ -11,21 +11,26 @@ import (
 	"testing"
 )
 
-const order = "/v1/agents/order/runs"
+const orders = "/v1/agents/order/runs"
 
-// ownWorker is the worker of the example that is a module of its own, and the only one that its node has.
+// ownWorker is the worker of an example that is a module of its own, and the only one that its node has.
 type ownWorker struct {
 	*perdure
 	file   string
+	args   []string
+	env    []string
 	said   output
 	worker *process
 }
 
-func startOwnWorker(t *testing.T) *ownWorker {
+// startOwnWorker starts the worker of a folder of examples, with arguments and variables, and its node.
+func startOwnWorker(t *testing.T, example string, args, env []string) *ownWorker {
 	t.Helper()
-	w := &ownWorker{perdure: newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel), file: filepath.Join(t.TempDir(), "programs")}
+	w := &ownWorker{
+		perdure: newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel), file: filepath.Join(t.TempDir(), example), args: args, env: env,
+	}
 	w.flags = []string{"--no-worker"}
-	if err := execute(filepath.Join("..", "examples", "programs"), "go", "build", "-o", w.file, "."); err != nil {
+	if err := execute(filepath.Join("..", "examples", example), "go", "build", "-o", w.file, "."); err != nil {
 		t.Fatal(err)
 	}
 	w.start(t)
@@ -53,12 +58,20 @@ func startOwnWorker(t *testing.T) *ownWorker {
 
 func (w *ownWorker) startWorker(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command(w.file)
+	cmd := exec.Command(w.file, w.args...)
 	cmd.Env = append(os.Environ(), "NATS_URL="+w.where.NATS, "TEMPORAL_ADDRESS="+w.where.Temporal)
+	cmd.Env = append(cmd.Env, w.env...)
 	var err error
 	if w.worker, err = launch(t.Context(), cmd, &w.said, func(line []byte) bool { return bytes.Contains(line, []byte(`"working"`)) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// restartWorker kills the worker, and starts it again.
+func (w *ownWorker) restartWorker(t *testing.T) {
+	t.Helper()
+	w.worker.kill()
+	w.startWorker(t)
 }
 
 // called are the tools that a client has seen called, in their order, with their results.
@@ -80,9 +93,9 @@ func called(t *testing.T, events []event) (calls []string) {
 // undone by ordinary code if the answer is no.
 func TestProgramOfAnotherModule(t *testing.T) {
 	t.Parallel()
-	w := startOwnWorker(t)
+	w := startOwnWorker(t, "programs", nil, nil)
 	cheap := newInput("lamp")
-	if got := strings.Join(called(t, w.runAgent(t, order, cheap)), " "); got != `reserve {"number":"R-lamp"} ship R-lamp is on its way` {
+	if got := strings.Join(called(t, w.runAgent(t, orders, cheap)), " "); got != `reserve {"number":"R-lamp"} ship R-lamp is on its way` {
 		t.Errorf("for a lamp it has called %s", got)
 	}
 	for _, c := range []struct{ decision, then string }{
@@ -90,14 +103,13 @@ func TestProgramOfAnotherModule(t *testing.T) {
 		{`{"decision":"reject"}`, "A person did not approve this call. It was not made. release R-candlestick is released"},
 	} {
 		in := newInput("candlestick")
-		f := w.followAgent(t, order, in)
+		f := w.followAgent(t, orders, in)
 		f.finish(t)
 		asked, seen := interruptsOf(t, f.events), len(f.events)
 		if len(asked) != 1 || asked[0].Message != "Ship candlestick for 110 euros?" {
 			t.Fatalf("it asks %+v", asked)
 		}
-		w.worker.kill()
-		w.startWorker(t)
+		w.restartWorker(t)
 		if status, a := decide(t, w.endpoint, in.ThreadID, asked[0].ID, c.decision); status != http.StatusOK {
 			t.Fatalf("%s: %d %v", c.decision, status, a)
 		}

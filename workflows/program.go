@@ -58,13 +58,14 @@ const maxTree = 12 << 10
 // Do returns in the one that has their answers.
 //
 // The error is a *StepError if the step has failed, a temporal.CanceledError if the run is cancelled, or ErrAbandoned.
-func (a *Agent) Do(ctx workflow.Context, step agents.Step) error {
-	tree, err := json.Marshal([]agents.Step{step}) //workflowcheck:ignore the same value gives the same text
+func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
+	s := step.AsStep()
+	tree, err := json.Marshal([]agents.Step{s}) //workflowcheck:ignore the same value gives the same text
 	switch {
 	case err != nil:
-		return fmt.Errorf("workflows: step %q: %w", step.Name, err)
+		return fmt.Errorf("workflows: step %q: %w", s.Name, err)
 	case len(tree) > maxTree:
-		return fmt.Errorf("workflows: step %q has %d bytes, more than %d: put what is long into an agent's definition", step.Name, len(tree), maxTree)
+		return fmt.Errorf("workflows: step %q has %d bytes, more than %d: put what is long into an agent's definition", s.Name, len(tree), maxTree)
 	}
 	r := a.run
 	a.steps++

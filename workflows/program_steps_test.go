@@ -21,8 +21,8 @@ func tool(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
 func TestProgramsDoSteps(t *testing.T) {
 	t.Parallel()
 	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-		each := agents.Step{Name: "all", Map: &agents.Map{Items: "[1, 2, 3]", Concurrency: 1, OnError: agents.OnErrorContinue, Steps: []agents.Step{
-			{Name: "ask", Approve: &agents.Approve{Message: "${string(item)}?"}}, {Name: "say", Agent: &agents.AgentStep{Name: "other"}},
+		each := agents.Step{Name: "all", Map: &agents.MapStep{Items: "[1, 2, 3]", Concurrency: 1, OnError: agents.OnErrorContinue, Steps: []agents.Step{
+			{Name: "ask", Approve: &agents.ApproveStep{Message: "${string(item)}?"}}, {Name: "say", Agent: &agents.AgentStep{Name: "other"}},
 		}}}
 		for _, s := range []agents.Step{tool("one"), each, {Name: "sum", Set: []agents.Op{{Path: "/sum", Value: "${steps.one + size(steps.all)}"}}}} {
 			if err := a.Do(ctx, s); err != nil {

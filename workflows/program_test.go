@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestProgram(t *testing.T) {
 	t.Parallel()
 	var sums []int
 	program := func(ctx workflow.Context, a *workflows.Agent) error {
-		if err := a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.Approve{Message: "Go on?"}}); err != nil {
+		if err := a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{Message: "Go on?"}}); err != nil {
 			return err
 		}
 		if err := workflow.Sleep(ctx, time.Hour/2); err != nil {
@@ -77,6 +78,50 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// A program has the outputs of its steps with their Go types.
+func TestProgramReadsOutputs(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		Number int    `json:"number"`
+		From   string `json:"from"`
+	}
+	var read []any
+	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+		placed := agents.Call[order]("placed", "place", nil)
+		o, err := workflows.Do(ctx, a, placed)
+		if err != nil {
+			return err
+		}
+		number, err := workflows.Value(ctx, a, agents.Field(placed, &placed.Out.Number))
+		if err != nil {
+			return err
+		}
+		read = append(read, o, number)
+		_, err = workflows.Do(ctx, a, agents.Call[string]("refused", "refuse", nil))
+		return err
+	}})
+	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		next := workflows.Advanced{Seq: 10}
+		switch in.Expression {
+		case "steps.placed":
+			next.Value = json.RawMessage(`{"number":7,"from":"x"}`)
+		case "steps.placed.number":
+			next.Value = json.RawMessage("7")
+		case "":
+			if strings.Contains(string(in.Tree), "refuse") {
+				next.Failed = &pipeline.Failure{Code: "tool_failed"}
+			}
+		}
+		return next, nil
+	}
+	in := input
+	in.Program = "p"
+	result, _ := w.run(in)
+	if result.Code != "tool_failed" || !slices.Equal(read, []any{order{7, "x"}, 7}) {
+		t.Errorf("it has read %v and ends as %+v", read, result)
+	}
+}
+
 // A program that its worker does not have, and one that fails, end the run with a code.
 func TestProgramsThatFail(t *testing.T) {
 	t.Parallel()
@@ -86,7 +131,7 @@ func TestProgramsThatFail(t *testing.T) {
 			w := newWorldWith(t, workflows.Programs{
 				"fails": func(workflow.Context, *workflows.Agent) error { return context.DeadlineExceeded },
 				"step": func(ctx workflow.Context, a *workflows.Agent) error {
-					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.Approve{}})
+					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{}})
 				},
 			})
 			w.advance = func(in workflows.Advance) (workflows.Advanced, error) {

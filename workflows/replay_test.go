@@ -40,7 +40,7 @@ func order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	}
 	if price > 50 {
 		question := fmt.Sprintf("Ship ${input.text} for %d euros?", price)
-		if err := a.Do(ctx, agents.Step{Name: "approved", Approve: &agents.Approve{Message: question}}); err != nil {
+		if err := a.Do(ctx, agents.Step{Name: "approved", Approve: &agents.ApproveStep{Message: question}}); err != nil {
 			return err
 		}
 	}

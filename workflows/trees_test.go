@@ -47,7 +47,7 @@ func (g *gardener) step(depth int) agents.Step {
 	onError := []string{"", agents.OnErrorContinue}[g.IntN(2)]
 	switch kind {
 	case 0:
-		s.Approve = &agents.Approve{Message: "May I?"}
+		s.Approve = &agents.ApproveStep{Message: "May I?"}
 	case 1:
 		s.Tool = "t"
 	case 2, 3:
@@ -55,11 +55,11 @@ func (g *gardener) step(depth int) agents.Step {
 	case 4:
 		s.Steps = g.list(depth + 1)
 	case 5:
-		s.Loop = &agents.Loop{Max: 2, Steps: g.list(depth + 1)}
+		s.Loop = &agents.LoopStep{Max: 2, Steps: g.list(depth + 1)}
 	case 6:
-		s.Parallel = &agents.Parallel{Steps: g.list(depth + 1), OnError: onError, Concurrency: g.atOnce}
+		s.Parallel = &agents.ParallelStep{Steps: g.list(depth + 1), OnError: onError, Concurrency: g.atOnce}
 	case 7:
-		s.Map = &agents.Map{Items: "[1, 2, 3]", OnError: onError, Steps: g.list(depth + 1), Concurrency: g.atOnce}
+		s.Map = &agents.MapStep{Items: "[1, 2, 3]", OnError: onError, Steps: g.list(depth + 1), Concurrency: g.atOnce}
 	}
 	switch {
 	case g.IntN(6) == 0:

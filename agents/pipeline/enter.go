@@ -255,7 +255,7 @@ func (w *walk) branches(p place) (*Branches, *Failure) {
 	return b, nil
 }
 
-func (w *walk) items(m *agents.Map) ([]any, error) {
+func (w *walk) items(m *agents.MapStep) ([]any, error) {
 	variables := w.variables()
 	e, err := expression.Compile(m.Items, names(variables)...)
 	if err != nil {

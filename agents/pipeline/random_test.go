@@ -44,7 +44,7 @@ func (g *grower) step(depth int) agents.Step {
 	case 1:
 		s.Tool, s.Args = "t", map[string]any{"text": "${input.text} ${state.n}"}
 	case 2:
-		s.Approve = &agents.Approve{Message: "May I?"}
+		s.Approve = &agents.ApproveStep{Message: "May I?"}
 	case 3:
 		s.Set = []agents.Op{{Path: "/n", Value: "${state.n + 1}"}}
 	case 4:
@@ -52,11 +52,11 @@ func (g *grower) step(depth int) agents.Step {
 	case 5:
 		s.Route = []agents.Case{{When: "state.n % 2 == 0", Steps: g.list(depth + 1)}, {Steps: g.list(depth + 1)}}
 	case 6:
-		s.Loop = &agents.Loop{Max: 1 + g.IntN(3), Until: "round == 2", Steps: g.list(depth + 1)}
+		s.Loop = &agents.LoopStep{Max: 1 + g.IntN(3), Until: "round == 2", Steps: g.list(depth + 1)}
 	case 7:
-		s.Parallel = &agents.Parallel{Steps: g.list(depth + 1), OnError: g.onError()}
+		s.Parallel = &agents.ParallelStep{Steps: g.list(depth + 1), OnError: g.onError()}
 	case 8, 9:
-		s.Map = &agents.Map{Items: "[1, 2, 3]", OnError: g.onError(), Steps: g.list(depth + 1)}
+		s.Map = &agents.MapStep{Items: "[1, 2, 3]", OnError: g.onError(), Steps: g.list(depth + 1)}
 	}
 	g.decorate(&s, depth)
 	return s

@@ -209,7 +209,7 @@ func (w *walk) inner() {
 }
 
 // again begins the next round of a loop, unless it is done.
-func (w *walk) again(p place, l *agents.Loop) {
+func (w *walk) again(p place, l *agents.LoopStep) {
 	if l.Until != "" {
 		done, f := w.holds(p, "loop.until", l.Until)
 		switch {

@@ -59,18 +59,19 @@ func Price(_ context.Context, article string) (int, error) { return 10 * len(art
 // Order is the agent. Whatever was reserved is released again if the order comes to nothing, also when the run is
 // cancelled.
 func Order(ctx workflow.Context, a *workflows.Agent) (err error) {
-	if err := a.Do(ctx, agents.Step{Name: "reserved", Tool: "reserve", Args: map[string]any{"article": "${input.text}"}}); err != nil {
+	reserved := agents.Call[reservation]("reserved", "reserve", agents.Args{"article": "${input.text}"})
+	number := agents.Args{"number": agents.Field(reserved, &reserved.Out.Number)}
+	if err := a.Do(ctx, reserved); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
 			ctx, _ := workflow.NewDisconnectedContext(ctx)
-			undo := agents.Step{Name: "released", Tool: "release", Args: map[string]any{"number": "${steps.reserved.number}"}}
-			err = errors.Join(err, a.Do(ctx, undo))
+			err = errors.Join(err, a.Do(ctx, agents.Call[string]("released", "release", number)))
 		}
 	}()
-	var ordered string
-	if err := a.Value(ctx, "input.text", &ordered); err != nil {
+	ordered, err := workflows.Value(ctx, a, agents.Expr[string]("input.text"))
+	if err != nil {
 		return err
 	}
 	var price int
@@ -80,9 +81,9 @@ func Order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	}
 	if price > 50 {
 		question := fmt.Sprintf("Ship ${input.text} for %d euros?", price)
-		if err := a.Do(ctx, agents.Step{Name: "approved", Approve: &agents.Approve{Message: question}}); err != nil {
+		if err := a.Do(ctx, agents.Approve("approved", question)); err != nil {
 			return err
 		}
 	}
-	return a.Do(ctx, agents.Step{Name: "shipped", Tool: "ship", Args: map[string]any{"number": "${steps.reserved.number}"}})
+	return a.Do(ctx, agents.Call[string]("shipped", "ship", number))
 }

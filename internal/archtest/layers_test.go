@@ -29,7 +29,7 @@ var layers = []layer{
 	{"llm/gemini", []string{"llm", "llm/internal/..."}},
 	{"llm/openai", []string{"llm", "llm/internal/...", "github.com/openai/openai-go/v3/..."}},
 
-	{"agents", []string{"agents/expression", "go.yaml.in/yaml/v3", "github.com/google/cel-go/...", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/..."}},
+	{"agents", []string{"agents/expression", "go.yaml.in/yaml/v3", "github.com/google/cel-go/...", "github.com/google/jsonschema-go/...", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/..."}},
 	{"agents/expression", []string{"github.com/google/cel-go/...", "github.com/hashicorp/golang-lru/v2"}},
 	{"agents/pipeline", []string{"agents", "agents/expression", "agui"}},
 	{"agents/catalog", []string{"agents", "stream", "github.com/nats-io/nats.go/..."}},

@@ -1,10 +1,10 @@
-package main
+package notes
 
 import "testing"
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	notes, err := loadNotes(files)
+	notes, err := Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +17,7 @@ func TestSearch(t *testing.T) {
 		"":                                                    "",
 	} {
 		var got string
-		if hits := notes.search(query); len(hits) > 0 {
+		if hits := notes.Search(query).Notes; len(hits) > 0 {
 			got = hits[0].ID
 		}
 		if got != want {

@@ -1,46 +1,69 @@
-package main
+// Package notes is a small library of notes about tea and coffee, to be searched and read.
+package notes
 
 import (
 	"cmp"
 	"embed"
+	"fmt"
 	"io/fs"
 	"maps"
 	"math"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
 )
 
-//go:embed notes/*.md
+//go:embed *.md
 var files embed.FS
 
 // mostHits bounds what a search finds.
 const mostHits = 3
+
+// Library has notes by id. It is safe for concurrent use.
+type Library map[string]note
 
 type note struct {
 	title, text string
 	words       map[string]int // how often each one is there
 }
 
-// library has notes by id.
-type library map[string]note
+// Query is what to look for.
+type Query struct {
+	Query string `json:"query" jsonschema:"words to look for"`
+}
 
-// hit is a note that a search has found.
-type hit struct {
+// Found is what a search has found.
+type Found struct {
+	Notes []Hit `json:"notes" jsonschema:"at most three, the best first"`
+}
+
+// Hit is a note that a search has found.
+type Hit struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 }
 
-// loadNotes reads a folder of Markdown files: the first line is a note's title.
-func loadNotes(from fs.FS) (library, error) {
-	notes := library{}
-	names, err := fs.Glob(from, "notes/*.md")
+// Key names a note.
+type Key struct {
+	ID string `json:"id" jsonschema:"the id of a note, from a search"`
+}
+
+// Note is one to read.
+type Note struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// Load reads the notes: the first line of each is its title.
+func Load() (Library, error) {
+	notes := Library{}
+	names, err := fs.Glob(files, "*.md")
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		body, err := fs.ReadFile(from, name)
+		body, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, err
 		}
@@ -49,13 +72,22 @@ func loadNotes(from fs.FS) (library, error) {
 		for _, word := range wordsOf(string(body)) {
 			n.words[word]++
 		}
-		notes[strings.TrimSuffix(path.Base(name), ".md")] = n
+		notes[strings.TrimSuffix(name, ".md")] = n
 	}
 	return notes, nil
 }
 
-// search finds the notes that have most of the query's words, rare ones above all.
-func (l library) search(query string) []hit {
+// Read finds a note by its id. The error is for a model.
+func (l Library) Read(id string) (Note, error) {
+	n, ok := l[id]
+	if !ok {
+		return Note{}, fmt.Errorf("there is no note %.80q; search for one", id)
+	}
+	return Note{ID: id, Title: n.title, Text: n.text}, nil
+}
+
+// Search finds the notes that have most of the query's words, rare ones above all.
+func (l Library) Search(query string) Found {
 	scores := map[string]float64{}
 	for _, word := range wordsOf(query) {
 		in := 0
@@ -73,11 +105,11 @@ func (l library) search(query string) []hit {
 	ids := slices.SortedFunc(maps.Keys(scores), func(a, b string) int {
 		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b))
 	})
-	hits := []hit{}
+	hits := []Hit{}
 	for _, id := range ids[:min(len(ids), mostHits)] {
-		hits = append(hits, hit{ID: id, Title: l[id].title})
+		hits = append(hits, Hit{ID: id, Title: l[id].title})
 	}
-	return hits
+	return Found{hits}
 }
 
 // wordsOf are the words of four letters or more: shorter ones tell notes apart badly.

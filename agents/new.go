@@ -1,0 +1,52 @@
+package agents
+
+import "slices"
+
+// New is a definition with steps: those of d, and the others behind them. It is valid; the error is a
+// *DefinitionError, or several joined, with the keys that a file would have.
+//
+//	plan := agents.Ask[Plan]("plan", agents.AgentStep{Instructions: "You plan research."}, "Plan: ${input.text}")
+//	query := agents.Each("query", agents.Field(plan, &plan.Out.Queries))
+//	found := agents.Call[string]("found", "search", agents.Args{"q": query})
+//	d, err := agents.New(agents.Definition{Name: "research", Model: "openai/gpt-5-mini", Tools: []string{"search"}},
+//		plan, agents.Map("searches", query, agents.Steps{found}))
+func New(d Definition, steps ...Stepper) (*Definition, error) {
+	d.Steps = append(slices.Clip(d.Steps), Steps(steps).list()...)
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// Stepper is a [Step], or has one as [StepOf] does.
+type Stepper interface{ AsStep() Step }
+
+// AsStep is the step itself.
+func (s Step) AsStep() Step { return s }
+
+// Steps are steps that run one after the other, or branches.
+type Steps []Stepper
+
+func (s Steps) list() []Step {
+	list := make([]Step, len(s))
+	for i, inner := range s {
+		list[i] = inner.AsStep()
+	}
+	return list
+}
+
+// StepOf is a step whose output is a T, and the reference to that output.
+type StepOf[T any] struct {
+	Step
+	Ref[T]
+}
+
+func stepOf[T any](s Step) StepOf[T] { return StepOf[T]{s, Expr[T](memberOf("steps", s.Name))} }
+
+// With is the step with more options: those that look at its own output, say.
+func (s StepOf[T]) With(options ...Option) StepOf[T] {
+	for _, o := range options {
+		o.change(&s.Step)
+	}
+	return s
+}

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The desk leaves customers to whom it concerns, and asks a person where it has to.
+func TestExampleDesk(t *testing.T) {
+	t.Parallel()
+	p := startExample(t, "desk")
+	checkDesk(t, p.endpoint)
+	p.checkRecorded(t, "desk")
+}
+
+func checkDesk(t *testing.T, p *endpoint) {
+	t.Helper()
+	for said, want := range map[string]string{
+		"My bill of 40 is wrong.":  "I am a script. The fee in question is 4.",
+		"My bill of 120 is wrong.": "I am a script. The fee in question is 12.",
+		"My kettle is broken.":     "I am a script. Have you turned it off and on again?",
+		"A nice shop!":             "I am a script. How nice of you to say so.",
+	} {
+		in := newInput(said)
+		f := p.followAgent(t, "/v1/agents/desk/runs", in)
+		f.finish(t)
+		if strings.Contains(said, "120") {
+			f.approve(t)
+		}
+		messages := show(t, in.Messages, f.events)
+		if last := messages[len(messages)-1]; last.Content != want {
+			t.Errorf("to %q it says %q", said, last.Content)
+		}
+	}
+}
+
+// orderStore is the order example's store.
+type orderStore struct{ url string }
+
+func openOrderStore(t *testing.T) orderStore {
+	t.Helper()
+	var s orderStore
+	var said output
+	p, err := launch(t.Context(), exec.Command(buildExample(t, "order/store"), "-addr", "127.0.0.1:0"), &said, func(line []byte) (ok bool) {
+		s.url, ok = strings.CutPrefix(string(line), "The store is open: ")
+		return ok
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// did is what the store has done, in its order.
+func (s orderStore) did(t *testing.T) (deeds []string) {
+	t.Helper()
+	resp, err := http.Get(s.url + "/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var journal []struct{ Did string }
+	if err := json.NewDecoder(resp.Body).Decode(&journal); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range journal {
+		deeds = append(deeds, d.Did)
+	}
+	return deeds
+}
+
+// The order example does all of it, or undoes in reverse order what it has done, and each of it once, wherever it is killed.
+func TestExampleOrder(t *testing.T) {
+	t.Parallel()
+	s := openOrderStore(t)
+	p := startExample(t, "order", "http://127.0.0.1:8091", s.url)
+	checkOrder(t, p.endpoint, s, p.restart)
+	p.checkRecorded(t, "order")
+}
+
+func checkOrder(t *testing.T, p *endpoint, s orderStore, restart func(*testing.T)) {
+	t.Helper()
+	before := len(s.did(t))
+	for _, c := range []struct {
+		said    string
+		killsAt []string
+		did     string
+	}{
+		{"Please send a lamp to Lisbon.", nil, "reserve charge ship"},
+		{"Please send a lamp to Lisbon.", []string{"wanted/model", "reserved", "charged", "shipped"}, "reserve charge ship"},
+		{"Please send a lamp to Moon.", nil, "reserve charge refund release"},
+		{"Please send a lamp to Moon.", []string{"charged", "shipped", "charged/compensate", "reserved/compensate"}, "reserve charge refund release"},
+	} {
+		in := newInput(c.said)
+		f := p.followAgent(t, "/v1/agents/order/runs", in)
+		for _, step := range c.killsAt {
+			f.until(t, func(e event) bool { return e.Type == "STEP_STARTED" && e.member("stepName") == step })
+			restart(t)
+		}
+		f.until(t, event.terminal)
+		all := s.did(t)
+		if did := strings.Join(all[before:], " "); did != c.did {
+			t.Errorf("%s, killed at %q: the store has done %s, want %s", c.said, c.killsAt, did, c.did)
+		}
+		before = len(all)
+		last := f.events[len(f.events)-1]
+		if strings.Contains(c.said, "Moon") {
+			if last.Type != "RUN_ERROR" || last.member("code") != "tool_failed" {
+				t.Errorf("%s: it ends with %s", c.said, last.Data)
+			}
+			continue
+		}
+		messages := show(t, in.Messages, f.events, withdrawn)
+		if text := messages[len(messages)-1].Content; !strings.HasPrefix(text, "I am a script. Parcel S-R-lamp-") || !strings.HasSuffix(text, "is on its way to Lisbon.") {
+			t.Errorf("%s: it says %q", c.said, text)
+		}
+	}
+}
+
+// The same agents made in Go, in a module of its own with tools that are Go functions, come to the same as their files.
+func TestPipelinesOfAnotherModule(t *testing.T) {
+	t.Parallel()
+	if err := execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {
+		t.Error(err)
+	}
+	s := openOrderStore(t)
+	w := startOwnWorker(t, "pipelines", []string{"--agents", filepath.Join("..", "examples", "pipelines", "scripts")}, []string{"STORE_URL=" + s.url})
+	checkDesk(t, w.endpoint)
+	checkOrder(t, w.endpoint, s, w.restartWorker)
+	checkReport(t, w.endpoint, w.restartWorker)
+}

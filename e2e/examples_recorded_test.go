@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// recordedRun is what a page shows of a command, at a terminal.
+type recordedRun struct {
+	agent, said string
+	output      string
+}
+
+var runCommand = regexp.MustCompile(`^bin/perdure run (\w+) "(.*)"$`)
+
+func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("..", "docs", "examples", page+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(body), "```console\n$ ")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		command, output, _ := strings.Cut(block, "\n")
+		said := runCommand.FindStringSubmatch(command)
+		if said == nil {
+			t.Fatalf("%s has %q", page, command)
+		}
+		runs = append(runs, recordedRun{said[1], said[2], output})
+	}
+	if len(runs) == 0 {
+		t.Fatalf("%s has no recorded run", page)
+	}
+	return runs
+}
+
+// checkRecorded does what a page shows, and holds that it shows what there is to see.
+func (p *perdure) checkRecorded(t *testing.T, page string) {
+	t.Helper()
+	for _, r := range recordedRuns(t, page) {
+		thread := newThreadOf(p)
+		c := p.asks(t, "run", "--wait", "--thread", thread, r.agent, r.said)
+		p.approveAll(t, thread, strings.Count(r.output, " waits for a decision: "))
+		code := 0
+		if strings.Contains(r.output, "the run failed: ") {
+			code = 1
+		}
+		got := c.ends(t, code) + c.errOut.String()
+		if diff := cmp.Diff(shownIn(r.output), shownIn(got)); diff != "" {
+			t.Errorf("%s shows of run %s %q (-page +now):\n%s\n%s", page, r.agent, r.said, diff, got)
+		}
+	}
+}
+
+// approveAll approves the next questions of a thread.
+func (p *perdure) approveAll(t *testing.T, thread string, n int) {
+	t.Helper()
+	for range n {
+		asked := p.pending(t, "?thread="+thread, thread).Items[0]
+		if status, a := decide(t, p.endpoint, thread, asked.ID, `{"decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("approve: %d %v", status, a)
+		}
+	}
+}
+
+var (
+	// prompts are what a terminal is asked with, who has the question shown already.
+	prompts = regexp.MustCompile(`(?m)^\n.*\n\[y\]es, .*\n`)
+	// others are ids, times and numbers that another run has others of.
+	others = regexp.MustCompile(`\b(run|thread|int)[-_][\w-]+|R-lamp-\d+|\d{4}-\d\d-\d\dT[\d:.]+Z`)
+)
+
+// shownIn are the lines of an output: what is beside one another comes in any order, and answers behind the rest where no
+// terminal is.
+func shownIn(output string) []string {
+	output = others.ReplaceAllString(prompts.ReplaceAllString(output, ""), "…")
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/perdure/perdure/agents"
+)
+
+type matter struct {
+	Kind   string  `json:"kind"`
+	Amount float64 `json:"amount,omitempty"`
+}
+
+// desk finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a person decides.
+func desk() (*agents.Definition, error) {
+	classifier := agents.AgentStep{Instructions: "Is this about a bill, about something that does not work, or about anything else?"}
+	kind := agents.Ask[matter]("kind", classifier, "classify: ${input.text}", agents.Refine(func(s *jsonschema.Schema) {
+		s.Properties["kind"].Enum = []any{"bill", "fault", "other"}
+	}))
+	about := agents.Field(kind, &kind.Out.Kind)
+
+	fee := agents.Call[float64]("fee", "calculate", agents.Args{"expression": fmt.Sprintf("%s * 0.1", agents.Field(kind, &kind.Out.Amount))})
+	goodwill := agents.Approve("goodwill", fmt.Sprintf("Give back %s as a token of goodwill?", fee),
+		agents.When(agents.Expr[bool](fee.Expr()+" > 5.0")), agents.ContinueOnError())
+	billing := agents.Ask[string]("billing", agents.AgentStep{Name: "biller"}, fmt.Sprintf("bill: ${input.text} Fee: %s", fee))
+	repair := agents.Ask[string]("repair", agents.AgentStep{Name: "technician"}, "${input.text}")
+	anything := agents.Ask[string]("anything", agents.AgentStep{Instructions: "Answer in one friendly sentence."}, "${input.text}")
+
+	return agents.New(agents.Definition{
+		Name:        "desk",
+		Description: "Finds out what a customer wants, and leaves it to whom it concerns; beyond its limits a person decides.",
+		Model:       "scripted/desk",
+		Tools:       []string{"calculate"},
+	}, kind, agents.Route("concern", []agents.Case{
+		agents.When(agents.Equal(about, "bill")).Then(fee, goodwill, billing),
+		agents.When(agents.Equal(about, "fault")).Then(repair),
+		agents.Default(anything),
+	}))
+}
+
+func biller() (*agents.Definition, error) {
+	return agents.New(agents.Definition{
+		Name: "biller", Description: "Explains bills.", Model: "scripted/desk", Instructions: "You explain bills.",
+	})
+}
+
+func technician() (*agents.Definition, error) {
+	return agents.New(agents.Definition{
+		Name: "technician", Description: "Helps with what does not work.", Model: "scripted/desk", Instructions: "You help with what does not work.",
+	})
+}

@@ -1,0 +1,39 @@
+// Command pipelines is a worker of one's own, in a module of its own: agents that are made of steps in Go, with tools that
+// are Go functions. They are those of examples/report, examples/desk and examples/order. docs/examples.md tells how to run it.
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/worker"
+)
+
+func main() {
+	definitions, err := all()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pipelines:", err)
+		os.Exit(1)
+	}
+	library, err := libraryTools()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pipelines:", err)
+		os.Exit(1)
+	}
+	worker.Main(worker.Additions{Tools: slices.Concat(library, store(os.Getenv("STORE_URL")).tools()), Agents: definitions})
+}
+
+// all are the agents.
+func all() ([]*agents.Definition, error) {
+	var made []*agents.Definition
+	for _, newAgent := range []func() (*agents.Definition, error){report, desk, biller, technician, order} {
+		d, err := newAgent()
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, d)
+	}
+	return made, nil
+}

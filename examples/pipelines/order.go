@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+)
+
+type wish struct {
+	Article string `json:"article"`
+	To      string `json:"to"`
+}
+
+// order takes an order. It reserves, charges and ships, and undoes what it has done if that comes to nothing.
+func order() (*agents.Definition, error) {
+	reader := agents.AgentStep{Instructions: "Which article does the customer want, and where is it to go?"}
+	clerk := agents.AgentStep{Instructions: "Tell the customer in one sentence that the order is on its way."}
+
+	wanted := agents.Ask[wish]("wanted", reader, "order: ${input.text}")
+	to := agents.Field(wanted, &wanted.Out.To)
+
+	reserved := agents.Call[deed]("reserved", "reserve", agents.Args{"article": agents.Field(wanted, &wanted.Out.Article)})
+	reservation := agents.Field(reserved, &reserved.Out.Number)
+	released := agents.Call[deed]("", "release", agents.Args{"reservation": reservation})
+
+	charged := agents.Call[deed]("charged", "charge", agents.Args{"reservation": reservation, "amount": agents.Field(reserved, &reserved.Out.Price)})
+	refunded := agents.Call[deed]("", "refund", agents.Args{"payment": agents.Field(charged, &charged.Out.Number)},
+		agents.Retry{Attempts: 5, Interval: 2 * time.Second})
+
+	shipped := agents.Call[deed]("shipped", "ship", agents.Args{"reservation": reservation, "to": to},
+		agents.Retry{Attempts: 2, Interval: time.Second})
+	told := agents.Ask[string]("told", clerk, fmt.Sprintf("shipped: %s to %s", agents.Field(shipped, &shipped.Out.Number), to))
+
+	return agents.New(agents.Definition{
+		Name:        "order",
+		Description: "Takes an order. It reserves, charges and ships, and undoes what it has done if that comes to nothing.",
+		Model:       "scripted/order",
+		Tools:       []string{"reserve", "release", "charge", "refund", "ship"},
+	}, wanted, reserved.With(agents.Compensate(released)), charged.With(agents.Compensate(refunded)), shipped, told)
+}

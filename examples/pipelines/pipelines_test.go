@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// What files say is what Go says, to the byte. Only the tools of the report are others: those of an MCP server there, and Go functions
+// here.
+func TestFilesSayTheSame(t *testing.T) {
+	t.Parallel()
+	made, err := all()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]*agents.Definition{}
+	for _, example := range []string{"report", "desk", "order"} {
+		folder, err := agents.LoadDir("../" + example + "/agents")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range folder.Agents {
+			said[d.Name] = d
+		}
+	}
+	if len(made) != len(said) {
+		t.Errorf("%d agents are made, and %d are in files", len(made), len(said))
+	}
+	for _, d := range made {
+		other, ok := said[d.Name]
+		if !ok {
+			t.Errorf("no file has %s", d.Name)
+			continue
+		}
+		if d.Name == "report" {
+			other.Tools = d.Tools
+		}
+		if got, want := lines(t, d), lines(t, other); got != want {
+			t.Errorf("%s is made as\n%s\nand in its file\n%s", d.Name, got, want)
+		}
+	}
+}
+
+func lines(t *testing.T, d *agents.Definition) string {
+	t.Helper()
+	raw, err := agents.Encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(raw), ",", ",\n")
+}
+
+// The model that these agents are shown with is the one of the files.
+func TestScriptsAreTheSame(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"report", "desk", "order"} {
+		ours, err := os.ReadFile("scripts/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := os.ReadFile("../" + name + "/agents/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(string(theirs), "---\n"+string(ours)) {
+			t.Errorf("the script of %s is another one", name)
+		}
+	}
+}
