@@ -110,6 +110,7 @@ type walker struct {
 	place      stream.Place
 	definition *agents.Definition
 	thread     *stream.Reduction
+	said       string // by the user at last
 
 	next   workflows.Advanced
 	told   []agui.Event
@@ -191,8 +192,6 @@ func changed(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) 
 func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
-	case errors.Is(err, errNested):
-		return &pipeline.Failure{Code: "agent_unavailable", Message: "an agent that is a step cannot consist of steps itself: it can be called as a tool"}
 	case errors.As(err, &lacking) && lacking.retry == 0:
 		return &pipeline.Failure{Code: "tool_unavailable", Message: "a tool or an agent that the step needs is not available"}
 	}

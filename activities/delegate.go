@@ -55,12 +55,17 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, handed{
-			Delegate:    workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
-			description: p.Description,
-		})
+		all = append(all, handedTo(p))
 	}
 	return all, nil
+}
+
+// handedTo is an agent as it is now.
+func handedTo(p catalog.Published) handed {
+	return handed{
+		Delegate:    workflows.Delegate{Agent: p.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
+		description: p.Description,
+	}
 }
 
 // offerDelegates adds the agents to a model's tools, and returns those that it added: a tool of the same name

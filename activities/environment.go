@@ -65,6 +65,11 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 		}
 		in.Messages = []agui.Message{{ID: task.CallID, Role: agui.RoleUser, Content: agui.TextContent(text)}}
 	}
+	for _, m := range in.Messages {
+		if m.Role == agui.RoleUser {
+			w.said = m.Content.Text()
+		}
+	}
 	raw, err := json.Marshal(in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("activities: encode input: %w", err)

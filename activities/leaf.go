@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -49,12 +50,10 @@ func (w *walker) scope(at string) string {
 	return origin.Identify("step", at)
 }
 
-// errNested is that of an agent which is a step and consists of steps.
-var errNested = errors.New("activities: an agent that is a step consists of steps")
-
-// takeAgent has the agent of a step begin, or go on with what it is told to do better.
+// takeAgent has the agent of a step begin, or go on with what it is told to do better. One that consists of steps
+// itself, or is a program, is handed the work as a call.
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
-	if was := w.in.Walk.Leaf; do.Agent.Repair != "" && was != nil {
+	if was := w.in.Walk.Leaf; do.Agent.Repair != "" && was != nil && was.CallID == "" {
 		w.next.Leaf, w.next.Asks = was, true
 		return w.keep(kept{Prompt: do.Agent.Repair, Behind: w.in.Walk.Said})
 	}
@@ -73,8 +72,8 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		if err != nil {
 			return err
 		}
-		if len(p.Steps) > 0 {
-			return errNested
+		if len(p.Steps) > 0 || p.Workflow != "" {
+			return w.takeCall(ctx, do, handedTo(p))
 		}
 		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)}
 	}
@@ -86,18 +85,24 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	return w.keep(kept{Prompt: *do.Agent.Prompt})
 }
 
-// takeCall has the call of a step, or its question, begin: as the one call of a message, like a model's.
-func (w *walker) takeCall(ctx context.Context, do pipeline.Action) error {
+// takeCall has the call of a step, or its question, begin: as the one call of a message, like a model's. to are
+// the agents that a step hands its work to: one, or none.
+func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...handed) error {
 	n := newNarrator(w.place.Run, w.in.ID, nil)
 	call := &narratedCall{id: w.place.Run.Identify("call", w.in.ID+"/0")}
 	call.providerID = call.id
 	leaf := w.leaf(do)
 	var err error
-	if do.Approve != nil {
+	switch {
+	case do.Approve != nil:
 		call.name, leaf.At.Inline = pipeline.ApproveTool, true
 		call.arguments.Write(do.Approve.Args)
 		err = w.ask(n, do)
-	} else {
+	case do.Agent != nil:
+		call.name = do.Agent.Name
+		n.offered, n.delegates = []string{call.name}, to
+		err = w.task(&call.arguments, do.Agent)
+	default:
 		call.name = do.Tool.Tool
 		call.arguments.Write(do.Tool.Args)
 		err = w.offer(ctx, n)
@@ -117,6 +122,23 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action) error {
 		&agui.ToolCallArgs{ToolCallID: call.id, Delta: call.arguments.String()},
 		&agui.ToolCallEnd{ToolCallID: call.id},
 	)
+	return nil
+}
+
+// task writes what an agent is to do that is handed a step's work: what it is asked, or what the user has said.
+func (w *walker) task(arguments *strings.Builder, do *pipeline.Agent) error {
+	task := w.said
+	if do.Prompt != nil {
+		task = *do.Prompt
+	}
+	if do.Repair != "" {
+		task += "\n\n" + do.Repair
+	}
+	raw, err := json.Marshal(map[string]string{"task": task})
+	if err != nil {
+		return fmt.Errorf("activities: encode task: %w", err)
+	}
+	arguments.Write(raw)
 	return nil
 }
 

@@ -62,7 +62,8 @@ func (w *walker) called(ctx context.Context, leaf *workflows.Leaf) (pipeline.Eve
 		return failedWith(toolFailed, "the tool failed"), nil
 	}
 	text := w.thread.Entries[at].Message.Content.Text()
-	if event.Output = json.RawMessage(text); !json.Valid(event.Output) {
+	agent := pipeline.StepAt(w.definition, leaf.At.Path).Agent != nil
+	if event.Output = json.RawMessage(text); agent || !json.Valid(event.Output) { // what an agent says is a text
 		event.Output, err = json.Marshal(text)
 	}
 	return event, err

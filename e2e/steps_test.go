@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 )
 
@@ -55,4 +56,32 @@ func TestSteps(t *testing.T) {
 			t.Errorf("at the end the client has %+v", last)
 		}
 	})
+}
+
+// An agent that consists of steps may be a step of another one: what its branches ask is asked of people, and what
+// it says at last is the step's output.
+func TestAStepIsAnAgentWithSteps(t *testing.T) {
+	t.Parallel()
+	in, said := newInput(say("this.")), say("It is so.")
+	sharedModel.answerWith(t, "Sum up 2 4 6 in 2 and "+in.Messages[0].Content, said)
+	questions := interruptsOf(t, shared.runAgent(t, "/v1/agents/nest/runs", in))
+	if len(questions) != 3 {
+		t.Fatalf("the questions are %+v", questions)
+	}
+	for _, q := range questions {
+		if status, answer := decide(t, shared.endpoint, in.ThreadID, q.ID, `{"decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("%d %v", status, answer)
+		}
+	}
+	f := shared.followThread(t, in)
+	f.untilSuccess(t)
+	var now struct {
+		State struct {
+			Heard string
+		}
+	}
+	shared.ask(t, "/v1/threads/"+in.ThreadID+"/state", &now)
+	if now.State.Heard != said {
+		t.Errorf("the state has %q, want %q", now.State.Heard, said)
+	}
 }
