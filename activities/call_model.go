@@ -103,11 +103,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	n.place(offered)
-	delegates, err := a.delegates(ctx, definition, in.Branch)
-	if err != nil {
+	if req.Tools, err = a.offerAgents(ctx, definition, in, n, req.Tools); err != nil {
 		return err
 	}
-	req.Tools, n.delegates = offerDelegates(req.Tools, delegates)
 	n.offer(req.Tools)
 	if in.Branch == nil {
 		if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
@@ -160,6 +158,24 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 		return nil, nil, nil, err
 	}
 	return model, &llm.Request{Model: name, ReasoningEffort: d.Reasoning.Effort, Tools: specsOf(offered)}, offered, nil
+}
+
+// offerAgents adds the agents that the model may hand work to, or the thread. At the limit of a run's hand-offs they are
+// still offered, since the conversation has calls of them, and none is made.
+func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in workflows.ModelCall, n *narrator, offered []llm.Tool) ([]llm.Tool, error) {
+	delegates, err := a.delegates(ctx, d, in.Branch)
+	if err != nil {
+		return nil, err
+	}
+	takers, err := a.takers(ctx, d, in.Step)
+	if err != nil {
+		return nil, err
+	}
+	offered, n.delegates = offerDelegates(offered, delegates)
+	if offered, takers = offerTakers(offered, takers); in.Handoffs < workflows.MaxHandoffs {
+		n.takers = takers
+	}
+	return offered, nil
 }
 
 // messages are what the model is told: of the conversation as much as it has room for, and what was used to find

@@ -61,7 +61,12 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	if outcome == "" {
+	handed := false
+	switch {
+	case outcome != "":
+	case in.HandsTo != "":
+		result, outcome, handed, err = a.handOver(ctx, in, call)
+	default:
 		result, outcome, err = a.runTool(ctx, in, call, asked, thread.State, attempt)
 	}
 	if asks, ok := errors.AsType[*tools.Raised](err); ok && asked.number() < tools.MaxQuestions {
@@ -72,7 +77,7 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	return finishTool(ctx, in, call, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened})
+	return finishTool(ctx, in, call, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handed})
 }
 
 func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
@@ -178,8 +183,16 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 	}
 	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.At), Answer: recorded}
 	told.Decided, told.Edited = decidedOf(in, call.Name), editedBy(in, call)
-	shown := &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool}
-	answer.Seq, err = attempt.Finish(ctx, told, append(before, shown)...)
+	events := append(before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
+	if answer.HandedOver {
+		told.Handoff = &stream.Handoff{From: in.Agent, To: in.HandsTo}
+		shown, err := told.Handoff.Event()
+		if err != nil {
+			return answer, err
+		}
+		events = append(events, shown)
+	}
+	answer.Seq, err = attempt.Finish(ctx, told, events...)
 	return answer, err
 }
 

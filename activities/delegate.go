@@ -119,6 +119,9 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 		}
 		return fmt.Sprintf("The agent %.64q cannot be given work here: too many agents are at work for one another, or too many calls are made at once.", call.Name)
 	}
+	if slices.ContainsFunc(agents.Handoffs(d.Tools), func(name string) bool { return agents.HandoffTool(name) == call.Name }) {
+		return notHandedOver(call)
+	}
 	return fmt.Sprintf("There is no tool %.64q.", call.Name)
 }
 

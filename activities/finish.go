@@ -27,6 +27,9 @@ func (a *Activities) Finish(ctx context.Context, in workflows.Finish) (workflows
 func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
 	run := runOf(in.Run)
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "finish", Execution: in.Execution, After: in.After}
+	if in.Handed {
+		place.Agent = in.Agent
+	}
 	if in.After == 0 {
 		if err := a.openUnbegun(ctx, place, in); err != nil {
 			return workflows.Finished{}, err

@@ -75,6 +75,10 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 		if err != nil {
 			return "", err
 		}
+		speaks, err := a.speaker(ctx, agent, thread)
+		if err != nil {
+			return "", err
+		}
 		said := *input
 		said.Messages = nil
 		proposal, err := a.Log.ProposeInput(ctx, run, digest, &stream.Input{
@@ -83,7 +87,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 		if err != nil {
 			return "", err
 		}
-		start := dispatch.RunInput(run, agent, proposal)
+		start := dispatch.RunInput(run, speaks, proposal)
 		start.ParkAfter, start.Fire, start.Hold = in.ParkAfter, in.Fire, holds(input.ForwardedProps)
 		_, placed, err := a.Dispatch.Place(ctx, start, dispatch.Terms{OnBusy: k.OnBusy}, thread)
 		if refused := dispatch.Refusal(err); refused != "" {
@@ -94,6 +98,14 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 		}
 	}
 	return "", fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
+}
+
+// speaker is the agent of a run that is to begin: the schedule's, or the one that it has handed the thread over to.
+func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *stream.Reduction) (catalog.Published, error) {
+	if name := thread.Speaker(named.Name); name != named.Name {
+		return a.Agents.Latest(ctx, name)
+	}
+	return named, nil
 }
 
 // holds tells whether an input asks to keep its run open while it waits.

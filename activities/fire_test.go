@@ -78,10 +78,10 @@ func (f *firings) Revision(context.Context, string, string) (*agents.Definition,
 }
 
 func (f *firings) Latest(_ context.Context, agent string) (catalog.Published, error) {
-	if agent != "a" {
+	if agent != "a" && agent != "b" {
 		return catalog.Published{}, catalog.ErrUnknownAgent
 	}
-	return catalog.Published{Definition: &agents.Definition{Name: "a", Limits: agents.DefaultLimits()}, Revision: "v"}, nil
+	return catalog.Published{Definition: &agents.Definition{Name: agent, Limits: agents.DefaultLimits()}, Revision: "v"}, nil
 }
 
 func (f *firings) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
@@ -249,6 +249,30 @@ func TestAFiringGoesOnWithItsThread(t *testing.T) {
 	said, err := f.log.Input(t.Context(), f.started[1].Input)
 	if err != nil || said.Accepted.Keep != 1 || said.Accepted.Cut || len(said.Accepted.Tail) != 1 {
 		t.Errorf("the second input is %+v (%v)", said.Accepted, err)
+	}
+}
+
+// A schedule's thread may have been handed over: then its runs are the other agent's.
+func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t, func(k *schedules.Kept) { k.ThreadID = "t" })
+	if _, err := f.fire(); err != nil {
+		t.Fatal(err)
+	}
+	p := f.begin(f.run, f.opening())
+	call := stream.Place{Run: f.run, Lane: stream.LaneMain.Tool(0), Step: "1/tools/0", Execution: "e1"}
+	a, _, err := f.log.Begin(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := a.Finish(t.Context(), &stream.Result{Handoff: &stream.Handoff{From: "a", To: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.end(p, nil)
+	f.occupied, f.in.At = false, f.in.At.Add(24*time.Hour)
+	if out, err := f.fire(); err != nil || len(f.started) != 2 || f.started[1].Agent != "b" {
+		t.Errorf("%+v (%v), started are %+v", out, err, f.started)
 	}
 }
 

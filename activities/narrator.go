@@ -30,6 +30,7 @@ type narrator struct {
 	clients []llm.Tool // which the client runs
 	// delegates are the agents that the model may hand work to, as it calls tools.
 	delegates []handed
+	takers    []taker               // those that it may hand the thread over to
 	asks      gate                  // tells which calls people decide about; nil = none
 	places    map[string]tools.Spec // tools of which it matters where or when they are called
 	sequences []string
@@ -220,7 +221,7 @@ func (n *narrator) result() (*stream.Result, error) {
 	if n.text.Len() > 0 {
 		message.Content = agui.TextContent(n.text.String())
 	}
-	for _, call := range n.calls {
+	for i, call := range n.calls {
 		message.ToolCalls = append(message.ToolCalls, agui.ToolCall{ID: call.id, Name: call.name, Arguments: call.arguments.String()})
 		if result.ProviderIDs == nil {
 			result.ProviderIDs = map[string]string{}
@@ -236,6 +237,7 @@ func (n *narrator) result() (*stream.Result, error) {
 		}
 		if n.answer.CallCount == 0 && len(n.answer.Calls) < workflows.MaxCalls && n.answer.WaitCount <= workflows.MaxWaits {
 			n.answer.Calls = append(n.answer.Calls, waits)
+			n.yield(call, waits, i)
 		} else { // more that wait than a run may end with: what they wait for doesn't matter
 			n.answer.CallCount = len(n.calls)
 		}
@@ -258,7 +260,7 @@ const roomForSeq = 64
 func (n *narrator) encode() (json.RawMessage, error) {
 	encoded, err := json.Marshal(n.answer)
 	if err == nil && len(encoded) > workflows.MaxPayload-roomForSeq {
-		n.answer.Calls, n.answer.Delegates, n.answer.CallCount = nil, nil, len(n.calls)
+		n.answer.Calls, n.answer.Delegates, n.answer.Handoff, n.answer.CallCount = nil, nil, nil, len(n.calls)
 		encoded, err = json.Marshal(n.answer)
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // Approval is a rule: calls of some tools are made when a person has said so. The first rule that
 // applies to a call is the one that counts.
 type Approval struct {
-	// Tools are names of tools of ours, or patterns with * for any run of characters. At least one, at most 64.
+	// Tools are names of tools of ours, as models call them, or patterns with * for any run of characters. At least one, at most 64.
 	Tools []string
 
 	// When is a condition in CEL over args, tool, agent, state, input and caller; the rule applies where it
@@ -143,6 +143,9 @@ func (d *Definition) complainUnused(key string, a Approval) []complaint {
 	all := append(d.InlineTools(), d.Tools...)
 	ours, _ := SplitTools(all)
 	ours = append(ours, Delegates(all)...)
+	for _, name := range Handoffs(all) {
+		ours = append(ours, HandoffTool(name))
+	}
 	var found []complaint
 	for i, name := range a.Tools {
 		used := slices.ContainsFunc(ours, func(t string) bool { return t == name || namesTool(t, name) })

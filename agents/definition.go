@@ -27,7 +27,7 @@ type Definition struct {
 
 	// Tools are names of tools, or patterns with * for any run of characters,
 	// in the order in which the model is offered them; agent:name is an agent that this one may
-	// hand work to. Each only once, at most 256.
+	// hand work to, handoff:name one that it may hand its thread over to. Each only once, at most 256.
 	Tools []string `json:"tools,omitempty" yaml:"tools,omitempty"`
 
 	// Steps are what the agent does, instead of what its model would: at most 500 of them, 12 deep.

@@ -38,7 +38,7 @@ func LoadDir(dir string) (*Folder, error) {
 			wrong = append(wrong, err)
 		}
 	}
-	if len(wrong) > 0 {
+	if wrong = append(wrong, all.complainTakers(taken)...); len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
 	slices.SortFunc(all.Agents, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })

@@ -80,6 +80,9 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 	if slices.Contains(Delegates(a.Tools), t.d.Name) {
 		found = append(found, about("tools", "%q would run the agent itself", AgentPrefix+t.d.Name))
 	}
+	for _, name := range Handoffs(a.Tools) {
+		found = append(found, about("tools", "%q is not for a step: a step cannot hand the thread over", HandoffPrefix+name))
+	}
 	for _, c := range found {
 		t.found = append(t.found, complaint{at + "." + c.key, c.index, at + "." + c.reason})
 	}

@@ -12,13 +12,14 @@ const ClientPrefix = "client:"
 // AgentPrefix begins the names of agents that an agent may hand work to, as it calls a tool.
 const AgentPrefix = "agent:"
 
-// SplitTools tells the patterns of tools that workers have from those of clients' tools. Agents are neither.
+// SplitTools tells the patterns of tools that workers have from those of clients' tools. Agents are neither, whether they
+// are handed work or the thread.
 func SplitTools(patterns []string) (ours, clients []string) {
 	for _, p := range patterns {
 		switch {
 		case strings.HasPrefix(p, ClientPrefix):
 			clients = append(clients, p)
-		case !strings.HasPrefix(p, AgentPrefix):
+		case !strings.HasPrefix(p, AgentPrefix) && !strings.HasPrefix(p, HandoffPrefix):
 			ours = append(ours, p)
 		}
 	}

@@ -56,6 +56,7 @@ func (d *Definition) complaints() []complaint {
 	found = append(found, complainText("instructions", d.Instructions, maxInstructions)...)
 	found = append(found, d.complainTools()...)
 	found = append(found, d.complainDelegates()...)
+	found = append(found, d.complainHandoffs()...)
 	found = append(found, d.complainSteps()...)
 	switch {
 	case d.Workflow != "" && !nameRule.MatchString(d.Workflow):

@@ -67,7 +67,8 @@ func (s *Server) describe(p catalog.Published) Agent {
 	return a
 }
 
-// delegates are the agents that an agent may hand work to, and the names of those that nobody has published.
+// delegates are the agents that an agent may hand work to, and the names of those, or of ones that it may hand its
+// thread over to, that nobody has published.
 func (s *Server) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
 	for _, name := range agents.Delegates(p.Tools) {
 		d, err := s.Catalog.Current(name)
@@ -76,6 +77,11 @@ func (s *Server) delegates(p catalog.Published) (others []agui.SubagentInfo, mis
 			continue
 		}
 		others = append(others, agui.SubagentInfo{Name: name, Description: d.Description})
+	}
+	for _, name := range agents.Handoffs(p.Tools) {
+		if _, err := s.Catalog.Current(name); err != nil {
+			missing = append(missing, agents.HandoffPrefix+name)
+		}
 	}
 	return others, missing
 }

@@ -16,7 +16,8 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo) agui.Agent
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
 	clients, asks := len(fromClients) > 0, len(p.Approvals) > 0
-	delegates := len(subagents) > 0
+	delegates, handsOver := len(subagents) > 0, len(agents.Handoffs(p.Tools)) > 0
+	several := delegates || handsOver
 	parallel := hasTools && p.Limits.ParallelTools > 1
 	return agui.AgentCapabilities{
 		Identity: &agui.IdentityCapabilities{
@@ -29,7 +30,7 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo) agui.Agent
 		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: deltas(p)},
 		// Which media a model reads, and whether it thinks, is not known here: they reach it, and are shown.
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
-		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &delegates, Delegation: &delegates, Handoffs: &no, Subagents: subagents},
+		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &several, Delegation: &delegates, Handoffs: &handsOver, Subagents: subagents},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
 		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &asks, Feedback: &no, Interrupts: &asks, ApproveWithEdits: &asks},
 	}

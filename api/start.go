@@ -127,7 +127,11 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	in := dispatch.RunInput(o.run, o.agent, proposal)
+	agent, err := s.speaker(o.agent, thread)
+	if err != nil {
+		return false, err
+	}
+	in := dispatch.RunInput(o.run, agent, proposal)
 	in.ParkAfter, in.Hold, in.Late = s.ParkAfter, o.props.Hold, late && len(accepted.Tail) == 0
 	taken, placed, err := s.dispatch.Place(ctx, in, dispatch.Terms{OnBusy: o.props.OnBusy, Decisions: decisions}, thread)
 	if active, busy := dispatch.BusyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
@@ -140,6 +144,19 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 		return false, stillOpen(thread.RunID)
 	}
 	return placed, nil
+}
+
+// speaker is the agent of a run that is asked for: the one that is named, or the one that it has handed the thread over to.
+func (s *Server) speaker(named catalog.Published, thread *stream.Reduction) (catalog.Published, error) {
+	name := thread.Speaker(named.Name)
+	if name == named.Name {
+		return named, nil
+	}
+	p, err := s.Catalog.Current(name)
+	if errors.Is(err, catalog.ErrUnknownAgent) { // it was published before it got the thread: this node is about to hear of it
+		return p, fmt.Errorf("api: this node does not know agent %q yet, which has the thread", name)
+	}
+	return p, err
 }
 
 // asker is who asks for a run. Who only answers what another run has asked asks for nothing: what goes on is

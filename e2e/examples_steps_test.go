@@ -68,26 +68,3 @@ func TestExampleReport(t *testing.T) {
 		t.Errorf("killed it comes to %v, else to %v", got, want)
 	}
 }
-
-// The triage example leaves customers to whom it concerns, and asks a person where it has to.
-func TestExampleTriage(t *testing.T) {
-	t.Parallel()
-	p := startExample(t, "triage")
-	for said, want := range map[string]string{
-		"My bill of 40 is wrong.":  "I am a script. The fee in question is 4.",
-		"My bill of 120 is wrong.": "I am a script. The fee in question is 12.",
-		"My kettle is broken.":     "I am a script. Have you turned it off and on again?",
-		"A nice shop!":             "I am a script. How nice of you to say so.",
-	} {
-		in := newInput(said)
-		f := p.followAgent(t, "/v1/agents/triage/runs", in)
-		f.finish(t)
-		if strings.Contains(said, "120") {
-			f.approve(t)
-		}
-		messages := show(t, in.Messages, f.events)
-		if last := messages[len(messages)-1]; last.Content != want {
-			t.Errorf("to %q it says %q", said, last.Content)
-		}
-	}
-}

@@ -24,7 +24,21 @@ import (
 )
 
 // inspect goes through every workflow of the namespace: none may hold content, all must replay.
-func (p *endpoint) inspect(ctx context.Context) error {
+func (p *endpoint) inspect(ctx context.Context) error { return p.eachWorkflow(ctx, inspectExecution) }
+
+// saveHistories saves those of all workflows, for a namespace whose programs only its own worker can replay.
+func (p *endpoint) saveHistories(ctx context.Context) error {
+	return p.eachWorkflow(ctx, func(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecutionInfo) error {
+		history, err := fetchHistory(ctx, c, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId())
+		if err == nil {
+			_, err = save(history)
+		}
+		return err
+	})
+}
+
+// eachWorkflow looks at every workflow of the namespace, when all have ended.
+func (p *endpoint) eachWorkflow(ctx context.Context, look func(context.Context, client.Client, *workflowpb.WorkflowExecutionInfo) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c, err := p.temporal(ctx)
@@ -41,7 +55,7 @@ func (p *endpoint) inspect(ctx context.Context) error {
 	g.SetLimit(4)
 	for i, e := range executions {
 		g.Go(func() error {
-			if err := inspectExecution(ctx, c, e); err != nil {
+			if err := look(ctx, c, e); err != nil {
 				errs[i] = fmt.Errorf("workflow %s: %w", e.GetExecution().GetWorkflowId(), err)
 			}
 			return nil
@@ -143,12 +157,8 @@ func searchMessage(m proto.Message) error {
 
 // replay saves a history and runs it through the workflows as they are now.
 func replay(h *historypb.History) error {
-	body, err := protojson.Marshal(h)
+	file, err := save(h)
 	if err != nil {
-		return err
-	}
-	file := filepath.Join(histories, h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()+".json")
-	if err := os.WriteFile(file, body, 0o600); err != nil {
 		return err
 	}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DataConverter: workflows.DataConverter()})
@@ -167,6 +177,15 @@ func replay(h *historypb.History) error {
 
 // histories is where histories are saved.
 var histories string
+
+func save(h *historypb.History) (file string, err error) {
+	body, err := protojson.Marshal(h)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(histories, h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()+".json")
+	return file, os.WriteFile(file, body, 0o600)
+}
 
 // searchDatabase looks for content in all that Temporal has written down: besides histories that is
 // pending activities with their last failure and heartbeat, queues and visibility.

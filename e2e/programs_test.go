@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -40,6 +41,11 @@ func startOwnWorker(t *testing.T) *ownWorker {
 		}
 		if t.Failed() {
 			t.Logf("output of the worker:\n%s", w.said.String())
+		}
+	})
+	t.Cleanup(func() {
+		if err := w.saveHistories(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
 		}
 	})
 	return w

@@ -25,6 +25,8 @@ type Result struct {
 	Edited map[string]string `json:"edited,omitempty"`
 	// Decided is what people decided about the call that the step made, or did not make.
 	Decided *Decided `json:"decided,omitempty"`
+	// Handoff tells that the call has handed the thread over.
+	Handoff *Handoff `json:"handoff,omitempty"`
 	// Raised is the question with which the step ended, instead of the call's result.
 	Raised *Raised `json:"raised,omitempty"`
 	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.

@@ -13,6 +13,29 @@ type Ending struct {
 	Outcome, Code string
 }
 
+// sealing is the note of a terminal record: whose the thread is behind the run.
+type sealing struct {
+	Agent string `json:"agent"`
+}
+
+// sealing is that of a run; nil = the thread is that agent's with which the run began.
+func (p Place) sealing() any {
+	if p.Agent == "" {
+		return nil
+	}
+	return sealing{p.Agent}
+}
+
+// sealedFor reads whose the thread is behind a terminal record; "" = that agent's with which the run began.
+func (r *Record) sealedFor(ctx context.Context) (string, error) {
+	var note sealing
+	if !r.HasResult() {
+		return "", nil
+	}
+	err := r.Result(ctx, &note)
+	return note.Agent, err
+}
+
 // The outcomes that AG-UI has no word for.
 const (
 	endedWell   = "success"

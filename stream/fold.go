@@ -142,6 +142,7 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	}
 	f.r.Waits, f.r.Interrupts = nil, nil
 	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened, f.r.Cut = rec.run, o.RunID, o.Execution, false, rec.Seq, nil
+	f.askedFor(o.Agent)
 	f.began(rec, &o)
 	if o.Input == 0 { // nobody asked for this run: it goes on with what is there
 		return nil
@@ -224,6 +225,9 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 	if res.Decided != nil {
 		f.decided(*res.Decided)
 		f.answer(*res.Decided)
+	}
+	if res.Handoff != nil {
+		f.hand(*res.Handoff)
 	}
 	if res.Summary != nil {
 		f.summarize(rec.Seq, *res.Summary)

@@ -41,6 +41,8 @@ type fork struct {
 	Origin  Origin          `json:"origin"`
 	Entries []Entry         `json:"entries,omitempty"`
 	State   json.RawMessage `json:"state"`
+	// Handed is the reduction's: the agent that had the thread has the fork.
+	Handed *Handed `json:"handed,omitempty"`
 	// Moved and Unmoved are the reduction's: clients may know the conversation in its old order.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
@@ -73,12 +75,21 @@ func (l *Log) Fork(ctx context.Context, from Run, to Thread) error {
 		Thread:  to.ID,
 		Origin:  Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: begun.Agent, ProtocolVersion: begun.ProtocolVersion},
 		Entries: base.Entries, State: base.State, Moved: base.Moved, Unmoved: base.Unmoved,
+		Handed: base.Handed,
 	}
 	rec, err := l.writeFork(ctx, to, &note)
 	if err != nil {
 		return err
 	}
-	return l.listForked(ctx, to, rec, begun.Agent)
+	return l.listForked(ctx, to, rec, note.agent())
+}
+
+// agent is the one that the fork begins with.
+func (n *fork) agent() string {
+	if n.Handed != nil {
+		return n.Handed.To
+	}
+	return n.Origin.Agent
 }
 
 // writeFork writes a thread's first record: it is refused if the thread has anything.
@@ -141,7 +152,7 @@ func (f *fold) fork(ctx context.Context, rec *Record) error {
 	}
 	f.r.Origin, f.r.Active = &note.Origin, rec.Time
 	f.r.Entries, f.r.Moved, f.r.Unmoved = slices.Clip(note.Entries), note.Moved, note.Unmoved
-	f.r.Journal.Settled = note.State
+	f.r.Journal.Settled, f.r.Handed = note.State, note.Handed
 	return nil
 }
 

@@ -160,9 +160,12 @@ func statusBehind(last agui.Event) Status {
 	return StatusIdle
 }
 
-// Agent is that of the last run; of a fork without one, that of the run it hangs on.
+// Agent is the one that the thread was handed over to, or else that of the last run; of a fork without one, that of
+// the run it hangs on.
 func (r *Reduction) Agent() string {
 	switch {
+	case r.Handed != nil:
+		return r.Handed.To
 	case len(r.Runs) > 0:
 		return r.Runs[len(r.Runs)-1].Agent
 	case r.Origin != nil:

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,12 +80,12 @@ func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64)
 }
 
 // listSealed writes that a run has ended with some events just now.
-func (l *Log) listSealed(ctx context.Context, run Run, seq uint64, events []agui.Event) error {
+func (l *Log) listSealed(ctx context.Context, p Place, seq uint64, events []agui.Event) error {
 	var last agui.Event
 	if len(events) > 0 {
 		last = events[len(events)-1]
 	}
-	return l.listEnd(ctx, run, seq, time.Now(), last)
+	return l.listEnd(ctx, p.Run, &Listed{Agent: p.Agent, Status: statusBehind(last), UpdatedAt: time.Now(), Seq: seq})
 }
 
 // listEnded is listSealed for a run that had ended before.
@@ -93,11 +94,15 @@ func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
 	if err != nil {
 		return err
 	}
-	return l.listEnd(ctx, run, end.Seq, end.Time, last)
+	agent, err := end.sealedFor(ctx)
+	if err != nil {
+		return err
+	}
+	return l.listEnd(ctx, run, &Listed{Agent: agent, Status: statusBehind(last), UpdatedAt: end.Time, Seq: end.Seq})
 }
 
-func (l *Log) listEnd(ctx context.Context, run Run, seq uint64, at time.Time, last agui.Event) error {
-	entry := &Listed{ThreadID: run.Thread.ID, RunID: run.Shown(), Status: statusBehind(last), UpdatedAt: at, Seq: seq}
+func (l *Log) listEnd(ctx context.Context, run Run, entry *Listed) error {
+	entry.ThreadID, entry.RunID = run.Thread.ID, run.Shown()
 	return l.list(ctx, l.threadSubject(run.Thread), entry)
 }
 
@@ -244,9 +249,14 @@ func (r *restored) take(ctx context.Context, rec *Record) error {
 		if err := rec.Result(ctx, &note); err != nil {
 			return err
 		}
-		r.entry = Listed{ThreadID: note.Thread, Agent: note.Origin.Agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq}
+		r.entry = Listed{ThreadID: note.Thread, Agent: note.agent(), Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq}
 	case rec.Kind == KindTerminal && rec.run == r.run:
 		last, err := rec.lastEvent(ctx)
+		if err != nil {
+			return err
+		}
+		agent, err := rec.sealedFor(ctx)
+		r.entry.Agent = cmp.Or(agent, r.entry.Agent)
 		r.entry.Status, r.entry.UpdatedAt, r.entry.Seq = statusBehind(last), rec.Time, rec.Seq
 		return err
 	}

@@ -55,6 +55,9 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 		if in.end == nil {
 			continue
 		}
+		if in.of == waits { // its agent has handed the thread over
+			p.Agent = "b"
+		}
 		if _, _, err := l.Seal(ctx, p, in.end); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +73,7 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 	}
 	want := map[string]stream.Listed{
 		"idle":             {ThreadID: "idle", Agent: "a", RunID: "r", Status: stream.StatusIdle},
-		"waits for people": {ThreadID: "waits for people", Agent: "a", RunID: "r", Status: stream.StatusWaiting},
+		"waits for people": {ThreadID: "waits for people", Agent: "b", RunID: "r", Status: stream.StatusWaiting},
 		"runs":             {ThreadID: "runs", Agent: "a", RunID: "r", Status: stream.StatusRunning},
 		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle},
 	}

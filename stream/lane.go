@@ -39,6 +39,8 @@ type Place struct {
 	// Since is where the lane's present use begins: a slot is used again, and what stands there up to here is
 	// over. It serves who has not written there yet.
 	Since uint64
+	// Agent is set where a run is sealed whose agent has handed the thread over: the one that has it now.
+	Agent string
 	// Subagent is whose events are written, by its subagentRunId; empty = the run's own agent's.
 	Subagent string
 }
@@ -209,10 +211,10 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 			return 0, nil, ErrOver
 		}
 		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
-		seq, err := l.put(ctx, p, s, lastSeq(last), nil, events)
+		seq, err := l.put(ctx, p, s, lastSeq(last), p.sealing(), events)
 		switch {
 		case err == nil:
-			return seq, nil, l.listSealed(ctx, p.Run, seq, events)
+			return seq, nil, l.listSealed(ctx, p, seq, events)
 		case !errors.Is(err, ErrFenced):
 			return seq, nil, err
 		}

@@ -40,6 +40,8 @@ type Reduction struct {
 	Decided []Decided `json:"decided,omitempty"`
 	// Remembered are the tools whose calls people need not be asked for any more, the newest last.
 	Remembered []Remembered `json:"remembered,omitempty"`
+	// Handed tells that the thread was handed over to the agent that has it.
+	Handed *Handed `json:"handed,omitempty"`
 	// Summaries stand for messages of the conversation, the newest last.
 	Summaries []Summary `json:"summaries,omitempty"`
 	Entries   []Entry   `json:"entries,omitempty"`

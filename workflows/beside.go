@@ -65,7 +65,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 		Select(ctx)
 	r.waited(ctx, since)
 	if ctx.Err() != nil {
-		return ending{outcome: OutcomeCancelled}, true
+		return r.actHeld(ctx)
 	}
 	if r.held.Calls = reply.Calls; reply.Suspends {
 		w := r.held
@@ -127,7 +127,7 @@ func (f *fanOut) waiting() (n int) {
 // await waits until a branch ends or asks, or one that asks can go on; then that is taken in.
 func (f *fanOut) await(ctx workflow.Context) {
 	r := f.run
-	if f.waiting() == len(f.children) && (!r.in.Hold || full(ctx)) {
+	if f.waiting() == len(f.children) && !f.stopped() && (!r.in.Hold || full(ctx)) {
 		f.suspend(ctx)
 	}
 	idle, since := f.waiting() == len(f.children), workflow.Now(ctx)

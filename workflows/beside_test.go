@@ -22,7 +22,6 @@ type branching struct {
 	told    []string // the calls that readers were told of, by the time since the beginning
 	made    []string // the calls that were made
 	joined  []pipeline.BranchFailure
-	undone  bool
 	seq     uint64
 }
 

@@ -59,19 +59,20 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
-		Held: r.held, Subagents: r.subagents, Walk: r.walk, Cut: r.cut, Broken: r.broken,
+		Held: r.held, Subagents: r.subagents, Handoffs: r.handoffs, Walk: r.walk, Cut: r.cut, Broken: r.broken,
 	}
 	return next
 }
 
-// maxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 3 KiB.
-const maxCarried = MaxPayload - 4<<10
+// maxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 3 KiB, and how the
+// thread has come to its agent.
+const maxCarried = MaxPayload - 4<<10 - maxHanded
 
 // fits tells whether so much could be handed on: what continues as new is one payload, and an execution
 // that cannot continue would try for ever.
 func (r *run) fits(queue []RunInput, steered []uint64) bool {
 	next := r.carryWith(queue, steered)
-	next.Progress.Usage = nil
+	next.Progress.Usage, next.Handed = nil, nil
 	body, err := encode(next) //workflowcheck:ignore the same value gives the same text
 	return err == nil && len(body)+r.held.reserve() <= maxCarried
 }
@@ -91,7 +92,7 @@ func (r *run) next() *RunInput {
 	if len(r.queue) == 0 {
 		return nil
 	}
-	next := r.queue[0]
+	next := r.in.Handed.asked(r.queue[0])
 	next.Queue = r.queue[1:]
 	return &next
 }

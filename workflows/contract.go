@@ -89,6 +89,8 @@ type RunInput struct {
 	OnNewInput OnOpen `json:"onNewInput,omitempty"`
 	OnMissing  OnOpen `json:"onMissing,omitempty"`
 
+	// Handed is set in a run whose thread was handed over to its agent while it was under way or waited.
+	Handed *Handed `json:"handed,omitempty"`
 	// Resume is set in a run that goes on with calls of the one before it: all are decided.
 	Resume *Waits `json:"resume,omitempty"`
 	// Continues is the run before, in a run that nobody asked for: it has no input.
@@ -127,6 +129,7 @@ type Progress struct {
 	Steered   []uint64  `json:"steered,omitempty"`
 	Folded    int       `json:"folded,omitempty"`
 	Subagents int       `json:"subagents,omitempty"` // that have worked
+	Handoffs  int       `json:"handoffs,omitempty"`  // of the run
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
@@ -185,6 +188,8 @@ type ModelCall struct {
 	Announces *ToolCall `json:"announces,omitempty"`
 	// Steered are the proposals, by sequence, of what people have said since the last call.
 	Steered []uint64 `json:"steered,omitempty"`
+	// Handoffs is how often the run has handed its thread over.
+	Handoffs int `json:"handoffs,omitempty"`
 	// Priced tells that only models may be called that have a price.
 	Priced bool `json:"priced,omitempty"`
 }
@@ -205,7 +210,9 @@ type ModelAnswer struct {
 	PlaceCount int `json:"placeCount,omitempty"`
 	// Delegates are the agents that calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
-	Usage     Usage      `json:"usage"`
+	// Handoff is the call that hands the thread over.
+	Handoff *Handoff `json:"handoff,omitempty"`
+	Usage   Usage    `json:"usage"`
 	// More is what other calls of models have used on the way to this one.
 	More []Usage `json:"more,omitempty"`
 }
@@ -266,6 +273,8 @@ type ToolCall struct {
 	// Raised is the record with the question that the call has asked and that is decided, if it is made anew.
 	Raised   uint64   `json:"raised,omitempty"`
 	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
+	// HandsTo is the agent that the call hands the thread over to.
+	HandsTo string `json:"handsTo,omitempty"`
 	// Votes are those of the people who approved before the decision, Remember is the rule under which it is
 	// to be remembered, by its digest.
 	Votes    []Vote `json:"votes,omitempty"`
@@ -293,6 +302,8 @@ type ToolAnswer struct {
 	// Seq is the lane's last record, Opened that of the lane which the agent speaks on.
 	Seq    uint64 `json:"seq"`
 	Opened uint64 `json:"opened"`
+	// HandedOver tells that the thread is the other agent's.
+	HandedOver bool `json:"handedOver,omitempty"`
 	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
@@ -339,6 +350,8 @@ type Finish struct {
 	Beginning
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
+	// Handed tells that this is another agent than the run has begun with.
+	Handed bool `json:"handed,omitempty"`
 	// First is the id of the run's first step.
 	First string `json:"first,omitempty"`
 	// Lanes are those whose step did not finish.

@@ -1,10 +1,12 @@
 package workflows
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,8 +42,8 @@ type Fan struct {
 	Failures []FanFailure `json:"failures,omitempty"`
 	// Last is the highest record of those that have ended.
 	Last uint64 `json:"last,omitempty"`
-	// Resumed is the run in which the branches that have waited were begun again.
-	Resumed string `json:"resumed,omitempty"`
+	// Waits tells that branches have ended which wait for people: the run that has the answers begins them again.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // FanFailure is why some of the branches failed.
@@ -66,10 +68,11 @@ func (f *Fan) BranchFailures() []pipeline.BranchFailure {
 }
 
 // maxFailures bounds the branches that may fail, since all of them are told of: behind that the others are not begun.
-// maxReasons bounds for how many different reasons.
+// maxReasons bounds for how many different reasons, maxWords in how many bytes of words for all of them.
 const (
 	maxFailures = 1000
 	maxReasons  = 16
+	maxWords    = 2 << 10
 )
 
 // fanOut is a fan at work.
@@ -114,8 +117,8 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 	for slot := range f.fan.AtOnce {
 		f.free = append(f.free, slot)
 	}
-	if w := r.in.Resume; w != nil && f.fan.Resumed != r.in.Run.ID {
-		f.fan.Resumed = r.in.Run.ID
+	if w := r.in.Resume; f.fan.Waits {
+		f.fan.Waits = false
 		for i := range w.Suspended {
 			if s := &w.Suspended[i]; s.Within == 0 && s.Fork != nil {
 				f.begin(*s.Fork, w.of(i+1), s)
@@ -203,7 +206,7 @@ func (f *fanOut) take(p place, done workflow.Future) {
 	if answer.Failed == nil {
 		return
 	}
-	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.failed() && !f.expired
+	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.stopped()
 	f.fail(p.index, *answer.Failed)
 	if f.fan.Stop || f.cancelled {
 		f.end()
@@ -211,6 +214,9 @@ func (f *fanOut) take(p place, done workflow.Future) {
 }
 
 func (f *fanOut) fail(index int, why pipeline.Failure) {
+	if !f.mayTell(why) {
+		why.Message = ""
+	}
 	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.Failure == why })
 	switch {
 	case at < 0 && len(f.fan.Failures) < maxReasons:
@@ -227,6 +233,18 @@ func (f *fanOut) fail(index int, why pipeline.Failure) {
 	if failed > maxFailures {
 		f.fan.Stop = true
 	}
+}
+
+// mayTell tells whether there is room for the words of a failure.
+func (f *fanOut) mayTell(why pipeline.Failure) bool {
+	n := len(strconv.Quote(why.Message))
+	for _, reason := range f.fan.Failures {
+		if reason.Failure == why {
+			return true
+		}
+		n += len(strconv.Quote(reason.Message))
+	}
+	return n <= maxWords
 }
 
 // outcome is what has come of the branches.
@@ -247,6 +265,7 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 		r.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
+		f.fan.Waits = true
 		waits := r.waitsOf(ctx, ModelAnswer{})
 		for _, s := range f.suspended {
 			waits.adopt(*s.Suspended, s.Waits)
@@ -338,7 +357,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
 		answer.Suspended.Fork = &r.branch.Index
 	case end.outcome != OutcomeSuccess:
-		answer.Failed = &pipeline.Failure{Code: end.code, Message: end.message}
+		answer.Failed = &pipeline.Failure{Code: cmp.Or(end.code, string(end.outcome)), Message: end.message}
 	}
 	answer.Seq = r.main
 	return answer, nil

@@ -70,13 +70,14 @@ func (r *run) goOnHeld(ctx workflow.Context) (end ending, over bool, err error) 
 // actHeld does what was decided about the calls that were waited for.
 func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
 	w := r.held
-	switch {
-	case ctx.Err() != nil:
+	r.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
+	if ctx.Err() != nil {
+		r.retire(w)
 		return ending{outcome: OutcomeCancelled}, true
-	case w.fails():
+	}
+	if r.answered = w; w.fails() {
 		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
-	r.held, r.answered = nil, w
 	return r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
 }
 

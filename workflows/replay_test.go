@@ -1,23 +1,58 @@
 package workflows_test
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/workflows"
 )
+
+// order is the program of the recordings, as it was then: that of examples/programs, with an activity named Price.
+func order(ctx workflow.Context, a *workflows.Agent) (err error) {
+	if err := a.Do(ctx, agents.Step{Name: "reserved", Tool: "reserve", Args: map[string]any{"article": "${input.text}"}}); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			ctx, _ := workflow.NewDisconnectedContext(ctx)
+			err = errors.Join(err, a.Do(ctx, agents.Step{Name: "released", Tool: "release", Args: map[string]any{"number": "${steps.reserved.number}"}}))
+		}
+	}()
+	var ordered string
+	if err := a.Value(ctx, "input.text", &ordered); err != nil {
+		return err
+	}
+	var price int
+	priced := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Second})
+	if err := workflow.ExecuteActivity(priced, "Price", ordered).Get(ctx, &price); err != nil {
+		return err
+	}
+	if price > 50 {
+		question := fmt.Sprintf("Ship ${input.text} for %d euros?", price)
+		if err := a.Do(ctx, agents.Step{Name: "approved", Approve: &agents.Approve{Message: question}}); err != nil {
+			return err
+		}
+	}
+	return a.Do(ctx, agents.Step{Name: "shipped", Tool: "ship", Args: map[string]any{"number": "${steps.reserved.number}"}})
+}
 
 // Histories that earlier versions made must replay: a run that is under way when a worker is
 // deployed goes on. If this fails, a change of the workflow is not compatible; give it a version
 // (workflow.GetVersion, or a new type name) instead of changing the recorded history. A new path
-// gets a new recording (CONTRIBUTING.md says how).
+// gets a new recording (CONTRIBUTING.md says how). Those of steps, branches and a program are of
+//
+//	E2E_HISTORIES=/tmp/histories go test ./e2e -run 'TestSteps$|TestBranchesAsk|TestProgramOfAnotherModule'
 func TestRecordedHistoriesReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/replay/*.json")
@@ -31,7 +66,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			workflows.Register(r, nil)
+			workflows.Register(r, workflows.Programs{"order": order})
 			recorded, err := os.Open(file)
 			if err != nil {
 				t.Fatal(err)

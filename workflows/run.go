@@ -100,6 +100,7 @@ type run struct {
 	call        *ToolCall // what the subagent works for
 	said        string    // the message that it ends with
 	subagents   int       // how many have worked for this agent, and for those
+	handoffs    int       // how often the thread was handed over
 	mayDelegate int       // how many may
 }
 
@@ -111,6 +112,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
 		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut, r.broken = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut, p.Broken
+		r.handoffs = p.Handoffs
 	}
 	return r
 }
@@ -187,14 +189,17 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	return r.makeCalls(ctx, answer)
 }
 
-// makeCalls makes the calls of a turn, but for those that wait.
+// makeCalls makes the calls of a turn, but for those that wait, and at last the one that hands the thread over.
 func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, over bool) {
 	waits, most := r.waitsOf(ctx, answer), r.agent().Limits.ParallelTools
 	if answer.count() > most || answer.WaitCount > len(waits.Calls) || answer.PlaceCount > answer.placed() || answer.WaitCount > 0 && !r.keeps(waits) {
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
 	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
-	if end, over = r.callTools(ctx, calls, waits); over || len(waits.Calls) == 0 {
+	if end, over = r.callTools(ctx, calls, waits); over {
+		return end, true
+	}
+	if end, over = r.callHandoff(ctx, calls, waits); over || len(waits.Calls) == 0 {
 		return end, over
 	}
 	switch {
@@ -277,7 +282,7 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Priced: r.in.Limits.Cost > 0}
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.in.Limits.Cost > 0}
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		call.Announces = announces
 	} else if r.main == 0 {
@@ -328,7 +333,7 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
 		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message()}
 	case errors.As(err, &timeout) && !workflow.Now(ctx).Before(r.deadline):
-		return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
+		return r.outOfTime()
 	case errors.As(err, &timeout):
 		return ending{outcome: OutcomeError, code: "timeout", message: "a step took too long"}
 	default:
@@ -348,7 +353,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	defer cancel()
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
-		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision,
+		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, Handed: r.handoffs > 0,
 		First: r.first(), Waits: end.waits, Steered: r.steered[r.folded:],
 	}
 	in.Lanes = r.cut

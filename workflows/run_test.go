@@ -16,6 +16,7 @@ import (
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/workflows"
 )
@@ -51,7 +52,8 @@ func newWorld(t *testing.T) *world {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestWorkflowEnvironment()
-	w.env.SetTestTimeout(time.Minute) // of real time: the default of 3 s is short for a busy machine
+	w.env.SetTestTimeout(time.Minute) // of real time: the default of 3 s is short for a busy machine, as is that of a task
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	w.env.SetDataConverter(workflows.DataConverter())
 	workflows.Register(w.env, nil)
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {

@@ -65,6 +65,13 @@ type Then struct {
 	pipeline.Failure
 }
 
+func (t *Then) ending() ending {
+	if t.Outcome == OutcomeCancelled {
+		return ending{outcome: t.Outcome}
+	}
+	return ending{outcome: t.Outcome, code: t.Code, message: t.Message}
+}
+
 // Leaf is a step that is an agent, a call or a question.
 type Leaf struct {
 	Delegate    // the agent; of a call, the one whose rules it is under
@@ -192,7 +199,7 @@ func (r *run) lasting(ctx workflow.Context) workflow.Context {
 func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 	switch then := r.walk.Then; {
 	case then != nil:
-		return ending{outcome: then.Outcome, code: then.Code, message: then.Message}
+		return then.ending()
 	case last.Failed != nil && ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}
 	case last.Failed != nil:
@@ -217,6 +224,9 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	}
 	if in.Tree != nil {
 		w.Tree = next.Seq
+	}
+	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.deadline.Before(until) {
+		r.deadline = until
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}
 	if next.Sleep > 0 {
@@ -321,9 +331,10 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 
 // work does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
 func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over bool, err error) {
-	switch w := r.walk; {
-	case ctx.Err() != nil:
-		end, over = ending{outcome: OutcomeCancelled}, true
+	w := r.walk
+	end, over = r.exhausted(ctx)
+	switch {
+	case over:
 	case w.Fan != nil:
 		end, over, err = r.fan(ctx)
 	case w.Leaf != nil && w.Leaf.CallID != "":
@@ -344,9 +355,24 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	return end, over, nil
 }
 
+// exhausted tells whether nothing more is to be done, since the run is cancelled or has reached a limit.
+func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
+	switch {
+	case ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	case r.overdue(ctx):
+		return r.outOfTime(), true
+	}
+	return r.overspent()
+}
+
+// sleep waits until the walk goes on, but not for longer than the run has time.
 func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
-	if workflow.Sleep(ctx, r.walk.Wake.Sub(workflow.Now(ctx))) != nil {
+	if workflow.Sleep(ctx, earlier(r.walk.Wake, r.deadline).Sub(workflow.Now(ctx))) != nil {
 		return r.came(ctx, ending{outcome: OutcomeCancelled})
+	}
+	if r.deadline.Before(r.walk.Wake) {
+		return r.came(ctx, r.outOfTime())
 	}
 	r.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
 	return ending{}, false
@@ -407,10 +433,10 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 		r.held = nil
 	}
 	switch {
-	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, r.overdue(ctx):
-		return r.unwind(ctx, end)
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
+	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, end.outcome != OutcomeSuccess && r.overdue(ctx):
+		return r.unwind(ctx, end)
 	case end.outcome == OutcomeError:
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}
 	case w.Event == nil:
@@ -421,6 +447,10 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 
 func (r *run) overdue(ctx workflow.Context) bool { return !workflow.Now(ctx).Before(r.deadline) }
 
+func (r *run) outOfTime() ending {
+	return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
+}
+
 var timeout = pipeline.Failure{Code: "timeout", Message: "the step took too long"}
 
 // undoing is how long a run may take to compensate for what it has done.
@@ -429,7 +459,7 @@ const undoing = 10 * time.Minute
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	if w.Then != nil || r.branch == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
+	if r.branch == nil && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
 		return end, true
 	}
 	failure := pipeline.Failure{Code: end.code, Message: end.message}
@@ -438,13 +468,14 @@ func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	} else if r.overdue(ctx) && r.branch != nil && r.branch.Fork != "" {
 		failure = timeout
 	} else if r.overdue(ctx) {
-		failure = pipeline.Failure{Code: CodeLimitDuration, Message: fmt.Sprintf("the run reached its limit of %s", r.in.Limits.Duration)}
-	}
-	w.Then = &Then{Outcome: end.outcome, Failure: failure}
-	if end.outcome == OutcomeSuccess {
-		w.Then.Outcome = OutcomeError
+		out := r.outOfTime()
+		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
 	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
+	if w.Then != nil || w.Cursor.Undoing != nil { // there is no time left: the walk comes to its end without doing more
+		return ending{}, false
+	}
+	w.Then = &Then{Outcome: end.outcome, Failure: failure}
 	r.deadline = workflow.Now(ctx).Add(undoing)
 	return ending{}, false
 }

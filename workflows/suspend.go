@@ -77,6 +77,9 @@ func earlier(a, b time.Time) time.Time {
 func (r *run) goOn(ctx workflow.Context) *RunInput {
 	sum := sha256.Sum256([]byte(r.in.Run.ID + "\n" + workflow.GetInfo(ctx).OriginalRunID))
 	next := r.in
+	if h := next.Handed; h != nil { // what the agents before it have left it was that run's
+		next.Limits = h.To.Limits
+	}
 	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])
 	next.Input, next.Digest, next.Token, next.Continues, next.Resume = 0, "", next.Run.ID, r.in.Run.ID, nil
 	return &next
@@ -98,7 +101,7 @@ func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 		return false, nil
 	}
 	open, _ := r.waits.open()
-	next := *in.Offer
+	next := r.in.Handed.asked(*in.Offer)
 	next.Resume, next.Queue, next.Fire = r.waits, r.queue, cmp.Or(in.Offer.Fire, r.in.Fire)
 	body, err := encode(next)
 	if err != nil || len(body)+(len(open)+len(in.Decisions))*maxDecision+r.waits.maxNews() > MaxPayload {
@@ -125,7 +128,8 @@ func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
 		r.queue = append(r.queue, *in.Offer)
 		return Submitted{Queued: true}
 	}
-	r.resumed = in.Offer
+	next := r.in.Handed.asked(*in.Offer)
+	r.resumed = &next
 	r.resumed.Fire = cmp.Or(in.Offer.Fire, r.in.Fire)
 	return Submitted{Queued: true}
 }
@@ -205,8 +209,7 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	if w.fails() {
 		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
-	calls := w.calls()
-	if len(calls) == 0 {
+	if len(w.calls()) == 0 && w.Handoff == nil {
 		return ending{}, false
 	}
 	turn := r.turn
@@ -222,11 +225,17 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 // act does what was decided about calls. over tells that the run ends with it.
 func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
 	waits := r.waitsOf(ctx, ModelAnswer{MessageID: w.MessageID})
-	waits.Round = w.Round + 1
-	end, over = r.callTools(ctx, toolTurn{messageID: w.MessageID, calls: w.calls(), step: step}, waits)
+	waits.Round, waits.Handoff = w.Round+1, w.decidedHandoff()
+	calls := toolTurn{messageID: w.MessageID, calls: w.calls(), step: step}
+	if end, over = r.callTools(ctx, calls, waits); over {
+		return end, true
+	}
+	if end, over = r.callHandoff(ctx, calls, waits); over {
+		return end, true
+	}
 	switch {
-	case over || len(waits.Calls) == 0:
-		return end, over
+	case len(waits.Calls) == 0:
+		return ending{}, false
 	case r.held != nil:
 		return r.tellHeld(ctx)
 	}

@@ -38,6 +38,7 @@ type call struct {
 	decision *Decision
 	onExpiry OnExpiry
 	delegate *Delegate // the agent that it hands work to
+	taker    *Taker    // the agent that it hands the thread over to
 	// resumes is the subagent that goes on to work for it, waits what it has waited for.
 	resumes  *Suspended
 	waits    *Waits
@@ -46,11 +47,12 @@ type call struct {
 	raised   *Raised // what its tool has asked
 }
 
-// calls are those of an answer that wait for nothing.
+// calls are those of an answer that wait for nothing, but for the one that hands the thread over.
 func (a ModelAnswer) calls() []call {
 	var calls []call
 	for i := range a.count() {
 		switch {
+		case a.Handoff.is(i):
 		case i >= len(a.Calls):
 			calls = append(calls, call{index: i})
 		case !a.Calls[i].waits():
@@ -128,6 +130,9 @@ func (t *toolTurn) begin(lane int) {
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	summary := "tool"
+	if c.taker != nil {
+		in.HandsTo = c.taker.Agent
+	}
 	if c.raised != nil {
 		in.Raised = c.raised.Seq
 	}
@@ -169,6 +174,9 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {
 		t.run.usage = addUsage(t.run.usage, u)
+	}
+	if done.HandedOver {
+		t.run.takenOver(t.ctx, *c.taker)
 	}
 	if done.Suspended != nil {
 		t.suspended = append(t.suspended, done)

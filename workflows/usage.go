@@ -66,11 +66,12 @@ func Cost(usage []Usage) (sum int64, known bool) {
 	return sum, known
 }
 
-// overspent tells whether the run has used more than it may.
+// overspent tells whether the run has used more than it may. What compensates for what was done may use what it needs.
 func (r *run) overspent() (end ending, over bool) {
 	l := r.in.Limits
 	cost, _ := Cost(r.usage)
 	switch {
+	case r.undoes():
 	case Tokens(r.usage) > l.Tokens:
 		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", l.Tokens), true
 	case l.Cost > 0 && cost > l.Cost:

@@ -16,6 +16,8 @@ type Waits struct {
 	Calls     []Waiting `json:"calls"`
 	// Delegates are the agents that the calls hand work to.
 	Delegates []Delegate `json:"delegates,omitempty"`
+	// Handoff is the call that hands the thread over, when the others are done.
+	Handoff *Handoff `json:"handoff,omitempty"`
 	// Suspended are the subagents whose calls are among them.
 	Suspended []Suspended `json:"suspended,omitempty"`
 	// RunID, Agent and Revision are those of the run that has ended with them, After is its terminal record.
@@ -185,7 +187,7 @@ func (c Call) waits() bool { return c.Client || c.Approval != nil }
 // waitsOf are the calls of an answer that are not made before the run ends, and since when.
 func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
 	by, now := r.agent(), workflow.Now(ctx)
-	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Walk: r.walk, Opened: now}
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Walk: r.walk, Opened: now}
 	if l := r.leaf(); l != nil && l.At.Inline {
 		w.Step, w.Tree = l.At.Path, l.At.Tree
 	}
@@ -275,20 +277,26 @@ func (w *Waits) calls() []call {
 	var calls []call
 	for _, c := range w.Calls {
 		d := c.Decision
-		if c.Within > 0 || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
+		if c.Within > 0 || w.Handoff.is(c.Index) || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
 			continue
 		}
-		next := call{
-			index: c.Index, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence,
-			decision: d, votes: c.decidedWith(), delegate: c.to(w.Delegates), raised: c.Raised,
-		}
-		if d.Verdict == VerdictExpire && c.Approval != nil {
-			next.onExpiry = c.Approval.OnExpiry
-		}
-		if d.Remember {
-			next.remember = c.Approval.Policy
-		}
-		calls = append(calls, next)
+		calls = append(calls, c.decided(w.Delegates))
 	}
 	return append(calls, w.resumed()...)
+}
+
+// decided is the call, with what was decided about it.
+func (c Waiting) decided(delegates []Delegate) call {
+	d := c.Decision
+	next := call{
+		index: c.Index, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence,
+		decision: d, votes: c.decidedWith(), delegate: c.to(delegates), raised: c.Raised,
+	}
+	if d.Verdict == VerdictExpire && c.Approval != nil {
+		next.onExpiry = c.Approval.OnExpiry
+	}
+	if d.Remember {
+		next.remember = c.Approval.Policy
+	}
+	return next
 }

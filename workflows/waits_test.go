@@ -192,7 +192,7 @@ func TestADecisionThatComesLate(t *testing.T) {
 		{Call: asks(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: asks(1).Calls[2], Index: 2},
 	}}}
 	w := newWorld(t)
-	answers := make(chan any, 1)
+	answers := make(chan any, 2)
 	w.env.RegisterDelayedCallback(func() {
 		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, answers)
 		offered := waiting("r2")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -261,12 +262,17 @@ func textOf(c agui.Content) string {
 }
 
 func (t *transcript) custom(e *agui.Custom) {
-	if e.Name != "perdure.approval" {
-		return
-	}
-	var i agui.Interrupt
-	if i.UnmarshalJSON(e.Value) == nil {
-		t.question(i)
+	switch e.Name {
+	case "perdure.approval":
+		var i agui.Interrupt
+		if i.UnmarshalJSON(e.Value) == nil {
+			t.question(i)
+		}
+	case "perdure.handoff":
+		var h struct{ From, To string }
+		if json.Unmarshal(e.Value, &h) == nil {
+			t.notes.line("", strong, "⇒ %s has handed over to %s", line(h.From, longest), line(h.To, longest))
+		}
 	}
 }
 

@@ -95,8 +95,8 @@ func Open(cfg Config) (_ *Set, err error) {
 	return s, clashes(cfg.Folder.Agents, s.registry)
 }
 
-// clashes finds agents whose model could not tell a tool from an agent that work is handed to: they have one
-// name for it.
+// clashes finds agents whose model could not tell a tool from an agent that work, or the thread, is handed to: they
+// have one name for it.
 func clashes(all []*agents.Definition, r *tools.Registry) error {
 	var wrong []error
 	for _, d := range all {
@@ -105,10 +105,16 @@ func clashes(all []*agents.Definition, r *tools.Registry) error {
 		if err != nil {
 			continue // what it lacks may be another worker's
 		}
-		for _, name := range agents.Delegates(d.Tools) {
-			if slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == name }) {
-				wrong = append(wrong, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s%s and a tool have one name for the model", d.Name, agents.AgentPrefix, name)})
+		clash := func(pattern, called string) {
+			if slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Name == called }) {
+				wrong = append(wrong, &agents.DefinitionError{Key: "tools", Reason: fmt.Sprintf("agent %s: %s and a tool have one name for the model", d.Name, pattern)})
 			}
+		}
+		for _, name := range agents.Delegates(d.Tools) {
+			clash(agents.AgentPrefix+name, name)
+		}
+		for _, name := range agents.Handoffs(d.Tools) {
+			clash(agents.HandoffPrefix+name, agents.HandoffTool(name))
 		}
 	}
 	return errors.Join(wrong...)

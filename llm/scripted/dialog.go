@@ -35,7 +35,8 @@ type Call struct {
 	Arguments json.RawMessage // nil = {}
 }
 
-// Dialog plays the first turn that fits what the user said last, a step for each call of the model since.
+// Dialog plays the first turn that fits what the user said last, a step for each call of the model since. What calls
+// tools that this model is not offered was said by another one, and the steps begin behind it.
 // It looks at nothing but the request, so that it goes on where it was in whatever process.
 func Dialog(name string, pace time.Duration, turns ...Turn) Script {
 	return Script{Name: name, Pace: pace, Play: func(_ int, req *llm.Request) iter.Seq2[llm.Chunk, error] {
@@ -73,6 +74,9 @@ func (t Turn) play(req *llm.Request, known map[string]string) iter.Seq2[llm.Chun
 		}
 		for _, call := range message.ToolCalls {
 			names[call.ID] = call.Name
+			if !offered(req, call.Name) { // another agent's, which has handed the conversation over
+				step = 0
+			}
 		}
 		if message.Role == llm.RoleTool {
 			known[names[message.ToolCallID]] = message.Text()

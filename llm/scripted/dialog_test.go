@@ -67,6 +67,22 @@ func TestDialog(t *testing.T) {
 	}
 }
 
+// What another agent has done before it handed the conversation over is none of the dialog's steps.
+func TestDialogBehindAnotherAgent(t *testing.T) {
+	t.Parallel()
+	before := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "clock", Arguments: "{}"}}}
+	over := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_2", Name: "transfer_to_shop", Arguments: "{}"}}}
+	said := []llm.Message{user("Please refund B-17."), before, answered(before.ToolCalls[0], "noon"), over, answered(over.ToolCalls[0], "Yes.")}
+	first := played(t, said...)
+	if len(first.ToolCalls) != 2 || first.ToolCalls[0].Name != "get_order" {
+		t.Fatalf("it begins with %+v", first)
+	}
+	said = append(said, first, answered(first.ToolCalls[0], `{"total":3}`), answered(first.ToolCalls[1], "one"))
+	if second := played(t, said...); len(second.ToolCalls) != 1 || second.ToolCalls[0].Name != "issue_refund" {
+		t.Errorf("it goes on with %+v", second)
+	}
+}
+
 func TestDialogHasNothing(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{

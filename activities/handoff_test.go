@@ -1,0 +1,218 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// newHandingOver is an engine whose agent may hand its thread over to others.
+func newHandingOver(t *testing.T, s script, others []*agents.Definition, available ...tools.Tool) *engine {
+	t.Helper()
+	e := newDelegating(t, s, others, available...)
+	e.agent.Tools = nil
+	for _, d := range others {
+		e.agent.Tools = append(e.agent.Tools, "handoff:"+d.Name)
+	}
+	return e
+}
+
+// hands is what clients are told of hand-offs.
+func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
+	t.Helper()
+	for _, event := range events {
+		custom, ok := event.(*agui.Custom)
+		if !ok || custom.Name != stream.CustomHandoff {
+			continue
+		}
+		var h stream.Handoff
+		if err := json.Unmarshal(custom.Value, &h); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+func (e *engine) has() string {
+	e.t.Helper()
+	now, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return now.Agent()
+}
+
+// From the turn behind a hand-off on the other agent speaks: its model hears the conversation, its own instructions
+// and has its own tools. Clients are told, and the log knows who has the thread.
+func TestHandoff(t *testing.T) {
+	t.Parallel()
+	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
+	e := newHandingOver(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		last := req.Messages[len(req.Messages)-1]
+		switch {
+		case req.Model == "lead":
+			if len(req.Tools) != 1 || req.Tools[0].Name != "transfer_to_helper" || !strings.HasSuffix(req.Tools[0].Description, " Helps.") {
+				t.Errorf("the model is offered %+v", req.Tools)
+			}
+			return call([3]string{"1", "transfer_to_helper", `{"reason":"sums"}`})
+		case len(req.Tools) != 1 || req.Tools[0].Name != "add":
+			t.Errorf("the other model is offered %+v", req.Tools)
+		case last.Text() == "3":
+			return say("it is 3")
+		}
+		want := "system: You are helper.\nuser: go\nassistant:  transfer_to_helper{\"reason\":\"sums\"}\n" +
+			"tool: The conversation is handed over. From here on the agent helper speaks."
+		if got := heard(req); got != want {
+			t.Errorf("the other model hears\n%s\nwant\n%s", got, want)
+		}
+		return call([3]string{"1", "add", `{"a":1,"b":2}`})
+	}, []*agents.Definition{helper("helper", "add")}, add)
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 3 || e.has() != "helper" {
+		t.Errorf("%+v after %d model calls; %s has the thread", result, e.calls.Load(), e.has())
+	}
+	if got := hands(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
+		t.Errorf("clients are told %+v", got)
+	}
+	if got := typesOf(events); !strings.Contains(got, "TOOL_CALL_RESULT CUSTOM STEP_FINISHED STEP_STARTED") || strings.Contains(got, "SUBAGENT") {
+		t.Errorf("clients see %s", got)
+	}
+	e.wantAsShown(events)
+}
+
+// What hands nothing over is answered with why, and the agent goes on.
+func TestHandoffThatIsNone(t *testing.T) {
+	t.Parallel()
+	steps := helper("steps")
+	steps.Steps = []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
+	for name, c := range map[string]struct{ tool, arguments, want string }{
+		"arguments": {"transfer_to_helper", `{"task":"x"}`, "invalid arguments"},
+		"no JSON":   {"transfer_to_helper", `{`, "invalid arguments"},
+		"steps":     {"transfer_to_steps", `{}`, "answer by a model of their own"},
+		"nobody":    {"transfer_to_nobody", `{}`, `There is no tool "transfer_to_nobody".`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newHandingOver(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+				if n == 1 {
+					return call([3]string{"1", c.tool, c.arguments})
+				}
+				if last := req.Messages[len(req.Messages)-1]; req.Model != "lead" || !last.IsError || !strings.Contains(last.Text(), c.want) {
+					t.Errorf("the model %s hears %+v, want %q", req.Model, last, c.want)
+				}
+				return say("done")
+			}, []*agents.Definition{helper("helper"), steps})
+			events, _ := e.run("go")
+			if len(hands(t, events)) > 0 || e.has() != "a" {
+				t.Errorf("clients see %s, and %s has the thread", typesOf(events), e.has())
+			}
+		})
+	}
+}
+
+// Of two hand-offs in a turn the first counts.
+func TestTheFirstHandoffCounts(t *testing.T) {
+	t.Parallel()
+	e := newHandingOver(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		if req.Model == "lead" {
+			return call([3]string{"1", "transfer_to_second", ``}, [3]string{"2", "transfer_to_first", `{}`})
+		}
+		results := req.Messages[len(req.Messages)-2:]
+		if refused := results[0]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first counts") || results[1].IsError {
+			t.Errorf("the model %s hears %+v", req.Model, results)
+		}
+		return say("done")
+	}, []*agents.Definition{helper("first"), helper("second")})
+	events, _ := e.run("go")
+	if got := hands(t, events); len(got) != 1 || got[0].To != "second" || e.has() != "second" {
+		t.Errorf("clients are told %+v, and %s has the thread", got, e.has())
+	}
+	e.wantAsShown(events)
+}
+
+// Two agents throw a thread to and fro so often and no more; then the one that has it speaks.
+func TestHandoffsEnd(t *testing.T) {
+	t.Parallel()
+	refused := 0
+	e := newHandingOver(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		if last := req.Messages[len(req.Messages)-1]; last.IsError {
+			refused++
+			return say(last.Text())
+		}
+		return call([3]string{"1", req.Tools[0].Name, `{}`})
+	}, []*agents.Definition{helper("helper", "handoff:a")})
+	e.others["a"], e.limits.Turns = e.agent, 30
+	e.agent.Limits = agents.DefaultLimits()
+	events, result := e.run("go")
+	if got := hands(t, events); result.Outcome != workflows.OutcomeSuccess || len(got) != workflows.MaxHandoffs || refused != 1 || e.has() != "a" {
+		t.Errorf("%+v after %d hand-offs, of which %d were refused; %s has the thread", result, len(got), refused, e.has())
+	}
+	e.wantAsShown(events)
+}
+
+// An agent that works for another one has no thread to hand over.
+func TestSubagentsHandNothingOver(t *testing.T) {
+	t.Parallel()
+	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		last := req.Messages[len(req.Messages)-1]
+		switch {
+		case req.Model == "lead" && last.Role == llm.RoleUser:
+			return call([3]string{"1", "helper", `{"task":"x"}`})
+		case req.Model == "lead":
+			return say("done")
+		case last.Role == llm.RoleUser && len(req.Tools) == 0:
+			return call([3]string{"1", "transfer_to_other", `{}`})
+		case !last.IsError || !strings.Contains(last.Text(), "not handed over"):
+			t.Errorf("offered %+v, the subagent hears %+v", req.Tools, last)
+		}
+		return say("back")
+	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
+	events, _ := e.run("go")
+	if len(hands(t, events)) > 0 || e.has() != "a" {
+		t.Errorf("clients see %s, and %s has the thread", typesOf(events), e.has())
+	}
+}
+
+// Neither has one that is a step.
+func TestStepsHandNothingOver(t *testing.T) {
+	t.Parallel()
+	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == llm.RoleUser && len(req.Tools) == 0 {
+			return call([3]string{"1", "transfer_to_other", `{}`})
+		}
+		if !last.IsError || !strings.Contains(last.Text(), "not handed over") {
+			t.Errorf("offered %+v, the agent of the step hears %+v", req.Tools, last)
+		}
+		return say("done")
+	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
+	e.agent.Tools, e.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess || len(hands(t, events)) > 0 || e.has() != "a" {
+		t.Errorf("%+v, clients see %s, and %s has the thread", result, typesOf(events), e.has())
+	}
+}
+
+// A run that is cancelled before the call is made hands nothing over.
+func TestCancelledHandoff(t *testing.T) {
+	t.Parallel()
+	var e *engine
+	e = newHandingOver(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		if _, err := e.log.RequestCancel(context.Background(), run, "changed my mind"); err != nil {
+			t.Error(err)
+		}
+		return call([3]string{"1", "transfer_to_helper", `{}`})
+	}, []*agents.Definition{helper("helper")})
+	if events, result := e.run("go"); result.Outcome != workflows.OutcomeCancelled || e.calls.Load() != 1 || e.has() != "a" {
+		t.Errorf("%+v, %s has the thread, and clients see %s", result, e.has(), typesOf(events))
+	}
+}

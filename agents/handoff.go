@@ -1,0 +1,75 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// HandoffPrefix begins the names of agents that an agent may hand its thread over to.
+const HandoffPrefix = "handoff:"
+
+// handoffTool begins the names by which models call for that.
+const handoffTool = "transfer_to_"
+
+// HandoffTool is the name by which models hand the thread over to an agent.
+func HandoffTool(agent string) string { return handoffTool + agent }
+
+// Handoffs are the names of the agents that the patterns let an agent hand its thread over to.
+func Handoffs(patterns []string) []string {
+	var names []string
+	for _, p := range patterns {
+		if name, ok := strings.CutPrefix(p, HandoffPrefix); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// HandsOver tells whether the agent speaks by a model of its own, turn by turn: only such an agent hands its
+// thread over, or takes one over.
+func (d *Definition) HandsOver() bool { return len(d.Steps) == 0 && d.Workflow == "" }
+
+// complainHandoffs finds hand-offs that can never be: from an agent that is no model's, to no agent or to itself,
+// and those that models could not tell from another tool, or not call at all.
+func (d *Definition) complainHandoffs() []complaint {
+	var found []complaint
+	for i, tool := range d.Tools {
+		name, ok := strings.CutPrefix(tool, HandoffPrefix)
+		if !ok {
+			continue
+		}
+		called := HandoffTool(name)
+		switch {
+		case !nameRule.MatchString(name):
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
+		case !d.HandsOver():
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is for agents that are neither steps nor a workflow", tool)})
+		case name == d.Name:
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is the agent itself", tool)})
+		case !toolName.MatchString(called):
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is too long a name: models call it %s, of at most 64 characters", tool, called)})
+		case slices.Contains(d.Tools, called), slices.Contains(d.Tools, AgentPrefix+called):
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q and another tool have one name for the model, %s", tool, called)})
+		}
+	}
+	return found
+}
+
+// complainTakers finds hand-offs to agents of the folder that cannot take a thread over.
+func (f *Folder) complainTakers(places map[string]Place) []error {
+	unable := map[string]bool{}
+	for _, d := range f.Agents {
+		unable[d.Name] = !d.HandsOver()
+	}
+	var wrong []error
+	for _, d := range f.Agents {
+		for _, name := range Handoffs(d.Tools) {
+			if unable[name] {
+				reason := fmt.Sprintf("tools: %q is steps or a workflow: it cannot take a thread over", HandoffPrefix+name)
+				wrong = append(wrong, places[kindAgent+" "+d.Name].Wrong("tools", reason))
+			}
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,66 @@
+package agents_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// A hand-off that can never be is told where its agent is loaded.
+func TestHandoffErrors(t *testing.T) {
+	t.Parallel()
+	const least = "name: a\nmodel: p/m\n"
+	long := strings.Repeat("b", 53)
+	for name, c := range map[string]struct{ yaml, want string }{
+		"pattern":          {least + "tools: [\"handoff:*\"]\n", `a.yaml:3: tools: "handoff:*" must name one agent, without a pattern`},
+		"no name":          {least + "tools: [\"handoff:\"]\n", `a.yaml:3: tools: "handoff:" must name one agent, without a pattern`},
+		"itself":           {least + "tools: [\"handoff:a\"]\n", `a.yaml:3: tools: "handoff:a" is the agent itself`},
+		"long name":        {least + "tools: [\"handoff:" + long + "\"]\n", `a.yaml:3: tools: "handoff:` + long + `" is too long a name: models call it transfer_to_` + long + `, of at most 64 characters`},
+		"name of a tool":   {least + "tools: [transfer_to_b, \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have one name for the model, transfer_to_b`},
+		"name of an agent": {least + "tools: [\"agent:transfer_to_b\", \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have one name for the model, transfer_to_b`},
+		"from steps":       {least + "tools: [\"handoff:b\"]\nsteps: [{name: x, agent: c}]\n", `a.yaml:3: tools: "handoff:b" is for agents that are neither steps nor a workflow`},
+		"from a workflow":  {"name: a\nworkflow: w\ntools: [\"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" is for agents that are neither steps nor a workflow`},
+		"from a step":      {least + "steps:\n  - {name: x, agent: {tools: [\"handoff:b\"]}}\n", `a.yaml:4: steps[0].agent.tools "handoff:b" is not for a step: a step cannot hand the thread over`},
+		"unused rule":      {least + "tools: [\"handoff:b\"]\napprovals: [{tools: [b]}]\n", `a.yaml:4: approvals[0].tools: "b" is none of the agent's tools`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := agents.Parse("a.yaml", []byte(c.yaml)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Who hands over to whom is known by name, and rules are about the name that models say.
+func TestHandoffs(t *testing.T) {
+	t.Parallel()
+	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: [x, \"handoff:b\", \"client:*\", \"handoff:c\", \"agent:b\"]\napprovals: [{tools: [transfer_to_b]}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := agents.Handoffs(d.Tools); strings.Join(got, " ") != "b c" {
+		t.Errorf("it hands over to %v", got)
+	}
+	ours, clients := agents.SplitTools(d.Tools)
+	if strings.Join(ours, " ") != "x" || strings.Join(clients, " ") != "client:*" || strings.Join(agents.Delegates(d.Tools), " ") != "b" {
+		t.Errorf("tools are %v, %v and %v", ours, clients, agents.Delegates(d.Tools))
+	}
+	if rule := d.Asks(agents.ProposedCall{Agent: "a", Tool: agents.HandoffTool("b")}); rule != 0 {
+		t.Errorf("the rule about the hand-off is %d", rule)
+	}
+}
+
+// Of agents in one folder it is known whether they can take a thread over.
+func TestHandoffToStepsIsAMistake(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{
+		"a.yaml": "name: a\nmodel: p/m\ntools:\n  - \"handoff:b\"\n  - \"handoff:elsewhere\"\n",
+		"b.yaml": "name: b\nsteps: [{name: x, agent: c}]\n",
+	})
+	_, err := agents.LoadDir(dir)
+	if err == nil || !strings.HasSuffix(err.Error(), `a.yaml:4: tools: "handoff:b" is steps or a workflow: it cannot take a thread over`) {
+		t.Errorf("got %v", err)
+	}
+}

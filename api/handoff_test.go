@@ -1,0 +1,125 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// publishing gives a node more agents.
+func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
+	return func(c *api.Config) {
+		for _, d := range all {
+			d.Limits = agents.DefaultLimits()
+			if _, err := c.Catalog.Publish(t.Context(), d, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// handsOver lets started runs of an agent hand their thread over to another one, and all runs end, unless their workflows
+// die first.
+func (n *node) handsOver(from, to string, dies bool) {
+	n.temporal.start = func(in workflows.RunInput) error {
+		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
+		var err error
+		if p.After, err = n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {
+			return err
+		}
+		if in.Agent == from {
+			call := p
+			call.Lane, call.Step, call.After = stream.LaneMain.Tool(0), "1/tools/0", 0
+			a, _, err := n.log.Begin(n.ctx(), call)
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			if _, err := a.Finish(n.ctx(), &stream.Result{Handoff: &stream.Handoff{From: from, To: to}}); err != nil {
+				return err
+			}
+		}
+		if dies {
+			return nil
+		}
+		_, _, err = n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID})
+		return err
+	}
+}
+
+// asks posts a run of a thread to an agent, and returns whose run has begun.
+func (n *node) asks(agent, thread, run string) string {
+	n.t.Helper()
+	in := inputOf(run, "said in "+run)
+	in.ThreadID, in.ForwardedProps = thread, json.RawMessage(`{"perdure":{"history":"append"}}`)
+	body, err := json.Marshal(in)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if a := n.do(http.MethodPost, "/v1/agents/"+agent+"/runs", string(body)); a.status != http.StatusOK {
+		n.t.Fatalf("POST to %s: %d %s", agent, a.status, a.body)
+	}
+	n.temporal.mu.Lock()
+	defer n.temporal.mu.Unlock()
+	last := n.temporal.starts[len(n.temporal.starts)-1]
+	if last.Run.ID != run {
+		n.t.Fatalf("run %s has begun last, not %s", last.Run.ID, run)
+	}
+	return last.Agent + " " + string(last.OnNewInput)
+}
+
+// Behind a hand-off who asks for the agent that has handed over has the other one, on that thread alone, until a
+// third one is asked for.
+func TestRunsBehindAHandoff(t *testing.T) {
+	t.Parallel()
+	b, c := &agents.Definition{Name: "b", Model: "test/m", OnNewInput: "queue"}, &agents.Definition{Name: "c", Model: "test/m"}
+	n := newNode(t, publishing(t, b, c))
+	n.handsOver("a", "b", false)
+	for i, ask := range []struct{ agent, thread, want string }{
+		{"a", "t", "a "}, {"a", "t", "b queue"}, {"b", "t", "b queue"}, {"a", "other", "a "}, {"a", "t", "b queue"}, {"c", "t", "c "}, {"a", "t", "a "}, {"a", "t", "b queue"},
+	} {
+		if got := n.asks(ask.agent, ask.thread, "r"+string(rune('a'+i))); got != ask.want {
+			t.Errorf("%d: %s is asked for on %s and %q runs, want %q", i, ask.agent, ask.thread, got, ask.want)
+		}
+	}
+	var summary struct {
+		Agent string `json:"agent"`
+	}
+	if n.get("/v1/threads/t", &summary); summary.Agent != "b" {
+		t.Errorf("the thread is said to be that of %s", summary.Agent)
+	}
+}
+
+// A thread is listed with the agent that has it also where the workflow died behind the hand-off.
+func TestHandoffOfARunThatWasTerminated(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, listing(t), publishing(t, &agents.Definition{Name: "b", Model: "test/m"}))
+	n.handsOver("a", "b", true)
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
+	}
+	n.asks("a", "t", "r1")
+	n.awaitList("?agent=b&status=idle", "t idle")
+}
+
+// Who looks at an agent is told that it hands over, and whom it would hand over to that is not there.
+func TestHandoffsAreDeclared(t *testing.T) {
+	t.Parallel()
+	b := &agents.Definition{Name: "b", Model: "test/m", Tools: []string{"handoff:a", "handoff:nobody"}}
+	n := newNode(t, publishing(t, b))
+	a := n.do(http.MethodGet, "/v1/agents/b", "")
+	for _, want := range []string{`"multiAgent":{"supported":true,"delegation":false,"handoffs":true}`, `"unavailableTools":["handoff:nobody"]`} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("%s is not in %s", want, a.body)
+		}
+	}
+}

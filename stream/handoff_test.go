@@ -1,0 +1,95 @@
+package stream_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// handing is a thread on which runs of agents hand it over.
+type handing struct {
+	t    *testing.T
+	log  *stream.Log
+	runs int
+}
+
+// run is a run of an agent that hands the thread over to others, one after the other.
+func (h *handing) run(agent string, to ...string) {
+	h.t.Helper()
+	ctx := testContext(h.t)
+	h.runs++
+	p := stream.Place{Run: runNamed(fmt.Sprint("r", h.runs)), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	must[uint64](h.t)(h.log.OpenRun(ctx, p, stream.Opening{Agent: agent, Continues: "r0"}, false))
+	var last uint64
+	for i, next := range to {
+		call := stream.Place{Run: p.Run, Lane: stream.LaneMain.Tool(0), Step: fmt.Sprintf("%d/tools/0", i), Execution: "e", After: last}
+		result := &stream.Result{Messages: []agui.Message{msg(fmt.Sprintf("t%d%d", h.runs, i))}, Handoff: &stream.Handoff{From: agent, To: next}}
+		last = must[uint64](h.t)(begin(h.t, ctx, h.log, call).Finish(ctx, result))
+		agent = next
+	}
+	if len(to) > 0 {
+		p.Agent = agent
+	}
+	if _, _, err := h.log.Seal(ctx, p, &agui.RunFinished{ThreadID: thread.ID, RunID: p.Run.ID}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// want holds who speaks on a thread that a run of some agent is asked for on.
+func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
+	h.t.Helper()
+	now := must[*stream.Reduction](h.t)(h.log.Reduce(testContext(h.t), of, 0))
+	for asked, want := range speaks {
+		if got := now.Speaker(asked); got != want {
+			h.t.Errorf("after %d runs %s is asked for and %s speaks, want %s", h.runs, asked, got, want)
+		}
+	}
+	if got := now.Agent(); got != has {
+		h.t.Errorf("after %d runs %s has the thread, want %s", h.runs, got, has)
+	}
+	if got := listed(h.t, testContext(h.t), h.log)[of.ID].Agent; got != has {
+		h.t.Errorf("after %d runs %s is listed with the thread, want %s", h.runs, got, has)
+	}
+}
+
+// Whoever has handed a thread over does not speak on it until it gets it back, or another agent is asked for.
+func TestHandoffs(t *testing.T) {
+	t.Parallel()
+	h := &handing{t: t, log: streamtest.Open(t)}
+	h.run("a")
+	h.want(thread, "a", map[string]string{"a": "a", "b": "b"})
+	h.run("a", "b")
+	h.want(thread, "b", map[string]string{"a": "b", "b": "b", "c": "c"})
+	h.run("b", "c")
+	h.want(thread, "c", map[string]string{"a": "c", "b": "c", "c": "c"})
+	fork := threadNamed("a fork")
+	if err := h.log.Fork(testContext(t), runNamed("r3"), fork); err != nil {
+		t.Fatal(err)
+	}
+	h.want(fork, "c", map[string]string{"a": "c", "d": "d"})
+	h.run("c", "a", "b", "a")
+	h.want(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
+	h.run("c") // it was asked for before anybody could know
+	if now := must[*stream.Reduction](t)(h.log.Reduce(testContext(t), thread, 0)); now.Speaker("c") != "a" || now.Speaker("b") != "a" {
+		t.Errorf("behind a run that came late %s and %s speak", now.Speaker("c"), now.Speaker("b"))
+	}
+	h.run("d")
+	h.want(thread, "d", map[string]string{"a": "a", "b": "b", "d": "d"})
+	h.want(fork, "c", map[string]string{"a": "c"})
+}
+
+// Of a long chain the first is forgotten: what is carried along has an end.
+func TestHandoffsAreBounded(t *testing.T) {
+	t.Parallel()
+	h := &handing{t: t, log: streamtest.Open(t)}
+	var to []string
+	for i := range stream.MaxHanded + 1 {
+		to = append(to, fmt.Sprint("b", i))
+	}
+	h.run("a", to...)
+	last := to[len(to)-1]
+	h.want(thread, last, map[string]string{"a": "a", "b0": last, "b7": last})
+}

@@ -1,0 +1,99 @@
+package workflows_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// handing is a model that hands work to an agent which consists of steps, and is done with the result.
+func handing(t *testing.T, steps string) (k *walking, answers *[]workflows.Answer) {
+	t.Helper()
+	k, answers = newWalking(t, steps), new([]workflows.Answer)
+	k.begun = func(w *world, _ any) {
+		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+			if in.Branch != nil {
+				return k.speak(in)
+			}
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.behind(in.Step)
+			a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name), MessageID: "top"}
+			if in.Turn == 1 && in.Run.ID == "r" {
+				a.Calls = []workflows.Call{{ID: "work", Tool: "helper", Delegate: 1}}
+				a.Delegates = []workflows.Delegate{{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true}}
+			}
+			return a, nil
+		}
+		w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Answer) (workflows.ToolAnswer, error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			*answers = append(*answers, in)
+			outer := in.Step
+			outer.Branch = nil
+			a := workflows.ToolAnswer{Outcome: in.Outcome, Opened: k.write(lane(outer), "tools"), Seq: k.write(lane(in.Step), ""), Usage: in.Usage}
+			if a.Outcome == workflows.OutcomeInterrupt {
+				a.Outcome = workflows.OutcomeSuccess
+			}
+			return a, nil
+		}, activity.RegisterOptions{Name: workflows.ActivityAnswer})
+	}
+	return k, answers
+}
+
+// An agent that consists of steps works for a call: its walk begins with that, asks people as the run, and goes on behind their answer.
+func TestASubagentWalks(t *testing.T) {
+	t.Parallel()
+	k, answers := handing(t, `
+steps:
+  - {name: one, agent: one}
+  - {name: ask, approve: {message: 'May I?'}}
+  - {name: both, parallel: [{name: left, tool: two}, {name: right, agent: three}]}
+`)
+	in := input
+	in.Limits = stepsInput().Limits
+	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "one ask both/left both/right")
+	first := k.advances[0]
+	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (workflows.Beginning{}) || first.Walk.Task == nil || first.Walk.Task.CallID != "work" {
+		t.Errorf("its walk begins with %+v", first)
+	}
+	for _, a := range k.advances {
+		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Walk.Origin != "r" {
+			t.Errorf("it advances with %+v", a)
+		}
+		if begins := a.Announces != nil; begins != (a.Branch.Fork == "" && (a.ID == first.ID || a.Reopens)) {
+			t.Errorf("it announces itself with %+v", a)
+		}
+	}
+	if kinds := kindsOf(k.advances); !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
+		t.Errorf("the advances are %s", kinds)
+	}
+	if len(*answers) != 2 || !slices.Equal((*answers)[0].Asks, []string{"call of ask"}) || !(*answers)[1].Walks || (*answers)[1].Outcome != workflows.OutcomeSuccess {
+		t.Errorf("its call is answered %+v", *answers)
+	}
+}
+
+// What it has done is compensated for when the run is cancelled, and its call has an end.
+func TestASubagentIsCancelled(t *testing.T) {
+	t.Parallel()
+	k, answers := handing(t, booking)
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "ship" {
+			k.cancel()
+			return stopped, nil
+		}
+		return done(`1`), nil
+	}
+	in := input
+	in.Limits = stepsInput().Limits
+	k.want(k.walk(in), workflows.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
+	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeCancelled {
+		t.Errorf("its call is answered %+v", *answers)
+	}
+}

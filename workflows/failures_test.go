@@ -1,0 +1,105 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// Of 10,000 branches that fail in as many ways, as many are told of as one payload has room for, and then no other one begins. All are in
+// their order, and what they failed with is theirs as far as there are not too many ways.
+func TestFailuresOfManyBranches(t *testing.T) {
+	t.Parallel()
+	const count = 10_000
+	long := strings.Repeat(`"`, 300)
+	f := &fanOut{fan: &Fan{Path: strings.Repeat("p", 400), Count: count, AtOnce: 100, Record: 1 << 60, Last: 1 << 60}}
+	failed := 0
+	for index := count - 1; index >= 0 && !f.failed(); index-- {
+		f.fail(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
+		failed++
+	}
+	for index := range f.fan.AtOnce { // those that were under way
+		f.fail(index, pipeline.Failure{Code: string(OutcomeCancelled)})
+	}
+	if failed != maxFailures+1 || len(f.fan.Failures) != maxReasons {
+		t.Errorf("%d have failed, for %d reasons", failed, len(f.fan.Failures))
+	}
+	all := f.fan.BranchFailures()
+	if len(all) != failed+f.fan.AtOnce || !slices.IsSortedFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index }) {
+		t.Errorf("told of are %d", len(all))
+	}
+	for _, b := range all[len(all)-maxReasons+1:] {
+		if b.Code != fmt.Sprint("code_", b.Index) {
+			t.Errorf("branch %d has failed with %s", b.Index, b.Code)
+		}
+	}
+	w := Walk{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Fan: f.fan}
+	if _, err := DataConverter().ToPayload(Advance{Step: Step{Run: Run{Thread: strings.Repeat("t", 100)}}, Walk: w}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a fan has no failure of, it has none of.
+func TestBranchFailuresOfNone(t *testing.T) {
+	t.Parallel()
+	if all := (*Fan)(nil).BranchFailures(); all != nil {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A branch that is cancelled before it has begun is one of those that a failure or a cancel has stopped. Any other that has no end is lost:
+// what it left open is closed, and the others are stopped.
+func TestBranchesWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	broken := []FanFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
+	for name, c := range map[string]struct {
+		fan       Fan
+		cancelled bool
+		err       error
+		lost      bool
+	}{
+		"stopped":          {Fan{Stop: true, Failures: broken, Last: 7}, false, temporal.NewCanceledError(), false},
+		"cancelled":        {Fan{Last: 7}, true, temporal.NewCanceledError(), false},
+		"lost":             {Fan{Failures: broken, Last: 7}, false, temporal.NewCanceledError(), true},
+		"lost as stopped":  {Fan{Stop: true, Failures: broken, Last: 7}, true, errors.New("lost"), true},
+		"lost at the last": {Fan{Last: 7}, false, errors.New("lost"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var suite testsuite.WorkflowTestSuite
+			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+			env := suite.NewTestWorkflowEnvironment()
+			env.ExecuteWorkflow(func(ctx workflow.Context) error {
+				f := &fanOut{run: &run{main: 5}, fan: &c.fan, cancelled: c.cancelled}
+				f.ctx, f.cancel = workflow.WithCancel(ctx)
+				end, set := workflow.NewFuture(ctx)
+				set.SetError(c.err)
+				f.take(place{index: 3, slot: 1, since: 6}, end)
+				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
+					t.Errorf("it goes on as %+v", f)
+				}
+				if lanes := []Lane{{Index: 1, After: 6, Subagents: true, Fork: true}}; c.lost && !slices.Equal(f.run.cut, lanes) {
+					t.Errorf("lanes %+v are closed", f.run.cut)
+				}
+				all := f.fan.BranchFailures()
+				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.lost {
+					t.Errorf("failed have %+v", all)
+				}
+				return nil
+			})
+			if err := env.GetWorkflowError(); err != nil || !env.IsWorkflowCompleted() {
+				t.Errorf("workflow: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,298 @@
+package workflows_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// taker is an agent that takes over, with limits that are in part tighter than those of the run's agent.
+var taker = workflows.Taker{
+	Delegate:   workflows.Delegate{Agent: "b", Revision: "vb", Limits: workflows.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
+	OnNewInput: workflows.OnOpenQueue, OnMissing: workflows.OnOpenAbandon,
+}
+
+// handing is a world whose agent a hands its thread over in its first turn, with the call "over".
+type handing struct {
+	*world
+	calls   []workflows.ToolCall
+	refused bool // the call comes to something else
+}
+
+func newHanding(t *testing.T, first workflows.ModelAnswer) *handing {
+	t.Helper()
+	h := &handing{world: newWorld(t)}
+	at := slices.IndexFunc(first.Calls, func(c workflows.Call) bool { return c.ID == "over" })
+	first.Handoff = &workflows.Handoff{CallID: "over", Tool: "transfer_to_b", Index: at, To: taker}
+	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if in.Agent == "a" && in.Turn == 1 && in.Beginning.Continues == "" && in.Closes == "" {
+			return first, nil
+		}
+		return says(30), nil
+	}
+	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.calls = append(h.calls, in)
+		done := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(len(h.calls))}
+		done.HandedOver = in.HandsTo != "" && !h.refused && (in.Decision == nil || in.Decision.Verdict == workflows.VerdictApprove)
+		return done, nil
+	}
+	return h
+}
+
+// made are the calls in their order, each with who makes it.
+func (h *handing) made() (all []string) {
+	for _, c := range h.calls {
+		all = append(all, c.Agent+" "+c.CallID+" "+c.HandsTo)
+	}
+	return all
+}
+
+func (h *handing) wantMade(want ...string) {
+	h.t.Helper()
+	if diff := cmp.Diff(want, h.made()); diff != "" {
+		h.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// A hand-off is made behind the other calls of its turn, wherever it stands among them; the next turn is the other
+// agent's.
+func TestHandoff(t *testing.T) {
+	t.Parallel()
+	h := newHanding(t, says(10, "over", "c1", "c2"))
+	result, finish := h.run(input)
+	if last := h.made()[2]; result.Outcome != workflows.OutcomeSuccess || len(h.calls) != 3 || last != "a over b" {
+		t.Errorf("%+v after the calls %q", result, h.made())
+	}
+	if c := h.calls[2]; c.ID != "1/tools/0" || c.Open != h.calls[0].Open || c.After != h.calls[0].After {
+		t.Errorf("the hand-off is called as %+v", c)
+	}
+	if finish.Agent != "b" || finish.Revision != "vb" || !finish.Handed {
+		t.Errorf("the run is finished with %+v", finish)
+	}
+	var spoke []string
+	for _, m := range h.models {
+		spoke = append(spoke, m.Agent+"@"+m.Revision)
+	}
+	if next := h.models[1]; !slices.Equal(spoke, []string{"a@v", "b@vb"}) || next.Turn != 2 || next.Handoffs != 1 || !next.Priced {
+		t.Errorf("%v have spoken, the second with %+v", spoke, next)
+	}
+}
+
+// A call that comes to something else leaves the thread where it was.
+func TestHandoffThatIsNone(t *testing.T) {
+	t.Parallel()
+	h := newHanding(t, says(10, "over"))
+	h.refused = true
+	if _, finish := h.run(input); finish.Agent != "a" || finish.Handed || h.models[1].Agent != "a" || h.models[1].Handoffs != 0 {
+		t.Errorf("finished with %+v after %+v", finish, h.models[1])
+	}
+}
+
+// The run goes on counting, by the tighter limits of the two, over continuations too. Runs that wait for the agent
+// that has handed the thread over are the other one's, those that wait for a third one not.
+func TestHandoffIsCarriedOn(t *testing.T) {
+	t.Parallel()
+	h := newHanding(t, says(10, "over"))
+	first := h.model
+	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		h.env.SetContinueAsNewSuggested(true)
+		return first(in)
+	}
+	began := h.env.Now()
+	h.env.SetStartTime(began)
+	next := h.continued(input)
+	want := workflows.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
+	if next.Agent != "b" || next.Revision != "vb" || next.Limits != want || next.OnNewInput != workflows.OnOpenQueue || next.OnMissing != workflows.OnOpenAbandon {
+		t.Errorf("it goes on as %+v", next)
+	}
+	if left := next.Progress.Deadline.Sub(began); left != 10*time.Minute || next.Progress.Turn != 2 || next.Progress.Handoffs != 1 {
+		t.Errorf("it goes on from %+v, %s after its beginning", next.Progress, left)
+	}
+	other, third := waiting("r2b"), waiting("r3")
+	other.Agent, third.Agent = "b", "c"
+	next.Queue = []workflows.RunInput{waiting("r2"), other, waiting("r2c"), third, waiting("r4")}
+
+	again := newHanding(t, says(10))
+	after := again.continued(next)
+	if after.Run.ID != "r2" || after.Agent != "b" || after.Revision != "vb" || after.Limits != taker.Limits || after.Progress != nil {
+		t.Errorf("the run that has waited is %+v", after)
+	}
+	if finish := again.finished[0]; finish.Agent != "b" || !finish.Handed {
+		t.Errorf("the run is finished with %+v", finish)
+	}
+	for _, id := range []string{"r2b", "r2c"} {
+		again = newHanding(t, says(10))
+		if after = again.continued(after); after.Run.ID != id || after.Agent != "b" {
+			t.Errorf("behind it goes on %+v", after)
+		}
+	}
+	again = newHanding(t, says(10))
+	if after = again.continued(after); after.Run.ID != "r3" || after.Agent != "c" || after.Handed != nil {
+		t.Errorf("behind it goes on %+v", after)
+	}
+	again = newHanding(t, says(10))
+	if after = again.continued(after); after.Run.ID != "r4" || after.Agent != "a" || after.Handed != nil {
+		t.Errorf("behind that goes on %+v", after)
+	}
+}
+
+// While people decide about another call of the turn the thread stays where it is: the agent that has asked makes the
+// call, and then hands over.
+func TestHandoffWaitsForDecisions(t *testing.T) {
+	t.Parallel()
+	answer := says(10, "over", "ask", "c2")
+	answer.Calls[1].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
+	h := newHanding(t, answer)
+	h.env.RegisterDelayedCallback(func() {
+		h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
+	}, time.Minute)
+	next := h.continued(input)
+	h.wantMade("a c2 ")
+	if end := h.finished[0]; end.Outcome != workflows.OutcomeInterrupt || end.Handed || len(end.Waits.Calls) != 1 || next.Agent != "a" || next.Handed != nil {
+		t.Errorf("it ends with %+v and goes on with %+v", end, next)
+	}
+	again := newHanding(t, says(30))
+	if _, finish := again.run(next); finish.Agent != "b" || again.models[0].Agent != "b" {
+		t.Errorf("it ends with %+v", finish)
+	}
+	again.wantMade("a ask ", "a over b")
+	if c := again.calls[1]; c.MessageID != "m" || c.ID != "0/tools/0" || c.Opens == nil {
+		t.Errorf("the hand-off is called as %+v", c)
+	}
+}
+
+// People decide about a hand-off itself like about any call. One that is rejected hands nothing over.
+func TestHandoffThatPeopleDecideAbout(t *testing.T) {
+	t.Parallel()
+	for verdict, has := range map[workflows.Verdict]string{workflows.VerdictApprove: "b", workflows.VerdictReject: "a"} {
+		answer := says(10, "c0", "over")
+		answer.Calls[1].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
+		h := newHanding(t, answer)
+		decision := approves("over")
+		decision.Verdict = verdict
+		h.env.RegisterDelayedCallback(func() {
+			h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{decision}}, make(chan any, 1))
+		}, time.Minute)
+		next := h.continued(input)
+		h.wantMade("a c0 ")
+		again := newHanding(t, says(30))
+		if _, finish := again.run(next); finish.Agent != has || again.models[0].Agent != has {
+			t.Errorf("%s: it ends with %+v", verdict, finish)
+		}
+		again.wantMade("a over b")
+		if d := again.calls[0].Decision; d == nil || d.Verdict != verdict || d.Args != "args" {
+			t.Errorf("%s: the decision is %+v", verdict, d)
+		}
+	}
+}
+
+// A hand-off that was approved still waits if a call beside it asks something, and keeps its decision.
+func TestApprovedHandoffWaitsOn(t *testing.T) {
+	t.Parallel()
+	answer := says(10, "over", "ask")
+	for i := range answer.Calls {
+		answer.Calls[i].Approval = &workflows.Approval{Rule: 1, Args: "args"}
+	}
+	answer.WaitCount = 2
+	decide := func(h *handing, decisions ...workflows.Decision) {
+		h.env.RegisterDelayedCallback(func() {
+			h.update(workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, make(chan any, 1))
+		}, time.Minute)
+	}
+	h := newHanding(t, answer)
+	decide(h, approves("ask"), approves("over"))
+	next := h.continued(input)
+
+	h = newHanding(t, says(30))
+	makes := h.tool
+	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		done, err := makes(in)
+		done.Raised = &workflows.Raises{CallID: in.CallID, Tool: "tool", Number: 1}
+		return done, err
+	}
+	decide(h, workflows.Decision{CallID: "ask", Verdict: workflows.VerdictAnswer, Question: 1, Digest: "d2", Input: 71})
+	next = h.continued(next)
+	h.wantMade("a ask ")
+	if end := h.finished[0]; len(end.Waits.Calls) != 1 || end.Waits.Calls[0].ID != "ask" || next.Agent != "a" {
+		t.Errorf("it waits with %+v and goes on with %+v", end.Waits, next)
+	}
+
+	h = newHanding(t, says(30))
+	if _, finish := h.run(next); finish.Agent != "b" {
+		t.Errorf("it ends with %+v", finish)
+	}
+	h.wantMade("a ask ", "a over b")
+	if d := h.calls[1].Decision; d == nil || d.Verdict != workflows.VerdictApprove || d.Input != 70 {
+		t.Errorf("what was decided about it is %+v", d)
+	}
+}
+
+// Calls of the client's need no agent: the thread is handed over, and their results are for the other agent.
+func TestHandoffBesideTheClientsCalls(t *testing.T) {
+	t.Parallel()
+	answer := says(10, "client", "over")
+	answer.Calls[0].Client, answer.WaitCount = true, 1
+	h := newHanding(t, answer)
+	h.env.ExecuteWorkflow(workflows.TypeRun, input) // it goes on to wait for the result
+	if end := h.finished[0]; end.Outcome != workflows.OutcomeSuccess || end.Agent != "b" || len(end.Waits.Calls) != 1 {
+		t.Errorf("finished with %+v", end)
+	}
+	h.wantMade("a over b")
+}
+
+// A run that nobody asked for, behind one in which the thread was handed over, is the other agent's, with its own limits.
+func TestWhatGoesOnBehindAHandoff(t *testing.T) {
+	t.Parallel()
+	h := newHanding(t, says(10, "over"))
+	first := h.model
+	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if in.Agent == "b" {
+			answer := says(30, "ask")
+			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
+			return answer, nil
+		}
+		return first(in)
+	}
+	h.env.RegisterDelayedCallback(func() {
+		h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
+	}, time.Minute)
+	next := h.continued(input)
+	if next.Continues != "r" || next.Agent != "b" || next.Limits != taker.Limits || next.Progress != nil {
+		t.Errorf("it goes on with %+v", next)
+	}
+	if w := h.finished[0].Waits; w.Agent != "b" || w.Revision != "vb" {
+		t.Errorf("%s asks, of revision %s", w.Agent, w.Revision)
+	}
+}
+
+// A run that is held hands over in the same turn, when all is decided.
+func TestHeldHandoff(t *testing.T) {
+	t.Parallel()
+	answer := says(10, "over", "ask")
+	answer.Calls[1].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
+	answer.Handoff = &workflows.Handoff{CallID: "over", Tool: "transfer_to_b", To: taker}
+	h := newHolding(t)
+	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if in.Turn == 1 {
+			return answer, nil
+		}
+		return says(30), nil
+	}
+	makes := h.tool
+	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		done, err := makes(in)
+		done.HandedOver = in.HandsTo != ""
+		return done, err
+	}
+	h.decide(time.Minute, approves("ask"))
+	_, finish := h.run(heldInput())
+	if made := h.made(); !slices.Equal(made, []string{"ask", "over"}) || finish.Agent != "b" || h.models[1].Agent != "b" {
+		t.Errorf("made are %v, and finished is %+v", made, finish)
+	}
+}

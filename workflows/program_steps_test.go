@@ -1,0 +1,185 @@
+package workflows_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+func tool(name string) agents.Step { return agents.Step{Name: name, Tool: "t"} }
+
+// A program does steps of any kind, one after the other, in one execution, whatever it asks and however long its history grows. Each
+// sees what the ones before it came to.
+func TestProgramsDoSteps(t *testing.T) {
+	t.Parallel()
+	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		each := agents.Step{Name: "all", Map: &agents.Map{Items: "[1, 2, 3]", Concurrency: 1, OnError: agents.OnErrorContinue, Steps: []agents.Step{
+			{Name: "ask", Approve: &agents.Approve{Message: "${string(item)}?"}}, {Name: "say", Agent: &agents.AgentStep{Name: "other"}},
+		}}}
+		for _, s := range []agents.Step{tool("one"), each, {Name: "sum", Set: []agents.Op{{Path: "/sum", Value: "${steps.one + size(steps.all)}"}}}} {
+			if err := a.Do(ctx, s); err != nil {
+				return err
+			}
+		}
+		var sum int
+		if err := a.Value(ctx, "state.sum", &sum); err != nil {
+			return err
+		}
+		if sum == 10 {
+			return a.Do(ctx, tool("ten"))
+		}
+		return nil
+	})
+	k.answer = byPath(map[string]string{"one": "7"})
+	k.renews = func() bool { return true }
+	k.want(k.walk(programInput()), workflows.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
+	if len(k.runs) != 1 || len(k.finishes) != 4 {
+		t.Errorf("there were %d executions and %d runs", len(k.runs), len(k.finishes))
+	}
+	ids := map[string]bool{}
+	for _, a := range k.advances {
+		if id := a.Run.ID + " " + a.ID; ids[id] {
+			t.Errorf("%q comes twice", id)
+		} else {
+			ids[id] = true
+		}
+		if a.Walk.Number == 0 || a.Walk.Input != 1 || !strings.HasPrefix(a.Walk.Origin, "r") {
+			t.Errorf("it advances with %+v", a)
+		}
+	}
+	for _, id := range []string{"r do/1/advance/1", "r do/2/all/0/do/2/advance/1", "r do/2/all/0/suspend"} {
+		if !ids[id] {
+			t.Errorf("there is no %q in %v", id, ids)
+		}
+	}
+}
+
+// What a program is told of what fails, and what it may not do.
+func TestWhatProgramsAreTold(t *testing.T) {
+	t.Parallel()
+	var n int
+	for name, c := range map[string]struct {
+		does func(workflow.Context, *workflows.Agent) error
+		told func(error) bool
+		did  string
+	}{
+		"a step that failed": {
+			func(ctx workflow.Context, a *workflows.Agent) error { return a.Do(ctx, tool("bad")) },
+			func(err error) bool { return stepCode(err) == "broken" && strings.Contains(err.Error(), "it broke") }, "bad then",
+		},
+		"a value that there is none of": {
+			func(ctx workflow.Context, a *workflows.Agent) error { return a.Value(ctx, "state.missing", &n) },
+			func(err error) bool { return stepCode(err) == "invalid_expression" }, "then",
+		},
+		"a value of another type": {
+			func(ctx workflow.Context, a *workflows.Agent) error { return a.Value(ctx, "'text'", &n) },
+			func(err error) bool { return err != nil && strings.Contains(err.Error(), "'text'") }, "then",
+		},
+		"a step that is too large": {
+			func(ctx workflow.Context, a *workflows.Agent) error {
+				return a.Do(ctx, agents.Step{Name: "large", Agent: &agents.AgentStep{Instructions: strings.Repeat("x", 12<<10)}})
+			},
+			func(err error) bool { return err != nil && strings.Contains(err.Error(), `"large"`) }, "then",
+		},
+		"a step that is no JSON": {
+			func(ctx workflow.Context, a *workflows.Agent) error {
+				return a.Do(ctx, agents.Step{Name: "odd", Tool: "t", Args: map[string]any{"c": make(chan int)}})
+			},
+			func(err error) bool { return err != nil && strings.Contains(err.Error(), `"odd"`) }, "then",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+				if err := c.does(ctx, a); !c.told(err) {
+					t.Errorf("it is told %v", err)
+				}
+				return a.Do(ctx, tool("then"))
+			})
+			k.answer = byPath(map[string]string{"bad": "!broken"})
+			k.want(k.walk(programInput()), workflows.OutcomeSuccess, "", strings.Fields(c.did)...)
+		})
+	}
+}
+
+func stepCode(err error) string {
+	var failed *workflows.StepError
+	if errors.As(err, &failed) {
+		return failed.Code
+	}
+	return ""
+}
+
+// A program whose run is cancelled is told so, and may undo what it did; nothing of that is cancelled.
+func TestCancelledPrograms(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string]map[string]string{"in a step": {"two": "?"}, "between steps": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+				if err := a.Do(ctx, tool("one")); err != nil {
+					return err
+				}
+				defer func() {
+					ctx, cancel := workflow.NewDisconnectedContext(ctx)
+					defer cancel()
+					err = errors.Join(err, a.Do(ctx, tool("undo")))
+				}()
+				if err := a.Do(ctx, tool("two")); err != nil {
+					if !temporal.IsCanceledError(err) {
+						t.Errorf("it is told %v", err)
+					}
+					return err
+				}
+				return workflow.Sleep(ctx, time.Hour)
+			})
+			k.answer = func(path string) (pipeline.Event, error) {
+				if path == "two" {
+					k.cancel()
+				}
+				return byPath(answers)(path)
+			}
+			k.want(k.walk(programInput()), workflows.OutcomeCancelled, "", "one", "two", "undo")
+			for _, a := range k.advances {
+				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Undoes {
+					t.Errorf("it advances with %+v", a)
+				}
+			}
+		})
+	}
+}
+
+// A client may go on without the results that a program waits for.
+func TestAbandonedPrograms(t *testing.T) {
+	t.Parallel()
+	var told error
+	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		told = a.Do(ctx, agents.Step{Name: "mine", Tool: "client"})
+		return told
+	})
+	answers := make(chan any, 1)
+	k.silent = true
+	k.begun = func(w *world, _ any) {
+		w.env.RegisterDelayedCallback(func() {
+			offered := waiting("r2")
+			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+		}, time.Minute)
+	}
+	in := programInput()
+	in.OnMissing = workflows.OnOpenAbandon
+	k.walk(in)
+	if got := <-answers; got != (workflows.Submitted{Closing: true}) || !errors.Is(told, workflows.ErrAbandoned) {
+		t.Errorf("the client is answered %+v, the program is told %v", got, told)
+	}
+	if end := k.finishes[0]; end.Outcome != workflows.OutcomeSuccess || len(end.Waits.Calls) != 1 {
+		t.Errorf("the run is finished with %+v", end)
+	}
+}

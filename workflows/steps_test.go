@@ -1,0 +1,284 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// byPath gives answers by path: JSON, !code for a failure of the step, ? for one that finds the run cancelled, and *code for
+// one of its activity.
+func byPath(answers map[string]string) func(string) (pipeline.Event, error) {
+	return func(path string) (pipeline.Event, error) {
+		switch a := answers[path]; {
+		case a == "":
+			return done(`"ok"`), nil
+		case a == "?":
+			return stopped, nil
+		case a[0] == '!':
+			return failed(a[1:]), nil
+		case a[0] == '*':
+			return pipeline.Event{}, errors.New(a[1:])
+		default:
+			return done(a), nil
+		}
+	}
+}
+
+func (k *walking) want(result workflows.RunResult, outcome workflows.Outcome, code string, did ...string) {
+	k.t.Helper()
+	if result.Outcome != outcome || result.Code != code {
+		k.t.Errorf("the run ends as %+v, want %s %s", result, outcome, code)
+	}
+	if diff := cmp.Diff(did, k.did, cmpopts.EquateEmpty()); diff != "" {
+		k.t.Errorf("did (-want +got):\n%s", diff)
+	}
+}
+
+// cancel cancels the run that is under way, before anything else happens to it.
+func (k *walking) cancel() {
+	k.world.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: k.runs[len(k.runs)-1].Run.ID})
+}
+
+// Each thing that an agent does comes between two advances, which know all that the walk needs.
+func TestStepsAreWalked(t *testing.T) {
+	t.Parallel()
+	k := newWalking(t, `
+steps:
+  - {name: plan, agent: {instructions: x}}
+  - {name: look, tool: search}
+  - {name: note, set: {/note: "${steps.plan} ${steps.look}"}}
+  - {name: write, agent: writer}
+`)
+	k.answer = byPath(map[string]string{"plan": `"abc"`, "look": `7`})
+	result := k.walk(stepsInput())
+	k.want(result, workflows.OutcomeSuccess, "", "plan", "look", "write")
+	if want := `{"n":0,"steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !sameJSON(string(k.state), want) {
+		t.Errorf("the state is %s, want %s", k.state, want)
+	}
+	var ids []string
+	for i, a := range k.advances {
+		ids = append(ids, a.ID)
+		begins := a.Beginning == (workflows.Beginning{Input: 1, Digest: "d"})
+		if begins != (i == 0) || a.Walk.Origin != "r" || a.Walk.Input != 1 || a.Undoes || a.Now.IsZero() || a.Agent != "a" || a.At != nil {
+			t.Errorf("advance %d is %+v", i, a)
+		}
+	}
+	if !slices.Equal(ids, []string{"advance/1", "advance/2", "advance/3", "advance/4"}) {
+		t.Errorf("the advances are %q", ids)
+	}
+	if kinds := kindsOf(k.advances); kinds != "begun done done done" {
+		t.Errorf("they are told %s", kinds)
+	}
+	end := k.finishes[0]
+	if end.First != "advance/1" || len(end.Usage) != 1 || *end.Usage[0].Total != 2 || len(end.Lanes) != 0 {
+		t.Errorf("the run is finished with %+v", end)
+	}
+	models := k.world.models
+	if models[0].ID != "plan/1/model" || models[0].Name != "plan/model" || models[1].ID != "write/3/model" || models[0].At.Path != "plan" || models[0].Input != 0 {
+		t.Errorf("the model is called with %+v", models)
+	}
+}
+
+func kindsOf(advances []workflows.Advance) string {
+	var kinds []string
+	for _, a := range advances {
+		kind := "reopens"
+		switch {
+		case len(a.Suspends) > 0:
+			kind = "suspends"
+		case !a.Reopens:
+			kind = string(a.Walk.Event.Kind)
+		}
+		kinds = append(kinds, kind)
+	}
+	return strings.Join(kinds, " ")
+}
+
+const booking = `
+steps:
+  - {name: book, tool: book, compensate: {tool: cancel}}
+  - {name: pay, agent: payer, compensate: {agent: {instructions: x}}}
+  - {name: ship, tool: ship}
+`
+
+// Whatever fails, how it fails and who lives with it.
+func TestStepsThatFail(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps   string
+		answers map[string]string
+		code    string
+		did     string
+	}{
+		"a tool":         {booking, map[string]string{"ship": "!lost"}, "lost", "book pay ship pay~undo book~undo"},
+		"its activity":   {booking, map[string]string{"ship": "*lost"}, "lost", "book pay ship pay~undo book~undo"},
+		"an agent":       {booking, map[string]string{"pay": "*poor"}, "poor", "book pay book~undo"},
+		"a compensation": {booking, map[string]string{"ship": "!lost", "pay~undo": "*stuck"}, "lost", "book pay ship pay~undo book~undo"},
+		"lived with": {`
+steps:
+  - {name: one, agent: one, onError: continue}
+  - {name: two, tool: two, onError: {steps: [{name: instead, agent: other}]}}
+  - {name: three, tool: three, when: steps.one.error.code == "gone"}
+`, map[string]string{"one": "*gone", "two": "*away"}, "", "one two two~error/instead three"},
+		"tried again": {`
+steps:
+  - {name: one, agent: one, retry: {attempts: 3, interval: 5m, backoff: 2}}
+  - {name: two, tool: two, retry: {attempts: 2, interval: 5m}}
+`, map[string]string{"one": "*x", "one~2": "*y", "two": "!z", "two~2": "!last"}, "last", "one one~2 one~3 two two~2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newWalking(t, c.steps)
+			k.answer = byPath(c.answers)
+			outcome := workflows.OutcomeSuccess
+			if c.code != "" {
+				outcome = workflows.OutcomeError
+			}
+			k.want(k.walk(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
+			for i, a := range k.advances { // what compensates is told that it does
+				if undoing := a.Walk.Cursor.Undoing != nil; a.Undoes != undoing {
+					t.Errorf("advance %d is %+v", i, a)
+				}
+			}
+		})
+	}
+}
+
+// Between tries, time goes by.
+func TestStepsWait(t *testing.T) {
+	t.Parallel()
+	k := newWalking(t, `steps: [{name: one, tool: one, retry: {attempts: 3, interval: 5m, backoff: 2}}]`)
+	var at []time.Time
+	k.answer = func(path string) (pipeline.Event, error) {
+		at = append(at, k.world.env.Now())
+		return failed("x"), nil
+	}
+	k.want(k.walk(stepsInput()), workflows.OutcomeError, "x", "one", "one~2", "one~3")
+	for i, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute} {
+		if took := at[i+1].Sub(at[i]); took < pause || took > pause+time.Minute {
+			t.Errorf("pause %d took %s, want %s", i, took, pause)
+		}
+	}
+	if kinds := kindsOf(k.advances); kinds != "begun done woken done woken done" {
+		t.Errorf("the advances are told %s", kinds)
+	}
+}
+
+// A step's time bounds its activities, besides that of the run.
+func TestStepsHaveDeadlines(t *testing.T) {
+	t.Parallel()
+	k := newWalking(t, `steps: [{name: all, timeout: 10m, onError: continue, steps: [{name: one, agent: one}, {name: two, tool: two}]}, {name: three, tool: three}]`)
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "all/one" {
+			return pipeline.Event{}, temporal.NewTimeoutError(0, nil)
+		}
+		return done(`1`), nil
+	}
+	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "all/one", "three")
+	if l := k.advances[1].Walk.Leaf; l == nil || l.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
+		t.Errorf("the step has until %+v", l)
+	}
+	if f := k.advances[1].Walk.Event.Failure; f == nil || f.Code != "timeout" {
+		t.Errorf("it fails with %+v", f)
+	}
+}
+
+// A run that is cancelled compensates for what it has done, the last first, and nothing of that is cancelled.
+func TestCancelledStepsCompensate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers map[string]string
+		cancel  string // where the run is cancelled
+		did     string
+	}{
+		"in a call":                 {map[string]string{"ship": "?"}, "ship", "book pay ship pay~undo book~undo"},
+		"in an agent":               {map[string]string{"pay": "?"}, "pay", "book pay book~undo"},
+		"as a call ends":            {nil, "book", "book book~undo"},
+		"as an agent ends":          {nil, "pay", "book pay pay~undo book~undo"},
+		"as a call fails":           {map[string]string{"ship": "*lost"}, "ship", "book pay ship pay~undo book~undo"},
+		"while it compensates":      {map[string]string{"ship": "!lost"}, "pay~undo", "book pay ship pay~undo book~undo"},
+		"before there is something": {map[string]string{"book": "?"}, "book", "book"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newWalking(t, booking)
+			k.answer = func(path string) (pipeline.Event, error) {
+				if path == c.cancel {
+					k.cancel()
+				}
+				return byPath(c.answers)(path)
+			}
+			k.wantCancelled(k.walk(stepsInput()), c.did)
+			if alone := len(k.advances) == 1; alone != (c.did == "book") { // nothing is walked where there is nothing to compensate for
+				t.Errorf("there were %d advances", len(k.advances))
+			}
+		})
+	}
+}
+
+// wantCancelled fails the test unless what was done before the cancel was compensated for, and told not to mind it.
+func (k *walking) wantCancelled(result workflows.RunResult, did string) {
+	k.t.Helper()
+	k.want(result, workflows.OutcomeCancelled, "", strings.Fields(did)...)
+	for _, m := range k.world.models {
+		if undoes := strings.Contains(m.At.Path, "~undo"); m.Undoes != undoes {
+			k.t.Errorf("the model is called with %+v", m)
+		}
+	}
+}
+
+// What a cancelled advance has written down is found out, and what comes of the cancel stands behind it. Where that cannot be
+// found out, the run ends.
+func TestCancelledAdvances(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cancel          string // the advance
+		refuse, written bool   // before or behind that it is written down
+		did             string
+	}{
+		"first":   {"advance/1", true, false, ""},
+		"written": {"advance/3", false, true, "book pay pay~undo book~undo"},
+		"unknown": {"advance/3", true, false, "book pay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newWalking(t, booking)
+			asked := 0
+			cancel := func(in workflows.Advance) error {
+				if in.ID != c.cancel {
+					return nil
+				}
+				k.cancel()
+				if asked++; asked > 1 && c.written {
+					return nil
+				}
+				return temporal.NewCanceledError()
+			}
+			if c.refuse {
+				k.refuse = cancel
+			} else {
+				k.advanced = cancel
+			}
+			k.wantCancelled(k.walk(stepsInput()), c.did)
+			if again := asked > 1; again != (name != "first") {
+				t.Errorf("it is asked for %d times", asked)
+			}
+		})
+	}
+}
+
+func sameJSON(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
+}

@@ -1,0 +1,257 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// gardener makes small trees of what workflows do for walks.
+type gardener struct {
+	*rand.Rand
+	left, n int
+	undo    bool
+	atOnce  int
+}
+
+func (g *gardener) list(depth int) []agents.Step {
+	steps := []agents.Step{g.step(depth)}
+	for g.left > 0 && g.IntN(3) > 0 {
+		steps = append(steps, g.step(depth))
+	}
+	return steps
+}
+
+func (g *gardener) step(depth int) agents.Step {
+	g.left, g.n = g.left-1, g.n+1
+	s := agents.Step{Name: fmt.Sprintf("s%d", g.n)}
+	kind := g.IntN(8)
+	if depth > 3 || g.left <= 0 {
+		kind = g.IntN(4)
+	}
+	onError := []string{"", agents.OnErrorContinue}[g.IntN(2)]
+	switch kind {
+	case 0:
+		s.Approve = &agents.Approve{Message: "May I?"}
+	case 1:
+		s.Tool = "t"
+	case 2, 3:
+		s.Agent = &agents.AgentStep{Name: "other"}
+	case 4:
+		s.Steps = g.list(depth + 1)
+	case 5:
+		s.Loop = &agents.Loop{Max: 2, Steps: g.list(depth + 1)}
+	case 6:
+		s.Parallel = &agents.Parallel{Steps: g.list(depth + 1), OnError: onError, Concurrency: g.atOnce}
+	case 7:
+		s.Map = &agents.Map{Items: "[1, 2, 3]", OnError: onError, Steps: g.list(depth + 1), Concurrency: g.atOnce}
+	}
+	switch {
+	case g.IntN(6) == 0:
+		s.OnError.Continue = true
+	case g.IntN(6) == 0 && depth < 4 && g.left > 0:
+		s.OnError.Steps = g.list(depth + 1)
+	}
+	if g.IntN(4) == 0 && !s.Compensates() {
+		s.Retry = &agents.Retry{Attempts: 2, Interval: time.Minute}
+	}
+	if g.undo && g.IntN(2) == 0 && !s.Compensates() {
+		s.Compensate = &agents.Step{Tool: "undo"}
+	}
+	return s
+}
+
+func plant(seed uint64, atOnce int) *agents.Definition {
+	for r := rand.New(rand.NewPCG(seed, 1)); ; {
+		g := &gardener{Rand: r, left: 2 + r.IntN(10), undo: r.IntN(2) == 0, atOnce: atOnce}
+		d := &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}, Steps: g.list(1)}
+		if d.Validate() == nil {
+			return d
+		}
+	}
+}
+
+// fate is what the step at a path comes to: the same whenever it is asked.
+func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
+	return func(path string) (pipeline.Event, error) {
+		h := fnv.New32a()
+		fmt.Fprint(h, seed, path)
+		switch n := h.Sum32() % 200; {
+		case n >= 2*badness:
+			return done(`"ok"`), nil
+		case n >= badness:
+			return failed("broken"), nil
+		default:
+			return pipeline.Event{}, errors.New("gone")
+		}
+	}
+}
+
+// stroll walks a tree without a workflow, one thing at a time, and cancels it at one of the places.
+func (k *walking) stroll(cancel string, branch []pipeline.Fork, items []json.RawMessage) *pipeline.Failure {
+	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
+	for {
+		m, err := pipeline.Advance(k.d, at, ev, pipeline.Env{State: k.state, Items: items, Now: time.Unix(1, 0)})
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		k.tell(m.Changes)
+		at = m.Cursor
+		switch a := m.Action; {
+		case a.Sleep > 0:
+			ev = pipeline.Event{Kind: pipeline.EventWoken}
+		case a.Branches != nil:
+			ev = k.strollBranches(cancel, at, a, items)
+		case a.Agent == nil && a.Tool == nil && a.Approve == nil:
+			return a.Failed
+		default:
+			ev = k.does(a, cancel)
+		}
+	}
+}
+
+func (k *walking) does(a pipeline.Action, cancel string) pipeline.Event {
+	k.did = append(k.did, a.Path)
+	ev, err := k.answer(a.Path)
+	switch {
+	case a.Path == cancel:
+		return stopped
+	case a.Approve != nil:
+		return done(fmt.Sprintf(`{"approved":%t}`, err == nil && ev.Kind == pipeline.EventDone))
+	case err != nil:
+		ev = failed(err.Error())
+	}
+	k.came[a.Path] = ev
+	return ev
+}
+
+func (k *walking) strollBranches(cancel string, at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
+	ev := pipeline.Event{Kind: pipeline.EventJoined}
+	for i := range a.Branches.Count {
+		var item json.RawMessage
+		if a.Branches.Items != nil {
+			item = a.Branches.Items[i]
+		}
+		f := k.stroll(cancel, append(slices.Clone(at.Branch), pipeline.Fork{Path: a.Path, Index: i}), append(slices.Clone(items), item))
+		if f == nil {
+			continue
+		}
+		ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
+		if f.Code == "cancelled" {
+			ev.Kind, ev.Failure = pipeline.EventCancelled, f
+			return ev
+		}
+		if a.Branches.Stop {
+			break
+		}
+	}
+	return ev
+}
+
+// Whatever tree, whatever fails, wherever people are asked, the run is cancelled or continues as new: a workflow whose branches come one at a time
+// does what the walk alone does, in the same order, and comes to the same.
+func TestRandomTrees(t *testing.T) {
+	t.Parallel()
+	ends := map[string]int{}
+	for seed := range uint64(200) {
+		d := plant(seed, 1)
+		alone, k := walkingOf(t, d), walkingOf(t, d)
+		r := rand.New(rand.NewPCG(seed, 2))
+		alone.answer = fate(seed, r.Uint32N(60))
+		cancel := ""
+		alone.stroll("", nil, nil)
+		if places := slices.Sorted(maps.Keys(alone.came)); r.IntN(3) == 0 && len(places) > 0 { // then again, as far as one of the places
+			cancel = places[r.IntN(len(places))]
+		}
+		again := walkingOf(t, d)
+		again.answer = alone.answer
+		failure := again.stroll(cancel, nil, nil)
+		k.answer = func(path string) (pipeline.Event, error) {
+			if path == cancel {
+				return stopped, nil
+			}
+			return alone.answer(path)
+		}
+		k.renews = func() bool { return r.IntN(8) == 0 }
+		result := k.walk(stepsInput())
+		end := "success"
+		switch {
+		case failure != nil && failure.Code == "cancelled":
+			end = failure.Code
+		case failure != nil:
+			end = "error " + failure.Code
+		}
+		ends[end]++
+		for name, differ := range map[string]string{
+			"did": cmp.Diff(again.did, k.did, cmpopts.EquateEmpty()), "end": cmp.Diff(end, strings.TrimSpace(string(result.Outcome)+" "+result.Code)),
+		} {
+			if differ != "" {
+				t.Errorf("%s (-walk +workflow): %s", name, differ)
+			}
+		}
+		if cancel == "" {
+			if diff := cmp.Diff(again.told, k.told); diff != "" || !sameJSON(string(again.state), string(k.state)) {
+				t.Errorf("the state is %s, want %s; told (-walk +workflow): %s", k.state, again.state, diff)
+			}
+		}
+		if t.Failed() {
+			text, _ := d.YAML()
+			t.Fatalf("seed %d, cancelled at %q, ends with %+v and %+v in %d executions:\n%s\n%s", seed, cancel, failure, result, len(k.runs), text, strings.Join(k.did, "\n"))
+		}
+	}
+	t.Log(ends)
+	for _, end := range []string{"success", "error broken", "error gone", "error rejected", "cancelled"} {
+		if ends[end] == 0 {
+			t.Errorf("no run ended as %s: %v", end, ends)
+		}
+	}
+}
+
+// Branches that are under way at the same time keep to their lanes, whatever fails, waits or is cancelled among them. Where nothing
+// fails, all is done that the walk alone does.
+func TestRandomTreesAtOnce(t *testing.T) {
+	t.Parallel()
+	waited := 0
+	for seed := range uint64(100) {
+		d := plant(seed, 3)
+		alone, k := walkingOf(t, d), walkingOf(t, d)
+		r := rand.New(rand.NewPCG(seed, 3))
+		badness := r.Uint32N(30) * uint32(seed%2)
+		alone.answer, k.answer = fate(seed, badness), fate(seed, badness)
+		alone.stroll("", nil, nil)
+		var mu sync.Mutex
+		k.renews = func() bool { mu.Lock(); defer mu.Unlock(); return r.IntN(8) == 0 }
+		result := k.walk(stepsInput())
+		waited += len(k.finishes) - 1
+		slices.Sort(alone.did)
+		slices.Sort(k.did)
+		crowded := slices.ContainsFunc(k.advances, func(a workflows.Advance) bool { // more wait than can
+			return a.Walk.Event != nil && a.Walk.Event.Failure != nil && a.Walk.Event.Failure.Code == workflows.CodeLimitParallelTools
+		})
+		if diff := cmp.Diff(alone.did, k.did, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
+			t.Errorf("did (-walk +workflow): %s", diff)
+		}
+		if t.Failed() {
+			text, _ := d.YAML()
+			t.Fatalf("seed %d ends with %+v in %d executions:\n%s", seed, result, len(k.runs), text)
+		}
+	}
+	if waited == 0 {
+		t.Error("no run has waited")
+	}
+}

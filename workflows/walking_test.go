@@ -1,0 +1,491 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/workflows"
+)
+
+// walking is an agent that consists of steps, with all that its workflows ask for, over as many executions as they
+// take. Advances walk the tree for real, over a state in memory. It watches over what the log insists on: each step comes
+// behind the last record of its lane, closes what is open there, and names the one that has failed there.
+type walking struct {
+	t *testing.T
+	d *agents.Definition
+	// answer is what the step at a path comes to. EventCancelled is that of a step that finds the run cancelled; an
+	// error is the activity's, and leaves a step that has begun.
+	answer func(path string) (pipeline.Event, error)
+	// refuse fails advances before they are written down, advanced afterwards; nil = nothing does.
+	refuse, advanced func(in workflows.Advance) error
+	programs         workflows.Programs
+	silent           bool // nobody decides
+	// renews tells whether the history is long from the advance on that is at work; nil = it never is.
+	renews func() bool
+	// begun is told of each execution that begins, with its input; nil = nothing is.
+	begun func(w *world, in any)
+	asks  []workflows.Waiting // what people decide about, a second later
+
+	mu       sync.Mutex
+	world    *world // of the execution that is under way
+	state    json.RawMessage
+	seq      uint64
+	ends     map[string]uint64             // by lane
+	open     map[string]string             // the step that is open there
+	broken   map[string]string             // the step that failed there
+	written  map[string]workflows.Advanced // by run and step
+	items    map[uint64][]json.RawMessage
+	trees    map[uint64]json.RawMessage
+	came     map[string]pipeline.Event // by call or message
+	places   map[string]string         // of calls that ask
+	advances []workflows.Advance
+	finishes []workflows.Finish
+	runs     []workflows.RunInput // of each execution
+	did      []string             // paths
+	told     []string             // +name and -name
+}
+
+// newProgram is an agent that is a program.
+func newProgram(t *testing.T, program workflows.Program) *walking {
+	t.Helper()
+	k := walkingOf(t, &agents.Definition{Name: "a", Model: "p/m", Tools: []string{"*"}})
+	k.programs = workflows.Programs{"p": program}
+	return k
+}
+
+func programInput() workflows.RunInput {
+	in := stepsInput()
+	in.Steps, in.Program = false, "p"
+	return in
+}
+
+func newWalking(t *testing.T, steps string) *walking {
+	t.Helper()
+	d, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntools: ['*']\n"+steps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return walkingOf(t, d)
+}
+
+func walkingOf(t *testing.T, d *agents.Definition) *walking {
+	return &walking{
+		t: t, d: d, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
+		written: map[string]workflows.Advanced{}, items: map[uint64][]json.RawMessage{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
+		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
+	}
+}
+
+func done(output string) pipeline.Event {
+	return pipeline.Event{Kind: pipeline.EventDone, Output: json.RawMessage(output)}
+}
+
+func failed(code string) pipeline.Event {
+	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: "it broke"}}
+}
+
+var stopped = pipeline.Event{Kind: pipeline.EventCancelled, Failure: &pipeline.Failure{Code: "cancelled"}}
+
+func stepsInput() workflows.RunInput {
+	in := input
+	in.Steps, in.Limits.Duration, in.Limits.Turns = true, 1000*time.Hour, 20
+	return in
+}
+
+// walk runs the agent to its end, in as many executions as it takes.
+func (k *walking) walk(in workflows.RunInput) workflows.RunResult {
+	k.t.Helper()
+	next, workflowType := any(in), workflows.TypeRun
+	for range 300 {
+		k.begin(next)
+		k.world.env.ExecuteWorkflow(workflowType, next)
+		var again *workflow.ContinueAsNewError
+		if err := k.world.env.GetWorkflowError(); !errors.As(err, &again) {
+			return k.result(err)
+		}
+		workflowType, next = again.WorkflowType.Name, new(workflows.RunInput)
+		if workflowType == workflows.TypeParked {
+			next = new(workflows.Parked)
+		}
+		if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, next); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	k.t.Fatal("the run does not end")
+	return workflows.RunResult{}
+}
+
+func (k *walking) result(err error) (result workflows.RunResult) {
+	k.t.Helper()
+	if err != nil {
+		k.t.Fatalf("workflow: %v after %v", err, k.did)
+	}
+	if err := k.world.env.GetWorkflowResult(&result); err != nil {
+		k.t.Fatal(err)
+	}
+	if end := k.finishes[len(k.finishes)-1]; k.broken[end.Run.ID+" []"] == "" && end.After != k.ends[end.Run.ID+" []"] {
+		k.t.Errorf("the run is finished behind %d, its lane ends at %d", end.After, k.ends[end.Run.ID+" []"])
+	}
+	return result
+}
+
+// begin is the world of one execution.
+func (k *walking) begin(in any) {
+	w, was := newWorld(k.t), k.world
+	k.world = w
+	if was != nil {
+		w.env.SetStartTime(was.env.Now())
+	}
+	switch in := in.(type) {
+	case workflows.RunInput:
+		k.runs = append(k.runs, in)
+	case *workflows.RunInput:
+		k.runs = append(k.runs, *in)
+	case *workflows.Parked:
+		k.decide(in.Waits)
+	}
+	w.model, w.tool = k.speak, k.call
+	w.finish = func(bool) error {
+		k.mu.Lock()
+		end := w.finished[len(w.finished)-1]
+		k.finishes = append(k.finishes, end)
+		k.mu.Unlock()
+		k.decide(end.Waits)
+		return nil
+	}
+	if k.programs != nil {
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+	}
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return k.advance(in) },
+		activity.RegisterOptions{Name: workflows.ActivityAdvance})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.behind(in.Step)
+		return k.write(lane(in.Step), ""), nil
+	}, activity.RegisterOptions{Name: workflows.ActivityHold})
+	if k.begun != nil {
+		k.begun(w, in)
+	}
+}
+
+// decide has people say what the answers of the questions are.
+func (k *walking) decide(waits *workflows.Waits) {
+	if waits == nil || k.silent {
+		return
+	}
+	k.asks = append(k.asks, waits.Calls...)
+	w := k.world
+	w.env.RegisterDelayedCallback(func() {
+		var said workflows.Decide
+		for _, c := range waits.Calls {
+			if c.Decision != nil {
+				continue
+			}
+			d := workflows.Decision{CallID: c.ID, Verdict: workflows.VerdictReject, Digest: "d"}
+			if c.Client {
+				d.Verdict, d.Input = workflows.VerdictResult, 1
+			}
+			k.mu.Lock()
+			path := k.places[c.ID]
+			k.mu.Unlock()
+			if ev, _ := k.answer(path); ev.Kind == pipeline.EventDone && !c.Client {
+				d.Verdict = workflows.VerdictApprove
+			}
+			said.Decisions = append(said.Decisions, d)
+		}
+		w.update(workflows.UpdateDecide, said, make(chan any, 1))
+	}, time.Second)
+}
+
+func lane(s workflows.Step) string {
+	if s.Branch == nil {
+		return s.Run.ID + " []"
+	}
+	return fmt.Sprint(s.Run.ID, " ", s.Branch.Slots)
+}
+
+// behind fails the test unless a step comes where the lane that its agent speaks on ends, and closes what is open.
+func (k *walking) behind(s workflows.Step) {
+	at, wrong := lane(s), s.After != k.ends[lane(s)]
+	if s.After == 0 && s.Branch != nil {
+		wrong = s.Branch.Since < k.ends[at]
+		delete(k.open, at)
+	}
+	if wrong || s.Closes != k.open[at] || k.broken[at] != "" {
+		k.t.Errorf("step %+v comes behind %d on %s, where %q is open and %q has failed", s, k.ends[at], at, k.open[at], k.broken[at])
+	}
+}
+
+// behindBroken is where a lane ends behind a step that has failed there. If that had not begun, it does with this.
+func (k *walking) behindBroken(s workflows.Step, b workflows.Broken) uint64 {
+	at := lane(s)
+	switch k.broken[at] {
+	case "":
+		s.After, s.Closes = b.After, b.Closes
+		k.behind(s)
+		k.open[at] = b.Name
+	case b.ID:
+		delete(k.broken, at)
+	}
+	return k.ends[at]
+}
+
+// write is a record on a lane.
+func (k *walking) write(at, open string) uint64 {
+	k.seq++
+	k.ends[at], k.open[at] = k.seq, open
+	return k.seq
+}
+
+// breaks has a step that has begun fail for good, with an error of Temporal's or a code.
+func (k *walking) breaks(s workflows.Step, step string, err error) error {
+	k.broken[lane(s)] = step
+	k.write(lane(s), s.Name)
+	var app *temporal.ApplicationError
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &app) || errors.As(err, &timeout) {
+		return err
+	}
+	return temporal.NewNonRetryableApplicationError("it broke", err.Error(), nil)
+}
+
+func (k *walking) speak(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	ev, err := k.answer(in.At.Path)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.behind(in.Step)
+	k.did = append(k.did, in.At.Path)
+	if err != nil {
+		return workflows.ModelAnswer{}, k.breaks(in.Step, in.ID, err)
+	}
+	a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name)}
+	a.MessageID, a.Usage = fmt.Sprint("m", a.Seq), workflows.Usage{Model: "m", Total: new(int64(1))}
+	if k.came[a.MessageID] = ev; ev.Kind == pipeline.EventCancelled {
+		a.Outcome = workflows.OutcomeCancelled
+	}
+	return a, nil
+}
+
+func (k *walking) call(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	ev, err := done(`{"approved":false}`), error(nil)
+	switch {
+	case in.Decision == nil, in.Decision.Verdict == workflows.VerdictResult:
+		ev, err = k.answer(in.At.Path)
+	case in.Decision.Verdict == workflows.VerdictApprove:
+		ev = done(`{"approved":true}`)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.behind(in.Step)
+	tools := fmt.Sprint(lane(in.Step), " tool ", in.Lane)
+	since := in.After
+	if in.Branch != nil {
+		since = max(since, in.Branch.Since)
+	}
+	if in.LaneAfter != k.ends[tools] && (in.LaneAfter != 0 || since < k.ends[tools]) {
+		k.t.Errorf("call %+v comes behind %d on %s", in, k.ends[tools], tools)
+	}
+	k.did = append(k.did, in.At.Path)
+	if err != nil {
+		k.write(tools, "")
+		return workflows.ToolAnswer{}, k.breaks(in.Step, in.Open, err)
+	}
+	k.came[in.CallID] = ev
+	a := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: k.write(lane(in.Step), in.Name), Seq: k.write(tools, "")}
+	if ev.Kind == pipeline.EventCancelled {
+		a.Outcome = workflows.OutcomeCancelled
+	}
+	return a, nil
+}
+
+func (k *walking) advance(in workflows.Advance) (workflows.Advanced, error) {
+	if k.refuse != nil {
+		if err := k.refuse(in); err != nil {
+			return workflows.Advanced{}, err
+		}
+	}
+	k.mu.Lock()
+	next, err := k.move(in)
+	k.mu.Unlock()
+	if k.renews != nil && k.renews() {
+		w := k.world
+		w.env.RegisterDelayedCallback(func() { w.env.SetContinueAsNewSuggested(true) }, 0)
+	}
+	if k.advanced != nil && err == nil {
+		err = k.advanced(in)
+	}
+	return next, err
+}
+
+func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error) {
+	at := lane(in.Step)
+	if next, again := k.written[in.Run.ID+" "+in.ID]; again {
+		return next, nil
+	}
+	if b := in.Broken; b != nil {
+		in.After = k.behindBroken(in.Step, *b)
+	}
+	k.behind(in.Step)
+	k.advances = append(k.advances, in)
+	next.Cursor = in.Walk.Cursor
+	if !in.Reopens && len(in.Suspends) == 0 {
+		next, err = k.step(in)
+	}
+	next.Seq = k.write(at, "")
+	if next.Answer != nil {
+		next.Answer.Seq = next.Seq
+	}
+	if next.Fan != nil {
+		next.Fan.Record = next.Seq
+	}
+	k.written[in.Run.ID+" "+in.ID] = next
+	return next, err
+}
+
+// step goes on in the tree to the next thing to do.
+func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
+	ev, items := pipeline.Event{}, []json.RawMessage(nil)
+	if in.Walk.Event != nil {
+		ev = *in.Walk.Event
+	}
+	ev.Branches = in.Walk.Fan.BranchFailures()
+	if l := in.Walk.Leaf; ev.Kind == pipeline.EventDone && l != nil && l.CallID != "" {
+		ev = k.came[l.CallID]
+	} else if ev.Kind == pipeline.EventDone && l != nil {
+		ev = k.came[in.Walk.Said]
+	}
+	for i, fork := range in.Walk.Cursor.Branch {
+		var item json.RawMessage
+		if of := k.items[in.Walk.Items[i]]; of != nil {
+			item = of[fork.Index]
+		}
+		items = append(items, item)
+	}
+	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now}
+	if in.Expression != "" {
+		return value(in.Expression, env), nil
+	}
+	d := k.tree(in)
+	m, err := pipeline.Advance(d, in.Walk.Cursor, ev, env)
+	if err != nil {
+		k.t.Errorf("advance %+v: %v", in, err)
+		return workflows.Advanced{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
+	}
+	k.tell(m.Changes)
+	return k.take(d, m), nil
+}
+
+// tree is what is walked: the agent's steps, or those of its program.
+func (k *walking) tree(in workflows.Advance) *agents.Definition {
+	tree := in.Tree
+	if tree != nil {
+		k.trees[k.seq+1] = tree // the record that this is going to be
+	} else if tree = k.trees[in.Walk.Tree]; tree == nil {
+		return k.d
+	}
+	d, err := pipeline.WithTree(k.d, tree)
+	if err != nil {
+		k.t.Error(err)
+	}
+	return d
+}
+
+func value(expression string, env pipeline.Env) (next workflows.Advanced) {
+	var err error
+	if next.Value, err = pipeline.Value(expression, env); err != nil {
+		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
+	}
+	return next
+}
+
+func (k *walking) tell(changes []pipeline.Change) {
+	for _, c := range changes {
+		switch {
+		case c.Started != "":
+			k.told = append(k.told, "+"+c.Started)
+		case c.Finished != "":
+			k.told = append(k.told, "-"+c.Finished)
+		default:
+			var err error
+			if k.state, err = agui.Patch(k.state, c.Patch); err != nil {
+				k.t.Error(err)
+			}
+		}
+	}
+}
+
+// take is what a workflow is told to do.
+func (k *walking) take(d *agents.Definition, m pipeline.Move) workflows.Advanced {
+	next, do := workflows.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
+	leaf := &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: stepsInput().Limits}, Deadline: do.Deadline}
+	leaf.At = workflows.At{Path: do.Path, Name: do.Name, Scope: "s"}
+	switch {
+	case do.Agent != nil:
+		next.Leaf = leaf
+	case do.Tool != nil, do.Approve != nil:
+		leaf.CallID = "call of " + do.Path
+		leaf.At.Inline = do.Approve != nil
+		answer := says(0, leaf.CallID)
+		switch k.places[leaf.CallID] = do.Path; {
+		case leaf.At.Inline:
+			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{}, 1
+		case do.Tool.Tool == "client":
+			answer.Calls[0].Client, answer.WaitCount = true, 1
+		}
+		next.Leaf, next.Answer = leaf, &answer
+	case do.Branches != nil:
+		b := do.Branches
+		k.items[k.seq+1] = b.Items // the record that this is going to be
+		next.Fan = &workflows.Fan{
+			Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline,
+			Compensates: pipeline.StepAt(d, do.Path).Compensates(),
+		}
+	}
+	return next
+}
+
+// patient lets activities that are cancelled say what they have come to, if that is to be waited for: the test
+// environment does not.
+type patient struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (*patient) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &patientInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}}
+}
+
+type patientInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+func (p *patientInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return p.Next.Init(&patientOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}})
+}
+
+type patientOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+func (p *patientOutbound) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+	if workflow.GetActivityOptions(ctx).WaitForCancellation && ctx.Err() == nil {
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+	}
+	return p.Next.ExecuteActivity(ctx, activityType, args...)
+}
