@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// handing is a model that hands work to an agent which consists of steps, and is done with the result.
-func handing(t *testing.T, steps string) (k *walking, answers *[]workflows.Answer) {
+// delegating is a model that hands work to an agent which consists of steps, and is done with the result.
+func delegating(t *testing.T, steps string) (k *walking, answers *[]workflows.Answer) {
 	t.Helper()
 	k, answers = newWalking(t, steps), new([]workflows.Answer)
 	k.begun = func(w *world, _ any) {
@@ -50,7 +50,7 @@ func handing(t *testing.T, steps string) (k *walking, answers *[]workflows.Answe
 // An agent that consists of steps works for a call: its walk begins with that, asks people as the run, and goes on behind their answer.
 func TestASubagentWalks(t *testing.T) {
 	t.Parallel()
-	k, answers := handing(t, `
+	k, answers := delegating(t, `
 steps:
   - {name: one, agent: one}
   - {name: ask, approve: {message: 'May I?'}}
@@ -82,7 +82,7 @@ steps:
 // What it has done is compensated for when the run is cancelled, and its call has an end.
 func TestASubagentIsCancelled(t *testing.T) {
 	t.Parallel()
-	k, answers := handing(t, booking)
+	k, answers := delegating(t, booking)
 	k.answer = func(path string) (pipeline.Event, error) {
 		if path == "ship" {
 			k.cancel()
