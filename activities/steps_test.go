@@ -352,6 +352,51 @@ func TestCancelledWalksCompensate(t *testing.T) {
 	}
 }
 
+// What a held run has asked is over with the step that asked, however that ends: the steps behind it are done.
+func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
+	t.Parallel()
+	const one = `
+  - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
+`
+	for name, c := range map[string]struct {
+		steps   string
+		cancel  bool
+		outcome workflows.Outcome
+		notes   []string
+	}{
+		"cancelled": {one + `
+  - {name: ask, approve: {message: "Well?"}}
+  - {name: two, tool: note, args: {note: "two"}}`, true, workflows.OutcomeCancelled, []string{"one", "undo one"}},
+		"cancelled in a branch": {`
+  - name: all
+    parallel: [{name: left, steps: [` + strings.TrimPrefix(strings.TrimSpace(one), "- ") + `, {name: ask, approve: {message: "Well?"}}]}]`,
+			true, workflows.OutcomeCancelled, []string{"one", "undo one"}},
+		"nobody decides": {one + `
+  - {name: ask, approve: {message: "Well?", expires: 1m, onExpiry: fail}, onError: {steps: [{name: two, tool: note, args: {note: "${error.code}"}}]}}
+  - {name: three, agent: {tools: [note]}, input: "three"}`, false, workflows.OutcomeSuccess, []string{"one", "approval_expired"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, j := newWalking(t, echo, c.steps)
+			e.hold = true
+			if c.cancel {
+				e.env.RegisterDelayedCallback(func() {
+					if _, err := e.log.RequestCancel(t.Context(), run, ""); err != nil {
+						t.Error(err)
+					}
+					e.env.CancelWorkflow()
+				}, time.Minute)
+			}
+			events, result := e.run("go")
+			if result.Outcome != c.outcome {
+				t.Errorf("%+v: %s", result, typesOf(events))
+			}
+			j.want(t, c.notes...)
+			e.wantAsShown(events)
+		})
+	}
+}
+
 // awaitResults waits until so many calls have results: what is cancelled before it has one is not known to be done.
 func (e *engine) awaitResults(ctx context.Context, n int) {
 	for ctx.Err() == nil {

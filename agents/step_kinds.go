@@ -93,6 +93,7 @@ func (t *treeCheck) inline(at string, a *AgentStep) {
 
 func (t *treeCheck) tool(key, name string) {
 	ours, _ := SplitTools(t.d.Tools)
+	ours = append(ours, Delegates(t.d.Tools)...)
 	switch {
 	case !toolName.MatchString(name):
 		t.complain(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)

@@ -84,6 +84,17 @@ func TestStepErrors(t *testing.T) {
 	}
 }
 
+// A step may call what models may: tools, those of servers, and agents, which may consist of steps.
+func TestToolsOfSteps(t *testing.T) {
+	t.Parallel()
+	head := "name: a\nmodel: p/m\ntools: [search, \"mcp:git/*\", \"agent:helper\"]\nsteps:\n"
+	for _, tool := range []string{"search", "git_log", "helper"} {
+		if _, err := agents.Parse("a.yaml", []byte(head+"  - {name: x, tool: "+tool+"}\n")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestModelsOfPipelines(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ yaml, want string }{

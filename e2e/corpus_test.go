@@ -19,6 +19,8 @@ type story struct {
 	// the run that comes next on the thread, if one does, whose id is next.
 	meddle func(t *testing.T, in input) *follower
 	next   string
+	// asks tells that the run ends with a question. The run that comes next answers it.
+	asks bool
 	// shows is what a reader from the beginning must be shown, among other things, for the story to be
 	// what it is.
 	shows string
@@ -112,8 +114,13 @@ func corpus() map[string]story {
 		"cancelled in a text":      {model: []fixture{slowly(text(4000))}, meddle: cancels},
 		"cancelled in a reasoning": {model: []fixture{slowly(response{Reasoning: long(4000), Content: long(40)})}, meddle: cancels},
 		"cancelled in a call":      {agent: "drafter", model: []fixture{slowly(endless)}, meddle: cancels},
-		"interrupted in a text":    {model: []fixture{slowly(text(4000))}, meddle: interrupts, next: "run-2"},
-		"interrupted in a call":    {agent: "drafter", model: []fixture{slowly(endless)}, meddle: interrupts, next: "run-2"},
+		"branches and a question": {
+			agent: "committee", model: []fixture{slowly(text(120)), slowly(text(120)), slowly(text(60))}, asks: true, next: "run-2",
+			shows: "STEP_STARTED SUBAGENT_STARTED SUBAGENT_STARTED TEXT_MESSAGE_CONTENT TOOL_CALL_RESULT SUBAGENT_FINISHED SUBAGENT_FINISHED STEP_FINISHED STEP_STARTED RUN_FINISHED",
+		},
+		"cancelled in branches": {agent: "committee", model: []fixture{slowly(text(4000)), slowly(text(4000))}, meddle: cancels},
+		"interrupted in a text": {model: []fixture{slowly(text(4000))}, meddle: interrupts, next: "run-2"},
+		"interrupted in a call": {agent: "drafter", model: []fixture{slowly(endless)}, meddle: interrupts, next: "run-2"},
 	}
 }
 
@@ -128,6 +135,24 @@ func interrupts(t *testing.T, in input) *follower {
 	next := in.after("run-2", "interrupt", user(say("Stop it.")))
 	sharedModel.attempts(t, next.Messages[1].Content, slowly(response{Content: long(100)}))
 	return shared.follow(t, next)
+}
+
+// answers is the run that answers what the story's run asks.
+func (s story) answers(t *testing.T, in input) *follower {
+	t.Helper()
+	next := in
+	next.RunID = s.next
+	for _, a := range shared.pending(t, "?thread="+in.ThreadID, in.ThreadID).Items {
+		next.Resume = append(next.Resume, map[string]any{"interruptId": a.ID, "status": "resolved", "payload": map[string]any{"approved": true}})
+	}
+	return shared.followAgent(t, s.path(), next)
+}
+
+func (s story) path() string {
+	if s.agent == "" {
+		return assistant
+	}
+	return "/v1/agents/" + s.agent + "/runs"
 }
 
 // Whoever comes to a run, by whatever way and at whatever moment, and whoever leaves it behind any of
@@ -166,11 +191,7 @@ func (s story) tell(t *testing.T, g generation) []event {
 	if len(s.model) > 0 {
 		sharedModel.attempts(t, in.Messages[0].Content, slices.Clone(s.model)...)
 	}
-	agent := assistant
-	if s.agent != "" {
-		agent = "/v1/agents/" + s.agent + "/runs"
-	}
-	live := shared.followAgent(t, agent, in)
+	live := shared.followAgent(t, s.path(), in)
 	c := newCrowd(t, g, live)
 	c.last = s.next
 	next := s.play(t, c, live)
@@ -180,6 +201,9 @@ func (s story) tell(t *testing.T, g generation) []event {
 	uncut.view = eventsPath(in)
 	uncut.finish(t)
 	exact(t, in, uncut.events)
+	if s.asks {
+		exact(t, next.in, next.events)
+	}
 	if !slices.Equal(lines(live.events), lines(uncut.events)) {
 		c.comeBack() // who was shown what is withdrawn
 	}
@@ -211,6 +235,9 @@ func (s story) play(t *testing.T, c *crowd, live *follower) (next *follower) {
 		}
 	}
 	live.cut()
+	if s.asks {
+		next = s.answers(t, live.in)
+	}
 	if next != nil {
 		next.finish(t)
 	}

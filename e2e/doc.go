@@ -19,6 +19,11 @@
 //	play   what model and tool of one run do, and where it stands still
 //	phase  a moment of a run          fault  what befalls it          verdict  what must hold
 //
+// Pipelines are held against one another: a workshop's model and tools answer as they are asked, and keep a
+// journal, so that a run that is killed, cancelled or continued has to come to what an undisturbed one does:
+//
+//	workshop  model and tools       errand  a run and who watches it       product  what it comes to
+//
 // Rules:
 //   - The clients in node/ only report (drive.mjs, socket.mjs, replay.mjs, browser.mjs); every judgment is in Go.
 //   - Every stream that a test reads as server-sent events in Go is recorded. When all tests have run, the

@@ -428,9 +428,14 @@ func (r *run) doneAnyway(left int) bool { return r.leaf() != nil && left == 0 }
 // run ends with it.
 func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	switch {
-	case end.waits != nil:
+	if end.waits != nil {
 		return end, true
+	}
+	if r.held != nil { // it was cancelled, or nobody has decided: what comes next waits for nothing
+		r.retire(r.held)
+		r.held = nil
+	}
+	switch {
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
 	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):

@@ -136,7 +136,7 @@ func (w *walk) joined(p place, failed []BranchFailure) {
 	w.remember(p)
 	first := failed[0]
 	for _, f := range failed {
-		if first.Code == "cancelled" && f.Code != "cancelled" {
+		if first.Code == cancelled && f.Code != cancelled {
 			first = f
 		}
 	}

@@ -10,6 +10,9 @@ import (
 // maxNotes bounds the words about compensations that failed, in bytes.
 const maxNotes = 500
 
+// cancelled is the code of what a cancel ends.
+const cancelled = "cancelled"
+
 // laterFailed is why branches are compensated for.
 const laterFailed = "a later step failed"
 
@@ -67,7 +70,7 @@ func (w *walk) cancel(places []place, ev Event) {
 	if ev.Failure != nil {
 		w.failed(*ev.Failure)
 	} else {
-		w.failed(failf("cancelled", "the run was cancelled"))
+		w.failed(failf(cancelled, "the run was cancelled"))
 	}
 	if n := len(places); n > 0 {
 		top := places[n-1]
@@ -116,10 +119,23 @@ func (w *walk) gather(in list) {
 		own = at(own, token)
 	}
 	outputs, _ := own.(map[string]any)
-	if _, failed := outputs["error"]; !failed {
+	if !w.hasFailed(in, outputs) {
 		w.at.Undo = finished(in, outputs)
 	}
 	w.undo()
+}
+
+// hasFailed tells whether a branch has failed, as far as outputs show: of a map it stands beside those of the item,
+// of parallel where the output of the branch's own step would be. There a step may stand too that goes on when it
+// fails: such a branch ends by a cancel only.
+func (w *walk) hasFailed(in list, outputs map[string]any) bool {
+	if s := StepAt(w.d, w.at.Branch[len(w.at.Branch)-1].Path); s.Map != nil {
+		return outputs["error"] != nil
+	}
+	branch := in.steps[0]
+	output, _ := outputs[branch.Name].(map[string]any)
+	failure, failed := output["error"].(map[string]any)
+	return failed && (!branch.OnError.Continue || failure["code"] == cancelled)
 }
 
 func at(container, token any) any {

@@ -266,7 +266,7 @@ func (w *walk) putError(p place) {
 // retry waits to try a step again, if there is a try and the time left.
 func (w *walk) retry(p place) bool {
 	r := p.step.Retry
-	if r == nil || p.frame.Try+1 >= r.Attempts || w.failure.Code == "rejected" || w.failure.Code == "cancelled" {
+	if r == nil || p.frame.Try+1 >= r.Attempts || w.failure.Code == "rejected" || w.failure.Code == cancelled {
 		return false
 	}
 	pause := r.Pause(p.frame.Try + 1)

@@ -260,6 +260,37 @@ all~undo/2/hold~undo release{"id":3,"what":"c"}`,
 			failed: "lost",
 		},
 		{
+			name: "steps in a row of a branch that failed",
+			steps: `
+steps:
+  - name: all
+    parallel:
+      onError: continue
+      steps:
+        - {name: left, steps: [{name: hold, tool: h, compensate: {tool: release}}, {name: check, tool: c}]}
+        - {name: right, steps: [{name: keep, tool: k, compensate: {tool: drop}}, {name: fail, tool: f}]}
+        - {name: rest, onError: continue, steps: [{name: take, tool: t, compensate: {tool: give}}, {name: lack, tool: l}]}
+  - {name: last, tool: l}
+`,
+			answers: map[string]string{"all/right/fail": "!no", "all/rest/lack": "!none", "last": "!lost"},
+			did: `all/left/hold h{}
+all/left/check c{}
+all/right/keep k{}
+all/right/fail f{}
+all/right/keep~undo drop{}
+all/rest/take t{}
+all/rest/lack l{}
+last l{}
+all~undo/left/hold~undo release{}
+all~undo/rest/take~undo give{}`,
+			told: "+all +left +left/hold -left/hold +left/check -left/check -left +right +right/keep -right/keep +right/fail -right/fail -right " +
+				"+right/keep/compensate -right/keep/compensate +rest +rest/take -rest/take +rest/lack -rest/lack -rest -all +last -last " +
+				"+all/compensate +left/hold/compensate -left/hold/compensate +rest/take/compensate -rest/take/compensate -all/compensate",
+			state: `{"steps":{"hold":"ok","check":"ok","keep":"ok","right":{"error":{"code":"no","message":"it broke"}},
+				"take":"ok","rest":{"error":{"code":"none","message":"it broke"}}}}`,
+			failed: "lost",
+		},
+		{
 			name: "branches that were done when another failed",
 			steps: `
 steps:

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A pipeline is cancelled in a step of each kind: it ends at once, does nothing more, and undoes what it had done,
+// each thing once and nothing else.
+func TestCancelInEachKindOfStep(t *testing.T) {
+	t.Parallel()
+	h := newHalts()
+	s := openSite(t, h.before)
+	for kind, done := range map[string][]string{ // before it halts
+		"tool": nil, "model": nil, "agent": nil, "pause": nil, "question": nil,
+		"parallel": {"first", "left"}, "map": {"item 1", "item 2"}, "loop": {"rub 1", "rub 2"}, "pipeline": {"inner"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			e := s.start(t, s.p, "halter", func(in *input) {
+				in.State, in.ForwardedProps = map[string]any{"kind": kind}, asks(map[string]any{"hold": true})
+			})
+			switch kind {
+			case "pause":
+				e.reader.until(t, func(e event) bool { return e.Type == "STEP_FINISHED" && e.member("stepName") == "kind/flaws" })
+			case "question":
+				e.reader.until(t, isCustom)
+			default:
+				for _, what := range done { // what is cut off before it is known to be done is not undone
+					e.awaitResult(t, what)
+				}
+				select {
+				case <-h.of(e.name).came:
+				case <-e.reader.ctx.Done():
+					t.Fatal("it does not come to its halt")
+				}
+			}
+			asked := time.Now()
+			if got := s.p.cancel(t, e.reader.in); got != http.StatusAccepted {
+				t.Fatalf("cancel: %d", got)
+			}
+			e.watch(t, nil)
+			t.Logf("it ended %s after the cancel", time.Since(asked).Round(time.Millisecond))
+			wantOutcome(t, e.reader, "cancelled")
+			undone := append(slices.Clone(done), "reserve")
+			if kind == "loop" { // what undoes is not told for which round it does
+				undone = []string{"rub", "rub", "reserve"}
+			}
+			e.wantUndone(t, undone)
+			e.shows(t)
+		})
+	}
+}
+
+// awaitResult reads until a tool has answered about something.
+func (e *errand) awaitResult(t *testing.T, what string) {
+	t.Helper()
+	answers := func(e event) bool {
+		return e.Type == "TOOL_CALL_RESULT" && strings.Contains(e.member("content"), `"`+what+`"`)
+	}
+	if !slices.ContainsFunc(e.reader.events, answers) {
+		e.reader.until(t, answers)
+	}
+}
+
+// wantUndone checks what was undone, each thing once, and that nothing else was done behind a halt.
+func (e *errand) wantUndone(t *testing.T, want []string) {
+	t.Helper()
+	var got []string
+	for _, d := range e.w.done(e.name) {
+		if what, ok := strings.CutPrefix(d.what, "undo "); ok {
+			got = append(got, what)
+		}
+		if d.what == "after" {
+			t.Error("it went on")
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("undone was (-want +got):\n%s", diff)
+	}
+}
+
+// A pipeline that compensates for what it has done is cancelled at any moment, also while it compensates for a
+// failure already: all that is shown to be done is undone, each thing once, and nothing else.
+func TestCancelAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, nil)
+	s.calm(t, "undoer")
+	events := s.events["undoer"]
+	outcomes := map[string]int{}
+	for n := 1; n <= events; n++ {
+		if !*chaos && n%4 != 0 {
+			continue
+		}
+		e := s.errand(t, s.p, "undoer")
+		e.watch(t, func(seen int) {
+			if seen == n {
+				s.p.cancel(t, e.reader.in)
+			}
+		})
+		last := e.reader.events[len(e.reader.events)-1]
+		if outcomes[outcome(last)+last.member("code")]++; outcome(last) != "cancelled" && last.member("code") != "tool_failed" {
+			t.Errorf("cancelled at event %d it ended with %s", n, last.Data)
+		}
+		var done []string
+		for _, m := range show(t, e.reader.in.Messages, e.again(t)) {
+			what, ok := strings.CutPrefix(m.Content, `{"kept":"`)
+			if m.Role == "tool" && ok && !strings.HasPrefix(what, "undo") {
+				done = append(done, strings.TrimSuffix(what, "\"}\n"))
+			}
+		}
+		if e.wantUndone(t, done); t.Failed() {
+			t.Fatalf("it was cancelled at event %d of %d", n, events)
+		}
+	}
+	t.Logf("of %d events: %v", events, outcomes)
+}

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/workflows"
+)
+
+// Pipelines continue as new every few steps: between steps and turns, inside a loop, inside branches and while
+// these wait for people, who are so slow that the thread is parked; and they lose their workers at any moment.
+// They come to the same as one that goes through a single execution and is not disturbed.
+func TestContinuedPipelines(t *testing.T) {
+	t.Parallel()
+	const runs, kills = 2, 3
+	calm := devSite(t)
+	calm.calm(t, "walker")
+	want, events := calm.undisturbed["walker"], calm.events["walker"]
+
+	s := newCluster(t)
+	w := openWorkshop(t)
+	s.agents = w.agents(t)
+	s.settings = append(w.environ(s.agents), "PERDURE_PARK_AFTER=100ms")
+	s.open(t, "-history-events", "60")
+	api := s.startAPI(t)
+	busy, idle := s.startWorker(t), s.startWorker(t)
+	var errands []*errand
+	for range runs {
+		e := w.errand(t, api.endpoint, "walker")
+		e.within(t, 4*time.Minute)
+		errands = append(errands, e)
+	}
+	for i, e := range errands {
+		at := moments(rand.New(rand.NewPCG(1, uint64(i))), events, kills)
+		e.watch(t, func(seen int) {
+			if last := e.reader.events[seen-1]; last.terminal() && outcome(last) == "interrupt" {
+				awaitType(t, api.endpoint, e.reader.in, workflows.TypeParked)
+			}
+			if len(at) > 0 && seen == at[0] {
+				busy.kill()
+				busy, idle, at = idle, s.startWorker(t), at[1:]
+			}
+		})
+		e.once(t, kills*runs*2)
+		want.same(t, fmt.Sprintf("errand %d", i), e.product(t))
+		e.shows(t)
+		checkContinued(t, api.endpoint, e.reader.in)
+	}
+}
+
+// checkContinued checks that a thread and its branches have gone through many executions.
+func checkContinued(t *testing.T, p *endpoint, in input) {
+	t.Helper()
+	c, err := p.temporal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := listExecutions(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thread, executions := "thread/default/"+in.ThreadID, map[string]int{}
+	for _, x := range all {
+		if id := x.GetExecution().GetWorkflowId(); strings.HasPrefix(id, thread) {
+			executions[strings.TrimPrefix(id, thread)]++
+		}
+	}
+	t.Logf("executions: %v", executions)
+	for id, n := range executions {
+		if n < 2 || id == "" && n < 6 {
+			t.Errorf("%s%s has %d executions", thread, id, n)
+		}
+	}
+}

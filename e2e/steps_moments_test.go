@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// site is where errands are done, by somebody who can be killed.
+type site struct {
+	*workshop
+	p *endpoint
+	// kill kills who is at work, and has somebody go on.
+	kill func(t *testing.T)
+	// undisturbed is what an agent's errands come to, and events how many somebody sees of one.
+	undisturbed map[string]product
+	events      map[string]int
+}
+
+func newSite(w *workshop, p *endpoint, kill func(t *testing.T)) *site {
+	return &site{workshop: w, p: p, kill: kill, undisturbed: map[string]product{}, events: map[string]int{}}
+}
+
+// devSite is one process, which is killed with the servers in it.
+func devSite(t *testing.T) *site {
+	t.Helper()
+	return openSite(t, nil)
+}
+
+// openSite is a devSite with settings of its own, whose workshop does something before it answers.
+func openSite(t *testing.T, before func(context.Context, *deed) bool, settings ...string) *site {
+	t.Helper()
+	w := openWorkshop(t)
+	w.before = before
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.agents = w.agents(t)
+	p.env = append(w.environ(p.agents), settings...)
+	p.keep(t)
+	p.start(t)
+	return newSite(w, p.endpoint, func(t *testing.T) {
+		t.Helper()
+		p.kill()
+		p.start(t)
+	})
+}
+
+// workerSite is a cluster with one worker, which is killed by itself: those who watch notice nothing.
+func workerSite(t *testing.T) *site {
+	t.Helper()
+	w, c := openWorkshop(t), newCluster(t)
+	c.agents = w.agents(t)
+	c.settings = w.environ(c.agents)
+	c.open(t)
+	api, worker := c.startAPI(t), c.startWorker(t)
+	return newSite(w, api.endpoint, func(t *testing.T) {
+		t.Helper()
+		worker.kill()
+		worker = c.startWorker(t)
+	})
+}
+
+// A pipeline is killed when its viewer has seen so many of its events, and goes on: it comes to the same
+// as one that nobody disturbs, has told the same steps, and has had each thing done once. With -chaos that
+// is so for each event; else for some, chosen by CHAOS_SEED, one in each part of the pipeline.
+func TestPipelineKilledAtEachEvent(t *testing.T) {
+	t.Parallel()
+	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("CHAOS_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, place := range []struct {
+		name  string
+		open  func(*testing.T) *site
+		parts map[string]int
+	}{
+		{"perdure dev", devSite, map[string]int{"maker": 5, "undoer": 2}},
+		{"worker", workerSite, map[string]int{"maker": 3, "undoer": 1}},
+	} {
+		t.Run(place.name, func(t *testing.T) {
+			s := place.open(t)
+			for _, agent := range []string{"maker", "undoer"} {
+				s.calm(t, agent)
+				for _, n := range moments(random, s.events[agent], place.parts[agent]) {
+					if s.killedAt(t, agent, n); t.Failed() {
+						return
+					}
+				}
+			}
+		})
+	}
+}
+
+// moments are places among so many events: one in each part, or with -chaos all.
+func moments(random *rand.Rand, events, parts int) []int {
+	if *chaos {
+		parts = events
+	}
+	var list []int
+	for i := range parts {
+		from, to := i*events/parts, (i+1)*events/parts
+		list = append(list, 1+from+random.IntN(to-from))
+	}
+	return list
+}
+
+// calm finds out what an agent's errands come to.
+func (s *site) calm(t *testing.T, agent string) {
+	t.Helper()
+	e := s.errand(t, s.p, agent)
+	e.watch(t, nil)
+	e.once(t, 0)
+	s.undisturbed[agent], s.events[agent] = e.product(t), len(e.reader.events)
+}
+
+// Each kill may cut off what two branches do at the time, and the advance of the step that they stand in.
+const cutByKill = 2
+
+func (s *site) killedAt(t *testing.T, agent string, n int) {
+	t.Helper()
+	e := s.errand(t, s.p, agent)
+	killed, began := false, time.Now()
+	e.watch(t, func(seen int) {
+		if seen == n {
+			s.kill(t)
+			killed = true
+		}
+	})
+	if !killed {
+		t.Logf("%s had ended before event %d", agent, n)
+	}
+	t.Logf("%s killed at event %d took %s", agent, n, time.Since(began).Round(time.Millisecond))
+	e.once(t, cutByKill)
+	want := s.undisturbed[agent]
+	want.same(t, agent+" killed at event "+strconv.Itoa(n), e.product(t).settled(want))
+	e.shows(t)
+}
