@@ -161,10 +161,7 @@ func writeAgents(dir string) (string, error) {
 		return "", err
 	}
 	for p, s := range speeches {
-		text := fmt.Sprintf("name: %s\nmodel: openai/%s\n", p, p)
-		if s.calls {
-			text += "tools: [calculate]\n"
-		}
+		text := fmt.Sprintf("name: %s\nmodel: openai/%s\n%s", p, p, s.agent)
 		if err := os.WriteFile(filepath.Join(agents, string(p)+".yaml"), []byte(text), 0o600); err != nil {
 			return "", err
 		}
