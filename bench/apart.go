@@ -25,7 +25,7 @@ func startApart(ctx context.Context, e *environment) (*running, error) {
 }
 
 func (r *running) startApart(ctx context.Context, e *environment) error {
-	agents, err := writeAgents(e.dir)
+	agents, err := e.writeAgents()
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,12 @@ const (
 	eventBytes = 4 << 20
 )
 
+// runBody is the input of a thread's run.
+func runBody(thread, state string) []byte {
+	return fmt.Appendf(nil, `{"threadId":%q,"runId":"run-%s","protocolVersion":"1.0","messages":[{"id":"m1","role":"user","content":"Count."}],"tools":[],"context":[],"state":%s,"forwardedProps":{}}`,
+		thread, thread, state)
+}
+
 // runToEnd makes a run and reads it to its end, which must be no error. see, if given, is shown each event as it comes.
 func (r *running) runToEnd(ctx context.Context, agent string, body []byte, see func(event []byte) error) (*agui.RunFinished, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longRun, errors.New("the run took too long"))

@@ -12,6 +12,7 @@ const (
 	brief   pace = "brief"   // … for less
 	wide    pace = "wide"    // five large tokens a second: a client that stops reading is felt soon
 	wider   pace = "wider"   // … for less, and larger
+	handing pace = "handing" // all tokens at once, then a call of the agent that is instant; behind its result the same
 	asking  pace = "asking"  // some tokens, then a tool call that people decide about; behind its result all tokens at once
 )
 
@@ -36,6 +37,7 @@ var speeches = map[pace]speech{
 	brief:   {tokens: 75, interval: 200 * time.Millisecond},
 	wide:    {tokens: 600, interval: 200 * time.Millisecond, padding: 4 << 10},
 	wider:   {tokens: 300, interval: 200 * time.Millisecond, padding: 16 << 10},
+	handing: {tokens: tokensPerRun, call: &call{string(instant), `{"task":"Count."}`}, agent: "tools: [\"agent:instant\"]\n"},
 	asking:  {tokens: 10, call: &call{"calculate", `{"expression":"6*7"}`}, agent: "tools: [calculate]\napprovals: [{tools: [calculate]}]\n"},
 }
 

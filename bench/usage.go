@@ -23,8 +23,10 @@ func cpuOf(pid int) (time.Duration, error) {
 }
 
 // cpu is the CPU time that a system's processes have used together.
-func (r *running) cpu() (all time.Duration, err error) {
-	for _, p := range r.processes {
+func (r *running) cpu() (time.Duration, error) { return cpuOfAll(r.processes) }
+
+func cpuOfAll(processes []*process) (all time.Duration, err error) {
+	for _, p := range processes {
 		cpu, err := cpuOf(p.cmd.Process.Pid)
 		if err != nil {
 			return 0, err
