@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
+
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
 )
 
 // startApart is the production shape on one machine: api and worker as processes of their own, and
@@ -21,7 +25,7 @@ func startApart(ctx context.Context, e *environment) (*running, error) {
 }
 
 func (r *running) startApart(ctx context.Context, e *environment) error {
-	agents, err := writeAgents(e.dir)
+	agents, err := e.writeAgents()
 	if err != nil {
 		return err
 	}
@@ -57,6 +61,13 @@ func (r *running) startApart(ctx context.Context, e *environment) error {
 	r.target = agentTarget("http://" + addr)
 	// A run that comes before the worker waits for it; only the api must be there.
 	return r.processes[len(r.processes)-1].await(ctx, func() bool { return answers(ctx, r.target.base+"/readyz") })
+}
+
+// dial connects to its Temporal.
+func (r *running) dial(ctx context.Context) (client.Client, error) {
+	return client.DialContext(ctx, client.Options{
+		HostPort: r.temporal, Namespace: r.namespace, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
 }
 
 // freePort finds an address that nobody listens on right now.

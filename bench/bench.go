@@ -59,7 +59,7 @@ var programs = map[string][][2]string{
 
 func (b *bench) build(ctx context.Context, root string) error {
 	systems := b.plan.Systems
-	if len(b.plan.Scales) > 0 && !slices.Contains(systems, "apart") {
+	if len(b.plan.Scales)+len(b.plan.Pipelines) > 0 && !slices.Contains(systems, "apart") {
 		systems = append(slices.Clone(systems), "apart")
 	}
 	for _, name := range systems {
@@ -98,6 +98,9 @@ func (b *bench) measureAll(ctx context.Context) (*report, error) {
 		}
 	}
 	var err error
+	if r.Pipelines, err = b.compareAll(ctx); err != nil {
+		return nil, err
+	}
 	if r.Scales, err = b.measureScales(ctx); err != nil || b.plan.profiles == "" {
 		return r, err
 	}
@@ -110,7 +113,9 @@ func (b *bench) start(ctx context.Context, s system, pprof bool, settings ...str
 	if err != nil {
 		return nil, err
 	}
-	return s.start(ctx, &environment{bin: b.bin, self: b.self, dir: dir, model: b.modelURL, pprof: pprof, settings: settings})
+	return s.start(ctx, &environment{
+		bin: b.bin, self: b.self, dir: dir, model: b.modelURL, pprof: pprof, settings: settings, pipelines: b.plan.definitions(),
+	})
 }
 
 // measure makes one repetition of one system.

@@ -9,7 +9,8 @@
 //	go run ./bench            full measurement, written to bench/results
 //	go run ./bench -quick     a look, some minutes, written nowhere
 //	go run ./bench -profile /tmp/p -systems proxy,dev
-//	go run ./bench -systems "" -scales crowd=1000,parked    only these, at scale
+//	go run ./bench -systems "" -pipelines "" -scales crowd=1000,parked    only these, at scale
+//	go run ./bench -systems "" -scales "" -pipelines steps,map=200        only pipelines
 //
 // Rules:
 //
@@ -20,6 +21,9 @@
 //   - Only one system is alive at a time. The order is turned around with each repetition, so that
 //     what else the machine does at the time does not always meet the same system.
 //   - What is published is the median over repetitions, of quantiles within one.
+//
+// Pipelines are held against plain Temporal workflows, which a process of their own carries out on the same servers:
+// one execution at a time, in turns. Those do the same work and keep nothing that anybody could watch.
 //
 // A scale is a load of which the number is the point: viewers of one run, runs that stream at once,
 // parked runs. Each is measured once, on api, worker and servers of its own, and fails where one

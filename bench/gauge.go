@@ -54,12 +54,8 @@ func (g *gauge) read() (r reading, err error) {
 	if r.machine, err = cpuOfMachine(); err != nil {
 		return r, err
 	}
-	for _, p := range g.running.processes {
-		cpu, err := cpuOf(p.cmd.Process.Pid)
-		if err != nil {
-			return r, err
-		}
-		r.system += cpu
+	if r.system, err = g.running.cpu(); err != nil {
+		return r, err
 	}
 	for _, pid := range g.bench {
 		cpu, err := cpuOf(pid)

@@ -25,6 +25,7 @@ func main() {
 var roles = map[string]func(context.Context) error{
 	"model": serveModel,
 	"proxy": serveProxy,
+	"plain": servePlain,
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {

@@ -91,10 +91,10 @@ func (a *answer) token(i int) {
 
 func (a *answer) end() {
 	reason := "stop"
-	if a.speech.calls {
+	if call := a.speech.call; call != nil {
 		reason = "tool_calls"
 		a.chunk(func() {
-			a.buf = append(a.buf, `{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"calculate","arguments":"{\"expression\":\"6*7\"}"}}]},"finish_reason":null}`...)
+			a.buf = fmt.Appendf(a.buf, `{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":%q,"arguments":%q}}]},"finish_reason":null}`, call.tool, call.arguments)
 		}, "null")
 	}
 	a.chunk(func() { a.buf = fmt.Appendf(a.buf, `{"index":0,"delta":{},"finish_reason":%q}`, reason) }, "null")

@@ -12,7 +12,8 @@ const (
 	brief   pace = "brief"   // … for less
 	wide    pace = "wide"    // five large tokens a second: a client that stops reading is felt soon
 	wider   pace = "wider"   // … for less, and larger
-	calling pace = "calling" // some tokens, then a tool call; behind its result all tokens at once
+	handing pace = "handing" // all tokens at once, then a call of the agent that is instant; behind its result the same
+	asking  pace = "asking"  // some tokens, then a tool call that people decide about; behind its result all tokens at once
 )
 
 // speech is what a pace means.
@@ -20,7 +21,8 @@ type speech struct {
 	tokens   int
 	interval time.Duration // between two of them; 0 = none
 	padding  int           // bytes that make a token larger
-	calls    bool          // ends with a tool call, unless one has been answered
+	call     *call         // what it ends with, unless a call has been answered
+	agent    string        // what else its agent is defined by
 }
 
 const (
@@ -35,5 +37,9 @@ var speeches = map[pace]speech{
 	brief:   {tokens: 75, interval: 200 * time.Millisecond},
 	wide:    {tokens: 600, interval: 200 * time.Millisecond, padding: 4 << 10},
 	wider:   {tokens: 300, interval: 200 * time.Millisecond, padding: 16 << 10},
-	calling: {tokens: 10, interval: 100 * time.Millisecond, calls: true},
+	handing: {tokens: tokensPerRun, call: &call{string(instant), `{"task":"Count."}`}, agent: "tools: [\"agent:instant\"]\n"},
+	asking:  {tokens: 10, call: &call{"calculate", `{"expression":"6*7"}`}, agent: "tools: [calculate]\napprovals: [{tools: [calculate]}]\n"},
 }
+
+// call is a tool call of a model.
+type call struct{ tool, arguments string }

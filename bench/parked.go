@@ -1,21 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/agui"
 )
 
 const (
@@ -23,32 +19,36 @@ const (
 	// needs; only what is parked behind them is counted.
 	parkedWarmup = 400
 	parkedAtOnce = 50
+	parkedParts  = 5   // of what is parked, between which it is looked what the runs cost
 	resumed      = 100 // runs that go on at the end
 	// parkedBound is the most that a parked run may add to a process, in bytes.
 	parkedBound = 10 << 10
 )
 
-// parked measures what a run costs that waits for a person: each calls a tool, is paused behind that,
-// and is parked. Some of them go on in the end.
+// parked measures what a run costs that waits for a person: each calls a tool that people decide about, ends with
+// that question, and is parked. Some are decided in the end.
 func parked(ctx context.Context, s *site, n int) error {
-	names := []string{"api", "worker"}
-	if err := s.park(ctx, 0, parkedWarmup); err != nil {
+	c, err := s.dial(ctx)
+	if err != nil {
 		return err
 	}
+	defer c.Close()
+	lot := &lot{site: s, temporal: c}
+	if err := lot.park(ctx, parkedWarmup); err != nil {
+		return err
+	}
+	names := []string{"api", "worker"}
 	before := map[string]footprint{}
 	for _, name := range names {
-		var err error
-		if before[name], err = s.noteFootprint(ctx, name, fmt.Sprintf("%d parked", parkedWarmup)); err != nil {
+		if before[name], err = s.noteFootprint(ctx, name, fmt.Sprintf("%d parked", len(lot.questions))); err != nil {
 			return err
 		}
 	}
-	begun := time.Now()
-	if err := s.park(ctx, parkedWarmup, n); err != nil {
+	if err := lot.fill(ctx, n); err != nil {
 		return err
 	}
-	s.found("until all were parked", time.Since(begun).Seconds(), "s")
 	for _, name := range names {
-		after, err := s.noteFootprint(ctx, name, fmt.Sprintf("%d parked", parkedWarmup+n))
+		after, err := s.noteFootprint(ctx, name, fmt.Sprintf("%d parked", len(lot.questions)))
 		if err != nil {
 			return err
 		}
@@ -59,17 +59,61 @@ func parked(ctx context.Context, s *site, n int) error {
 			return fmt.Errorf("%w: a parked run costs %s %.0f bytes", errRun, name, each)
 		}
 	}
-	return s.resume(ctx, parkedWarmup+n)
+	return lot.resume(ctx)
 }
 
-// park starts runs, pauses each while it speaks before its tool call, and waits until all are parked.
-func (s *site) park(ctx context.Context, first, n int) error {
+// lot is where runs are parked.
+type lot struct {
+	*site
+	temporal  client.Client
+	questions []string // ids of the interrupts that the runs ended with
+}
+
+// fill parks runs in some parts, and notes what those of the first part and of the last have cost: a run
+// must not cost more for the others that are parked.
+func (l *lot) fill(ctx context.Context, n int) error {
+	begun := time.Now()
+	for part := range parkedParts {
+		if err := l.fillPart(ctx, part, n*(part+1)/parkedParts-n*part/parkedParts); err != nil {
+			return err
+		}
+	}
+	l.found("until all were parked", time.Since(begun).Seconds(), "s")
+	return nil
+}
+
+func (l *lot) fillPart(ctx context.Context, part, n int) error {
+	cpu, err := l.cpu()
+	if err != nil || n == 0 {
+		return err
+	}
+	begun := time.Now()
+	if err := l.park(ctx, n); err != nil {
+		return err
+	}
+	after, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	seconds, each := time.Since(begun).Seconds(), (after-cpu).Seconds()*1000/float64(n)
+	l.bench.tell("  %d parked, the last %d within %.1f s", len(l.questions), n, seconds)
+	if what := map[int]string{0: "the first", parkedParts - 1: "the last"}[part]; what != "" {
+		l.found(fmt.Sprintf("%s %d of them", what, n), seconds, "s")
+		l.found(fmt.Sprintf("%s %d of them, CPU for each", what, n), each, "ms")
+	}
+	return nil
+}
+
+// park starts runs, each of which ends with a question, and waits until all are parked.
+func (l *lot) park(ctx context.Context, n int) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parkedAtOnce)
-	for i := range n {
-		g.Go(func() error {
-			if err := s.pause(gctx, parkedID(first+i)); err != nil {
-				return fmt.Errorf("run %d: %w", first+i, err)
+	first := len(l.questions)
+	l.questions = append(l.questions, make([]string, n)...)
+	for i := first; i < first+n; i++ {
+		g.Go(func() (err error) {
+			if l.questions[i], err = l.ask(gctx, parkedID(i)); err != nil {
+				return fmt.Errorf("run %d: %w", i, err)
 			}
 			return nil
 		})
@@ -77,126 +121,53 @@ func (s *site) park(ctx context.Context, first, n int) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	c, err := client.DialContext(ctx, client.Options{HostPort: s.temporal, Namespace: s.namespace})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	return until(ctx, func() (bool, error) {
-		count, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-			Namespace: s.namespace, Query: `WorkflowType = "thread.parked.v1" AND ExecutionStatus = "Running"`,
+		count, err := l.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: l.namespace, Query: `WorkflowType = "thread.parked.v1" AND ExecutionStatus = "Running"`,
 		})
-		return count.GetCount() == int64(first+n), err
+		return count.GetCount() == int64(len(l.questions)), err
 	})
 }
 
 func parkedID(i int) string { return fmt.Sprintf("parked-%d", i) }
 
-// pause starts a run and pauses it.
-func (s *site) pause(ctx context.Context, id string) error {
-	events, err := s.call(ctx, http.MethodPost, s.target.path(calling), s.target.body(calling, id))
+// ask makes a run, and returns the id of the interrupt that it ends with.
+func (l *lot) ask(ctx context.Context, id string) (string, error) {
+	end, err := l.runToEnd(ctx, string(asking), l.target.body(asking, id), nil)
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer events.Close()
-	lines := bufio.NewScanner(events)
-	if err := seek(lines, `"TEXT_MESSAGE_CONTENT"`); err != nil {
-		return err
+	if end.Outcome == nil || len(end.Outcome.Interrupts) != 1 {
+		return "", fmt.Errorf("%w: it ended without a question", errRun)
 	}
-	if err := s.tell(ctx, id, "pause"); err != nil {
-		return err
-	}
-	return seek(lines, `"TOOL_CALL_RESULT"`)
+	return end.Outcome.Interrupts[0].ID, nil
 }
 
-// resume lets runs at random go on, and waits for their end.
-func (s *site) resume(ctx context.Context, n int) error {
+// resume decides some of the questions, picked at random, and waits for the ends of the runs that go on.
+func (l *lot) resume(ctx context.Context) error {
 	var ended atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
-	for _, i := range rand.Perm(n)[:min(resumed, n)] { //nolint:gosec // any will do
+	for _, i := range rand.Perm(len(l.questions))[:min(resumed, len(l.questions))] { //nolint:gosec // any will do
 		g.Go(func() error {
 			id := parkedID(i)
-			if err := s.tell(ctx, id, "resume"); err != nil {
-				return err
-			}
-			events, err := s.call(ctx, http.MethodGet, "/v1/threads/thread-"+id+"/runs/run-"+id+"/events", nil)
+			body := fmt.Appendf(nil, `{"threadId":"thread-%s","runId":"on-%s","protocolVersion":"1.0","messages":[],"tools":[],"context":[],"state":{},"forwardedProps":{},`+
+				`"resume":[{"interruptId":%q,"status":"resolved","payload":{"approved":true}}]}`, id, id, l.questions[i])
+			end, err := l.runToEnd(ctx, string(asking), body, nil)
 			if err != nil {
-				return err
-			}
-			defer events.Close()
-			if err := seek(bufio.NewScanner(events), `"RUN_FINISHED"`); err != nil {
 				return fmt.Errorf("run %d: %w", i, err)
+			}
+			if end.Outcome != nil && end.Outcome.Type != agui.OutcomeSuccess {
+				return fmt.Errorf("run %d: %w: it ended with %s", i, errRun, end.Outcome.Type)
 			}
 			ended.Add(1)
 			return nil
 		})
 	}
 	err := g.Wait()
-	s.found("runs that went on, at random, and ended well", float64(ended.Load()), "")
-	s.found("… within", time.Since(begun).Seconds(), "s")
+	l.found("runs that went on, at random, and ended well", float64(ended.Load()), "")
+	l.found("… within", time.Since(begun).Seconds(), "s")
 	return err
-}
-
-// tell pauses a run, or lets it go on. Where it is unknown whether that took effect it is told again.
-func (s *site) tell(ctx context.Context, id, what string) error {
-	_, err := backoff.Retry(ctx, func() (bool, error) {
-		answer, err := s.call(ctx, http.MethodPost, "/v1/threads/thread-"+id+"/"+what, nil)
-		switch {
-		case errors.Is(err, errUnknown):
-			return false, err
-		case err != nil:
-			return false, backoff.Permanent(err)
-		}
-		return true, answer.Close()
-	})
-	return err
-}
-
-// errUnknown is an answer 503: the same again is safe.
-var errUnknown = errors.New("it is unknown whether that took effect")
-
-// callers keep their connections, as those of a load balancer do.
-var callers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * parkedAtOnce}}
-
-// call returns the body of an answer, which must be a success.
-func (s *site) call(ctx context.Context, method, path string, body []byte) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, method, s.target.base+path, strings.NewReader(string(body)))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := callers.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode/100 != 2 {
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-		failed := fmt.Errorf("%w: %s %s: %s: %s", errRun, method, path, resp.Status, text)
-		if resp.StatusCode == http.StatusServiceUnavailable {
-			failed = fmt.Errorf("%w: %w", errUnknown, failed)
-		}
-		return nil, failed
-	}
-	return resp.Body, nil
-}
-
-// seek reads up to a line that has a text.
-func seek(lines *bufio.Scanner, text string) error {
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), text) {
-			return nil
-		}
-		if strings.Contains(lines.Text(), `"RUN_ERROR"`) {
-			return fmt.Errorf("%w: %s", errRun, lines.Text())
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: no %s", errRun, text)
 }
 
 // until waits for something that a server is asked for.

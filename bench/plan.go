@@ -25,11 +25,13 @@ type plan struct {
 	Repetitions int      `json:"repetitions"`
 	Systems     []string `json:"systems"`
 	// Scales are how many of what is measured at scale, by name.
-	Scales   map[string]int `json:"scales,omitempty"`
-	phases   []phase
-	results  string // directory, "" = nowhere
-	profiles string // directory, "" = none
-	quick    bool
+	Scales map[string]int `json:"scales,omitempty"`
+	// Pipelines are what of pipelines is held against plain workflows, and how much of it, by name.
+	Pipelines map[string]int `json:"pipelines,omitempty"`
+	phases    []phase
+	results   string // directory, "" = nowhere
+	profiles  string // directory, "" = none
+	quick     bool
 }
 
 // Names of the phases.
@@ -64,13 +66,20 @@ func parsePlan(args []string, progress io.Writer) (*plan, error) {
 	f.StringVar(&p.results, "results", "bench/results", `where results go; "" = nowhere`)
 	f.StringVar(&p.profiles, "profile", "", "directory for CPU profiles of perdure dev, taken after the measurement")
 	names := f.String("systems", strings.Join(systemNames(), ","), `what to compare; "" = nothing`)
-	scales := f.String("scales", strings.Join(scaleNames(), ","), `what to measure at scale, as in "crowd=1000,parked"; "" = nothing`)
+	scales := f.String("scales", namesOf(scaleAmounts()), `what to measure at scale, as in "crowd=1000,parked"; "" = nothing`)
+	pipelines := f.String("pipelines", namesOf(comparisonAmounts()), `what of pipelines to hold against plain workflows, as in "steps=50,map"; "" = nothing`)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
 	var err error
-	if p.Scales, err = parseScales(*scales, p.quick); err != nil {
+	if p.Scales, err = parseAmounts("scales", *scales, scaleAmounts(), p.quick); err != nil {
 		return nil, err
+	}
+	if p.Pipelines, err = parseAmounts("pipelines", *pipelines, comparisonAmounts(), p.quick); err != nil {
+		return nil, err
+	}
+	if p.Pipelines["steps"] > maxSteps {
+		return nil, fmt.Errorf("-pipelines: a pipeline has at most %d steps more than %d", maxSteps, fewSteps)
 	}
 	if *names != "" {
 		p.Systems = strings.Split(*names, ",")

@@ -10,13 +10,15 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // profileTime is how long each phase goes on while it is profiled.
 const profileTime = 15 * time.Second
 
-// profile takes a CPU profile of perdure dev in each phase, and of a crowd also one of memory. It comes after the measurement: profiling
-// costs, and a phase has to last.
+// profile takes a CPU profile of perdure dev in each phase and of a pipeline's steps, and of a crowd also one of memory. It comes
+// after the measurement: profiling costs, and a phase has to last.
 func (b *bench) profile(ctx context.Context) (err error) {
 	if err := os.MkdirAll(b.plan.profiles, 0o755); err != nil { //nolint:gosec // to be read by everybody
 		return err
@@ -32,6 +34,11 @@ func (b *bench) profile(ctx context.Context) (err error) {
 		b.tell("profiling %s into %s", ph.name, file)
 		if err := profilePhase(ctx, r.pprof, file, l, ph); err != nil {
 			return fmt.Errorf("profile of %s: %w", ph.name, err)
+		}
+	}
+	if b.plan.Pipelines["steps"] > 0 {
+		if err := b.profileSteps(ctx, r); err != nil {
+			return fmt.Errorf("profile of steps: %w", err)
 		}
 	}
 	if n := b.plan.Scales["crowd"]; n > 0 {
@@ -66,19 +73,49 @@ func (b *bench) profileCrowd(ctx context.Context, r *running, n int) error {
 	})
 }
 
-// profilePhase keeps the load of a phase up for as long as the profile is taken.
-func profilePhase(ctx context.Context, pprof, file string, l *load, ph phase) error {
-	if _, err := l.drive(ctx, ph, max(ph.warmup, ph.concurrency)); err != nil {
-		return err
-	}
+// profileOf keeps a load up for as long as the profile is taken.
+func profileOf(ctx context.Context, pprof, file string, keep func(another func() bool) error) error {
 	var done atomic.Bool
 	taken := make(chan error, 1)
 	go func() {
 		defer done.Store(true)
 		taken <- download(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", pprof, int(profileTime.Seconds())), file)
 	}()
-	_, err := l.driveWhile(ctx, ph, func() bool { return !done.Load() })
+	err := keep(func() bool { return !done.Load() })
 	return errors.Join(err, <-taken)
+}
+
+func profilePhase(ctx context.Context, pprof, file string, l *load, ph phase) error {
+	if _, err := l.drive(ctx, ph, max(ph.warmup, ph.concurrency)); err != nil {
+		return err
+	}
+	return profileOf(ctx, pprof, file, func(another func() bool) error {
+		_, err := l.driveWhile(ctx, ph, another)
+		return err
+	})
+}
+
+// walkersAtOnce is how many pipelines are under way while they are profiled.
+const walkersAtOnce = 4
+
+// profileSteps profiles what a pipeline's steps cost.
+func (b *bench) profileSteps(ctx context.Context, r *running) error {
+	b.tell("profiling steps")
+	var next atomic.Int64
+	return profileOf(ctx, r.pprof, filepath.Join(b.plan.profiles, "steps.pprof"), func(another func() bool) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for range walkersAtOnce {
+			g.Go(func() error {
+				for another() {
+					if _, err := r.runToEnd(ctx, "many", runBody(fmt.Sprintf("walk-%d", next.Add(1)), "{}"), nil); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		return g.Wait()
+	})
 }
 
 func download(ctx context.Context, url, file string) (err error) {

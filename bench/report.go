@@ -15,6 +15,7 @@ type report struct {
 	Machine     machine               `json:"machine"`
 	Plan        *plan                 `json:"plan"`
 	Repetitions map[string][]measures `json:"results"` // by system
+	Pipelines   map[string][]versus   `json:"pipelines,omitempty"`
 	Scales      map[string][]finding  `json:"scales,omitempty"`
 }
 
@@ -28,6 +29,14 @@ func (r *report) markdown() string {
 	b.WriteString("Client and model ran on the same machine. × = in proportion to the proxy, which keeps nothing.\n\n")
 	if len(r.Repetitions) > 0 {
 		r.writeTable(&b)
+	}
+	for _, c := range comparisons {
+		if rows := r.Pipelines[c.name]; len(rows) > 0 {
+			fmt.Fprintf(&b, "\n## %s: %d\n\n| | Perdure | plain | |\n|---|---:|---:|---:|\n", c.title, r.Plan.Pipelines[c.name])
+			for _, row := range rows {
+				fmt.Fprintf(&b, "| %s | %s | %s | ×%.2g |\n", row.What, finding{Value: row.Perdure, Unit: row.Unit}, finding{Value: row.Plain, Unit: row.Unit}, row.Perdure/row.Plain)
+			}
+		}
 	}
 	for _, s := range scales {
 		if findings := r.Scales[s.name]; len(findings) > 0 {

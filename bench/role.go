@@ -22,13 +22,8 @@ func serve(ctx context.Context, h http.Handler) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	fmt.Printf("http://%s\n", listener.Addr()) //nolint:forbidigo // it is what the other side waits for
-	closed := make(chan struct{})
-	go func() { // ends with the process, at the latest
-		defer close(closed)
-		_, _ = io.Copy(io.Discard, bufio.NewReader(os.Stdin))
-	}()
 	select {
-	case <-closed:
+	case <-abandoned():
 	case <-ctx.Done():
 	case err := <-ended:
 		return err
@@ -38,4 +33,14 @@ func serve(ctx context.Context, h http.Handler) error {
 		err = errors.Join(err, served)
 	}
 	return err
+}
+
+// abandoned is closed when this process's input ends.
+func abandoned() <-chan struct{} {
+	closed := make(chan struct{})
+	go func() { // ends with the process, at the latest
+		defer close(closed)
+		_, _ = io.Copy(io.Discard, bufio.NewReader(os.Stdin))
+	}()
+	return closed
 }

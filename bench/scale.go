@@ -5,32 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
 // scale is a load of which the number is the point: how many of something one node carries, and what
 // each of them costs.
 type scale struct {
-	name  string
-	title string
-	full  int // how many
-	quick int
-	run   func(ctx context.Context, s *site, n int) error
+	amount
+	run func(ctx context.Context, s *site, n int) error
 }
 
 var scales = []scale{
-	{"crowd", "Viewers of one run", 5000, 300, crowd},
-	{"streams", "Runs that stream at once", 1000, 100, streams},
-	{"parked", "Parked runs", 10000, 200, parked},
+	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd},
+	{amount{"streams", "Runs that stream at once", 1000, 100}, streams},
+	{amount{"parked", "Parked runs", 10000, 200}, parked},
 }
 
-func scaleNames() []string {
-	names := make([]string, len(scales))
+func scaleAmounts() []amount {
+	all := make([]amount, len(scales))
 	for i, s := range scales {
-		names[i] = s.name
+		all[i] = s.amount
 	}
-	return names
+	return all
 }
 
 // finding is one number of a scale.
@@ -96,30 +92,4 @@ func (b *bench) measureScale(ctx context.Context, sc scale, n int) (_ []finding,
 		return nil, fmt.Errorf("%w%s", err, r.tails())
 	}
 	return s.findings, nil
-}
-
-// parseScales reads "crowd=5000,parked": names, some with a number of their own.
-func parseScales(text string, quick bool) (map[string]int, error) {
-	numbers := map[string]int{}
-	for field := range strings.SplitSeq(text, ",") {
-		if field == "" {
-			continue
-		}
-		name, number, own := strings.Cut(field, "=")
-		i := slices.Index(scaleNames(), name)
-		if i < 0 {
-			return nil, fmt.Errorf("-scales: there is no %q", name)
-		}
-		n := scales[i].full
-		if quick {
-			n = scales[i].quick
-		}
-		if own {
-			if _, err := fmt.Sscanf(number, "%d", &n); err != nil || n < 1 {
-				return nil, fmt.Errorf("-scales: %q is no number of %s", number, name)
-			}
-		}
-		numbers[name] = n
-	}
-	return numbers, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,6 +49,8 @@ type environment struct {
 	pprof bool
 	// settings are variables for the system's processes, NAME=value.
 	settings []string
+	// pipelines are definitions of agents by name.
+	pipelines map[string]string
 }
 
 func (e *environment) modelEnv() []string {
@@ -120,7 +123,7 @@ func startProxy(ctx context.Context, e *environment) (*running, error) {
 }
 
 func startDev(ctx context.Context, e *environment) (*running, error) {
-	agents, err := writeAgents(e.dir)
+	agents, err := e.writeAgents()
 	if err != nil {
 		return nil, err
 	}
@@ -154,18 +157,18 @@ func startDev(ctx context.Context, e *environment) (*running, error) {
 	return r, nil
 }
 
-// writeAgents writes one agent for each pace of the model.
-func writeAgents(dir string) (string, error) {
-	agents := filepath.Join(dir, "agents")
+// writeAgents writes one agent for each pace of the model, and the pipelines.
+func (e *environment) writeAgents() (string, error) {
+	agents := filepath.Join(e.dir, "agents")
 	if err := os.Mkdir(agents, 0o700); err != nil {
 		return "", err
 	}
+	definitions := maps.Clone(e.pipelines)
 	for p, s := range speeches {
-		text := fmt.Sprintf("name: %s\nmodel: openai/%s\n", p, p)
-		if s.calls {
-			text += "tools: [calculate]\n"
-		}
-		if err := os.WriteFile(filepath.Join(agents, string(p)+".yaml"), []byte(text), 0o600); err != nil {
+		definitions[string(p)] = fmt.Sprintf("name: %s\nmodel: openai/%s\n%s", p, p, s.agent)
+	}
+	for name, text := range definitions {
+		if err := os.WriteFile(filepath.Join(agents, name+".yaml"), []byte(text), 0o600); err != nil {
 			return "", err
 		}
 	}

@@ -22,6 +22,20 @@ func cpuOf(pid int) (time.Duration, error) {
 	return parseStat(text)
 }
 
+// cpu is the CPU time that a system's processes have used together.
+func (r *running) cpu() (time.Duration, error) { return cpuOfAll(r.processes) }
+
+func cpuOfAll(processes []*process) (all time.Duration, err error) {
+	for _, p := range processes {
+		cpu, err := cpuOf(p.cmd.Process.Pid)
+		if err != nil {
+			return 0, err
+		}
+		all += cpu
+	}
+	return all, nil
+}
+
 // parseStat reads utime and stime. The second field is the program's name in parentheses, which may
 // hold anything.
 func parseStat(text []byte) (time.Duration, error) {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/perdure/perdure/agui"
 )
 
@@ -100,19 +98,6 @@ func TestViewersThatWereNot(t *testing.T) {
 		}
 		if !errors.Is(err, errRun) {
 			t.Errorf("%s: got %v", name, err)
-		}
-	}
-}
-
-func TestScales(t *testing.T) {
-	t.Parallel()
-	got, err := parseScales("crowd=70,streams", true)
-	if diff := cmp.Diff(map[string]int{"crowd": 70, "streams": 100}, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	for _, text := range []string{"crowds", "crowd=0", "crowd=many"} {
-		if _, err := parseScales(text, false); err == nil {
-			t.Errorf("%q is taken", text)
 		}
 	}
 }

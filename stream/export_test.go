@@ -63,6 +63,11 @@ func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64)
 	return l.listOpened(ctx, run, agent, seq)
 }
 
+// ListSealed writes into the index that a run has ended.
+func (l *Log) ListSealed(ctx context.Context, run Run, seq uint64, events ...agui.Event) error {
+	return l.listSealed(ctx, run, seq, events)
+}
+
 // Reader is a projection that is fed by hand.
 type Reader struct{ p *Projection }
 

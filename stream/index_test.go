@@ -3,6 +3,8 @@ package stream_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -175,4 +177,41 @@ func TestRunsOfAThread(t *testing.T) {
 	if len(now.Usage) != 2 || *now.Usage[0].InputTokens != 15 || *now.Usage[0].OutputTokens != 3 || now.Usage[1].OutputTokens != nil {
 		t.Errorf("used: %+v", now.Usage)
 	}
+}
+
+// What the index of threads adds to a run: of a log with few threads and of one with many.
+func BenchmarkListRun(b *testing.B) {
+	ctx, end := context.Background(), &agui.RunFinished{ThreadID: "t", RunID: "r"}
+	for _, threads := range []int{10, 10_000} {
+		l := streamtest.OpenOn(b, streamtest.Server(b))
+		for i := range threads {
+			if err := l.ListOpened(ctx, benchRun("old", i), "a", 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("listing/threads=%d", threads), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				run := benchRun("listed", i)
+				if err := errors.Join(l.ListOpened(ctx, run, "a", 1), l.ListSealed(ctx, run, 2, end)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("whole/threads=%d", threads), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				p := stream.Place{Run: benchRun("whole", i), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+				_, err := l.OpenRun(ctx, p, stream.Opening{Agent: "a"}, false)
+				if err == nil {
+					_, _, err = l.Seal(ctx, p, end)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func benchRun(name string, i int) stream.Run {
+	return stream.Run{Thread: threadNamed(fmt.Sprintf("%s-%d", name, i)), ID: "r"}
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+)
+
+func TestAmounts(t *testing.T) {
+	t.Parallel()
+	got, err := parseAmounts("scales", "crowd=70,streams", scaleAmounts(), true)
+	if diff := cmp.Diff(map[string]int{"crowd": 70, "streams": 100}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, text := range []string{"crowds", "crowd=0", "crowd=many"} {
+		if _, err := parseAmounts("scales", text, scaleAmounts(), false); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestPipelinesHaveNoMoreStepsThanAnAgent(t *testing.T) {
+	t.Parallel()
+	p, err := parsePlan([]string{"-pipelines", "steps=490,map"}, io.Discard)
+	if err != nil || p.Pipelines["steps"] != maxSteps || p.Pipelines["map"] != 500 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for name, text := range p.definitions() {
+		if _, err := agents.Parse(name+".yaml", []byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := parsePlan([]string{"-pipelines", "steps=491"}, io.Discard); err == nil {
+		t.Error("a pipeline of more steps than there can be is planned")
+	}
+}

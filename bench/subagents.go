@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+)
+
+// subagents measures what it takes that an agent hands work to another. On both sides a model speaks, another one
+// after it, and the first one again; each token says when it was sent.
+func subagents(ctx context.Context, d *duel, n int) error {
+	all, err := d.alternate(ctx, n, d.handOver, func(ctx context.Context) (outcome, error) {
+		return d.temporally(ctx, "handing", plainWork{}, func(o *outcome, done plainDone) (err error) {
+			o.handed, err = done.Spoken.handed()
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	d.note("from an agent's last token to the first of the one that works for it", "ms", middle(all[0], outcome.handedMillis), middle(all[1], outcome.handedMillis))
+	d.note("all of the run, three answers of a model", "ms", middle(all[0], outcome.wallMillis), middle(all[1], outcome.wallMillis))
+	d.note("… CPU of all processes", "ms", mean(all[0], outcome.cpuMillis), mean(all[1], outcome.cpuMillis))
+	return nil
+}
+
+// handOver makes a run of an agent that hands work to another.
+func (d *duel) handOver(ctx context.Context) (outcome, error) {
+	var s spoken
+	o, err := d.perdure(ctx, string(handing), "{}", func(event []byte) error {
+		if !bytes.Contains(event, []byte(`"TEXT_MESSAGE_CONTENT"`)) {
+			return nil
+		}
+		return s.listen(event, dialectAGUI)
+	})
+	if err != nil {
+		return o, err
+	}
+	o.handed, err = s.handed()
+	return o, err
+}
+
+// spoken is what models have said, one after the other.
+type spoken []speaking
+
+// speaking is when one of them sent its first token and its last, in microseconds of the machine's clock.
+type speaking struct {
+	First  int64 `json:"first"`
+	Last   int64 `json:"last"`
+	Tokens int   `json:"tokens"`
+}
+
+// listen takes the tokens of a line.
+func (s *spoken) listen(line []byte, d dialect) error {
+	_, text, ok := bytes.Cut(line, d.token)
+	if !ok {
+		return nil
+	}
+	text, _, _ = bytes.Cut(text, []byte{'"'})
+	for len(text) > 0 {
+		index, sent, rest, err := cutToken(text)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errRun, err)
+		}
+		if index == 0 {
+			*s = append(*s, speaking{First: sent})
+		}
+		last := len(*s) - 1
+		if last < 0 || (*s)[last].Tokens != index {
+			return fmt.Errorf("%w: token %d comes out of order", errRun, index)
+		}
+		(*s)[last].Last, (*s)[last].Tokens = sent, index+1
+		text = rest
+	}
+	return nil
+}
+
+// handed is from the last token of the first to the first one of the second. All three have to have said all.
+func (s spoken) handed() (time.Duration, error) {
+	if len(s) != 3 {
+		return 0, fmt.Errorf("%w: %d models have spoken", errRun, len(s))
+	}
+	for _, one := range s {
+		if one.Tokens != tokensPerRun {
+			return 0, fmt.Errorf("%w: %d tokens of %d", errRun, one.Tokens, tokensPerRun)
+		}
+	}
+	return time.Duration(s[1].First-s[0].Last) * time.Microsecond, nil
+}
