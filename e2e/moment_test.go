@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// moments is how often two things are done at the same moment: ten times, or as E2E_MOMENTS says.
-func moments() int {
+// contests is how often two things are done at the same moment: ten times, or as E2E_MOMENTS says.
+func contests() int {
 	if n, err := strconv.Atoi(os.Getenv("E2E_MOMENTS")); err == nil {
 		return n
 	}
@@ -99,7 +99,7 @@ func TestTheSameMoment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			came := map[string]int{}
-			for range moments() {
+			for range contests() {
 				came[play(t)]++
 			}
 			t.Logf("%v", came)

@@ -65,7 +65,7 @@ func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64)
 
 // ListSealed writes into the index that a run has ended.
 func (l *Log) ListSealed(ctx context.Context, run Run, seq uint64, events ...agui.Event) error {
-	return l.listSealed(ctx, run, seq, events)
+	return l.listSealed(ctx, Place{Run: run}, seq, events)
 }
 
 // Reader is a projection that is fed by hand.
