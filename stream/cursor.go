@@ -49,10 +49,20 @@ type Cursor struct {
 	Followed bool
 	// Heal tells that the reader is owed a full snapshot before the run's last event.
 	Heal bool
-	// Seen is set inside a withdrawal only: the last position before it. What is withdrawn depends
-	// on what the reader had been shown until then.
-	Seen *Position
+	// Unseen is what the reader was not shown of attempts that have died by now, by the records by which they had,
+	// the earliest first. What is withdrawn behind this place depends on it.
+	Unseen []Unseen
 }
+
+// Unseen tells that a reader was shown nothing behind a position of attempts that had died by a record: it came,
+// or came back, there when they had, or is inside of the withdrawal at that record.
+type Unseen struct {
+	Behind Position
+	Died   uint64
+}
+
+// maxUnseen bounds how often a reader comes back before a death that it knows: what is more is taken together.
+const maxUnseen = 8
 
 // The letters of a cursor, between position and profile.
 const (
@@ -61,7 +71,7 @@ const (
 )
 
 // IsZero tells whether there is no going on behind the cursor's event.
-func (c Cursor) IsZero() bool { return c == Cursor{} }
+func (c Cursor) IsZero() bool { return c.Position == Position{} && c.Profile == "" && c.Epoch == "" }
 
 // String writes the cursor: position first and of fixed width, so that texts sort. The zero cursor's
 // text is empty.
@@ -78,8 +88,8 @@ func (c Cursor) String() string {
 		text = append(text, letterHeal...)
 	}
 	text = append(append(text, c.Profile...), c.Epoch...)
-	if c.Seen != nil {
-		text = c.Seen.append(append(text, '-'))
+	for _, u := range c.Unseen {
+		text = appendHex(u.Behind.append(append(text, '-')), u.Died, seqDigits)
 	}
 	return string(text)
 }
@@ -117,6 +127,21 @@ func decodePosition(s string) (Position, error) {
 	return Position{Seq: seq, Index: int(index)}, nil
 }
 
+func decodeUnseen(s string) (Unseen, error) {
+	if len(s) != 2*seqDigits+indexDigits {
+		return Unseen{}, ErrInvalidCursor
+	}
+	behind, err := decodePosition(s[:seqDigits+indexDigits])
+	if err != nil {
+		return Unseen{}, err
+	}
+	died, err := strconv.ParseUint(s[seqDigits+indexDigits:], 16, 4*seqDigits)
+	if err != nil {
+		return Unseen{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
+	}
+	return Unseen{Behind: behind, Died: died}, nil
+}
+
 // CursorAt is the cursor behind a record, for a reader of the current generation.
 func (l *Log) CursorAt(seq uint64) Cursor {
 	return Cursor{Position: Position{Seq: seq}, Profile: Profile1, Epoch: l.epoch}
@@ -125,7 +150,7 @@ func (l *Log) CursorAt(seq uint64) Cursor {
 // ParseCursor reads a cursor of this log. It fails with ErrInvalidCursor or ErrLogReplaced.
 func (l *Log) ParseCursor(text string) (Cursor, error) {
 	parts := strings.Split(text, "-")
-	if len(parts) < 2 || len(parts) > 3 {
+	if len(parts) < 2 || len(parts) > 2+maxUnseen {
 		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
 	}
 	at, err := decodePosition(parts[0])
@@ -142,15 +167,15 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 	if c.Profile != Profile0 && c.Profile != Profile1 {
 		return Cursor{}, fmt.Errorf("%w: profile %q", ErrInvalidCursor, c.Profile)
 	}
-	if len(parts) == 3 {
-		seen, err := decodePosition(parts[2])
+	for _, part := range parts[2:] {
+		u, err := decodeUnseen(part)
 		if err != nil {
 			return Cursor{}, err
 		}
-		if !seen.before(at) {
+		if n := len(c.Unseen); !u.Behind.before(at) || u.Died < at.Seq || n > 0 && u.Died <= c.Unseen[n-1].Died {
 			return Cursor{}, fmt.Errorf("%w: %.60q", ErrInvalidCursor, text)
 		}
-		c.Seen = &seen
+		c.Unseen = append(c.Unseen, u)
 	}
 	if c.Epoch != l.epoch {
 		return Cursor{}, ErrLogReplaced

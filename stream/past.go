@@ -28,9 +28,6 @@ func (l *Log) startOf(ctx context.Context, thread Thread, after *Cursor) (start,
 		return l.joinAt(ctx, l.mainSubject(thread, r.Run))
 	}
 	at := after.Position
-	if after.Seen != nil {
-		at = *after.Seen
-	}
 	if at.Seq == 0 {
 		return start{from: 1}, nil
 	}
@@ -165,9 +162,6 @@ func placesOf(c *Cursor) map[uint64]bool {
 	places := map[uint64]bool{}
 	if c != nil {
 		places[c.Seq] = true
-		if c.Seen != nil {
-			places[c.Seen.Seq] = true
-		}
 	}
 	delete(places, 0) // before everything
 	return places

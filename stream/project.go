@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -35,6 +36,8 @@ type Projection struct {
 	profile Profile
 	resume  Position          // nothing up to here is shown again
 	seen    Position          // how far the reader was shown attempts that died since
+	unseen  []Unseen          // how far, of some of them
+	hidden  []Unseen          // what was passed of such
 	dead    map[string]uint64 // writers that died, with the record that superseded them
 
 	followed bool  // the reader did not send the run's input
@@ -93,11 +96,10 @@ func newProjection(l *Log, run Run, r reader, dead map[string]uint64) *Projectio
 		followed: r.followed, heal: r.heal, joining: r.joining,
 	}
 	if from := r.from; from != nil {
-		p.resume, p.seen = from.Position, from.Position
-		if from.Seen != nil {
-			p.seen = *from.Seen
+		p.resume, p.seen, p.unseen, p.lastShown = from.Position, from.Position, from.Unseen, from.Position
+		if len(p.unseen) > 0 && p.unseen[0].Died == from.Seq { // inside a withdrawal
+			p.lastShown = p.unseen[0].Behind
 		}
-		p.lastShown = p.seen
 	}
 	if p.joining {
 		p.seen = Position{Seq: math.MaxUint64} // what died by now is never shown
@@ -257,10 +259,42 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-// hides tells whether an event is of an attempt that died and is not, or no more, shown to this reader.
+// hides tells whether an event is of an attempt that died and is not, or no more, shown to this reader, and notes
+// that: cursors have to tell until the death is passed.
 func (p *Projection) hides(writer string, at Position) bool {
 	diedAt, died := p.dead[writer]
-	return died && (diedAt <= p.seen.Seq || p.seen.before(at))
+	if !died {
+		return false
+	}
+	seen := p.seen
+	if i := slices.IndexFunc(p.unseen, func(u Unseen) bool { return diedAt <= u.Died }); i >= 0 {
+		seen = p.unseen[i].Behind
+	}
+	if diedAt > seen.Seq && !seen.before(at) {
+		return false
+	}
+	if u := (Unseen{Behind: seen, Died: diedAt}); !p.joining && !slices.Contains(p.hidden, u) {
+		p.hidden = append(p.hidden, u)
+		slices.SortFunc(p.hidden, func(a, b Unseen) int { return cmp.Compare(a.Died, b.Died) })
+	}
+	return true
+}
+
+// unseenAt is what the reader was not shown of attempts whose deaths are still to come at a position.
+func (p *Projection) unseenAt(at Position) (unseen []Unseen) {
+	if p.group != nil {
+		unseen = append(unseen, Unseen{Behind: *p.group, Died: p.record})
+	}
+	for _, u := range p.hidden {
+		switch n := len(unseen); {
+		case u.Died <= at.Seq:
+		case n > 0 && unseen[n-1].Died > at.Seq && (n == maxUnseen || unseen[n-1].Behind == u.Behind):
+			unseen[n-1].Died = u.Died
+		default:
+			unseen = append(unseen, u)
+		}
+	}
+	return unseen
 }
 
 // supersede closes a lane whose step will have no further attempt.
@@ -387,7 +421,7 @@ func (p *Projection) show(raw json.RawMessage) error {
 }
 
 func (p *Projection) cursor(at Position) Cursor {
-	return Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Followed: p.followed, Heal: p.heal, Seen: p.group}
+	return Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Followed: p.followed, Heal: p.heal, Unseen: p.unseenAt(at)}
 }
 
 // track follows what an event opens and closes.

@@ -138,6 +138,55 @@ func (s *story) tell() {
 	s.step()
 }
 
+// tellBeside writes a run in which two lanes speak at the same time, and attempts die on each while the other goes on.
+func (s *story) tellBeside() {
+	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
+		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
+	}))
+	s.open("1/model", stream.Opening{RunID: run.ID, Input: proposal.Seq, ProtocolVersion: "1.0"},
+		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID, ProtocolVersion: "1.0"}, &agui.StepStarted{StepName: "tools"})
+	s.after = s.last()
+	begin := func(lane int) *stream.Attempt {
+		a, _, err := s.log.Begin(s.ctx, stream.Place{Run: run, Lane: stream.LaneMain.Tool(lane), Step: fmt.Sprint("1/", lane), Execution: "e1"})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(a.Close)
+		s.step()
+		return a
+	}
+	emit := func(a *stream.Attempt, events ...agui.Event) {
+		for _, e := range events {
+			before := s.last()
+			if err := a.Emit(s.ctx, e); err != nil {
+				s.t.Fatal(err)
+			}
+			s.await(before)
+		}
+	}
+	finish := func(a *stream.Attempt, id, said string) {
+		emit(a, start(id), text(id, said))
+		must[uint64](s.t)(a.Finish(s.ctx, &stream.Result{Messages: []agui.Message{{ID: id, Role: agui.RoleAssistant, Content: agui.TextContent(said)}}}, end(id)))
+		s.step()
+	}
+	first, other := begin(0), begin(1)
+	emit(first, start("m1"), text("m1", "Hel"))
+	emit(other, start("m2"), text("m2", "By"))
+	emit(first, text("m1", "lo"))
+	other = begin(1)
+	emit(other, start("m2"), text("m2", "Good"))
+	emit(first, text("m1", " th"))
+	emit(other, text("m2", "by"))
+	first = begin(0)
+	emit(other, text("m2", "e th"))
+	finish(first, "m1", "Hi.")
+	finish(begin(1), "m2", "Bye.")
+	if _, _, err := s.log.Seal(s.ctx, s.place("finish"), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.step()
+}
+
 // accept feeds frames to the reference client's rules and returns the messages that it ends with.
 // The last snapshot, which heals other clients, is left out: this one must be right without it.
 func accept(t *testing.T, what string, frames []stream.Frame) []agui.Message {
@@ -243,6 +292,16 @@ func (c continued) all() []stream.Frame {
 // has. Cut again within what it got then, it does so again.
 func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 	t.Parallel()
+	for name, tell := range map[string]func(*story){"one after the other": (*story).tell, "beside one another": (*story).tellBeside} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cutEverywhere(t, tell)
+		})
+	}
+}
+
+func cutEverywhere(t *testing.T, tell func(*story)) {
+	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 
@@ -279,7 +338,7 @@ func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 			resume(fmt.Sprintf("cut behind event %d, back at record %d", k, records), seen[:k+1:k+1])
 		}
 	}
-	s.tell()
+	tell(s)
 
 	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)).Messages()
 	sameScreen(t, "live reader", accept(t, "live reader", seen), log, seen)
@@ -292,6 +351,9 @@ func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 	}
 	for k := range seen {
 		resume(fmt.Sprintf("cut behind event %d, back at the end", k), seen[:k+1:k+1])
+	}
+	for k := range late { // who came late and is cut before the death of an attempt that it was never shown
+		resume(fmt.Sprintf("late, cut behind event %d", k), late[:k+1:k+1])
 	}
 	readers.Wait()
 	first := back
