@@ -63,9 +63,7 @@ func (w *Waits) questions() []string {
 func (t *toolTurn) raises(c call, done ToolAnswer) {
 	by := done.Raised
 	w := Waiting{Call: Call{ID: by.CallID, Tool: by.Tool}, Index: c.index, Raised: &Raised{Seq: done.Seq, Number: by.Number}}
-	if by.Expires > 0 {
-		w.Expires = workflow.Now(t.ctx).Add(by.Expires)
-	}
+	w.Expires = t.run.expiry(workflow.Now(t.ctx), by.Expires)
 	t.raised = append(t.raised, w)
 }
 

@@ -282,3 +282,27 @@ func sameJSON(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
 }
+
+// A question is open no longer than its step has time.
+func TestStepsAskUntilTheirTimeIsOver(t *testing.T) {
+	t.Parallel()
+	for name, hold := range map[string]bool{"ended": false, "held": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newWalking(t, `
+steps:
+  - {name: a, timeout: 20m, approve: {message: "May I?", expires: 1h}, onError: {steps: [{name: b, tool: t}]}}
+  - {name: c, timeout: 30m, steps: [{name: d, approve: {message: "And now?"}}]}
+`)
+			k.silent = true
+			in := stepsInput()
+			in.Hold = hold
+			if result := k.walk(in); result.Outcome != workflows.OutcomeError || result.Code != "timeout" {
+				t.Errorf("it ends as %+v", result)
+			}
+			if !slices.Contains(k.did, "a~error/b") {
+				t.Errorf("it has done %q", k.did)
+			}
+		})
+	}
+}

@@ -248,6 +248,8 @@ func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over b
 		return end, true
 	}
 	switch {
+	case w.outOfTime(r.leaf()):
+		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}, true
 	case len(waits.Calls) == 0:
 		return ending{}, false
 	case r.held != nil:

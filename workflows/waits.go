@@ -201,12 +201,31 @@ func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
 			continue
 		}
 		waiting := Waiting{Call: c, Index: i}
-		if c.Approval != nil && c.Approval.Expires > 0 {
-			waiting.Expires = now.Add(c.Approval.Expires)
+		if c.Approval != nil {
+			waiting.Expires = r.expiry(now, c.Approval.Expires)
 		}
 		w.Calls = append(w.Calls, waiting)
 	}
 	return w
+}
+
+// expiry is when nobody can answer any more what is asked now: some time later, if that is not 0, and not behind the
+// end of the step that asks.
+func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
+	if after > 0 {
+		at = now.Add(after)
+	}
+	if l := r.leaf(); l != nil {
+		at = earlier(at, l.Deadline)
+	}
+	return at
+}
+
+// outOfTime tells whether nobody has answered before the end of a step.
+func (w *Waits) outOfTime(l *Leaf) bool {
+	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Waiting) bool {
+		return c.Within == 0 && c.Decision != nil && c.Decision.Verdict == VerdictExpire && !c.Expires.Before(l.Deadline)
+	})
 }
 
 // asks tells whether people have to decide about a call, as opposed to the client's own tools.
