@@ -77,10 +77,22 @@ func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err e
 
 // about says what a question is about.
 func (v *viewer) about(i agui.Interrupt) string {
-	if c := v.calls[i.ToolCallID]; c != nil {
-		return line(c.name+" "+c.args.String(), 2000)
+	c := v.calls[i.ToolCallID]
+	switch {
+	case c == nil, i.Reason != "tool_call", c.name == approveTool && !hasMembers(c.args.String()):
+		return line(i.Message, 2000)
+	case c.name == approveTool:
+		return line(i.Message+" "+c.args.String(), 2000)
 	}
-	return line(i.Message, 2000)
+	return line(c.name+" "+c.args.String(), 2000)
+}
+
+// approveTool is the tool that steps and limits ask by: the question itself is in the message.
+const approveTool = "approve"
+
+func hasMembers(object string) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal([]byte(object), &members) != nil || len(members) > 0
 }
 
 // questions asks somebody at a terminal.

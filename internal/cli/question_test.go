@@ -66,6 +66,25 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// Whoever is asked sees what it is about: the call that may be made, or what a step or a tool wants to know.
+func TestWhatAQuestionIsAbout(t *testing.T) {
+	t.Parallel()
+	for _, q := range []struct{ tool, args, reason, want string }{
+		{"refund", `{"order":7}`, "tool_call", `refund {"order":7}`},
+		{"approve", `{}`, "tool_call", "Publish it?"},
+		{"approve", `{"text":"News"}`, "tool_call", `Publish it? {"text":"News"}`},
+		{"ask_user", `{"question":"Which?"}`, "input_required", "Publish it?"},
+	} {
+		v := &viewer{transcript: newTranscript(&page{}, &page{})}
+		c := &call{name: q.tool}
+		c.args.WriteString(q.args)
+		v.calls["c"] = c
+		if got := v.about(agui.Interrupt{ToolCallID: "c", Reason: q.reason, Message: "Publish it?"}); got != q.want {
+			t.Errorf("%+v is about %q", q, got)
+		}
+	}
+}
+
 func TestQuestionsEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	in, _ := io.Pipe() // nobody ever types
