@@ -1,5 +1,6 @@
 // Command pipelines is a worker of one's own, in a module of its own: agents that are made of steps in Go, with tools that
-// are Go functions. They are those of examples/report, examples/desk and examples/order. docs/examples.md tells how to run it.
+// are Go functions, and agents that hand a thread over. They are those of examples/report, examples/desk, examples/triage and
+// examples/order. docs/examples.md tells how to run it.
 package main
 
 import (
@@ -28,7 +29,7 @@ func main() {
 // all are the agents.
 func all() ([]*agents.Definition, error) {
 	var made []*agents.Definition
-	for _, newAgent := range []func() (*agents.Definition, error){report, desk, biller, technician, order} {
+	for _, newAgent := range []func() (*agents.Definition, error){report, desk, biller, technician, triage, billing, refunds, technical, order} {
 		d, err := newAgent()
 		if err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ func TestFilesSayTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := map[string]*agents.Definition{}
-	for _, example := range []string{"report", "desk", "order"} {
+	for _, example := range []string{"report", "desk", "triage", "order"} {
 		folder, err := agents.LoadDir("../" + example + "/agents")
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func lines(t *testing.T, d *agents.Definition) string {
 // The model that these agents are shown with is the one of the files.
 func TestScriptsAreTheSame(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"report", "desk", "order"} {
+	for _, name := range []string{"report", "desk", "triage", "order"} {
 		ours, err := os.ReadFile("scripts/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
