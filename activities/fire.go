@@ -56,6 +56,13 @@ func (a *Activities) fire(ctx context.Context, in workflows.Firing) (workflows.F
 	if err != nil {
 		return out, err
 	}
+	begun, err := a.Log.Begun(ctx, run)
+	if err != nil {
+		return out, err
+	}
+	if out.Before = begun != nil; out.Before {
+		return out, nil
+	}
 	out.Refused, err = a.placeFired(ctx, k, run, agent, in)
 	return out, err
 }

@@ -28,6 +28,9 @@ type Fired struct {
 	Run Run `json:"run"`
 	// Refused is why the thread did not take the run (ErrorBusy …); empty = it did.
 	Refused string `json:"refused,omitempty"`
+	// Before tells that the run had begun before, by a firing of the same second: it may be over already, and has told
+	// that one.
+	Before bool `json:"before,omitempty"`
 }
 
 // Ended is what SignalEnded carries: how a run ended that a firing began. An outcome that is empty or
@@ -77,6 +80,11 @@ func ScheduleFire(ctx workflow.Context, in Firing) (FireResult, error) {
 		return FireResult{Fired: f.fired}, nil
 	}
 	f.listen(ctx)
+	if f.fired.Before && in.Fired == nil {
+		if err := f.look(ctx); err != nil {
+			return FireResult{}, err
+		}
+	}
 	if err := f.await(ctx); err != nil {
 		return FireResult{}, err
 	}

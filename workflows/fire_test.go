@@ -122,6 +122,22 @@ func TestARefusedFiringIsOver(t *testing.T) {
 	}
 }
 
+// A trigger in the second of another firing is that one: its run may have told that it is over.
+func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
+	t.Parallel()
+	f := newFired(t)
+	f.begin = func(workflows.Firing) (workflows.Fired, error) {
+		return workflows.Fired{Run: itsRun.Run, Before: true}, nil
+	}
+	f.look = func() (workflows.Standing, error) {
+		return workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
+	}
+	began := f.env.Now()
+	if result, err := f.run(); err != nil || result.Outcome != workflows.OutcomeSuccess || f.env.Now().Sub(began) > time.Second {
+		t.Errorf("after %s it ends with %+v, %v", f.env.Now().Sub(began), result, err)
+	}
+}
+
 // A run whose workflow was stopped from outside tells nothing.
 func TestAFiringLooksAfterItsRun(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,8 @@
 //     the other. An outage of the log that silences everybody makes nobody dead.
 //   - A task token names one attempt. Failing one that has ended, or twice, changes nothing, so any
 //     number of watchers may act, and a false alarm costs an attempt that the lane's fence cuts off.
-//   - What a worker does stands in the bucket before it is done.
+//   - What a worker does stands in the bucket before it is done. What it was handed a moment before it died, or had
+//     just done and not reported, does not: Temporal is asked for that.
 package presence
 
 import (
@@ -51,12 +52,19 @@ const (
 // Fail tells Temporal that the attempt with a task token has failed because its worker died.
 type Fail func(ctx context.Context, worker string, token []byte) error
 
+// Sweep fails whatever else Temporal has handed to a dead worker, and tells how many attempts that were.
+type Sweep func(ctx context.Context, worker string) (int, error)
+
+// sweepPatience bounds a sweep.
+const sweepPatience = 10 * time.Second
+
 // Presence is one worker's part in this. Its methods may be called concurrently.
 type Presence struct {
 	kv     jetstream.KeyValue
 	worker string
 	key    string
 	fail   Fail
+	sweep  Sweep
 	logger *slog.Logger
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
@@ -71,13 +79,13 @@ type Presence struct {
 }
 
 // Start announces a worker and begins to watch the others. Stop must be called.
-func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, logger *slog.Logger) (*Presence, error) {
+func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep Sweep, logger *slog.Logger) (*Presence, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{Bucket: "workers", Description: "Perdure: which workers live and what they do", Storage: jetstream.FileStorage})
 	if err != nil {
 		return nil, err
 	}
 	p := &Presence{
-		kv: kv, worker: worker, key: keyOf(worker), fail: fail, logger: logger,
+		kv: kv, worker: worker, key: keyOf(worker), fail: fail, sweep: sweep, logger: logger,
 		work: map[string][]byte{}, changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if _, err := kv.PutString(ctx, beatPrefix+p.key, worker); err != nil {
@@ -273,11 +281,11 @@ func (p *Presence) watch(ctx context.Context, w jetstream.KeyWatcher) {
 func (p *Presence) bury(ctx context.Context, beatKey, worker string) bool {
 	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
 	entry, err := p.kv.Get(ctx, key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return p.kv.Purge(ctx, beatKey) == nil
-	}
 	var tokens [][]byte
-	if err == nil {
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		err = nil // it had begun nothing, or another worker was quicker
+	case err == nil:
 		err = json.Unmarshal(entry.Value(), &tokens)
 	}
 	for _, token := range tokens {
@@ -290,6 +298,12 @@ func (p *Presence) bury(ctx context.Context, beatKey, worker string) bool {
 		p.logger.WarnContext(ctx, "could not take over from a dead worker", "worker", worker, "error", err)
 		return false
 	}
-	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "attempts", len(tokens))
+	sweeping, cancel := context.WithTimeout(ctx, sweepPatience)
+	defer cancel()
+	unnoted, err := p.sweep(sweeping, worker)
+	if err != nil { // heartbeats find what is left
+		p.logger.WarnContext(ctx, "could not ask for all that a dead worker was handed", "worker", worker, "error", err)
+	}
+	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "attempts", len(tokens), "unnoted", unnoted)
 	return true
 }

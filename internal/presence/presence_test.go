@@ -1,9 +1,9 @@
 package presence_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +27,9 @@ func start(t *testing.T, l *stream.Log, worker string, fails chan<- failed) *pre
 	p, err := presence.Start(t.Context(), l, worker, func(_ context.Context, worker string, token []byte) error {
 		fails <- failed{worker, token}
 		return nil
+	}, func(_ context.Context, worker string) (int, error) {
+		fails <- failed{worker, []byte("unnoted")}
+		return 1, nil
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -65,10 +68,10 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 	victimLog.Conn().Close()
 
 	seen := map[string]bool{}
-	for len(seen) < 2 {
+	for len(seen) < 3 { // what was not noted is asked for as well
 		select {
 		case f := <-fails:
-			if f.worker != "7@victim.example:a b" || !bytes.Equal(f.token, []byte("token")) && !bytes.Equal(f.token, []byte("last")) {
+			if f.worker != "7@victim.example:a b" || !slices.Contains([]string{"token", "last", "unnoted"}, string(f.token)) {
 				t.Fatalf("failed %s of %s", f.token, f.worker)
 			}
 			seen[string(f.token)] = true
@@ -83,7 +86,7 @@ func TestStoppedWorkerLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)
-	p, err := presence.Start(t.Context(), l, "one", func(context.Context, string, []byte) error { return nil }, slog.New(slog.DiscardHandler))
+	p, err := presence.Start(t.Context(), l, "one", func(context.Context, string, []byte) error { return nil }, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestStoppingWorkerFailsWhatItLeaves(t *testing.T) {
 	p, err := presence.Start(t.Context(), streamtest.Open(t), "one", func(_ context.Context, worker string, token []byte) error {
 		left = append(left, worker+" "+string(token))
 		return nil
-	}, slog.New(slog.DiscardHandler))
+	}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestWorkerStopsWithoutItsServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := streamtest.Server(t)
-			p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "one", servers.fail, slog.New(slog.DiscardHandler))
+			p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "one", servers.fail, nil, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,11 +3,17 @@ package presence
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
@@ -19,19 +25,89 @@ const WorkerLost = "worker_lost"
 func FailAttempts(service workflowservice.WorkflowServiceClient, namespace string) Fail {
 	return func(ctx context.Context, worker string, token []byte) error {
 		_, err := service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
-			Namespace: namespace, TaskToken: token, Identity: worker,
-			Failure: &failurepb.Failure{
-				Message: "the worker process ended while the activity ran",
-				FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
-					Type:           WorkerLost,
-					NextRetryDelay: durationpb.New(time.Millisecond), // zero would mean the policy's backoff
-				}},
-			},
+			Namespace: namespace, TaskToken: token, Identity: worker, Failure: lost(),
 		})
-		var gone *serviceerror.NotFound
-		if errors.As(err, &gone) {
-			return nil
-		}
-		return err
+		return unlessGone(err)
 	}
+}
+
+func lost() *failurepb.Failure {
+	return &failurepb.Failure{
+		Message: "the worker process ended while the activity ran",
+		FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
+			Type:           WorkerLost,
+			NextRetryDelay: durationpb.New(time.Millisecond), // zero would mean the policy's backoff
+		}},
+	}
+}
+
+func unlessGone(err error) error {
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return nil
+	}
+	return err
+}
+
+const (
+	// maxSearched bounds the workflows that are looked at for attempts of a dead worker, sweepers how many at a time.
+	// What is found in no time is left to heartbeats.
+	maxSearched = 5000
+	sweepers    = 16
+)
+
+// FailUnnoted returns a Sweep that asks Temporal which attempts it has handed to a worker, workflow by workflow of those
+// that run and are of the types.
+func FailUnnoted(service workflowservice.WorkflowServiceClient, namespace string, workflowTypes ...string) Sweep {
+	query := `ExecutionStatus = "Running" AND WorkflowType IN ("` + strings.Join(workflowTypes, `","`) + `")`
+	return func(ctx context.Context, worker string) (found int, err error) {
+		var failed atomic.Int64
+		var next []byte
+		for searched := 0; searched < maxSearched; {
+			page, err := service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+				Namespace: namespace, Query: query, PageSize: 500, NextPageToken: next,
+			})
+			if err != nil {
+				return int(failed.Load()), fmt.Errorf("presence: list workflows: %w", err)
+			}
+			g, ctx := errgroup.WithContext(ctx)
+			g.SetLimit(sweepers)
+			for _, e := range page.GetExecutions() {
+				g.Go(func() error {
+					n, err := failHanded(ctx, service, namespace, e.GetExecution(), worker)
+					failed.Add(int64(n))
+					return err
+				})
+			}
+			if err := g.Wait(); err != nil {
+				return int(failed.Load()), err
+			}
+			searched += len(page.GetExecutions())
+			if next = page.GetNextPageToken(); len(next) == 0 {
+				break
+			}
+		}
+		return int(failed.Load()), nil
+	}
+}
+
+// failHanded fails the attempts of a workflow that a worker was handed.
+func failHanded(ctx context.Context, service workflowservice.WorkflowServiceClient, namespace string, e *commonpb.WorkflowExecution, worker string) (n int, err error) {
+	now, err := service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: namespace, Execution: e})
+	if err != nil {
+		return 0, unlessGone(err)
+	}
+	for _, a := range now.GetPendingActivities() {
+		if a.GetState() != enums.PENDING_ACTIVITY_STATE_STARTED || a.GetLastWorkerIdentity() != worker {
+			continue
+		}
+		_, err := service.RespondActivityTaskFailedById(ctx, &workflowservice.RespondActivityTaskFailedByIdRequest{
+			Namespace: namespace, WorkflowId: e.GetWorkflowId(), RunId: e.GetRunId(), ActivityId: a.GetActivityId(), Identity: worker, Failure: lost(),
+		})
+		if err := unlessGone(err); err != nil {
+			return n, fmt.Errorf("presence: fail an attempt: %w", err)
+		}
+		n++
+	}
+	return n, nil
 }
