@@ -3,6 +3,7 @@ package api_test
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,7 +116,11 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 			n := newNode(t)
 			begin := make(chan workflows.RunInput, 1)
 			looked := make(chan struct{}, 100)
+			var begun atomic.Bool // a run that has, and whose workflow is not there, is ended
 			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
+				if begun.Load() {
+					return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+				}
 				looked <- struct{}{}
 				return status(execution)
 			}
@@ -136,6 +141,7 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 					t.Fatalf("it has ended: %s", a.body)
 				}
 			}
+			begun.Store(true)
 			n.end(n.begin(in, "e1"))
 			if a := <-done; !strings.Contains(a.body, `"RUN_FINISHED"`) {
 				t.Errorf("%d %s", a.status, a.body)

@@ -165,7 +165,7 @@ func TestSilenceIsALoss(t *testing.T) {
 		},
 		streams(t, resume+" 1", event("2", finished)),
 	)
-	got, err := read(s.client(t, client.Config{Silence: 50 * time.Millisecond}).Run(t.Context(), "demo", input))
+	got, err := read(s.client(t, client.Config{Silence: 500 * time.Millisecond}).Run(t.Context(), "demo", input))
 	if err != nil || len(got) != 2 {
 		t.Errorf("got %q, %v", got, err)
 	}
