@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
@@ -55,7 +56,11 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 	if err != nil {
 		return workflows.Finished{}, err
 	}
-	seq, earlier, err := a.Log.Seal(ctx, place, append(before, end)...)
+	otherwise, err := a.toldOtherwise(ctx, in)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	seq, earlier, err := a.Log.Seal(ctx, place, slices.Concat(otherwise, before, []agui.Event{end})...)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
@@ -125,7 +130,24 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in workflows
 	if err != nil {
 		return nil, err
 	}
-	return a.Log.LateEvents(ctx, input, thread)
+	return a.Log.LateEvents(ctx, input.Late, thread)
+}
+
+// toldOtherwise is what a run has to say whose input has answered questions of which others have decided some in
+// the same moment: only what was carried out tells.
+func (a *Activities) toldOtherwise(ctx context.Context, in workflows.Finish) ([]agui.Event, error) {
+	if !in.Answers {
+		return nil, nil
+	}
+	input, err := a.Log.Input(ctx, in.Input)
+	if err != nil || len(input.Answers) == 0 {
+		return nil, err
+	}
+	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, in.After)
+	if err != nil {
+		return nil, err
+	}
+	return a.Log.LateEvents(ctx, input.Answers, thread)
 }
 
 // noteSteering brings in what people said to a run that ends before a model hears it: the next run does.

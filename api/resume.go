@@ -61,27 +61,28 @@ func isObject(raw json.RawMessage) bool {
 
 // resumed are the answers that an input has for what the thread waits for: the entries of resume, and
 // results of the client's own tools.
-func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction) ([]workflows.Decision, error) {
+func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction) ([]workflows.Decision, []stream.LateAnswer, error) {
 	if !thread.Sealed || len(thread.Interrupts)+len(thread.Waits) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	asked := stream.Run{Thread: o.run.Thread, ID: thread.RunID}
 	answers, unknown, err := s.answers(ctx, o.input.Resume, o.run.Thread, thread)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var decisions []workflows.Decision
+	var told []stream.LateAnswer
 	for _, a := range answers {
 		d, err := s.propose(ctx, asked, a.question, a.verdict, channelAGUI)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		decisions = append(decisions, d)
+		decisions, told = append(decisions, d), append(told, answerOf(a.question, a.verdict))
 	}
 	if unknown > 0 {
 		s.logger.WarnContext(ctx, "an input answers what was not asked; it goes on without", "thread", o.run.Thread.ID, "run", o.run.ID, "count", unknown)
 	}
-	return append(decisions, results(o.input.Messages, thread)...), nil
+	return append(decisions, results(o.input.Messages, thread)...), told, nil
 }
 
 // answer is what an entry of resume says.
@@ -250,13 +251,20 @@ func lateAnswers(resume []agui.ResumeEntry, thread *stream.Reduction) []stream.L
 		}
 		answer := stream.LateAnswer{InterruptID: question.ID}
 		if v, err := verdictOf(question, entry, ""); err == nil {
-			if d, err := said(question, v); err == nil {
-				answer.Said = *d
-			}
+			answer = answerOf(question, v)
 		}
 		late = append(late, answer)
 	}
 	return late
+}
+
+// answerOf is what somebody says about a question.
+func answerOf(question *agui.Interrupt, v verdict) stream.LateAnswer {
+	answer := stream.LateAnswer{InterruptID: question.ID}
+	if d, err := said(question, v); err == nil {
+		answer.Said = *d
+	}
+	return answer
 }
 
 // maxDecisionDigest is as much of a digest as tells decisions apart: a workflow has room for so much.

@@ -104,7 +104,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if o.agent.LegacyInterrupts {
 		o.input.Resume = s.meant(o.sent, thread)
 	}
-	decisions, err := s.resumed(ctx, o, thread)
+	decisions, answers, err := s.resumed(ctx, o, thread)
 	if err != nil {
 		return false, err
 	}
@@ -124,7 +124,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	proposed := &stream.Input{Input: input, Accepted: accepted, Requester: asker}
+	proposed := &stream.Input{Input: input, Accepted: accepted, Requester: asker, Answers: answers}
 	if late {
 		proposed.Late = lateAnswers(o.input.Resume, thread)
 	}

@@ -273,6 +273,39 @@ func TestApprovalExpires(t *testing.T) {
 	}
 }
 
+// Of two questions somebody else has decided one before the client answers both: what was decided first counts, and
+// the client is told.
+func TestApprovalDecidedOtherwise(t *testing.T) {
+	t.Parallel()
+	prompt, done := say("Work it out."), say("There.")
+	worksOut(t, prompt, done, "7+7", "9+9")
+	in := newInput(prompt)
+	questions := interruptsOf(t, shared.runAgent(t, careful, in))
+	if status, answer := decide(t, shared.endpoint, in.ThreadID, questions[0].ID, `{"decision":"reject","reason":"No."}`); status != http.StatusOK {
+		t.Fatalf("reject: %d %v", status, answer)
+	}
+	then := in
+	then.RunID = "run-2"
+	for _, q := range questions {
+		then.Resume = append(then.Resume, map[string]any{"interruptId": q.ID, "status": "resolved", "payload": map[string]any{"approved": true}})
+	}
+	events := shared.runAgent(t, careful, then)
+	var told []map[string]any
+	for _, e := range events {
+		if isCustom(e) {
+			told = append(told, custom[map[string]any](t, e, "perdure.decision"))
+		}
+	}
+	if len(told) != 1 || told[0]["interruptId"] != questions[0].ID || told[0]["decision"] != "reject" || told[0]["reason"] != "No." {
+		t.Errorf("the client is told %v", told)
+	}
+	got := resultsOf(t, prompt)
+	slices.Sort(got)
+	if len(got) != 2 || got[0] != "18" || got[1] == "14" {
+		t.Errorf("the model heard %q", got)
+	}
+}
+
 // Two people decide about the same ten calls at once, each in an order of their own: each call is
 // decided once, and made once with what was decided.
 func TestTwoPeopleDecideAtOnce(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // CustomDecision tells who answers too late what was decided instead.
 const CustomDecision = "perdure.decision"
 
-// LateAnswer is an answer to a question that was decided without it.
+// LateAnswer is an answer to a question, which may have been decided without it.
 type LateAnswer struct {
 	InterruptID string   `json:"interruptId"`
 	Said        Decision `json:"said"`
@@ -32,9 +32,9 @@ type Stands struct {
 }
 
 // LateEvents tell the client of an input which of its answers disagree with what was decided.
-func (l *Log) LateEvents(ctx context.Context, in *Input, thread *Reduction) ([]agui.Event, error) {
+func (l *Log) LateEvents(ctx context.Context, answers []LateAnswer, thread *Reduction) ([]agui.Event, error) {
 	var events []agui.Event
-	for _, late := range in.Late {
+	for _, late := range answers {
 		asked := slices.IndexFunc(thread.Answered, func(q agui.Interrupt) bool { return q.ID == late.InterruptID })
 		if asked < 0 {
 			continue

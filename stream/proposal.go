@@ -22,6 +22,8 @@ type Input struct {
 	Requester *auth.Principal `json:"requester,omitempty"`
 	// Late are answers to what was decided before the input came: they change nothing.
 	Late []LateAnswer `json:"late,omitempty"`
+	// Answers are those to what was open when the input came. In the same moment others may decide otherwise.
+	Answers []LateAnswer `json:"answers,omitempty"`
 }
 
 // saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.

@@ -360,6 +360,8 @@ type Finish struct {
 	Revision string `json:"revision"`
 	// Handed tells that this is another agent than the run has begun with.
 	Handed bool `json:"handed,omitempty"`
+	// Answers tells that the run's input has answered what its thread had waited for.
+	Answers bool `json:"answers,omitempty"`
 	// First is the id of the run's first step.
 	First string `json:"first,omitempty"`
 	// Lanes are those whose step did not finish.

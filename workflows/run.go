@@ -367,7 +367,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
 		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, Handed: r.handoffs > 0,
-		First: r.first(), Waits: end.waits, Steered: r.steered[r.folded:],
+		First: r.first(), Waits: end.waits, Steered: r.steered[r.folded:], Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Lanes = r.cut
 	r.ended, r.held = true, nil
