@@ -64,6 +64,14 @@ type Unseen struct {
 // maxUnseen bounds how often a reader comes back before a death that it knows: what is more is taken together.
 const maxUnseen = 8
 
+// withdrawn tells whether the place is inside a withdrawal, and which was the last before it.
+func (c Cursor) withdrawn() (before Position, inside bool) {
+	if len(c.Unseen) == 0 || c.Unseen[0].Died != c.Seq {
+		return Position{}, false
+	}
+	return c.Unseen[0].Behind, true
+}
+
 // The letters of a cursor, between position and profile.
 const (
 	letterFollowed = "f"

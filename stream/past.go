@@ -28,6 +28,9 @@ func (l *Log) startOf(ctx context.Context, thread Thread, after *Cursor) (start,
 		return l.joinAt(ctx, l.mainSubject(thread, r.Run))
 	}
 	at := after.Position
+	if before, inside := after.withdrawn(); inside { // what is taken back may be of the run before
+		at = before
+	}
 	if at.Seq == 0 {
 		return start{from: 1}, nil
 	}
@@ -162,6 +165,9 @@ func placesOf(c *Cursor) map[uint64]bool {
 	places := map[uint64]bool{}
 	if c != nil {
 		places[c.Seq] = true
+		if before, inside := c.withdrawn(); inside {
+			places[before.Seq] = true
+		}
 	}
 	delete(places, 0) // before everything
 	return places

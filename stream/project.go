@@ -97,8 +97,8 @@ func newProjection(l *Log, run Run, r reader, dead map[string]uint64) *Projectio
 	}
 	if from := r.from; from != nil {
 		p.resume, p.seen, p.unseen, p.lastShown = from.Position, from.Position, from.Unseen, from.Position
-		if len(p.unseen) > 0 && p.unseen[0].Died == from.Seq { // inside a withdrawal
-			p.lastShown = p.unseen[0].Behind
+		if before, inside := from.withdrawn(); inside {
+			p.lastShown = before
 		}
 	}
 	if p.joining {
