@@ -118,10 +118,6 @@ func corpus() map[string]story {
 			agent: "committee", model: []fixture{slowly(text(120)), slowly(text(120)), slowly(text(60))}, asks: true, next: "run-2",
 			shows: "STEP_STARTED SUBAGENT_STARTED SUBAGENT_STARTED TEXT_MESSAGE_CONTENT TOOL_CALL_RESULT SUBAGENT_FINISHED SUBAGENT_FINISHED STEP_FINISHED STEP_STARTED RUN_FINISHED",
 		},
-		"branch that breaks off": {
-			agent: "committee", model: []fixture{cutShort(text(200), 10), slowly(text(300)), slowly(text(80)), slowly(text(60))}, asks: true, next: "run-2",
-			shows: "SUBAGENT_STARTED SUBAGENT_STARTED TEXT_MESSAGE_CONTENT MESSAGES_SNAPSHOT SUBAGENT_FINISHED SUBAGENT_FINISHED RUN_FINISHED",
-		},
 		"cancelled in branches": {agent: "committee", model: []fixture{slowly(text(4000)), slowly(text(4000))}, meddle: cancels},
 		"interrupted in a text": {model: []fixture{slowly(text(4000))}, meddle: interrupts, next: "run-2"},
 		"interrupted in a call": {agent: "drafter", model: []fixture{slowly(endless)}, meddle: interrupts, next: "run-2"},
