@@ -56,35 +56,28 @@ func (a *Activities) fire(ctx context.Context, in workflows.Firing) (workflows.F
 	if err != nil {
 		return out, err
 	}
-	begun, err := a.Log.Begun(ctx, run)
-	if err != nil {
-		return out, err
-	}
-	if out.Before = begun != nil; out.Before {
-		return out, nil
-	}
-	out.Refused, err = a.placeFired(ctx, k, run, agent, in)
+	out.Refused, out.Before, err = a.placeFired(ctx, k, run, agent, in)
 	return out, err
 }
 
-// placeFired brings the run to its thread. It tells why the thread refuses it, if it does.
-func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in workflows.Firing) (refused string, err error) {
+// placeFired brings the run to its thread. It tells why the thread refuses it, if it does, or that it had begun before.
+func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in workflows.Firing) (refused string, before bool, err error) {
 	input, err := k.RunInput(run)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	digest := input.Digest()
 	for range dispatch.Rounds {
 		if begun, err := a.Log.Begun(ctx, run); begun != nil || err != nil {
-			return "", err
+			return "", begun != nil, err
 		}
 		thread, err := a.Log.Reduce(ctx, run.Thread, 0)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		speaks, err := a.speaker(ctx, agent, thread)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		said := *input
 		said.Messages = nil
@@ -92,19 +85,19 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 			Input: said, Accepted: thread.Accept(input.Messages, stream.HistoryAppend), Requester: k.Requester,
 		})
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		start := dispatch.RunInput(run, speaks, proposal)
 		start.ParkAfter, start.Fire, start.Hold = in.ParkAfter, in.Fire, holds(input.ForwardedProps)
 		_, placed, err := a.Dispatch.Place(ctx, start, dispatch.Terms{OnBusy: k.OnBusy}, thread)
 		if refused := dispatch.Refusal(err); refused != "" {
-			return refused, nil
+			return refused, false, nil
 		}
 		if placed || err != nil {
-			return "", err
+			return "", false, err
 		}
 	}
-	return "", fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
+	return "", false, fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
 }
 
 // speaker is the agent of a run that is to begin: the schedule's, or the one that it has handed the thread over to.

@@ -431,7 +431,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	if end.waits != nil {
 		return end, true
 	}
-	if r.held != nil { // it was cancelled, or nobody has decided: what comes next waits for nothing
+	if r.held != nil { // the turn ended before it was asked: what comes next waits for nothing
 		r.retire(r.held)
 		r.held = nil
 	}
