@@ -186,6 +186,42 @@ func TestBranchesGoOnBesideOthers(t *testing.T) {
 	})
 }
 
+// An answer to a branch of a run that is cancelled in the same moment, or in the next, stands if it was acknowledged, in
+// the conversation and for whoever says it again.
+func TestBranchesOfACancelledRunAreAnswered(t *testing.T) {
+	t.Parallel()
+	p, d := startQuartets(t)
+	came := map[string]int{}
+	for i := range contests() {
+		q := newQuartet(t, p, d, false)
+		approve := func() (a told) {
+			a.status, a.answer = decide(t, p.endpoint, q.in.ThreadID, q.questions[0].ID, besidesAnswers[0].body)
+			return a
+		}
+		var first told
+		if i%2 == 0 {
+			together(func() { first = approve() }, func() { p.cancel(t, q.in) })
+		} else {
+			first = approve()
+			p.cancel(t, q.in)
+		}
+		q.f.finish(t)
+		wantOutcome(t, q.f, "cancelled")
+		if first.status != http.StatusOK && first.status != http.StatusNotFound {
+			t.Errorf("the approval: %v", first)
+		}
+		first.wantSame(t, approve())
+		stands := slices.ContainsFunc(q.f.events, func(e event) bool {
+			return e.Type == "TOOL_CALL_RESULT" && e.member("toolCallId") == q.questions[0].ToolCallID
+		})
+		if stands != (first.status == http.StatusOK) {
+			t.Errorf("the approval: %v; there is a result: %t", first, stands)
+		}
+		came[first.String()]++
+	}
+	t.Logf("%v", came)
+}
+
 // What is not answered when the others are done is what the run ends with; the answers that came before count.
 func testBranchesLeft(t *testing.T, q *quartet) {
 	q.answer(t, 1)

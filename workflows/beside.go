@@ -21,6 +21,9 @@ import (
 // The thread's workflow judges what is decided, counts votes and looks at the clock; the branch hears the
 // result. When nothing is under way any more but questions, the branches that ask are told to end, and the run ends
 // with what they ask; one that is held waits. Branches of branches ask nobody: they end at once.
+//
+// Whoever decided was told that it counts. So a branch that is cancelled, with the run or for the failure of a
+// sibling, hears before what was decided by then, and has the log tell it.
 
 // SignalAsk and SignalReply pass between the workflow of a thread and those of branches.
 const (
@@ -40,6 +43,8 @@ type Reply struct {
 	Calls []Waiting `json:"calls,omitempty"`
 	// Suspends tells the branch to end where it is.
 	Suspends bool `json:"suspends,omitempty"`
+	// Ends tells that the branch is cancelled, though that may come later.
+	Ends bool `json:"ends,omitempty"`
 }
 
 // ask tells the thread's workflow what this branch waits for. over tells that the branch ends, since it could not.
@@ -57,23 +62,36 @@ func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
 // awaitReply waits for what the thread's workflow says, and does it. That is no time of the branch's. over
 // tells that the branch ends with it.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
-	var reply Reply
-	since := workflow.Now(ctx)
-	workflow.NewSelector(ctx).
-		AddReceive(workflow.GetSignalChannel(ctx, SignalReply), func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, &reply) }).
-		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).
-		Select(ctx)
-	r.waited(ctx, since)
-	if ctx.Err() != nil {
-		return r.actHeld(ctx)
+	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
+	come := func() bool { return replies.Len() > 0 }
+	if err := workflow.Await(ctx, come); err != nil && tellsEnds(ctx) {
+		lasting, _ := workflow.NewDisconnectedContext(ctx)
+		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
-	if r.held.Calls = reply.Calls; reply.Suspends {
-		w := r.held
+	r.waited(ctx, since)
+	var reply Reply
+	if replies.ReceiveAsync(&reply) {
+		r.held.Calls = reply.Calls
+	}
+	if reply.Ends {
+		ctx.Done().Receive(ctx, nil)
+	}
+	if w := r.held; reply.Suspends && ctx.Err() == nil {
 		r.held = nil
 		return ending{outcome: w.outcome(), waits: w}, true
 	}
 	return r.actHeld(ctx)
 }
+
+// replyPatience is how long a branch that is cancelled waits to hear what was decided.
+const replyPatience = 10 * time.Second
+
+// tellsEnds tells whether branches that ask hear what was decided when they are cancelled.
+func tellsEnds(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, changeTellEnds, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+const changeTellEnds = "tell branches that end what was decided"
 
 // asking is a branch that waits beside others.
 type asking struct {
@@ -85,13 +103,17 @@ type asking struct {
 
 // hear takes what a branch asks, and tells readers of it.
 func (f *fanOut) hear(ctx workflow.Context, in Ask) {
-	if f.stopped() || in.Suspended.Fork == nil {
-		return // the branch is about to end
+	if in.Suspended.Fork == nil {
+		return
 	}
 	r := f.run
 	a := &asking{index: *in.Suspended.Fork, waits: r.waitsOf(ctx, ModelAnswer{})}
 	a.waits.Walk, a.waits.Round = nil, in.Waits.Round
 	a.waits.adopt(in.Suspended, in.Waits)
+	workflow.Go(f.ctx, func(ctx workflow.Context) { f.tellEnd(ctx, a) })
+	if f.stopped() {
+		return
+	}
 	f.asking = append(f.asking, a)
 	r.beside = append(r.beside, a.waits)
 	step := fmt.Sprintf("%sask/%s/%d/%d/%d", r.walk.prefix(), f.fan.Path, a.index, in.Suspended.Turn, in.Waits.Round)
@@ -169,8 +191,22 @@ func (f *fanOut) awaitChange(ctx workflow.Context) {
 	_, _ = workflow.AwaitWithTimeout(lasting, max(until.Sub(workflow.Now(ctx)), 0), ready)
 }
 
-// suspend has the branches end that ask.
+// tellEnd tells a branch that asks what was decided, when it is cancelled.
+func (f *fanOut) tellEnd(ctx workflow.Context, a *asking) {
+	ctx.Done().Receive(ctx, nil)
+	child := f.children[a.index]
+	if a.replied || a.suspended || child == nil || !tellsEnds(ctx) {
+		return
+	}
+	a.replied = true
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	child.SignalChildWorkflow(ctx, SignalReply, Reply{Ends: true, Calls: a.waits.of(1).Calls})
+}
+
+// suspend has the branches end that ask. Until it is known whether the run ends with what they ask, nobody decides
+// about it.
 func (f *fanOut) suspend(ctx workflow.Context) {
+	f.run.moving = true
 	for _, a := range f.asking {
 		if !a.replied && !a.suspended {
 			a.suspended = true

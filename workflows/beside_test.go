@@ -23,6 +23,9 @@ type branching struct {
 	made    []string // the calls that were made
 	joined  []pipeline.BranchFailure
 	seq     uint64
+	also    bool   // each asks about another call as well, named like it with a +
+	breaks  bool   // the one that is busy fails
+	moves   func() // called when a branch ends, since nothing but questions is left
 }
 
 func newBranching(t *testing.T, branches int) *branching {
@@ -45,7 +48,11 @@ func newBranching(t *testing.T, branches int) *branching {
 	b.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.made = append(b.made, fmt.Sprintf("%s %s %s", in.CallID, in.Decision.Verdict, b.env.Now().Sub(began)))
+		verdict := string(in.Decision.Verdict)
+		if in.Cancelled {
+			verdict = "not made, " + verdict
+		}
+		b.made = append(b.made, fmt.Sprintf("%s %s %s", in.CallID, verdict, b.env.Now().Sub(began)))
 		b.seq++
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: b.seq, Seq: b.seq}, nil
 	}
@@ -58,6 +65,9 @@ func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
 	defer b.mu.Unlock()
 	b.seq++
 	next := workflows.Advanced{Seq: b.seq, Cursor: in.Walk.Cursor}
+	if len(in.Suspends) > 0 && b.moves != nil {
+		b.moves()
+	}
 	begins := in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventBegun && !in.Reopens && len(in.Suspends) == 0
 	switch {
 	case in.Branch == nil && begins:
@@ -69,11 +79,19 @@ func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
 		b.joined = in.Walk.Fan.BranchFailures()
 	case begins && in.Branch.Index == 0:
 		next.Sleep = time.Hour
+	case b.breaks && in.Branch != nil && in.Branch.Index == 0:
+		next.Failed = &pipeline.Failure{Code: "broken"}
 	case begins:
 		id := fmt.Sprint(in.Branch.Index)
 		answer := says(next.Seq, id)
 		approve := b.approve
-		answer.Calls[0].Approval, answer.WaitCount = &approve, 1
+		if b.also {
+			answer = says(next.Seq, id, id+"+")
+		}
+		for i := range answer.Calls {
+			answer.Calls[i].Approval = &approve
+		}
+		answer.WaitCount = len(answer.Calls)
 		next.Answer = &answer
 		next.Leaf = &workflows.Leaf{
 			Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
@@ -215,6 +233,91 @@ func TestBranchesAskUntilTheEnd(t *testing.T) {
 	}
 	if len(b.made) != 1 {
 		t.Errorf("the calls are %q", b.made)
+	}
+}
+
+// What was decided about calls of a branch that goes on with none of them stands in the log, whatever ended the branch.
+func TestWhatBranchesWereAnsweredStands(t *testing.T) {
+	t.Parallel()
+	cancels := func(b *branching) { b.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }
+	for name, play := range map[string]struct {
+		prepare func(b *branching)
+		end     func(b *branching)
+		at      time.Duration
+		outcome workflows.Outcome
+		made    []string
+	}{
+		"cancel": {
+			end: cancels, at: 20 * time.Minute, outcome: workflows.OutcomeCancelled,
+			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
+		},
+		"Temporal's cancel": {
+			end: func(b *branching) { b.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: workflows.OutcomeCancelled,
+			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
+		},
+		"failure of a sibling": {
+			prepare: func(b *branching) { b.breaks = true }, outcome: workflows.OutcomeSuccess,
+			made: []string{"1 not made, approve 1h0m0s", "2+ not made, approve 1h0m0s"},
+		},
+		"end of the step's time": {
+			prepare: func(b *branching) { b.fan.Deadline = b.env.Now().Add(30 * time.Minute) }, outcome: workflows.OutcomeError,
+			made: []string{"1 not made, approve 30m0s", "2+ not made, approve 30m0s"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBranching(t, 3)
+			b.also = true
+			early := b.decide(10*time.Minute, "1", "2+")
+			if play.prepare != nil {
+				play.prepare(b)
+			}
+			if play.end != nil {
+				b.env.RegisterDelayedCallback(func() { play.end(b) }, play.at)
+			}
+			result, _ := b.run(steppedInput())
+			for _, r := range early() {
+				if r.Error != "" {
+					t.Errorf("in time: %+v", r)
+				}
+			}
+			if result.Outcome != play.outcome {
+				t.Errorf("the run ends with %+v", result)
+			}
+			if slices.Sort(b.made); !slices.Equal(b.made, play.made) {
+				t.Errorf("the calls are %q, want %q", b.made, play.made)
+			}
+		})
+	}
+}
+
+// Who decides while questions of branches go to the end of the run is told what counts: the run ends with what they
+// decided, or was cancelled before.
+func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, cancelled := range map[string]bool{"it ends with the questions": false, "it is cancelled": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBranching(t, 2)
+			answered := make(chan any, 1)
+			b.moves = func() {
+				b.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("1")}}, answered)
+				if cancelled {
+					b.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"})
+				}
+			}
+			b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+			var next workflows.RunInput
+			stands := false
+			if !cancelled {
+				continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
+				stands = next.Resume.Calls[0].Decision != nil
+			}
+			switch r := (<-answered).(workflows.Decided).Results[0]; {
+			case cancelled != (r.Error == workflows.ErrorUnknownCall), stands != (r.Error == ""):
+				t.Errorf("the decision: %+v; it stands: %t", r, stands)
+			}
+		})
 	}
 }
 

@@ -114,6 +114,7 @@ func (r *run) fan(ctx workflow.Context) (end ending, over bool, err error) {
 func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 	f := &fanOut{run: r, fan: r.walk.Fan, changes: workflow.NewSelector(ctx), children: map[int]workflow.ChildWorkflowFuture{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
+	defer f.cancel()
 	f.changes.AddReceive(workflow.GetSignalChannel(ctx, SignalAsk), func(c workflow.ReceiveChannel, _ bool) {
 		var in Ask
 		c.Receive(ctx, &in)
@@ -133,7 +134,9 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 	for f.beginMore(ctx); len(f.children) > 0; f.beginMore(ctx) {
 		f.await(ctx)
 	}
-	return f.outcome(ctx)
+	more, end, over = f.outcome(ctx)
+	r.moving = end.waits != nil
+	return more, end, over
 }
 
 // beginMore begins branches in the slots that are free.

@@ -74,7 +74,7 @@ func (r *run) hear(ctx workflow.Context) bool {
 // what the run waits for, in its turn or behind its end, or what it has waited for last. One that is cancelled
 // waits for nothing any more.
 func (r *run) waitsFor(callID string) *Waits {
-	gone := r.cancelled && !r.undoes()
+	gone := (r.cancelled || r.outer.Err() != nil) && !r.undoes()
 	for _, w := range slices.Backward(r.beside) {
 		if w.find(callID) != nil && !gone {
 			return w

@@ -80,6 +80,7 @@ type run struct {
 	held     *Waits   // what the run waits for in its turn
 	answered *Waits   // what it has waited for last
 	beside   []*Waits // what branches wait for while others are under way
+	moving   bool     // that goes to the end of the run, if the run ends with it
 	earlier  []*Waits // and before that, as long as there is something to tell of it
 	results  results
 
@@ -108,7 +109,7 @@ type run struct {
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
 func begin(ctx workflow.Context, in RunInput) *run {
-	r := &run{in: in, queue: in.Queue, handed: map[*Waits]bool{}, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1, deadline: workflow.Now(ctx).Add(in.Limits.Duration)}
+	r := &run{in: in, outer: ctx, queue: in.Queue, handed: map[*Waits]bool{}, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1, deadline: workflow.Now(ctx).Add(in.Limits.Duration)}
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
@@ -375,6 +376,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
+	defer func() { r.moving = false }()
 	err := workflow.ExecuteLocalActivity(local, ActivityFinish, in).Get(ctx, &done)
 	if err != nil && !isType(err, ErrorFenced) && !isType(err, ErrorLogLost) {
 		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

@@ -178,7 +178,7 @@ func (w *Waits) decideAll(decisions []Decision, now time.Time, about func(*Waiti
 // its question, or to its end, and handlers run first. So this one lets the run catch up: a question that is still
 // to be asked is waited for, for a second, and what was cancelled takes no answer.
 func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
-	catchUp(ctx)
+	r.catchUp(ctx)
 	if unknown := func() bool { return !r.ended && !r.asked(in) }; unknown() {
 		_, _ = workflow.AwaitWithTimeout(ctx, decidePatience, func() bool { return !unknown() }) // cancelled: it ends
 	}
@@ -191,13 +191,14 @@ func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
 
 // catchUp has whatever else the task has brought come first: a coroutine that is begun now has its turn behind
 // the others.
-func catchUp(ctx workflow.Context) {
-	if workflow.GetVersion(ctx, changeCatchUp, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+func (r *run) catchUp(ctx workflow.Context) {
+	version := workflow.GetVersion(ctx, changeCatchUp, workflow.DefaultVersion, 2)
+	if version == workflow.DefaultVersion {
 		return
 	}
 	caughtUp := false
 	workflow.Go(ctx, func(workflow.Context) { caughtUp = true })
-	_ = workflow.Await(ctx, func() bool { return caughtUp }) // a handler's context does not end
+	_ = workflow.Await(ctx, func() bool { return caughtUp && (version == 1 || !r.moving) }) // a handler's context does not end
 }
 
 // changeCatchUp is the version of runs whose decisions let them catch up.

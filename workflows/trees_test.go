@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -234,8 +233,7 @@ func TestRandomTreesAtOnce(t *testing.T) {
 		badness := r.Uint32N(30) * uint32(seed%2)
 		alone.answer, k.answer = fate(seed, badness), fate(seed, badness)
 		alone.stroll("", nil, nil)
-		var mu sync.Mutex
-		k.renews = func() bool { mu.Lock(); defer mu.Unlock(); return r.IntN(8) == 0 }
+		k.renews = func() bool { return r.IntN(8) == 0 }
 		result := k.walk(stepsInput())
 		waited += len(k.finishes) - 1
 		slices.Sort(alone.did)

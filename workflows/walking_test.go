@@ -35,7 +35,7 @@ type walking struct {
 	refuse, advanced func(in workflows.Advance) error
 	programs         workflows.Programs
 	silent           bool // nobody decides
-	// renews tells whether the history is long from the advance on that is at work; nil = it never is.
+	// renews tells whether the history is long from the advance on that is at work; nil = it never is. It holds mu.
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
 	begun func(w *world, in any)
@@ -323,8 +323,9 @@ func (k *walking) advance(in workflows.Advance) (workflows.Advanced, error) {
 	}
 	k.mu.Lock()
 	next, err := k.move(in)
+	renews := k.renews != nil && k.renews()
 	k.mu.Unlock()
-	if k.renews != nil && k.renews() {
+	if renews {
 		w := k.world
 		w.env.RegisterDelayedCallback(func() { w.env.SetContinueAsNewSuggested(true) }, 0)
 	}
