@@ -180,12 +180,11 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	if _, err := agentsOf.Publish(n.ctx(), d, false); err != nil {
 		t.Fatal(err)
 	}
-	watch, stop := context.WithCancel(t.Context())
-	watching, err := agentsOf.Watch(watch)
+	watching, err := agentsOf.Watch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(); <-watching })
+	t.Cleanup(watching.Stop)
 	said, err := schedules.Open(n.ctx(), n.log)
 	if err != nil {
 		t.Fatal(err)

@@ -262,12 +262,3 @@ func (r *restored) take(ctx context.Context, rec *Record) error {
 	}
 	return nil
 }
-
-// IndexRevision is that of the newest change of the index.
-func (l *Log) IndexRevision(ctx context.Context) (uint64, error) {
-	m, err := l.askStream(ctx, "KV_"+l.index.Bucket(), getRequest{LastFor: l.indexSubject(IndexPrefix + ">")})
-	if err != nil || m == nil {
-		return 0, err
-	}
-	return m.Seq, nil
-}

@@ -171,3 +171,12 @@ func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetst
 	}
 	return kv, nil
 }
+
+// LastRevision is that of the newest change to some keys of a bucket; 0 = there was none.
+func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
+	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})
+	if err != nil || m == nil {
+		return 0, err
+	}
+	return m.Seq, nil
+}

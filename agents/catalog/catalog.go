@@ -34,7 +34,8 @@ var (
 
 // Catalog reads and publishes definitions.
 type Catalog struct {
-	kv jetstream.KeyValue
+	log *stream.Log
+	kv  jetstream.KeyValue
 
 	revisions sync.Map // "agent/revision" → *agents.Definition; they never change
 
@@ -56,7 +57,7 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{kv: kv, current: map[string]Published{}, publications: map[string][]Publication{}}, nil
+	return &Catalog{log: l, kv: kv, current: map[string]Published{}, publications: map[string][]Publication{}}, nil
 }
 
 // A definition is there before anything names it, but the replica that is asked may not have it yet.

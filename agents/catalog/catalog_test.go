@@ -30,12 +30,11 @@ func open(t *testing.T) (context.Context, func() *catalog.Catalog) {
 
 func watch(t *testing.T, ctx context.Context, c *catalog.Catalog) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
-	done, err := c.Watch(ctx)
+	w, err := c.Watch(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(w.Stop)
 }
 
 func definition(name, instructions string) *agents.Definition {

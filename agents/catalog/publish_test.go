@@ -194,13 +194,11 @@ func TestPublishingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
 	c := node()
-	watching, stop := context.WithCancel(ctx)
-	done, err := c.Watch(watching)
+	w, err := c.Watch(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop()
-	<-done
+	w.Stop()
 	brief, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if _, err := c.Put(brief, definition("a", "one"), whatever); !errors.Is(err, context.DeadlineExceeded) {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/watch"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -36,59 +37,43 @@ func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool)
 	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, At: entry.Created()}, true
 }
 
-// Watch keeps the current definitions at hand until ctx ends. It returns when all that are
-// published by now are loaded; done is closed when it has stopped.
-func (c *Catalog) Watch(ctx context.Context) (done <-chan struct{}, err error) {
-	w, err := c.kv.Watch(ctx, publishedPrefix+">")
+// Watch keeps the current definitions at hand. It returns when all that are published by now are loaded. Stop of what
+// it returns must be called.
+func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
+	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Copy{Load: c.gather, Take: c.follow})
 	if err != nil {
 		return nil, fmt.Errorf("catalog: watch: %w", err)
 	}
-	loaded, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer func() { _ = w.Stop() }()
-		c.follow(ctx, w.Updates(), loaded)
-	}()
-	select {
-	case <-loaded:
-		return ended, nil
-	case <-ended:
-		return nil, fmt.Errorf("catalog: watch: %w", context.Cause(ctx))
+	return w, nil
+}
+
+// loading has the last publication of each agent: only that is worth its definition.
+type loading struct {
+	catalog *Catalog
+	last    map[string]Publication
+}
+
+func (c *Catalog) gather() watch.Loading { return &loading{c, map[string]Publication{}} }
+
+func (l *loading) Take(entry jetstream.KeyValueEntry) {
+	if name, p, ok := decode(entry); ok {
+		l.catalog.take(name, p, nil)
+		l.last[name] = p
 	}
 }
 
-// follow takes publications in. Of those that there are when it begins, only the last of each agent is
-// worth its definition.
-func (c *Catalog) follow(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded chan<- struct{}) {
-	first := map[string]Publication{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case entry, ok := <-updates:
-			if !ok {
-				return
-			}
-			if entry == nil {
-				for name, p := range first {
-					c.take(name, p, c.load(ctx, name, p.Revision))
-				}
-				first = nil
-				c.tell()
-				close(loaded)
-				continue
-			}
-			name, p, ok := decode(entry)
-			switch {
-			case !ok: // somebody has cleaned up by hand
-			case first == nil:
-				c.take(name, p, c.load(ctx, name, p.Revision))
-				c.tell()
-			default:
-				c.take(name, p, nil)
-				first[name] = p
-			}
-		}
+func (l *loading) Done(ctx context.Context, _ uint64) {
+	for name, p := range l.last {
+		l.catalog.take(name, p, l.catalog.load(ctx, name, p.Revision))
+	}
+	l.catalog.tell()
+}
+
+// follow takes a publication in.
+func (c *Catalog) follow(ctx context.Context, change jetstream.KeyValueEntry) {
+	if name, p, ok := decode(change); ok { // else somebody has cleaned up by hand
+		c.take(name, p, c.load(ctx, name, p.Revision))
+		c.tell()
 	}
 }
 

@@ -10,14 +10,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/watch"
 	"github.com/perdure/perdure/stream"
 )
 
 // Board has what all workers announce. It is safe for concurrent use.
 type Board struct {
+	watch   *watch.Watch
 	life    context.Context // ends with Stop
 	stop    context.CancelFunc
-	wait    sync.WaitGroup
 	now     func() time.Time
 	schemas jetstream.KeyValue
 	known   sync.Map // digest → *tools.Schema; they never change
@@ -44,56 +45,50 @@ func Watch(ctx context.Context, l *stream.Log) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w, err := kv.WatchAll(live)
+	b := &Board{now: time.Now, schemas: described}
+	b.life, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	b.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Copy{Load: b.load, Take: b.take})
 	if err != nil {
-		stop()
+		b.stop()
 		return nil, fmt.Errorf("announce: watch: %w", err)
 	}
-	b := &Board{life: live, stop: stop, now: time.Now, schemas: described, workers: map[string]notice{}}
-	known := make(chan struct{})
-	b.wait.Go(func() { b.follow(live, w, known) })
-	select {
-	case <-known:
-		return b, nil
-	case <-ctx.Done():
-		b.Stop()
-		return nil, fmt.Errorf("announce: watch: %w", context.Cause(ctx))
-	}
+	return b, nil
 }
 
 // Stop ends the watch.
 func (b *Board) Stop() {
 	b.stop()
-	b.wait.Wait()
+	b.watch.Stop()
 }
 
-func (b *Board) follow(ctx context.Context, w jetstream.KeyWatcher, known chan<- struct{}) {
-	defer func() { _ = w.Stop() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case entry, ok := <-w.Updates():
-			switch {
-			case !ok:
-				return
-			case entry == nil:
-				close(known)
-			default:
-				b.take(entry)
-			}
-		}
-	}
+// loading is what is announced before all of it is there.
+type loading struct {
+	board   *Board
+	workers map[string]notice
 }
 
-func (b *Board) take(entry jetstream.KeyValueEntry) {
+func (b *Board) load() watch.Loading { return &loading{b, map[string]notice{}} }
+
+func (l *loading) Take(entry jetstream.KeyValueEntry) { hear(l.workers, entry, l.board.now()) }
+
+func (l *loading) Done(context.Context, uint64) {
+	l.board.mu.Lock()
+	defer l.board.mu.Unlock()
+	l.board.workers = l.workers
+}
+
+func (b *Board) take(_ context.Context, change jetstream.KeyValueEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.workers, entry.Key())
+	hear(b.workers, change, b.now())
+}
+
+// hear takes in what a worker says, or that it says nothing any more.
+func hear(workers map[string]notice, entry jetstream.KeyValueEntry, now time.Time) {
+	delete(workers, entry.Key())
 	var announced []Tool
 	if entry.Operation() == jetstream.KeyValuePut && json.Unmarshal(entry.Value(), &announced) == nil {
-		b.workers[entry.Key()] = notice{announced, b.now()}
+		workers[entry.Key()] = notice{announced, now}
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/internal/watch"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -60,8 +61,7 @@ type Node struct {
 	board    *announce.Board
 	inbox    *inbox.Index
 	threads  *threads.Index
-	unwatch  context.CancelFunc
-	watching <-chan struct{}
+	agents   *watch.Watch
 	serving  chan error
 }
 
@@ -75,15 +75,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{serving: make(chan error, 1), unasked: newUnasked()}
-	var watch context.Context
-	watch, n.unwatch = context.WithCancel(context.WithoutCancel(ctx))
-	if n.watching, err = c.Watch(watch); err != nil {
-		n.unwatch()
+	if n.agents, err = c.Watch(ctx); err != nil {
 		return nil, err
 	}
 	if n.board, err = announce.Watch(ctx, cfg.Log); err != nil {
-		n.unwatch()
-		<-n.watching
+		n.agents.Stop()
 		return nil, err
 	}
 	approvals, err := openInbox(ctx, cfg)
@@ -203,6 +199,5 @@ func (n *Node) unread() {
 		n.threads.Stop()
 	}
 	n.board.Stop()
-	n.unwatch()
-	<-n.watching
+	n.agents.Stop()
 }

@@ -8,22 +8,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unique"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/watch"
 )
 
 // Index has what is pending in memory, sorted by time. It is safe for concurrent use.
 type Index struct {
+	*watch.Watch
 	store *Store
-	stop  context.CancelFunc
-	wait  sync.WaitGroup
 
 	mu       sync.RWMutex
 	pending  map[string][]*item // by the tenant's token, by place
 	revision uint64             // up to which this is so
-	current  bool               // changes are being heard
 }
 
 // item is an approval that is pending, as small as can be: there may be many.
@@ -34,154 +33,63 @@ type item struct {
 }
 
 // Watch loads what is pending, and keeps it up to date until Stop, which must be called.
-func (s *Store) Watch(ctx context.Context) (*Index, error) {
-	live, stop := context.WithCancel(context.WithoutCancel(ctx))
-	x := &Index{store: s, stop: stop}
-	loaded := make(chan struct{})
-	x.wait.Go(func() { x.follow(live, sync.OnceFunc(func() { close(loaded) })) })
-	select {
-	case <-loaded:
-		return x, nil
-	case <-ctx.Done():
-		x.Stop()
-		return nil, fmt.Errorf("inbox: load: %w", context.Cause(ctx))
+func (s *Store) Watch(ctx context.Context) (x *Index, err error) {
+	x = &Index{store: s}
+	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: pendingPrefix + ">"}
+	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.take})
+	if err != nil {
+		return nil, fmt.Errorf("inbox: load: %w", err)
 	}
+	return x, nil
 }
 
-// Stop ends the watch.
-func (x *Index) Stop() {
-	x.stop()
-	x.wait.Wait()
+// loading is what is pending before all is there, to be sorted once: by tenant and place.
+type loading struct {
+	index *Index
+	all   map[string]map[string]*item
 }
 
-// Current tells whether changes are being heard. While they are not, lists are as they were.
-func (x *Index) Current() bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.current
-}
-
-// rewatch is the pause before a watch that broke is begun anew.
-const rewatch = time.Second
-
-// follow keeps a watch, one after the other.
-func (x *Index) follow(ctx context.Context, loaded func()) {
-	for ctx.Err() == nil {
-		w, err := x.store.kv.Watch(ctx, pendingPrefix+">")
-		if err == nil {
-			x.take(ctx, w, loaded)
-			_ = w.Stop()
-		}
-		x.mu.Lock()
-		x.current = false
-		x.mu.Unlock()
-		if err := sleep(ctx, rewatch); err != nil {
-			return
-		}
-	}
-}
-
-// check is how often it is looked whether a watch still tells what happens.
-const check = 15 * time.Second
-
-// take takes in what a watch tells, until it breaks. What there is at its beginning replaces all that was
-// known, at once and sorted once.
-//
-// A watch that has lost its end on the servers' side, where a node has died, may say nothing for long: it is
-// broken, too, if it has not told what was there at the last two looks.
-func (x *Index) take(ctx context.Context, w jetstream.KeyWatcher, loaded func()) {
-	first := map[string]map[string]*item{}
-	looks := time.NewTicker(x.store.check)
-	defer looks.Stop()
-	missed := false
-	for {
-		var entry jetstream.KeyValueEntry
-		select {
-		case <-ctx.Done():
-			return
-		case <-looks.C:
-			before := missed
-			if missed = x.behind(ctx); missed && before {
-				return
-			}
-			continue
-		case e, ok := <-w.Updates():
-			if !ok {
-				return
-			}
-			entry = e
-		}
-		switch {
-		case entry == nil:
-			x.replace(first)
-			first = nil
-			loaded()
-		case first != nil:
-			gather(first, entry)
-			x.note(entry.Revision())
-		default:
-			x.change(entry)
-		}
-	}
-}
-
-// behind tells whether there is something that was not told. Who is asked may be behind as well: then there is
-// not.
-func (x *Index) behind(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, x.store.check)
-	defer cancel()
-	last, err := x.store.behind.GetLastMsgForSubject(ctx, x.store.prefix+pendingPrefix+">")
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return err == nil && last.Sequence > x.revision
-}
-
-func (x *Index) note(revision uint64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.revision = max(x.revision, revision)
-}
+func (x *Index) load() watch.Loading { return &loading{x, map[string]map[string]*item{}} }
 
 func byPlace(a *item, place string) int { return strings.Compare(a.place, place) }
 
-// gather takes in an entry that comes before all are there. One that has changed meanwhile comes again.
-func gather(all map[string]map[string]*item, entry jetstream.KeyValueEntry) {
+func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	tenant, place, ok := split(entry.Key())
 	if !ok {
 		return
 	}
-	if all[tenant] == nil {
-		all[tenant] = map[string]*item{}
+	if l.all[tenant] == nil {
+		l.all[tenant] = map[string]*item{}
 	}
 	if it := decode(entry, place); it != nil {
-		all[tenant][it.place] = it
+		l.all[tenant][it.place] = it
 	} else {
-		delete(all[tenant], place)
+		delete(l.all[tenant], place)
 	}
 }
 
-func (x *Index) replace(all map[string]map[string]*item) {
-	sorted := make(map[string][]*item, len(all))
-	for tenant, items := range all {
+func (l *loading) Done(_ context.Context, revision uint64) {
+	sorted := make(map[string][]*item, len(l.all))
+	for tenant, items := range l.all {
 		if len(items) > 0 {
 			sorted[tenant] = slices.SortedFunc(maps.Values(items), func(a, b *item) int { return strings.Compare(a.place, b.place) })
 		}
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.pending, x.current = sorted, true
+	l.index.mu.Lock()
+	defer l.index.mu.Unlock()
+	l.index.pending, l.index.revision = sorted, revision
 }
 
-// change takes in one change.
-func (x *Index) change(entry jetstream.KeyValueEntry) {
-	tenant, place, ok := split(entry.Key())
+// take takes in one change.
+func (x *Index) take(_ context.Context, change jetstream.KeyValueEntry) {
+	tenant, place, ok := split(change.Key())
 	if !ok {
 		return
 	}
-	it := decode(entry, place)
+	it := decode(change, place)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.revision = entry.Revision()
+	x.revision = change.Revision()
 	items := x.pending[tenant]
 	at, found := slices.BinarySearchFunc(items, place, byPlace)
 	switch {

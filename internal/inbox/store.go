@@ -39,7 +39,6 @@ type Store struct {
 	stream string           // its name
 	prefix string           // of the subjects that keys are
 	epoch  string
-	check  time.Duration // see Index
 }
 
 // Open opens the bucket, creating it if it is missing.
@@ -69,7 +68,7 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 		return nil, fmt.Errorf("inbox: %w: %w", stream.ErrUnavailable, err)
 	}
 	epoch := strconv.FormatInt(made.StreamInfo().Created.UnixMilli(), 36)
-	return &Store{log: l, js: js, kv: kv, behind: behind, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch, check: check}, nil
+	return &Store{log: l, js: js, kv: kv, behind: behind, stream: name, prefix: "$KV." + kv.Bucket() + ".", epoch: epoch}, nil
 }
 
 // token is a tenant as a key may have it: distinct ones are distinct, as in subjects.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/watch"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -68,6 +69,11 @@ type Presence struct {
 	logger *slog.Logger
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
+	beats  *watch.Watch
+
+	// What the watch alone uses: how many beats of its own since another worker's last, and who that is, by key.
+	missed map[string]int
+	names  map[string]string
 
 	mu      sync.Mutex
 	work    map[string][]byte // tokens by themselves
@@ -91,15 +97,13 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep S
 	if _, err := kv.PutString(ctx, beatPrefix+p.key, worker); err != nil {
 		return nil, fmt.Errorf("presence: %w", err)
 	}
-	watch, err := kv.Watch(ctx, beatPrefix+">")
-	if err != nil {
-		return nil, fmt.Errorf("presence: %w", err)
+	if err := p.watch(ctx, l); err != nil {
+		return nil, err
 	}
 	var live context.Context
 	live, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.wait.Go(func() { p.beat(live) })
 	p.wait.Go(func() { p.store(live) })
-	p.wait.Go(func() { p.watch(live, watch) })
 	return p, nil
 }
 
@@ -123,6 +127,7 @@ func (p *Presence) Stop(ctx context.Context) error {
 	defer cancel()
 	p.stop()
 	p.wait.Wait()
+	p.beats.Stop()
 	p.mu.Lock()
 	tokens := slices.Collect(maps.Values(p.work))
 	p.mu.Unlock()
@@ -247,32 +252,48 @@ func (p *Presence) beatOnce(ctx context.Context) {
 }
 
 // watch counts its own beats since each other worker's last.
-func (p *Presence) watch(ctx context.Context, w jetstream.KeyWatcher) {
-	defer func() { _ = w.Stop() }()
-	missed := map[string]int{} // by key
-	names := map[string]string{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case entry, ok := <-w.Updates():
-			switch {
-			case !ok:
-				return
-			case entry == nil:
-			case entry.Operation() != jetstream.KeyValuePut:
-				delete(missed, entry.Key())
-			case entry.Key() == beatPrefix+p.key:
-				for key := range missed {
-					if missed[key]++; missed[key] >= missedBeats && p.bury(ctx, key, names[key]) {
-						delete(missed, key)
-					}
-				}
-			default:
-				missed[entry.Key()] = 0
-				names[entry.Key()] = string(entry.Value())
+func (p *Presence) watch(ctx context.Context, l *stream.Log) (err error) {
+	source := watch.Source{Log: l, Bucket: p.kv, Keys: beatPrefix + ">", Check: missedBeats * beatInterval}
+	p.beats, err = watch.Begin(ctx, source, watch.Copy{Load: func() watch.Loading { return &roll{presence: p, names: map[string]string{}} }, Take: p.hear})
+	if err != nil {
+		return fmt.Errorf("presence: %w", err)
+	}
+	return nil
+}
+
+// roll has who is there, by key.
+type roll struct {
+	presence *Presence
+	names    map[string]string
+}
+
+func (r *roll) Take(entry jetstream.KeyValueEntry) {
+	if entry.Operation() == jetstream.KeyValuePut && entry.Key() != beatPrefix+r.presence.key {
+		r.names[entry.Key()] = string(entry.Value())
+	}
+}
+
+func (r *roll) Done(context.Context, uint64) {
+	r.presence.names, r.presence.missed = r.names, map[string]int{}
+	for key := range r.names {
+		r.presence.missed[key] = 0
+	}
+}
+
+// hear takes in a beat, or that a worker has left.
+func (p *Presence) hear(ctx context.Context, beat jetstream.KeyValueEntry) {
+	switch {
+	case beat.Operation() != jetstream.KeyValuePut:
+		delete(p.missed, beat.Key())
+	case beat.Key() == beatPrefix+p.key:
+		for key := range p.missed {
+			if p.missed[key]++; p.missed[key] >= missedBeats && p.bury(ctx, key, p.names[key]) {
+				delete(p.missed, key)
 			}
 		}
+	default:
+		p.missed[beat.Key()] = 0
+		p.names[beat.Key()] = string(beat.Value())
 	}
 }
 

@@ -8,25 +8,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unique"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/watch"
 	"github.com/perdure/perdure/stream"
 )
 
 // Index has the threads of all tenants in memory, those of each in the order in which something happened to
 // them last. It is safe for concurrent use.
 type Index struct {
-	log  *stream.Log
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	*watch.Watch
 
-	mu       sync.RWMutex
-	tenants  map[string]*tenant // by token
-	revision uint64             // up to which this is so
-	current  bool               // changes are being heard
+	mu      sync.RWMutex
+	tenants map[string]*tenant // by token
 }
 
 // tenant has what one tenant's threads are: by token, and sorted, the newest last.
@@ -51,130 +47,43 @@ func (i *item) order(o *item) int {
 }
 
 // Watch loads the index, and keeps it up to date until Stop, which must be called.
-func Watch(ctx context.Context, l *stream.Log) (*Index, error) {
-	live, stop := context.WithCancel(context.WithoutCancel(ctx))
-	x := &Index{log: l, stop: stop, tenants: map[string]*tenant{}}
-	loaded := make(chan struct{})
-	x.wait.Go(func() { x.follow(live, sync.OnceFunc(func() { close(loaded) })) })
-	select {
-	case <-loaded:
-		return x, nil
-	case <-ctx.Done():
-		x.Stop()
-		return nil, fmt.Errorf("threads: load: %w", context.Cause(ctx))
+func Watch(ctx context.Context, l *stream.Log) (x *Index, err error) {
+	x = &Index{}
+	source := watch.Source{Log: l, Bucket: l.Index(), Keys: stream.IndexPrefix + ">"}
+	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.take})
+	if err != nil {
+		return nil, fmt.Errorf("threads: load: %w", err)
 	}
+	return x, nil
 }
 
-// Stop ends the watch.
-func (x *Index) Stop() {
-	x.stop()
-	x.wait.Wait()
+// loading are the threads before all are there, to be sorted once.
+type loading struct {
+	index   *Index
+	tenants map[string]*tenant
 }
 
-// Current tells whether changes are being heard. While they are not, lists are as they were.
-func (x *Index) Current() bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.current
-}
+func (x *Index) load() watch.Loading { return &loading{x, map[string]*tenant{}} }
 
-// rewatch is the pause before a watch that broke is begun anew, and check how often it is looked whether one
-// still tells what happens: where a node of the log's has died it may say nothing for long.
-const (
-	rewatch = time.Second
-	check   = 15 * time.Second
-)
-
-// follow keeps a watch, one after the other.
-func (x *Index) follow(ctx context.Context, loaded func()) {
-	for ctx.Err() == nil {
-		w, err := x.log.Index().Watch(ctx, stream.IndexPrefix+">")
-		if err == nil {
-			x.take(ctx, w, loaded)
-			_ = w.Stop()
-		}
-		x.mu.Lock()
-		x.current = false
-		x.mu.Unlock()
-		pause := time.NewTimer(rewatch)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-		case <-pause.C:
-		}
-	}
-}
-
-// take takes in what a watch tells, until it breaks. What there is at its beginning replaces all that was
-// known, at once and sorted once.
-func (x *Index) take(ctx context.Context, w jetstream.KeyWatcher, loaded func()) {
-	first := map[string]*tenant{}
-	looks := time.NewTicker(check)
-	defer looks.Stop()
-	missed := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-looks.C:
-			before := missed
-			if missed = x.behind(ctx); missed && before {
-				return
-			}
-		case entry, ok := <-w.Updates():
-			switch {
-			case !ok:
-				return
-			case entry == nil:
-				x.replace(first)
-				first = nil
-				loaded()
-			case first != nil:
-				gather(first, entry)
-				x.note(entry.Revision())
-			default:
-				x.change(entry)
-			}
-		}
-	}
-}
-
-// behind tells whether there is something that was not told.
-func (x *Index) behind(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, check)
-	defer cancel()
-	last, err := x.log.IndexRevision(ctx)
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return err == nil && last > x.revision
-}
-
-func (x *Index) note(revision uint64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.revision = max(x.revision, revision)
-}
-
-// gather takes in an entry that comes before all are there.
-func gather(all map[string]*tenant, entry jetstream.KeyValueEntry) {
+func (l *loading) Take(entry jetstream.KeyValueEntry) {
 	of, token, ok := split(entry.Key())
 	if !ok {
 		return
 	}
-	if all[of] == nil {
-		all[of] = &tenant{byToken: map[string]*item{}}
+	if l.tenants[of] == nil {
+		l.tenants[of] = &tenant{byToken: map[string]*item{}}
 	}
 	if it := decode(entry, token); it != nil {
-		all[of].byToken[it.token] = it
+		l.tenants[of].byToken[it.token] = it
 	} else {
-		delete(all[of].byToken, token)
+		delete(l.tenants[of].byToken, token)
 	}
 }
 
-func (x *Index) replace(all map[string]*tenant) {
-	for name, t := range all {
+func (l *loading) Done(context.Context, uint64) {
+	for name, t := range l.tenants {
 		if len(t.byToken) == 0 {
-			delete(all, name)
+			delete(l.tenants, name)
 			continue
 		}
 		for _, it := range t.byToken {
@@ -182,21 +91,20 @@ func (x *Index) replace(all map[string]*tenant) {
 		}
 		slices.SortFunc(t.sorted, (*item).order)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.tenants, x.current = all, true
+	l.index.mu.Lock()
+	defer l.index.mu.Unlock()
+	l.index.tenants = l.tenants
 }
 
-// change takes in one change.
-func (x *Index) change(entry jetstream.KeyValueEntry) {
-	of, token, ok := split(entry.Key())
+// take takes in one change.
+func (x *Index) take(_ context.Context, change jetstream.KeyValueEntry) {
+	of, token, ok := split(change.Key())
 	if !ok {
 		return
 	}
-	it := decode(entry, token)
+	it := decode(change, token)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.revision = entry.Revision()
 	t := x.tenants[of]
 	if t == nil {
 		t = &tenant{byToken: map[string]*item{}}

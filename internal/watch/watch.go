@@ -1,0 +1,140 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Source is the part of a bucket.
+type Source struct {
+	Log    *stream.Log
+	Bucket jetstream.KeyValue
+	// Keys may have wildcards.
+	Keys string
+	// Check is how often it is looked whether a watch has told what happened last; 0 = 15 s. One that has not at two
+	// looks is broken.
+	Check time.Duration
+}
+
+// Copy is what is kept. Its functions, and those of a Loading, are called one after the other.
+type Copy struct {
+	// Load begins to load. What was known before stays until that is done.
+	Load func() Loading
+	// Take takes in a change. ctx ends with the watch.
+	Take func(ctx context.Context, change jetstream.KeyValueEntry)
+}
+
+// Loading takes in what there is: each key once, or again if it changes meanwhile.
+type Loading interface {
+	Take(entry jetstream.KeyValueEntry)
+	// Done replaces the copy. It is so up to a revision.
+	Done(ctx context.Context, revision uint64)
+}
+
+// Watch keeps a copy. It is safe for concurrent use.
+type Watch struct {
+	source  Source
+	copy    Copy
+	stop    context.CancelFunc
+	wait    sync.WaitGroup
+	current atomic.Bool
+}
+
+const (
+	check   = 15 * time.Second
+	rewatch = time.Second // the pause before a watch that broke is begun anew
+)
+
+// Begin loads a copy, and keeps it up to date until Stop, which must be called. It fails when ctx ends before it is
+// loaded.
+func Begin(ctx context.Context, s Source, c Copy) (*Watch, error) {
+	if s.Check == 0 {
+		s.Check = check
+	}
+	live, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w := &Watch{source: s, copy: c, stop: stop}
+	loaded := make(chan struct{})
+	w.wait.Go(func() { w.follow(live, sync.OnceFunc(func() { close(loaded) })) })
+	select {
+	case <-loaded:
+		return w, nil
+	case <-ctx.Done():
+		w.Stop()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Stop ends the watch. The copy is told nothing any more when it returns.
+func (w *Watch) Stop() {
+	w.stop()
+	w.wait.Wait()
+}
+
+// Current tells whether changes are being heard. While they are not, the copy is as it was.
+func (w *Watch) Current() bool { return w.current.Load() }
+
+// follow keeps a watch, one after the other.
+func (w *Watch) follow(ctx context.Context, loaded func()) {
+	for ctx.Err() == nil {
+		if updates, err := w.source.Bucket.Watch(ctx, w.source.Keys); err == nil {
+			w.take(ctx, updates.Updates(), loaded)
+			_ = updates.Stop()
+		}
+		w.current.Store(false)
+		pause := time.NewTimer(rewatch)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+		case <-pause.C:
+		}
+	}
+}
+
+// take takes in what a watch tells, until it breaks.
+func (w *Watch) take(ctx context.Context, updates <-chan jetstream.KeyValueEntry, loaded func()) {
+	loading, revision, missed := w.copy.Load(), uint64(0), false
+	looks := time.NewTicker(w.source.Check)
+	defer looks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-looks.C:
+			before := missed
+			if missed = w.lacks(ctx, revision); missed && before {
+				return
+			}
+		case entry, ok := <-updates:
+			switch {
+			case !ok:
+				return
+			case entry == nil:
+				loading.Done(ctx, revision)
+				loading = nil
+				w.current.Store(true)
+				loaded()
+				continue
+			case loading != nil:
+				loading.Take(entry)
+			default:
+				w.copy.Take(ctx, entry)
+			}
+			revision = max(revision, entry.Revision())
+		}
+	}
+}
+
+// lacks tells whether there is something that was not told by a revision. Who is asked may be behind as well: then
+// there is not.
+func (w *Watch) lacks(ctx context.Context, revision uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, w.source.Check)
+	defer cancel()
+	last, err := w.source.Log.LastRevision(ctx, w.source.Bucket, w.source.Keys)
+	return err == nil && last > revision
+}

@@ -1,0 +1,207 @@
+package watch
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// shelf is a copy of the keys below "a.".
+type shelf struct {
+	mu       sync.Mutex
+	keys     map[string]string
+	revision uint64
+	changed  chan struct{} // has one element when something has
+}
+
+func newShelf() *shelf { return &shelf{changed: make(chan struct{}, 1)} }
+
+func (s *shelf) copy() Copy {
+	return Copy{Load: func() Loading { return &delivery{s, map[string]string{}} }, Take: s.take}
+}
+
+func (s *shelf) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *shelf) take(_ context.Context, e jetstream.KeyValueEntry) {
+	defer s.tell()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision = e.Revision()
+	put(s.keys, e)
+}
+
+func put(keys map[string]string, e jetstream.KeyValueEntry) {
+	if delete(keys, e.Key()); e.Operation() == jetstream.KeyValuePut {
+		keys[e.Key()] = string(e.Value())
+	}
+}
+
+type delivery struct {
+	shelf *shelf
+	keys  map[string]string
+}
+
+func (d *delivery) Take(e jetstream.KeyValueEntry) { put(d.keys, e) }
+
+func (d *delivery) Done(_ context.Context, revision uint64) {
+	defer d.shelf.tell()
+	d.shelf.mu.Lock()
+	defer d.shelf.mu.Unlock()
+	d.shelf.keys, d.shelf.revision = d.keys, revision
+}
+
+// until waits until the copy is as it is wanted.
+func (s *shelf) until(t *testing.T, want map[string]string) {
+	t.Helper()
+	for {
+		s.mu.Lock()
+		got := maps.Clone(s.keys)
+		s.mu.Unlock()
+		if maps.Equal(got, want) {
+			return
+		}
+		select {
+		case <-s.changed:
+		case <-t.Context().Done():
+			t.Fatalf("there is %v, want %v", got, want)
+		}
+	}
+}
+
+func open(t *testing.T) (source Source, write func(key, value string) uint64) {
+	t.Helper()
+	l := streamtest.Open(t)
+	kv, err := l.KeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "shelf"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write = func(key, value string) uint64 {
+		t.Helper()
+		revision, err := kv.PutString(t.Context(), key, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	return Source{Log: l, Bucket: kv, Keys: "a.>"}, write
+}
+
+// A copy has what there is, and then what changes; of other keys it hears nothing.
+func TestACopyIsKept(t *testing.T) {
+	t.Parallel()
+	source, write := open(t)
+	write("a.1", "one")
+	write("b.1", "other")
+	last := write("a.2", "two")
+	s := newShelf()
+	w, err := Begin(t.Context(), source, s.copy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if want := map[string]string{"a.1": "one", "a.2": "two"}; !maps.Equal(s.keys, want) || s.revision != last || !w.Current() {
+		t.Fatalf("loaded is %v up to %d, want %v up to %d", s.keys, s.revision, want, last)
+	}
+	write("a.1", "uno")
+	if err := source.Bucket.Delete(t.Context(), "a.2"); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, map[string]string{"a.1": "uno"})
+}
+
+func TestNobodyWaitsForEverUntilACopyIsLoaded(t *testing.T) {
+	t.Parallel()
+	source, _ := open(t)
+	source.Keys = "not a subject" // so that it is tried again and again
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Begin(ctx, source, newShelf().copy()); err == nil {
+		t.Error("it is loaded")
+	}
+}
+
+// watched is a bucket of which the test has the ends of watches.
+type watched struct {
+	jetstream.KeyValue
+	begun chan chan jetstream.KeyValueEntry
+}
+
+func (b *watched) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	end := make(chan jetstream.KeyValueEntry, 8)
+	b.begun <- end
+	return watcher{end}, nil
+}
+
+type watcher struct{ updates chan jetstream.KeyValueEntry }
+
+func (w watcher) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
+func (watcher) Stop() error                               { return nil }
+
+// A watch that ends, or tells nothing of what happens, is begun anew, and only then. Meanwhile the copy is as it was, and
+// does not say that it is further.
+func TestAWatchThatBreaksIsRenewed(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(end chan jetstream.KeyValueEntry, write func(key, value string) uint64){
+		"it ends":          func(end chan jetstream.KeyValueEntry, _ func(string, string) uint64) { close(end) },
+		"it tells nothing": func(_ chan jetstream.KeyValueEntry, write func(string, string) uint64) { write("a.1", "uno") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source, write := open(t)
+			first := write("a.1", "one")
+			bucket := &watched{KeyValue: source.Bucket, begun: make(chan chan jetstream.KeyValueEntry, 1)}
+			source.Bucket, source.Check = bucket, 20*time.Millisecond
+			s := newShelf()
+			end := make(chan chan jetstream.KeyValueEntry, 1)
+			go func() {
+				to := <-bucket.begun
+				entry, _ := bucket.Get(t.Context(), "a.1")
+				to <- entry
+				to <- nil
+				end <- to
+			}()
+			w, err := Begin(t.Context(), source, s.copy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Stop()
+			select {
+			case <-bucket.begun:
+				t.Fatal("a watch of what does not change is renewed")
+			case <-time.After(10 * source.Check):
+			}
+			breaks(<-end, write)
+			again := <-bucket.begun
+			second := write("a.2", "two")
+			entry, err := bucket.Get(t.Context(), "a.2")
+			if err != nil {
+				t.Fatal(err)
+			}
+			again <- entry
+			s.mu.Lock()
+			if s.revision != first || len(s.keys) != 1 || w.Current() {
+				t.Errorf("before it is loaded again there is %v up to %d", s.keys, s.revision)
+			}
+			s.mu.Unlock()
+			again <- nil
+			s.until(t, map[string]string{"a.2": "two"})
+			if s.revision != second {
+				t.Errorf("it is so up to %d, want %d", s.revision, second)
+			}
+		})
+	}
+}
