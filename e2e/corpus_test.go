@@ -27,7 +27,12 @@ type story struct {
 }
 
 // slowly is an answer in about as many pieces as it has words.
-func slowly(r response) fixture { return fixture{Response: r, ChunkSize: 8, Latency: 15} }
+func slowly(r response) fixture { return lasting(r, 15) }
+
+// lasting is such an answer with so many milliseconds between its pieces.
+func lasting(r response, latency int) fixture {
+	return fixture{Response: r, ChunkSize: 8, Latency: latency}
+}
 
 // cutShort is an answer whose connection ends behind some pieces.
 func cutShort(r response, chunks int) fixture {
@@ -117,6 +122,12 @@ func corpus() map[string]story {
 		"branches and a question": {
 			agent: "committee", model: []fixture{slowly(text(120)), slowly(text(120)), slowly(text(60))}, asks: true, next: "run-2",
 			shows: "STEP_STARTED SUBAGENT_STARTED SUBAGENT_STARTED TEXT_MESSAGE_CONTENT TOOL_CALL_RESULT SUBAGENT_FINISHED SUBAGENT_FINISHED STEP_FINISHED STEP_STARTED RUN_FINISHED",
+		},
+		"branch that breaks off": {
+			// The other branch still speaks when the next attempt begins, and ends before that does: clients that
+			// compact what they keep put the snapshot in between behind what it says.
+			agent: "committee", model: []fixture{cutShort(text(200), 10), lasting(text(250), 90), lasting(text(200), 200), slowly(text(60))}, asks: true, next: "run-2",
+			shows: "SUBAGENT_STARTED SUBAGENT_STARTED TEXT_MESSAGE_CONTENT MESSAGES_SNAPSHOT SUBAGENT_FINISHED SUBAGENT_FINISHED RUN_FINISHED",
 		},
 		"cancelled in branches": {agent: "committee", model: []fixture{slowly(text(4000)), slowly(text(4000))}, meddle: cancels},
 		"interrupted in a text": {model: []fixture{slowly(text(4000))}, meddle: interrupts, next: "run-2"},

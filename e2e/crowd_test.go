@@ -143,7 +143,8 @@ func (c *crowd) comeBack() {
 }
 
 // judge checks that a client of the crowd's generation ends with the same messages and state, whatever
-// it was shown: that of the uncut stream of the run that came last in what it was shown.
+// it was shown: that of the uncut stream of the run that came last in what it was shown. Who joins while
+// subagents speak has first what is finished first.
 func (c *crowd) judge(runs ...*follower) {
 	c.t.Helper()
 	c.wait()
@@ -155,7 +156,7 @@ func (c *crowd) judge(runs ...*follower) {
 	}
 	for _, v := range c.readers {
 		got, want := c.read(v), want[v.shownRun()]
-		if diff := cmp.Diff(want.conversation(), got.conversation()) + cmp.Diff(want.State, got.State); diff != "" {
+		if diff := cmp.Diff(byOwner(want.conversation()), byOwner(got.conversation())) + cmp.Diff(want.State, got.State); diff != "" {
 			c.t.Errorf("%s (-want +got):\n%s\n%s", v.what, diff, listed(v.recording("").Events))
 		}
 	}

@@ -152,8 +152,8 @@ func judge(client *referenceClient, stream recording) error {
 }
 
 // byOwner puts messages that subagents have said one after the other in the order of who said them. Those of
-// agents that spoke at once may change places when a stream is compacted: what came between the beginning of
-// a message and its end, such as a snapshot, is moved behind it.
+// agents that spoke at once may change places: when a reader joins between them, and when a stream is compacted,
+// since what came between the beginning of a message and its end, such as a snapshot, is moved behind it.
 func byOwner(messages []map[string]any) []map[string]any {
 	owner := func(m map[string]any) string { id, _ := m["subagentRunId"].(string); return id }
 	for i := 0; i < len(messages); i++ {

@@ -49,27 +49,9 @@ type Cursor struct {
 	Followed bool
 	// Heal tells that the reader is owed a full snapshot before the run's last event.
 	Heal bool
-	// Unseen is what the reader was not shown of attempts that have died by now, by the records by which they had,
-	// the earliest first. What is withdrawn behind this place depends on it.
+	// Unseen is what the reader was not shown of attempts whose deaths come behind this place, the earliest death
+	// first. What is withdrawn there depends on it.
 	Unseen []Unseen
-}
-
-// Unseen tells that a reader was shown nothing behind a position of attempts that had died by a record: it came,
-// or came back, there when they had, or is inside of the withdrawal at that record.
-type Unseen struct {
-	Behind Position
-	Died   uint64
-}
-
-// maxUnseen bounds how often a reader comes back before a death that it knows: what is more is taken together.
-const maxUnseen = 8
-
-// withdrawn tells whether the place is inside a withdrawal, and which was the last before it.
-func (c Cursor) withdrawn() (before Position, inside bool) {
-	if len(c.Unseen) == 0 || c.Unseen[0].Died != c.Seq {
-		return Position{}, false
-	}
-	return c.Unseen[0].Behind, true
 }
 
 // The letters of a cursor, between position and profile.

@@ -77,7 +77,7 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if p.terminal { // where the run's last event stands behind its closings is not known without the run
 		at.Index = maxIndex
 	}
-	p.joining, p.resume, p.seen, p.lastShown, p.group, p.gone = false, at, at, at, nil, taken{}
+	p.joining, p.resume, p.told, p.gone = false, at, nil, taken{}
 	for _, v := range p.lanes {
 		v.said = nil
 	}

@@ -1,11 +1,9 @@
 package stream
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
@@ -35,9 +33,7 @@ type Projection struct {
 	run     Run
 	profile Profile
 	resume  Position          // nothing up to here is shown again
-	seen    Position          // how far the reader was shown attempts that died since
-	unseen  []Unseen          // how far, of some of them
-	hidden  []Unseen          // what was passed of such
+	unseen  []Unseen          // what the reader had not been shown of attempts that died since
 	dead    map[string]uint64 // writers that died, with the record that superseded them
 
 	followed bool  // the reader did not send the run's input
@@ -46,26 +42,27 @@ type Projection struct {
 	heal     bool  // a full snapshot stands before the run's end, whatever happened
 	gone     taken // what dead attempts said, while the reader joins: it may have some of that
 
-	lanes     map[Lane]*laneView
-	scopes    scopes
-	started   []byte   // RUN_STARTED
-	ended     [][]byte // the terminal record's events
-	anyDead   bool     // an attempt of this run that had written events died
-	terminal  bool
-	group     *Position
-	record    uint64
-	index     int
-	frames    []Frame
-	lastShown Position
+	lanes    map[Lane]*laneView
+	scopes   scopes
+	started  []byte   // RUN_STARTED
+	ended    [][]byte // the terminal record's events
+	anyDead  bool     // an attempt of this run that had written events died
+	terminal bool
+	record   uint64
+	index    int
+	told     []Unseen // by the cursors of this record's frames
+	frames   []Frame
 }
 
 // laneView is what a reader has of the attempt that holds a lane.
 type laneView struct {
 	writer string
-	from   uint64 // the record with which the attempt began
-	wrote  bool   // the attempt logged events, shown or not
-	shown  bool   // the reader was shown some of them
-	taken  taken  // among them, what it takes more than a snapshot of messages to take back
+	from   uint64   // the record with which the attempt began
+	died   uint64   // the record that superseded it, if that is known; 0 = it lives
+	wrote  bool     // the attempt logged events, shown or not
+	shown  Position // of the last of them that the reader was shown; zero = none
+	hidden Position // of the first that it is not; zero = none so far
+	taken  taken    // among those shown, what it takes more than a snapshot of messages to take back
 
 	texts, calls, reasonings, spans []string // open, in order
 
@@ -95,14 +92,8 @@ func newProjection(l *Log, run Run, r reader, dead map[string]uint64) *Projectio
 		log: l, run: run, profile: r.profile, dead: dead, lanes: map[Lane]*laneView{},
 		followed: r.followed, heal: r.heal, joining: r.joining,
 	}
-	if from := r.from; from != nil {
-		p.resume, p.seen, p.unseen, p.lastShown = from.Position, from.Position, from.Unseen, from.Position
-		if before, inside := from.withdrawn(); inside {
-			p.lastShown = before
-		}
-	}
-	if p.joining {
-		p.seen = Position{Seq: math.MaxUint64} // what died by now is never shown
+	if r.from != nil {
+		p.resume, p.unseen = r.from.Position, r.from.Unseen
 	}
 	return p
 }
@@ -112,14 +103,18 @@ func (p *Projection) add(ctx context.Context, rec *Record) ([]Frame, error) {
 	if p.terminal {
 		return nil, nil // the run is sealed; what a zombie wrote behind the end is not part of it
 	}
-	p.at(rec.Seq, -1, nil)
+	p.at(rec.Seq)
 	return p.project(ctx, rec)
 }
 
-// at begins the frames of a record, behind those of it that somebody else has shown.
-func (p *Projection) at(seq uint64, index int, group *Position) {
-	p.record, p.index, p.group = seq, index, group
+// at begins the frames of a record.
+func (p *Projection) at(seq uint64) {
+	p.record, p.index = seq, -1
+	p.told = p.outstanding()
 }
+
+// behind goes on with the frames of a record of which another projection has shown some.
+func (p *Projection) behind(q *Projection) { p.record, p.index, p.told = q.record, q.index, q.told }
 
 func (p *Projection) project(ctx context.Context, rec *Record) ([]Frame, error) {
 	var err error
@@ -216,7 +211,7 @@ func (p *Projection) attempt(ctx context.Context, rec *Record) error {
 			return err
 		}
 	}
-	p.lanes[rec.Lane] = &laneView{writer: rec.Writer, from: rec.Seq}
+	p.lanes[rec.Lane] = &laneView{writer: rec.Writer, from: rec.Seq, died: p.dead[rec.Writer]}
 	return nil
 }
 
@@ -232,7 +227,9 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 	}
 	v.wrote = v.wrote || len(events) > 0
 	for i, e := range events {
-		if p.hides(rec.Writer, Position{rec.Seq, i}) {
+		at := Position{rec.Seq, i}
+		if p.hides(rec.Writer, at) {
+			v.hide(at)
 			p.index++
 			if p.joining {
 				if err := p.gone.note(e); err != nil {
@@ -241,12 +238,12 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 			}
 			continue
 		}
-		v.shown = true
+		v.shown = at
 		if err := v.track(e); err != nil {
 			return err
 		}
 		if p.joining {
-			v.said = append(v.said, said{Position{rec.Seq, i}, e})
+			v.said = append(v.said, said{at, e})
 		}
 		if err := p.show(e); err != nil {
 			return err
@@ -257,44 +254,6 @@ func (p *Projection) events(ctx context.Context, rec *Record) error {
 		return p.scopes.trackAll(events, rec.Seq)
 	}
 	return nil
-}
-
-// hides tells whether an event is of an attempt that died and is not, or no more, shown to this reader, and notes
-// that: cursors have to tell until the death is passed.
-func (p *Projection) hides(writer string, at Position) bool {
-	diedAt, died := p.dead[writer]
-	if !died {
-		return false
-	}
-	seen := p.seen
-	if i := slices.IndexFunc(p.unseen, func(u Unseen) bool { return diedAt <= u.Died }); i >= 0 {
-		seen = p.unseen[i].Behind
-	}
-	if diedAt > seen.Seq && !seen.before(at) {
-		return false
-	}
-	if u := (Unseen{Behind: seen, Died: diedAt}); !p.joining && !slices.Contains(p.hidden, u) {
-		p.hidden = append(p.hidden, u)
-		slices.SortFunc(p.hidden, func(a, b Unseen) int { return cmp.Compare(a.Died, b.Died) })
-	}
-	return true
-}
-
-// unseenAt is what the reader was not shown of attempts whose deaths are still to come at a position.
-func (p *Projection) unseenAt(at Position) (unseen []Unseen) {
-	if p.group != nil {
-		unseen = append(unseen, Unseen{Behind: *p.group, Died: p.record})
-	}
-	for _, u := range p.hidden {
-		switch n := len(unseen); {
-		case u.Died <= at.Seq:
-		case n > 0 && unseen[n-1].Died > at.Seq && (n == maxUnseen || unseen[n-1].Behind == u.Behind):
-			unseen[n-1].Died = u.Died
-		default:
-			unseen = append(unseen, u)
-		}
-	}
-	return unseen
 }
 
 // supersede closes a lane whose step will have no further attempt.
@@ -313,11 +272,10 @@ func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
 	if p.joining {
 		p.gone.add(v.taken)
 	}
-	if !v.shown {
+	if v.shown == (Position{}) {
 		return nil
 	}
-	seen := p.lastShown
-	p.group = &seen
+	p.told = p.outstanding(Unseen{Behind: v.shown, Died: p.record})
 	if err := p.emit(v.ends()...); err != nil {
 		return err
 	}
@@ -416,12 +374,11 @@ func (p *Projection) show(raw json.RawMessage) error {
 		return err
 	}
 	p.frames = append(p.frames, Frame{Type: kind, Event: event, Cursor: p.cursor(at)})
-	p.lastShown = at
 	return nil
 }
 
 func (p *Projection) cursor(at Position) Cursor {
-	return Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Followed: p.followed, Heal: p.heal, Unseen: p.unseenAt(at)}
+	return Cursor{Position: at, Profile: p.profile, Epoch: p.log.epoch, Followed: p.followed, Heal: p.heal, Unseen: p.told}
 }
 
 // track follows what an event opens and closes.

@@ -142,7 +142,7 @@ func (p *Projection) openSaid(ctx context.Context) ([]agui.Message, error) {
 	var all []agui.Message
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
-		if !v.shown || !lane.speaks() {
+		if v.shown == (Position{}) || !lane.speaks() {
 			continue
 		}
 		said := agui.NewReducer(nil, nil)

@@ -43,13 +43,13 @@ func (t *threadProjection) open(ctx context.Context, rec *Record) ([]Frame, erro
 	t.run.history = true
 	t.reader.followed, t.reader.heal = true, false // as for the runs behind the one that a cursor is in
 	var frames []Frame
-	t.run.at(rec.Seq, -1, nil)
+	t.run.at(rec.Seq)
 	if before != nil && !before.terminal && !t.reader.joining {
 		var err error
 		if frames, err = before.abandon(ctx, rec.Seq); err != nil {
 			return nil, err
 		}
-		t.run.at(rec.Seq, before.index, before.group)
+		t.run.behind(before)
 	}
 	more, err := t.run.project(ctx, rec)
 	if !t.reader.joining && t.reader.profile == "" {
@@ -85,11 +85,12 @@ func (t *threadProjection) current() (Run, bool) {
 // end in the log before the next one began.
 const CodeAbandoned = "abandoned"
 
-// abandon shows the end of a run at the record that begins another. All that is shown of that record
-// goes on from here for a reader who is cut in it.
+// abandon shows the end of a run at the record that begins another. Whoever is cut in what is shown of
+// that record goes on from the run's last one.
 func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
-	seen := p.lastShown
-	p.at(seq, -1, &seen)
+	last := p.record
+	p.at(seq)
+	p.told = p.outstanding(Unseen{Behind: Position{Seq: last}, Died: seq})
 	p.heal = false // what follows is a snapshot
 	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
 	if err != nil {
