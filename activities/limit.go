@@ -77,18 +77,26 @@ func (a *Activities) putQuestion(ctx context.Context, in workflows.AskLimit, att
 	return n.answer, err
 }
 
-// figures are what people are shown of a limit: numbers, and durations as text.
+// figures are what people are shown of a limit: numbers, and durations as text. Date is that of a tenant's day, whose
+// figures are those of all its runs.
 type figures struct {
 	Limit    string `json:"limit"`
 	Used     any    `json:"used"`
 	Allowed  any    `json:"allowed"`
 	Currency string `json:"currency,omitempty"`
+	Date     string `json:"date,omitempty"`
 }
 
 func (a *Activities) figuresOf(x workflows.Excess) figures {
 	switch x.Code {
+	case workflows.CodeBudgetExceeded:
+		f := figures{Limit: x.Limit, Used: x.Used, Allowed: x.Allowed, Date: x.Date}
+		if x.Limit == workflows.LimitCostPerDay {
+			f.Used, f.Allowed, f.Currency = agents.Money(x.Used), agents.Money(x.Allowed), a.currency()
+		}
+		return f
 	case workflows.CodeLimitCost:
-		return figures{"cost", agents.Money(x.Used), agents.Money(x.Allowed), a.currency()}
+		return figures{Limit: "cost", Used: agents.Money(x.Used), Allowed: agents.Money(x.Allowed), Currency: a.currency()}
 	case workflows.CodeLimitDuration:
 		return figures{Limit: "duration", Used: shownDuration(x.Used), Allowed: shownDuration(x.Allowed)}
 	case workflows.CodeLimitTurns:
@@ -109,9 +117,14 @@ func shownDuration(n int64) string {
 func (a *Activities) beyond(x workflows.Excess) string {
 	f := a.figuresOf(x)
 	verb, unit := "used", " tokens"
+	money := strings.TrimRight(" "+f.Currency, " ")
 	switch f.Limit {
+	case workflows.LimitTokensPerDay:
+		return fmt.Sprintf("The tenant has used %v tokens on %s, UTC. May the run go on until they are %v?", f.Used, f.Date, f.Allowed)
+	case workflows.LimitCostPerDay:
+		return fmt.Sprintf("The tenant has spent %v%s on %s, UTC. May the run go on until it is %v%s?", f.Used, money, f.Date, f.Allowed, money)
 	case "cost":
-		verb, unit = "cost", strings.TrimRight(" "+f.Currency, " ")
+		verb, unit = "cost", money
 	case "turns":
 		verb, unit = "taken", " turns"
 	case "duration":

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// limited is an engine whose model works for two turns of 600 tokens, and whose agent has soft limits. The run is held, and
+// limited is an engine whose model works for two turns of 600 tokens, and whose run people are asked about. It is held, and
 // decided about a minute later.
 type limited struct {
 	*engine
@@ -25,7 +25,16 @@ type limited struct {
 	heard     []string
 }
 
+// newLimited has an agent with soft limits.
 func newLimited(t *testing.T, soft agents.SoftLimits, decides func() workflows.Decision) *limited {
+	t.Helper()
+	l := newAsking(t, decides)
+	l.agent.Limits.Soft = &soft
+	l.limits = workflows.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	return l
+}
+
+func newAsking(t *testing.T, decides func() workflows.Decision) *limited {
 	t.Helper()
 	l := &limited{}
 	l.engine = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
@@ -41,8 +50,7 @@ func newLimited(t *testing.T, soft agents.SoftLimits, decides func() workflows.D
 		return works(n, req)
 	}, add(), builtin.Approve())
 	l.agent.Tools = []string{"add"}
-	l.agent.Limits.Soft = &soft
-	l.limits = workflows.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	l.limits.Tokens = 10_000
 	l.hold = true
 	l.env.RegisterDelayedCallback(func() {
 		r, err := l.log.Reduce(t.Context(), run.Thread, 0)

@@ -36,7 +36,7 @@ type Waits struct {
 	// Round is how often the run was held in the same turn before.
 	Round int `json:"round,omitempty"`
 	// Excess is the soft limit that people are asked about, with one call. Spent is what was used before, in a run
-	// that has soft limits.
+	// that has soft limits, and what people have allowed of its tenant's day.
 	Excess *Excess `json:"excess,omitempty"`
 	Spent  *Spent  `json:"spent,omitempty"`
 	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
