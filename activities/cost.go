@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/workflows"
@@ -33,9 +34,9 @@ func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model s
 	if x == nil || err != nil {
 		return nil, err
 	}
-	limit := workflows.LimitTokensPerDay
+	limit := pipeline.LimitTokensPerDay
 	if x.Money {
-		limit = workflows.LimitCostPerDay
+		limit = pipeline.LimitCostPerDay
 	}
 	return &workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }

@@ -91,7 +91,7 @@ func TestASoftLimitIsAsked(t *testing.T) {
 				t.Fatalf("the run ends with %+v behind the questions %+v", result, l.questions)
 			}
 			q := l.questions[0]
-			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "editedArgs") || !json.Valid(q.ResponseSchema) {
+			if q.Message != c.question || !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) || !json.Valid(q.ResponseSchema) {
 				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
 			}
 			asked, err := stream.AskedBy(q)
@@ -119,6 +119,23 @@ func TestASoftLimitIsAsked(t *testing.T) {
 				t.Errorf("the conversation is %s", asText(t, m))
 			}
 		})
+	}
+}
+
+// Who names another figure lets the run go so far; readers have it in the conversation.
+func TestASoftLimitIsEdited(t *testing.T) {
+	t.Parallel()
+	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
+	var l *limited
+	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() workflows.Decision {
+		said := &stream.Decision{Verdict: "edit", Args: json.RawMessage(figures)}
+		return workflows.Decision{Verdict: workflows.VerdictEdit, Input: l.propose(said), Args: workflows.DigestArgs(figures), Allowed: 1201}
+	})
+	if _, result := l.run("go"); result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("the run ends with %+v", result)
+	}
+	if m := l.conversation(); m[len(m)-2].Content.Text() != "Approved." || m[len(m)-3].ToolCalls[0].Arguments != figures {
+		t.Errorf("the conversation is %s", asText(t, m))
 	}
 }
 

@@ -55,7 +55,7 @@ func (p *perdure) runAs(t *testing.T, key string, in input) []event {
 }
 
 // A run of a tenant that has used up its soft budget of the day asks before it begins, and each run for itself; other
-// tenants' do not. The question outlives the process. Who approves lets the run go on as far as it says, and it asks again;
+// tenants' do not. The question outlives the process. Who says how far the run may go is asked again there;
 // who rejects ends it with the code of the budget.
 func TestSoftBudgetOfADay(t *testing.T) {
 	t.Parallel()
@@ -90,22 +90,22 @@ func TestSoftBudgetOfADay(t *testing.T) {
 		then.RunID, then.Resume = run, []any{map[string]any{"interruptId": q.ID, "status": "resolved", "payload": payload}}
 		return p.runAs(t, shopKey, then)
 	}
-	second := interruptsOf(t, answer(in, "run-2", first, map[string]any{"approved": true}))[0]
-	asksBeyond(t, second, asked(240))
-	if n := len(sharedModel.calls(t, prompt)); n != 2 {
-		t.Errorf("the model was called %d times, want two of 60 tokens for a hundred", n)
+	second := interruptsOf(t, answer(in, "run-2", first, map[string]any{"approved": true, "editedArgs": map[string]any{"allowed": 170}}))[0]
+	asksBeyond(t, second, asked(180))
+	if n := len(sharedModel.calls(t, prompt)); n != 1 {
+		t.Errorf("the model was called %d times, want one of 60 tokens for fifty", n)
 	}
 	end := answer(in, "run-3", second, map[string]any{"approved": false, "reason": "too dear"})
 	if last := end[len(end)-1]; last.Type != "RUN_ERROR" || last.member("code") != "budget_exceeded" {
 		t.Errorf("the run that may not go on ends with %s", last.Data)
 	}
-	if n := len(sharedModel.calls(t, prompt)); n != 2 {
+	if n := len(sharedModel.calls(t, prompt)); n != 1 {
 		t.Errorf("the model was called %d times", n)
 	}
 
 	other := newInput(hello)
 	question := interruptsOf(t, p.runAs(t, shopKey, other))[0]
-	asksBeyond(t, question, asked(240))
+	asksBeyond(t, question, asked(180))
 	resp := p.bearer(t, shopKey, http.MethodPost, "/v1/threads/"+other.ThreadID+"/approvals/"+question.ID, map[string]any{"decision": "edit", "args": map[string]any{}})
 	wantProblem(t, resp, http.StatusUnprocessableEntity, "invalid_answer")
 	if end = answer(other, "run-2", question, map[string]any{"approved": true}); outcome(end[len(end)-1]) != "success" {

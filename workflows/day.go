@@ -1,6 +1,10 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
 
 // What a tenant uses in a day is known where models are called, not here. A call of a run that may ask people finds its
 // tenant's soft budget used up, and says so instead of calling the model; then the run asks, as about other soft limits,
@@ -13,12 +17,6 @@ type Day struct {
 	Tokens int64  `json:"tokens,omitempty"`
 	Cost   int64  `json:"cost,omitempty"`
 }
-
-// Limits of an [Excess] of a tenant's day.
-const (
-	LimitTokensPerDay = "tokensPerDay"
-	LimitCostPerDay   = "costPerDay"
-)
 
 // day is what a model call is told about it; nil = the run asks nobody.
 func (r *run) day() *Day {
@@ -33,7 +31,7 @@ func (d *Day) allow(x Excess) {
 	if d.Date != x.Date {
 		*d = Day{Date: x.Date}
 	}
-	if x.Limit == LimitCostPerDay {
+	if x.Limit == pipeline.LimitCostPerDay {
 		d.Cost = x.Allowed
 		return
 	}

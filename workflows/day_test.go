@@ -31,7 +31,7 @@ func (s *spending) spends(by *tenant) *spending {
 	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 		by.days = append(by.days, *in.Day)
 		if by.used >= 100 && by.used >= in.Day.Tokens {
-			return notCalled(in, workflows.Excess{Limit: workflows.LimitTokensPerDay, Date: today, Used: by.used, Allowed: by.used + 100}), nil
+			return notCalled(in, workflows.Excess{Limit: pipeline.LimitTokensPerDay, Date: today, Used: by.used, Allowed: by.used + 100}), nil
 		}
 		by.used += 60
 		return works(in)
@@ -47,7 +47,7 @@ func notCalled(in workflows.ModelCall, x workflows.Excess) workflows.ModelAnswer
 }
 
 func beyondDay(used int64) workflows.Excess {
-	return workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: workflows.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
+	return workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
 }
 
 // A run whose tenant has used up its soft budget of the day ends with a question, in a turn in which the model was not
@@ -105,9 +105,9 @@ func TestADayBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
 	excesses := []workflows.Excess{
-		{Limit: workflows.LimitTokensPerDay, Date: today, Allowed: 220},
-		{Limit: workflows.LimitCostPerDay, Date: today, Allowed: 500},
-		{Limit: workflows.LimitTokensPerDay, Date: tomorrow, Allowed: 100},
+		{Limit: pipeline.LimitTokensPerDay, Date: today, Allowed: 220},
+		{Limit: pipeline.LimitCostPerDay, Date: today, Allowed: 500},
+		{Limit: pipeline.LimitTokensPerDay, Date: tomorrow, Allowed: 100},
 	}
 	var days []workflows.Day
 	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {

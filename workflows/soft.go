@@ -45,8 +45,8 @@ type Spent struct {
 type Excess struct {
 	// Code is that of the limit, with which the run ends if people do not let it go on.
 	Code string `json:"code"`
-	// Limit and Date are set where it is a tenant's day that was used up: LimitTokensPerDay or LimitCostPerDay, and the
-	// day in UTC. The figures are those of all its runs.
+	// Limit and Date are set where it is a tenant's day that was used up: [pipeline.LimitTokensPerDay] or
+	// [pipeline.LimitCostPerDay], and the day in UTC. The figures are those of all its runs.
 	Limit string `json:"limit,omitempty"`
 	Date  string `json:"date,omitempty"`
 	Used  int64  `json:"used"`
@@ -232,14 +232,18 @@ func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, o
 	if end, over = r.callTools(ctx, calls, &Waits{}); over {
 		return end, true
 	}
-	if d := w.Calls[0].Decision; !d.approves() {
+	d, x := w.Calls[0].Decision, *w.Excess
+	if !d.approves() {
 		why := "people did not let the run go on"
 		if d.Verdict == VerdictExpire {
 			why = "nobody let the run go on in time"
 		}
-		return ending{outcome: OutcomeError, code: w.Excess.Code, message: why, refused: true}, true
+		return ending{outcome: OutcomeError, code: x.Code, message: why, refused: true}, true
 	}
-	r.spent.allow(*w.Excess)
+	if d.Allowed > 0 {
+		x.Allowed = d.Allowed
+	}
+	r.spent.allow(x)
 	return ending{}, false
 }
 

@@ -143,6 +143,8 @@ type Decision struct {
 	Input uint64 `json:"input,omitempty"`
 	// Args is the digest of the arguments that the call is to be made with.
 	Args string `json:"args,omitempty"`
+	// Allowed is how far a run may go that has passed a soft limit, in its units, if an edit says so.
+	Allowed int64 `json:"allowed,omitempty"`
 	// By is a digest of who decided: nobody counts twice.
 	By string `json:"by,omitempty"`
 	// Remember makes further calls of the tool on this thread, to which the same rule applies, without asking.
