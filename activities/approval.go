@@ -87,7 +87,7 @@ func questionID(run stream.Run, question string) string { return run.Identify("i
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if w.Excess != nil {
-		message, schema = a.beyond(*w.Excess), limitSchema
+		message, schema = a.beyond(*w.Excess), limitSchema(a.figuresOf(*w.Excess))
 	} else if record := w.Asker(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
 		var k kept
 		if err := a.Log.Kept(ctx, t, record, &k); err != nil {

@@ -71,8 +71,8 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workf
 	return a.Log.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
-// narrate runs the completion. It is cancelled before it begins if somebody asked for that before
-// anyone could hear it.
+// narrate runs the completion, unless people are to be asked first whether the run may go on. It is cancelled before it
+// begins if somebody asked for that before anyone could hear it.
 func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *narrator) error {
 	run := runOf(in.Run)
 	wanted, err := a.cancelRequested(ctx, in.Step)
@@ -95,7 +95,7 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	if err := a.mayPay(ctx, in, definition.Model); err != nil {
+	if n.answer.Excess, err = a.mayPay(ctx, in, definition.Model, in.Day); n.answer.Excess != nil || err != nil {
 		return err
 	}
 	model, req, offered, err := a.request(ctx, definition)

@@ -7,27 +7,38 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/workflows"
 )
 
-// Codes of RUN_ERROR for runs whose models are not called because of what they cost.
-const (
-	codeNoPrice        = "price_unknown"
-	codeBudgetExceeded = "budget_exceeded"
-)
+// codeNoPrice is the code of RUN_ERROR for runs whose models are not called since nobody knows what that would cost.
+const codeNoPrice = "price_unknown"
 
 var errNoPrice = errors.New("activities: what models cost is limited, and this one has no price")
 
 // mayPay tells whether a model may be called: the tenant has something left of its budget, and where what models cost is
-// limited, it is known.
-func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model string) error {
+// limited, it is known. An excess says what people are to be asked before, who have let the run go as far as day says; they
+// are asked nothing if that is nil.
+func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model string, day *workflows.Day) (*workflows.Excess, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
 	if _, known := a.Prices.Price(model); limited && !known {
-		return errNoPrice
+		return nil, errNoPrice
 	}
-	return a.Budget.Check(ctx, in.Run.Tenant)
+	var allowed *budget.Allowed
+	if day != nil {
+		allowed = &budget.Allowed{Date: day.Date, Tokens: day.Tokens, Cost: agents.Money(day.Cost)}
+	}
+	x, err := a.Budget.Check(ctx, in.Run.Tenant, allowed)
+	if x == nil || err != nil {
+		return nil, err
+	}
+	limit := pipeline.LimitTokensPerDay
+	if x.Money {
+		limit = pipeline.LimitCostPerDay
+	}
+	return &workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }
 
 // count adds what an answer has used to what its tenant has used today. It comes behind the record of the answer: an attempt

@@ -79,7 +79,7 @@ func TestCostEndsTheRun(t *testing.T) {
 func TestBudgetOfADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, works, add())
-	ledger, err := budget.Open(t.Context(), e.log, budget.DayOf(1500, 0), nil)
+	ledger, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(1500, 0)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 		}
 	}
 	budgetOf := func(tokens int64) *budget.Ledger {
-		l, err := budget.Open(t.Context(), e.log, budget.DayOf(tokens, 0), nil)
+		l, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(tokens, 0)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,10 +128,10 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 	if n := e.calls.Load(); n != 1 {
 		t.Fatalf("the model is called %d times", n)
 	}
-	if err := budgetOf(12).Check(t.Context(), "default"); !errors.Is(err, budget.ErrExceeded) {
+	if _, err := budgetOf(12).Check(t.Context(), "default", nil); !errors.Is(err, budget.ErrExceeded) {
 		t.Errorf("its 12 tokens are not counted: %v", err)
 	}
-	if err := budgetOf(13).Check(t.Context(), "default"); err != nil {
+	if _, err := budgetOf(13).Check(t.Context(), "default", nil); err != nil {
 		t.Errorf("its 12 tokens are counted more than once: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func fail(ctx context.Context, err error) error {
 	case errors.Is(err, errNoPrice):
 		return temporal.NewNonRetryableApplicationError("what models cost is limited, and the agent's has no price", codeNoPrice, nil)
 	case errors.Is(err, budget.ErrExceeded):
-		return temporal.NewNonRetryableApplicationError("the tenant has used its budget of the day", codeBudgetExceeded, nil)
+		return temporal.NewNonRetryableApplicationError("the tenant has used its budget of the day", workflows.CodeBudgetExceeded, nil)
 	case errors.As(err, &model):
 		return failModel(model, last)
 	case errors.As(err, &lacking):

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -77,50 +76,58 @@ func (a *Activities) putQuestion(ctx context.Context, in workflows.AskLimit, att
 	return n.answer, err
 }
 
-// figures are what people are shown of a limit: numbers, and durations as text.
-type figures struct {
-	Limit    string `json:"limit"`
-	Used     any    `json:"used"`
-	Allowed  any    `json:"allowed"`
-	Currency string `json:"currency,omitempty"`
-}
-
-func (a *Activities) figuresOf(x workflows.Excess) figures {
+func (a *Activities) figuresOf(x workflows.Excess) pipeline.Figures {
+	limit := x.Limit
 	switch x.Code {
+	case workflows.CodeLimitTokens:
+		limit = pipeline.LimitTokens
 	case workflows.CodeLimitCost:
-		return figures{"cost", agents.Money(x.Used), agents.Money(x.Allowed), a.currency()}
-	case workflows.CodeLimitDuration:
-		return figures{Limit: "duration", Used: shownDuration(x.Used), Allowed: shownDuration(x.Allowed)}
+		limit = pipeline.LimitCost
 	case workflows.CodeLimitTurns:
-		return figures{Limit: "turns", Used: x.Used, Allowed: x.Allowed}
+		limit = pipeline.LimitTurns
+	case workflows.CodeLimitDuration:
+		limit = pipeline.LimitDuration
 	}
-	return figures{Limit: "tokens", Used: x.Used, Allowed: x.Allowed}
-}
-
-func shownDuration(n int64) string {
-	d := time.Duration(n)
-	if d > time.Minute {
-		d = d.Round(time.Second)
+	f := pipeline.FiguresOf(limit, x.Used, x.Allowed)
+	f.Date = x.Date
+	if limit == pipeline.LimitCost || limit == pipeline.LimitCostPerDay {
+		f.Currency = a.currency()
 	}
-	return d.Round(time.Millisecond).String()
+	return f
 }
 
 // beyond asks in words whether a run may go on.
 func (a *Activities) beyond(x workflows.Excess) string {
 	f := a.figuresOf(x)
+	used, allowed := pipeline.Shown(f.Used), pipeline.Shown(f.Allowed)
 	verb, unit := "used", " tokens"
+	money := strings.TrimRight(" "+f.Currency, " ")
 	switch f.Limit {
-	case "cost":
-		verb, unit = "cost", strings.TrimRight(" "+f.Currency, " ")
-	case "turns":
+	case pipeline.LimitTokensPerDay:
+		return fmt.Sprintf("The tenant has used %s tokens on %s, UTC. May the run go on until they are %s?", used, f.Date, allowed)
+	case pipeline.LimitCostPerDay:
+		return fmt.Sprintf("The tenant has spent %s%s on %s, UTC. May the run go on until it is %s%s?", used, money, f.Date, allowed, money)
+	case pipeline.LimitCost:
+		verb, unit = "cost", money
+	case pipeline.LimitTurns:
 		verb, unit = "taken", " turns"
-	case "duration":
+	case pipeline.LimitDuration:
 		verb, unit = "taken", ""
 	}
-	return fmt.Sprintf("The run has %s %v%s. May it go on, up to %v%s?", verb, f.Used, unit, f.Allowed, unit)
+	return fmt.Sprintf("The run has %s %s%s. May it go on, up to %s%s?", verb, used, unit, allowed, unit)
 }
 
 // limitSchema is what an answer to a question about a limit looks like.
-const limitSchema = `{"type":"object","required":["approved"],"properties":{` +
-	`"approved":{"type":"boolean","description":"Whether the run may go on."},` +
-	`"reason":{"type":"string","description":"If it may not: why."}}}`
+func limitSchema(f pipeline.Figures) string {
+	allowed := `"type":"integer","exclusiveMinimum":` + string(f.Used)
+	switch f.Limit {
+	case pipeline.LimitCost, pipeline.LimitCostPerDay:
+		allowed = `"type":["number","string"]`
+	case pipeline.LimitDuration:
+		allowed = `"type":"string"`
+	}
+	return `{"type":"object","required":["approved"],"properties":{` +
+		`"approved":{"type":"boolean","description":"Whether the run may go on."},` +
+		`"editedArgs":{"type":"object","required":["allowed"],"description":"How far it may go instead.","properties":{"allowed":{` + allowed + `}}},` +
+		`"reason":{"type":"string","description":"If it may not: why."}}}`
+}

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/workflows"
 )
 
-// limited is an engine whose model works for two turns of 600 tokens, and whose agent has soft limits. The run is held, and
+// limited is an engine whose model works for two turns of 600 tokens, and whose run people are asked about. It is held, and
 // decided about a minute later.
 type limited struct {
 	*engine
@@ -25,7 +25,16 @@ type limited struct {
 	heard     []string
 }
 
+// newLimited has an agent with soft limits.
 func newLimited(t *testing.T, soft agents.SoftLimits, decides func() workflows.Decision) *limited {
+	t.Helper()
+	l := newAsking(t, decides)
+	l.agent.Limits.Soft = &soft
+	l.limits = workflows.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	return l
+}
+
+func newAsking(t *testing.T, decides func() workflows.Decision) *limited {
 	t.Helper()
 	l := &limited{}
 	l.engine = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
@@ -41,8 +50,7 @@ func newLimited(t *testing.T, soft agents.SoftLimits, decides func() workflows.D
 		return works(n, req)
 	}, add(), builtin.Approve())
 	l.agent.Tools = []string{"add"}
-	l.agent.Limits.Soft = &soft
-	l.limits = workflows.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	l.limits.Tokens = 10_000
 	l.hold = true
 	l.env.RegisterDelayedCallback(func() {
 		r, err := l.log.Reduce(t.Context(), run.Thread, 0)
@@ -83,7 +91,7 @@ func TestASoftLimitIsAsked(t *testing.T) {
 				t.Fatalf("the run ends with %+v behind the questions %+v", result, l.questions)
 			}
 			q := l.questions[0]
-			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "editedArgs") || !json.Valid(q.ResponseSchema) {
+			if q.Message != c.question || !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) || !json.Valid(q.ResponseSchema) {
 				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
 			}
 			asked, err := stream.AskedBy(q)
@@ -111,6 +119,23 @@ func TestASoftLimitIsAsked(t *testing.T) {
 				t.Errorf("the conversation is %s", asText(t, m))
 			}
 		})
+	}
+}
+
+// Who names another figure lets the run go so far; readers have it in the conversation.
+func TestASoftLimitIsEdited(t *testing.T) {
+	t.Parallel()
+	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
+	var l *limited
+	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() workflows.Decision {
+		said := &stream.Decision{Verdict: "edit", Args: json.RawMessage(figures)}
+		return workflows.Decision{Verdict: workflows.VerdictEdit, Input: l.propose(said), Args: workflows.DigestArgs(figures), Allowed: 1201}
+	})
+	if _, result := l.run("go"); result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("the run ends with %+v", result)
+	}
+	if m := l.conversation(); m[len(m)-2].Content.Text() != "Approved." || m[len(m)-3].ToolCalls[0].Arguments != figures {
+		t.Errorf("the conversation is %s", asText(t, m))
 	}
 }
 

@@ -189,7 +189,7 @@ const summaryShare = 4
 // ask makes the model call.
 func (f *fitting) ask(ctx context.Context, transcript string) (summary, error) {
 	named := cmp.Or(f.definition.Context.Model, f.definition.Model)
-	if err := f.activities.mayPay(ctx, f.call, named); err != nil {
+	if _, err := f.activities.mayPay(ctx, f.call, named, nil); err != nil {
 		return summary{}, err
 	}
 	provider, name, _ := strings.Cut(named, "/")

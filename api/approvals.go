@@ -117,10 +117,14 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if question == nil {
 		return workflows.Decision{}, errNoApproval()
 	}
-	if err := s.mayDecide(ctx, thread, now, question, a.v, ""); err != nil {
+	v, err := a.v.aboutLimit(now, question, "")
+	if err == nil {
+		err = s.mayDecide(ctx, thread, now, question, v, "")
+	}
+	if err != nil {
 		return workflows.Decision{}, err
 	}
-	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, a.v, channelOf(ctx))
+	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, channelOf(ctx))
 }
 
 // take has the thread's workflow take decisions; of are their places among what was asked for.

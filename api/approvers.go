@@ -174,15 +174,18 @@ func (a *asking) covers(thread *stream.Reduction, tool string, input *stream.Inp
 }
 
 // toolOf is the name of the tool that a call on a thread is of.
-func toolOf(thread *stream.Reduction, callID string) string {
+func toolOf(thread *stream.Reduction, callID string) string { return askedCall(thread, callID).Name }
+
+// askedCall is a call on a thread, or nothing.
+func askedCall(thread *stream.Reduction, callID string) agui.ToolCall {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		for _, c := range thread.Entries[i].Message.ToolCalls {
 			if c.ID == callID {
-				return c.Name
+				return c
 			}
 		}
 	}
-	return ""
+	return agui.ToolCall{}
 }
 
 func forbidden(code, detail, pointer string) *Problem {

@@ -42,12 +42,9 @@ func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 
 // suitsLimit refuses what is no answer to the question whether a run may go beyond a limit.
 func (v verdict) suitsLimit(at string) error {
-	const either = "the question is whether the run may go on: approve or reject"
 	switch {
-	case v.Decision == string(workflows.VerdictEdit):
-		return unfit(editPointer(at), either)
 	case v.Decision == string(workflows.VerdictAnswer):
-		return unfit(at+"/content", either)
+		return unfit(at+"/content", "the question is whether the run may go on: approve, edit or reject")
 	case v.Remember:
 		return unfit(at+"/remember", "each limit that a run passes is asked about")
 	}

@@ -28,6 +28,8 @@ type verdict struct {
 	Reason  string          `json:"reason,omitempty"`
 	// Remember makes further calls of the tool on this thread without asking.
 	Remember bool `json:"remember,omitempty"`
+	// allowed is the figure that an edit of a question about a limit names.
+	allowed int64
 }
 
 // check reads what a verdict must have; at is where it stands in the request.
@@ -107,6 +109,9 @@ func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t strea
 		}
 		answered[question.ID] = true
 		v, err := verdictOf(question, entry, at)
+		if err == nil {
+			v, err = v.aboutLimit(thread, question, at+"/payload")
+		}
 		if err == nil {
 			err = s.mayDecide(ctx, t, thread, question, v, at+"/payload")
 		}
@@ -227,7 +232,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 	if err != nil {
 		return workflows.Decision{}, err
 	}
-	d := workflows.Decision{CallID: said.CallID, Verdict: workflows.Verdict(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: v.Remember}
+	d := workflows.Decision{CallID: said.CallID, Verdict: workflows.Verdict(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: v.Remember, Allowed: v.allowed}
 	if len(said.Args) > 0 {
 		d.Args = workflows.DigestArgs(string(said.Args))
 	}
@@ -250,7 +255,11 @@ func lateAnswers(resume []agui.ResumeEntry, thread *stream.Reduction) []stream.L
 			continue
 		}
 		answer := stream.LateAnswer{InterruptID: question.ID}
-		if v, err := verdictOf(question, entry, ""); err == nil {
+		v, err := verdictOf(question, entry, "")
+		if err == nil {
+			v, err = v.aboutLimit(thread, question, "")
+		}
+		if err == nil {
 			answer = answerOf(question, v)
 		}
 		late = append(late, answer)

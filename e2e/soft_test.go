@@ -27,7 +27,7 @@ func toils(t *testing.T, prompt string) {
 // asksBeyond checks a question about tokens.
 func asksBeyond(t *testing.T, q interrupt, message string) {
 	t.Helper()
-	if q.Reason != "tool_call" || q.Message != message || q.ToolCallID == "" || strings.Contains(string(q.ResponseSchema), "editedArgs") {
+	if q.Reason != "tool_call" || q.Message != message || q.ToolCallID == "" || !strings.Contains(string(q.ResponseSchema), "editedArgs") {
 		t.Errorf("people are asked %+v, want %q", q, message)
 	}
 }
@@ -66,6 +66,7 @@ func TestSoftLimit(t *testing.T) {
 	}
 	for body, pointer := range map[string]string{
 		`{"decision":"edit","args":{"limit":"tokens","used":0,"allowed":9000}}`: "/args",
+		`{"decision":"edit","args":{"allowed":120}}`:                            "/args/allowed",
 		`{"decision":"answer","content":"yes"}`:                                 "/content",
 		`{"decision":"approve","remember":true}`:                                "/remember",
 	} {
@@ -130,7 +131,7 @@ func TestSoftLimitRejected(t *testing.T) {
 	wantOutcome(t, f, "success")
 }
 
-// A run that is held asks in place, and its question outlives the process.
+// A run that is held asks in place, and its question outlives the process. Who lets it go on may say how far.
 func TestSoftLimitHeld(t *testing.T) {
 	p := startPerdure(t)
 	prompt := say("Toil.")
@@ -141,14 +142,15 @@ func TestSoftLimitHeld(t *testing.T) {
 	asksBeyond(t, first, firstAsked)
 	p.kill()
 	p.start(t)
-	for _, q := range []string{firstAsked, secondAsked} {
-		if q == secondAsked {
-			first = custom[interrupt](t, f.until(t, isCustom), "perdure.approval")
-			asksBeyond(t, first, q)
+	for _, body := range []string{`{"decision":"edit","args":{"allowed":170}}`, `{"decision":"edit","args":{"used":120,"allowed":170}}`} { // the same, twice
+		if status, answer := decide(t, p.endpoint, in.ThreadID, first.ID, body); status != http.StatusOK {
+			t.Fatalf("edit: %d %v", status, answer)
 		}
-		if status, answer := decide(t, p.endpoint, in.ThreadID, first.ID, `{"decision":"approve"}`); status != http.StatusOK {
-			t.Fatalf("approve: %d %v", status, answer)
-		}
+	}
+	second := custom[interrupt](t, f.until(t, isCustom), "perdure.approval")
+	asksBeyond(t, second, "The run has used 180 tokens. May it go on, up to 250 tokens?")
+	if status, answer := decide(t, p.endpoint, in.ThreadID, second.ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("approve: %d %v", status, answer)
 	}
 	f.finish(t)
 	wantError(t, f, "limit_tokens")

@@ -143,7 +143,10 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		LookElsewhere: set.LookElsewhere,
 		Webhooks:      hooks,
 		Prices:        prices,
-		TenantBudget:  budget.DayOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+		TenantBudget: budget.Day{
+			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
+		},
 		WorkflowCache: cfg.WorkflowCache,
 		Deployment:    cfg.Deployment,
 		BuildID:       cfg.BuildID,

@@ -136,7 +136,7 @@ type Progress struct {
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
-	// Spent is set in a run with soft limits.
+	// Spent is set in a run with soft limits, or whose people were asked about its tenant's day.
 	Spent *Spent `json:"spent,omitempty"`
 	// Cut are the lanes of calls that failed, Broken the step that did where the agent speaks.
 	Cut    []Lane  `json:"cut,omitempty"`
@@ -197,6 +197,9 @@ type ModelCall struct {
 	Handoffs int `json:"handoffs,omitempty"`
 	// Priced tells that only models may be called that have a price.
 	Priced bool `json:"priced,omitempty"`
+	// Day is set in calls of a run that asks people when its tenant has used up the soft budget of a day: how far they
+	// have let it go. nil = nobody is asked.
+	Day *Day `json:"day,omitempty"`
 }
 
 // ModelAnswer tells what the model decided, by reference.
@@ -220,6 +223,8 @@ type ModelAnswer struct {
 	Usage   Usage    `json:"usage"`
 	// More is what other calls of models have used on the way to this one.
 	More []Usage `json:"more,omitempty"`
+	// Excess is set, and nothing of the above, if the model was not called: people are to be asked about it first.
+	Excess *Excess `json:"excess,omitempty"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
@@ -427,6 +432,7 @@ const (
 	CodeLimitDuration      = "limit_duration"
 	CodeLimitParallelTools = "limit_parallel_tools"
 	CodeLimitSubagents     = "limit_subagents"
+	CodeBudgetExceeded     = "budget_exceeded" // of the tenant's day
 )
 
 // CodeApprovalExpired ends a run whose agent fails when nobody decides in time.

@@ -69,7 +69,7 @@ type run struct {
 	broken    *Broken // the step that has failed since the walk has advanced, where the agent speaks
 	open      string  // the step that is open
 	usage     []Usage
-	spent     Spent // in a run with soft limits
+	spent     Spent
 	paused    bool
 	cancelled bool
 	ended     bool
@@ -188,6 +188,8 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.main, r.open = answer.Seq, r.called(stepModel)
 	r.usage = addUsage(r.usage, answer.Usage)
 	switch {
+	case answer.Excess != nil:
+		return r.askInstead(ctx, *answer.Excess)
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.doneAnyway(answer.count()):
 		return ending{outcome: OutcomeCancelled}, true
 	case answer.count() == 0 && r.folded == len(r.steered):
@@ -296,7 +298,7 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.in.Limits.costs()}
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.in.Limits.costs(), Day: r.day()}
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		call.Announces = announces
 	} else if r.main == 0 {

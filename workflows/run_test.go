@@ -125,9 +125,9 @@ func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 	step := workflows.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
-	first := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1, Digest: "d"}}
+	first := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1, Digest: "d"}, Day: &workflows.Day{}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
-	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step}}, w.models); diff != "" {
+	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step, Day: &workflows.Day{}}}, w.models); diff != "" {
 		t.Errorf("the model's steps (-want +got):\n%s", diff)
 	}
 	slices.SortFunc(tools, func(a, b workflows.ToolCall) int { return a.Lane - b.Lane })

@@ -25,22 +25,31 @@ type Soft struct {
 	Cost     int64         `json:"cost,omitempty"`
 }
 
-// Spent is what was done for an input before, in a run that has soft limits.
+// Spent is what was done for an input before, in a run that has soft limits. A run that has none knows what people have
+// allowed alone.
 type Spent struct {
 	// Turns are those of this run, too; of the others it has what is not in its usage.
 	Turns    int           `json:"turns,omitempty"`
 	Tokens   int64         `json:"tokens,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
 	Cost     int64         `json:"cost,omitempty"`
-	// Allowed is how far people have let it go. What is zero they were not asked about.
+	// Allowed is how far people have let it go, and Day how far on a day of its tenant. What is zero they were not asked
+	// about.
 	Allowed Soft `json:"allowed,omitzero"`
+	Day     Day  `json:"day,omitzero"`
+	// Asked is in how many turns of this run people were asked instead of the model, if it has no soft limits.
+	Asked int `json:"asked,omitempty"`
 }
 
 // Excess is a soft limit that was passed. Its figures have the units of the limit.
 type Excess struct {
 	// Code is that of the limit, with which the run ends if people do not let it go on.
 	Code string `json:"code"`
-	Used int64  `json:"used"`
+	// Limit and Date are set where it is a tenant's day that was used up: [pipeline.LimitTokensPerDay] or
+	// [pipeline.LimitCostPerDay], and the day in UTC. The figures are those of all its runs.
+	Limit string `json:"limit,omitempty"`
+	Date  string `json:"date,omitempty"`
+	Used  int64  `json:"used"`
 	// Allowed is how far the run may go if they do.
 	Allowed int64 `json:"allowed"`
 }
@@ -76,7 +85,11 @@ func (r *run) counts() bool { return r.in.Limits.Soft != nil && r.branch == nil 
 func (r *run) spentBefore() {
 	w := r.in.Resume
 	r.spent = Spent{}
-	if w == nil || w.Spent == nil || r.in.Limits.Soft == nil || !slices.ContainsFunc(w.Calls, Waiting.goesOn) {
+	if w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Waiting.goesOn) {
+		return
+	}
+	if r.in.Limits.Soft == nil {
+		r.spent.Day = w.Spent.Day
 		return
 	}
 	r.spent = *w.Spent
@@ -87,9 +100,13 @@ func (c Waiting) goesOn() bool { return c.Decision == nil || c.Decision.Verdict 
 
 // takeStock notes in what the thread waits for what was used by now.
 func (r *run) takeStock(ctx workflow.Context, w *Waits) {
-	if w != nil && r.counts() {
+	switch {
+	case w == nil:
+	case r.counts():
 		used := r.used(ctx)
 		w.Spent = &used
+	case r.spent.Day != (Day{}):
+		w.Spent = &Spent{Day: r.spent.Day}
 	}
 }
 
@@ -115,7 +132,7 @@ func (r *run) turnsTaken() int {
 	if r.counts() {
 		return r.spent.Turns
 	}
-	return r.turn - 1
+	return r.turn - 1 - r.spent.Asked
 }
 
 // excess is the first soft limit that was passed; nil = none was. As of the hard ones, tokens and cost may be used up,
@@ -160,6 +177,8 @@ func (s *Spent) allow(x Excess) {
 		s.Allowed.Turns = int(x.Allowed)
 	case CodeLimitDuration:
 		s.Allowed.Duration = time.Duration(x.Allowed)
+	case CodeBudgetExceeded:
+		s.Day.allow(x)
 	}
 }
 
@@ -170,7 +189,12 @@ func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
 	if x == nil {
 		return ending{}, false
 	}
-	in := AskLimit{Step: r.ofLimit(r.step(r.turn, "limit", "")), Excess: *x}
+	return r.askAbout(ctx, *x)
+}
+
+// askAbout asks people about an excess: the run is held, or ends with it.
+func (r *run) askAbout(ctx workflow.Context, x Excess) (end ending, over bool) {
+	in := AskLimit{Step: r.ofLimit(r.step(r.turn, "limit", "")), Excess: x}
 	if r.main == 0 {
 		in.Beginning = *r.beginning()
 	}
@@ -185,7 +209,7 @@ func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
 		return ending{outcome: OutcomeCancelled}, true
 	}
 	waits := r.waitsOf(ctx, answer)
-	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Excess = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, x
+	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Excess = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
 	case !r.keeps(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
@@ -208,14 +232,18 @@ func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, o
 	if end, over = r.callTools(ctx, calls, &Waits{}); over {
 		return end, true
 	}
-	if d := w.Calls[0].Decision; !d.approves() {
+	d, x := w.Calls[0].Decision, *w.Excess
+	if !d.approves() {
 		why := "people did not let the run go on"
 		if d.Verdict == VerdictExpire {
 			why = "nobody let the run go on in time"
 		}
-		return ending{outcome: OutcomeError, code: w.Excess.Code, message: why, refused: true}, true
+		return ending{outcome: OutcomeError, code: x.Code, message: why, refused: true}, true
 	}
-	r.spent.allow(*w.Excess)
+	if d.Allowed > 0 {
+		x.Allowed = d.Allowed
+	}
+	r.spent.allow(x)
 	return ending{}, false
 }
 

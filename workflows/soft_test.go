@@ -164,6 +164,25 @@ func TestASoftLimitHolds(t *testing.T) {
 	}
 }
 
+// Who lets a run go on may say how far.
+func TestASoftLimitIsEdited(t *testing.T) {
+	t.Parallel()
+	s := newSpending(t)
+	edits := workflows.Decision{CallID: "beyond", Verdict: workflows.VerdictEdit, Digest: "edit", Args: "other figures", Allowed: 170, Input: 71}
+	s.decide(time.Minute, edits)
+	in := s.continued(softInput(workflows.Soft{Tokens: 100}))
+	again := newSpending(t)
+	again.decide(time.Minute, stops)
+	in = again.continued(in)
+	want := workflows.Excess{Code: workflows.CodeLimitTokens, Used: 180, Allowed: 250}
+	if c := again.calls[0]; len(again.models) != 1 || !cmp.Equal(again.excesses(), []workflows.Excess{want}) || c.Decision == nil || c.Decision.Args != "other figures" || !c.Opens.Edits {
+		t.Errorf("after %d turns it asks %+v, behind the call %+v", len(again.models), again.excesses(), c)
+	}
+	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
+		t.Errorf("it goes on with %d tokens allowed", got)
+	}
+}
+
 // A held run that is parked, and one that continues as new, know what was used and how far they may go.
 func TestASoftLimitIsCarriedOn(t *testing.T) {
 	t.Parallel()

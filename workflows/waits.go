@@ -36,7 +36,7 @@ type Waits struct {
 	// Round is how often the run was held in the same turn before.
 	Round int `json:"round,omitempty"`
 	// Excess is the soft limit that people are asked about, with one call. Spent is what was used before, in a run
-	// that has soft limits.
+	// that has soft limits, and what people have allowed of its tenant's day.
 	Excess *Excess `json:"excess,omitempty"`
 	Spent  *Spent  `json:"spent,omitempty"`
 	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
@@ -143,6 +143,8 @@ type Decision struct {
 	Input uint64 `json:"input,omitempty"`
 	// Args is the digest of the arguments that the call is to be made with.
 	Args string `json:"args,omitempty"`
+	// Allowed is how far a run may go that has passed a soft limit, in its units, if an edit says so.
+	Allowed int64 `json:"allowed,omitempty"`
 	// By is a digest of who decided: nobody counts twice.
 	By string `json:"by,omitempty"`
 	// Remember makes further calls of the tool on this thread, to which the same rule applies, without asking.

@@ -15,7 +15,7 @@ func Asks(d *agents.Definition, path string) bool {
 // Rules is the agent by whose rules the call of an action is judged: of a question, one that has its rule alone.
 func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	if path == LimitPath {
-		return limitRules(d)
+		return limitRules(d), nil
 	}
 	s := StepAt(d, path)
 	switch {
@@ -32,11 +32,13 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 // LimitPath stands for the path of a step where people are asked about a soft limit. No step is there: names have no ~.
 const LimitPath = "~limit"
 
-func limitRules(d *agents.Definition) (*agents.Definition, error) {
-	if d.Limits.Soft == nil {
-		return nil, fmt.Errorf("%w: the agent has no soft limits", ErrCursor)
+// limitRules has no approvers where the agent has no soft limits: people may be asked about those of its tenant.
+func limitRules(d *agents.Definition) *agents.Definition {
+	var rule agents.Approval
+	if s := d.Limits.Soft; s != nil {
+		rule = s.Approval
 	}
-	return questioner(d, "limits", d.Limits.Soft.Approval), nil
+	return questioner(d, "limits", rule)
 }
 
 // questioner is an agent that asks people by one rule, and does nothing else.

@@ -232,7 +232,10 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		}
 		w, err = workernode.Start(ctx, workernode.Config{
 			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: set.Registry(),
-			Prices: prices, TenantBudget: budget.DayOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+			Prices: prices, TenantBudget: budget.Day{
+				Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
+				Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
+			},
 			Queues: workernode.Queues{Tools: set.TaskQueues()}, Webhooks: hooks, WorkflowCache: cfg.WorkflowCache, ToolGrace: cfg.ToolGrace, Logger: logger,
 		})
 		return err

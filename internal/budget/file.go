@@ -25,6 +25,13 @@ type File struct {
 
 // Day is what a tenant may use from midnight to midnight, UTC. 0 = as much as it likes.
 type Day struct {
+	Amounts `yaml:",inline"`
+	// Soft is what it uses before each further run asks people whether it may go on. 0 = nobody is asked.
+	Soft Amounts `yaml:"soft"`
+}
+
+// Amounts are what is used in a day.
+type Amounts struct {
 	Tokens int64  `yaml:"tokensPerDay"`
 	Cost   amount `yaml:"costPerDay"`
 }
@@ -109,8 +116,11 @@ func (f *File) check() error {
 		}
 	}
 	for name, day := range f.Tenants {
-		if name == "" || day.Tokens < 0 {
+		if name == "" || day.Tokens < 0 || day.Soft.Tokens < 0 {
 			wrong = append(wrong, fmt.Errorf("tenants: the budget of %.80q must not be below zero, nor its name empty", name))
+		}
+		if err := day.Check(); err != nil {
+			wrong = append(wrong, fmt.Errorf("tenants: %.80q: %w", name, err))
 		}
 	}
 	return errors.Join(wrong...)

@@ -47,8 +47,8 @@ func Open(ctx context.Context, l *stream.Log, all Day, f *File) (*Ledger, error)
 	return ledger, err
 }
 
-// DayOf makes a budget.
-func DayOf(tokens int64, cost agents.Money) Day { return Day{Tokens: tokens, Cost: amount(cost)} }
+// AmountsOf makes amounts.
+func AmountsOf(tokens int64, cost agents.Money) Amounts { return Amounts{tokens, amount(cost)} }
 
 // Of is the budget of a tenant.
 func (l *Ledger) Of(tenant string) Day {
@@ -61,9 +61,6 @@ func (l *Ledger) Of(tenant string) Day {
 	return l.all
 }
 
-// LimitsCost tells whether the budget is one of cost, which can be counted only where models have prices.
-func (d Day) LimitsCost() bool { return d.Cost > 0 }
-
 // used is an entry of the bucket.
 type used struct {
 	Tokens int64        `json:"tokens"`
@@ -75,21 +72,25 @@ type used struct {
 // keptCalls is how many an entry knows. A call is told of again within seconds or, by another worker, a minute.
 const keptCalls = 256
 
-// Check fails with ErrExceeded if the tenant has nothing left today. Calls that are under way are not counted yet, so that
-// the budget may be exceeded by these.
-func (l *Ledger) Check(ctx context.Context, tenant string) error {
+// Check fails with ErrExceeded if the tenant has nothing left today. It finds an excess if its soft budget is used up, and
+// what people have allowed beyond it; where allowed is nil nobody can be asked, and it finds none. Calls that are under way
+// are not counted yet, so that the budget may be exceeded by these.
+func (l *Ledger) Check(ctx context.Context, tenant string, allowed *Allowed) (*Excess, error) {
 	day := l.Of(tenant)
 	if day == (Day{}) {
-		return nil
+		return nil, nil
 	}
-	u, _, err := l.read(ctx, l.key(tenant))
+	date := l.today()
+	u, _, err := l.read(ctx, key(date, tenant))
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case day.Tokens > 0 && u.Tokens >= day.Tokens, day.Cost > 0 && u.Cost >= agents.Money(day.Cost):
-		return ErrExceeded
+		return nil, ErrExceeded
+	case allowed == nil:
+		return nil, nil
 	}
-	return nil
+	return day.excess(date, u, *allowed), nil
 }
 
 // tries bounds how often a count makes way for others: each time, one of them got through.
@@ -100,7 +101,7 @@ func (l *Ledger) Count(ctx context.Context, tenant, call string, tokens int64, c
 	if l.Of(tenant) == (Day{}) || tokens == 0 && cost == 0 {
 		return nil
 	}
-	key := l.key(tenant)
+	key := key(l.today(), tenant)
 	for range tries {
 		u, revision, err := l.read(ctx, key)
 		if err != nil || slices.Contains(u.Calls, call) {
@@ -144,9 +145,11 @@ func (l *Ledger) read(ctx context.Context, key string) (u used, revision uint64,
 	return u, entry.Revision(), nil
 }
 
+func (l *Ledger) today() string { return l.now().UTC().Format(time.DateOnly) }
+
 // key is that of a tenant's day. A bucket takes no "~" in it.
-func (l *Ledger) key(tenant string) string {
-	return l.now().UTC().Format(time.DateOnly) + "." + strings.Replace(stream.Token(tenant), "~", "=", 1)
+func key(date, tenant string) string {
+	return date + "." + strings.Replace(stream.Token(tenant), "~", "=", 1)
 }
 
 func unreached(err error) error {

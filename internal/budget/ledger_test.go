@@ -14,7 +14,7 @@ import (
 func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 	t.Parallel()
 	server := streamtest.Server(t)
-	day := DayOf(100, 0)
+	day := Day{Amounts: AmountsOf(100, 0)}
 	var workers []*Ledger
 	for range 2 { // as two processes
 		l, err := Open(t.Context(), streamtest.OpenOn(t, server), day, nil)
@@ -35,23 +35,23 @@ func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 	}
 	g.Wait()
 	l := workers[1]
-	if u, _, err := l.read(t.Context(), l.key("acme ü")); err != nil || u.Tokens != 99 {
+	if u, _, err := l.read(t.Context(), key(l.today(), "acme ü")); err != nil || u.Tokens != 99 {
 		t.Fatalf("%d tokens are counted, want 99: %v", u.Tokens, err)
 	}
-	if err := l.Check(t.Context(), "acme ü"); err != nil {
+	if _, err := l.Check(t.Context(), "acme ü", nil); err != nil {
 		t.Errorf("with a token left: %v", err)
 	}
 	if err := workers[0].Count(t.Context(), "acme ü", "last", 1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Check(t.Context(), "acme ü"); !errors.Is(err, ErrExceeded) {
+	if _, err := l.Check(t.Context(), "acme ü", nil); !errors.Is(err, ErrExceeded) {
 		t.Errorf("with nothing left: %v", err)
 	}
-	if err := l.Check(t.Context(), "other"); err != nil {
+	if _, err := l.Check(t.Context(), "other", nil); err != nil {
 		t.Errorf("another tenant: %v", err)
 	}
 	l.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
-	if err := l.Check(t.Context(), "acme ü"); err != nil {
+	if _, err := l.Check(t.Context(), "acme ü", nil); err != nil {
 		t.Errorf("on the next day: %v", err)
 	}
 }
@@ -62,7 +62,7 @@ func TestTenantsOwnBudgetGoesBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Open(t.Context(), streamtest.Open(t), DayOf(1, 0), f)
+	l, err := Open(t.Context(), streamtest.Open(t), Day{Amounts: AmountsOf(1, 0)}, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +72,14 @@ func TestTenantsOwnBudgetGoesBefore(t *testing.T) {
 		}
 	}
 	for tenant, exceeded := range map[string]bool{"acme": false, "free": false, "other": true} {
-		if err := l.Check(t.Context(), tenant); errors.Is(err, ErrExceeded) != exceeded {
+		if _, err := l.Check(t.Context(), tenant, nil); errors.Is(err, ErrExceeded) != exceeded {
 			t.Errorf("%s: %v, want exceeded: %t", tenant, err, exceeded)
 		}
 	}
 	if err := l.Count(t.Context(), "acme", "d", 0, 100_000); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Check(t.Context(), "acme"); !errors.Is(err, ErrExceeded) {
+	if _, err := l.Check(t.Context(), "acme", nil); !errors.Is(err, ErrExceeded) {
 		t.Errorf("acme with its money spent: %v", err)
 	}
 }
@@ -90,7 +90,8 @@ func TestNobodyHasABudget(t *testing.T) {
 	if err != nil || l != nil {
 		t.Fatalf("there is a ledger, %v: %v", l, err)
 	}
-	if err := errors.Join(l.Check(t.Context(), "a"), l.Count(t.Context(), "a", "c", 1, agents.Money(1))); err != nil {
-		t.Error(err)
+	x, err := l.Check(t.Context(), "a", &Allowed{})
+	if err := errors.Join(err, l.Count(t.Context(), "a", "c", 1, agents.Money(1))); x != nil || err != nil {
+		t.Error(x, err)
 	}
 }

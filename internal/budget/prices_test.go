@@ -50,13 +50,17 @@ func TestMistakesInAFileAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "currency",
 		"currency: usd\n": "currency",
-		"currency: USD\nprices: [{model: \"a/[\", input: 1}]\n":    "prices[0].model",
-		"currency: USD\nprices: [{model: a/b, input: -1}]\n":       "prices[0]",
-		"currency: USD\nprices: [{model: a/b, input: .nan}]\n":     "prices[0]",
-		"currency: USD\nprices: [{model: a/b, price: 1}]\n":        "price",
-		"currency: USD\ntenants: {a: {tokensPerDay: -1}}\n":        "tenants",
-		"currency: USD\ntenants: {a: {costPerDay: 0.0000001}}\n":   "line 2",
-		"currency: USD\nprices: \"" + strings.Repeat("x", maxFile): "larger",
+		"currency: USD\nprices: [{model: \"a/[\", input: 1}]\n":                      "prices[0].model",
+		"currency: USD\nprices: [{model: a/b, input: -1}]\n":                         "prices[0]",
+		"currency: USD\nprices: [{model: a/b, input: .nan}]\n":                       "prices[0]",
+		"currency: USD\nprices: [{model: a/b, price: 1}]\n":                          "price",
+		"currency: USD\ntenants: {a: {tokensPerDay: -1}}\n":                          "tenants",
+		"currency: USD\ntenants: {a: {costPerDay: 0.0000001}}\n":                     "line 2",
+		"currency: USD\ntenants: {a: {soft: {tokensPerDay: -1}}}\n":                  "tenants",
+		"currency: USD\ntenants: {a: {soft: {turnsPerDay: 1}}}\n":                    "turnsPerDay",
+		"currency: USD\ntenants: {a: {tokensPerDay: 5, soft: {tokensPerDay: 5}}}\n":  `"a": soft amounts`,
+		"currency: USD\ntenants: {a: {costPerDay: 0.5, soft: {costPerDay: 0.51}}}\n": `"a": soft amounts`,
+		"currency: USD\nprices: \"" + strings.Repeat("x", maxFile):                   "larger",
 	} {
 		if _, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)

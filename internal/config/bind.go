@@ -32,6 +32,10 @@ func modelSilence(c *Config) pflag.Value   { return bind(&c.ModelSilence, positi
 func allowPrivateHosts(c *Config) pflag.Value {
 	return bind(&c.AllowPrivateHosts, truth)
 }
+func softTenantTokens(c *Config) pflag.Value {
+	return bind(&c.TenantSoftTokensPerDay, positiveCount)
+}
+func softTenantCost(c *Config) pflag.Value { return bind(&c.TenantSoftCostPerDay, money) }
 func agentsForce(c *Config) pflag.Value    { return bind(&c.ForceAgents, truth) }
 func deployment(c *Config) pflag.Value     { return bind(&c.Deployment, text) }
 func buildID(c *Config) pflag.Value        { return bind(&c.BuildID, text) }

@@ -77,9 +77,10 @@ type Config struct {
 	Webhooks string
 	// Prices is the file of what models cost. Empty = none.
 	Prices string
-	// TenantTokensPerDay and TenantCostPerDay are what a tenant may use; 0 = as much as it likes.
-	TenantTokensPerDay int64
-	TenantCostPerDay   agents.Money
+	// TenantTokensPerDay and TenantCostPerDay are what a tenant may use; 0 = as much as it likes. The soft ones are what it
+	// uses before people are asked; 0 = they are not.
+	TenantTokensPerDay, TenantSoftTokensPerDay int64
+	TenantCostPerDay, TenantSoftCostPerDay     agents.Money
 
 	// Stream says which log to use, and how to create it if it is not there.
 	Stream stream.Options
@@ -159,7 +160,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	if cfg.ToolsOnly && len(cfg.TaskQueues) == 0 {
 		wrong = append(wrong, &VariableError{Name: "PERDURE_TASK_QUEUES", Err: errors.New("must be set when PERDURE_TOOLS_ONLY is")})
 	}
-	wrong = append(wrong, cfg.Auth.check())
+	wrong = append(wrong, cfg.budgets(), cfg.Auth.check())
 	if p == API {
 		wrong = append(wrong, cfg.Auth.CheckAddr(cfg.Addr))
 	}
@@ -175,6 +176,20 @@ func (v Variable) setUp(value pflag.Value, env environment) error {
 		if err := value.Set(s); err != nil {
 			return &VariableError{Name: v.Name, Err: err}
 		}
+	}
+	return nil
+}
+
+// budgets refuses soft ones that nobody would be asked about.
+func (c *Config) budgets() error {
+	below := func(name, hard string) error {
+		return &VariableError{Name: name, Err: fmt.Errorf("must be below %s", hard)}
+	}
+	switch {
+	case c.TenantTokensPerDay > 0 && c.TenantSoftTokensPerDay >= c.TenantTokensPerDay:
+		return below("PERDURE_BUDGET_TENANT_SOFT_TOKENS_PER_DAY", "PERDURE_BUDGET_TENANT_TOKENS_PER_DAY")
+	case c.TenantCostPerDay > 0 && c.TenantSoftCostPerDay >= c.TenantCostPerDay:
+		return below("PERDURE_BUDGET_TENANT_SOFT_COST_PER_DAY", "PERDURE_BUDGET_TENANT_COST_PER_DAY")
 	}
 	return nil
 }

@@ -84,6 +84,21 @@ func TestTaskQueues(t *testing.T) {
 	}
 }
 
+func TestSoftBudgetsAreBelowHardOnes(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, config.Worker, []string{"--budget-tenant-soft-cost-per-day=1.5"}, "PERDURE_BUDGET_TENANT_COST_PER_DAY=2", "PERDURE_BUDGET_TENANT_SOFT_TOKENS_PER_DAY=100")
+	if cfg.TenantSoftCostPerDay != 1_500_000 || cfg.TenantSoftTokensPerDay != 100 {
+		t.Errorf("the soft budgets are %d tokens and %s", cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay)
+	}
+	for _, kind := range []string{"TOKENS", "COST"} {
+		soft, hard := "PERDURE_BUDGET_TENANT_SOFT_"+kind+"_PER_DAY", "PERDURE_BUDGET_TENANT_"+kind+"_PER_DAY"
+		var wrong *config.VariableError
+		if _, err := config.Load(config.Worker, nil, []string{soft + "=100", hard + "=100", nowhere}, io.Discard); !errors.As(err, &wrong) || wrong.Name != soft {
+			t.Errorf("%s as large as the hard one: %v", kind, err)
+		}
+	}
+}
+
 func TestFlagWinsAlsoWhereALibraryReads(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, config.Worker, []string{"--temporal-address=flag:1", "--replicas", "5"}, "TEMPORAL_ADDRESS=env:1", "PERDURE_REPLICAS=3")
@@ -128,6 +143,8 @@ func TestBadValueNamesItsVariable(t *testing.T) {
 		{config.Worker, "PERDURE_WORKFLOW_CACHE", "0"},
 		{config.Worker, "PERDURE_ALLOW_PRIVATE_HOSTS", "yes"},
 		{config.Worker, "PERDURE_METRICS_ADDR", ":99999"},
+		{config.Worker, "PERDURE_BUDGET_TENANT_SOFT_TOKENS_PER_DAY", "0"},
+		{config.Worker, "PERDURE_BUDGET_TENANT_SOFT_COST_PER_DAY", "much"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.variable+"="+tt.value, func(t *testing.T) {

@@ -1,0 +1,148 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+func openLedger(t *testing.T, e *engine, soft budget.Amounts) {
+	t.Helper()
+	var err error
+	if e.acts.Budget, err = budget.Open(t.Context(), e.log, budget.Day{Soft: soft}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sameDay keeps a test from the midnight at which a day of the ledger ends.
+func sameDay(t *testing.T) string {
+	t.Helper()
+	now := time.Now().UTC()
+	if end := now.Truncate(24 * time.Hour).Add(24 * time.Hour); end.Sub(now) < time.Minute {
+		t.Skip("a day is about to end")
+	}
+	return now.Format(time.DateOnly)
+}
+
+// A run whose tenant has used up its soft budget of the day asks before its model is called, whether its agent has soft
+// limits or none. Nothing is said in the turn that asks.
+func TestADayIsAsked(t *testing.T) {
+	t.Parallel()
+	today := sameDay(t)
+	for name, c := range map[string]struct {
+		soft     budget.Amounts
+		question string
+		figures  string
+	}{
+		"tokens": {
+			budget.AmountsOf(1000, 0), "The tenant has used 1200 tokens on " + today + ", UTC. May the run go on until they are 2200?",
+			`{"limit":"tokensPerDay","used":1200,"allowed":2200,"date":"` + today + `"}`,
+		},
+		"cost": {
+			budget.AmountsOf(0, 1_500), "The tenant has spent 0.002 EUR on " + today + ", UTC. May the run go on until it is 0.0035 EUR?",
+			`{"limit":"costPerDay","used":0.002,"allowed":0.0035,"currency":"EUR","date":"` + today + `"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newAsking(t, goesOn)
+			l.acts.Prices = prices(t)
+			openLedger(t, l.engine, c.soft)
+			events, result := l.run("go")
+			if result.Outcome != workflows.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() != 3 {
+				t.Fatalf("the run ends with %+v behind the questions %+v and %d calls", result, l.questions, l.calls.Load())
+			}
+			q := l.questions[0]
+			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "content") || !json.Valid(q.ResponseSchema) {
+				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
+			}
+			if asked, err := stream.AskedBy(q); err != nil || asked == nil || asked.Step != "~limit" || asked.ArgsDigest != workflows.DigestArgs(c.figures) {
+				t.Errorf("it is asked by %+v: %v", asked, err)
+			}
+			const shown = "TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED STEP_FINISHED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM " +
+				"STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
+			if got := typesOf(events); !strings.Contains(got, shown) {
+				t.Errorf("readers are shown %s", got)
+			}
+			if all := strings.Join(l.heard, "\n"); strings.Contains(all, "approve") || strings.Contains(all, "Approved") {
+				t.Errorf("the model hears\n%s", all)
+			}
+			m := l.conversation()
+			if n := len(m); n < 3 || m[n-1].Content.Text() != "Done." || m[n-2].Content.Text() != "Approved." || m[n-3].ToolCalls[0].Arguments != c.figures {
+				t.Errorf("the conversation is %s", asText(t, m))
+			}
+		})
+	}
+}
+
+// Those decide whom the soft limits of the agent name. Who rejects ends the run with the code of the budget.
+func TestADayEndsTheRun(t *testing.T) {
+	t.Parallel()
+	sameDay(t)
+	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
+	l := newLimited(t, soft, func() workflows.Decision { return workflows.Decision{Verdict: workflows.VerdictReject} })
+	openLedger(t, l.engine, budget.AmountsOf(600, 0))
+	events, result := l.run("go")
+	last, ok := events[len(events)-1].(*agui.RunError)
+	if !ok || last.Code != workflows.CodeBudgetExceeded || result.Code != last.Code || l.calls.Load() != 1 {
+		t.Errorf("the run ends with %+v after %d turns", events[len(events)-1], l.calls.Load())
+	}
+	if len(l.questions) != 1 || l.questions[0].ExpiresAt == "" {
+		t.Errorf("people are asked %+v", l.questions)
+	}
+}
+
+// An attempt that has found the day used up is followed by one that finds its record, whatever is used by then. A call of a
+// workflow that knows nothing of soft budgets, or cannot ask, goes through.
+func TestADayIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	sameDay(t)
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+	openLedger(t, e, budget.AmountsOf(10, 0))
+	if err := e.acts.Budget.Count(t.Context(), "default", "other", 10, 0); err != nil {
+		t.Fatal(err)
+	}
+	said := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
+	in := &stream.Input{Accepted: stream.Acceptance{Tail: []stream.Said{{ID: said.ID, Message: &said}}}}
+	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = run.Thread.ID, run.ID, "1.0"
+	p, err := e.log.ProposeInput(t.Context(), run, [32]byte{1}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := newActivityEnv()
+	env.SetDataConverter(workflows.DataConverter())
+	e.acts.Register(env)
+	step := workflows.Step{Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
+	attempt := func(call workflows.ModelCall) (answer workflows.ModelAnswer) {
+		t.Helper()
+		value, err := env.ExecuteActivity(workflows.ActivityCallModel, call)
+		if err == nil {
+			err = value.Get(&answer)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	call := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &workflows.Day{}}
+	first := attempt(call)
+	e.acts.Budget = nil
+	if again := attempt(call); first.Excess == nil || first.Excess.Used != 10 || e.calls.Load() != 0 || !cmp.Equal(again, first) {
+		t.Fatalf("%+v, and again %+v, after %d calls of the model", first, again, e.calls.Load())
+	}
+	openLedger(t, e, budget.AmountsOf(10, 0))
+	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
+	if got := attempt(workflows.ModelCall{Step: step}); got.Excess != nil || got.MessageID == "" || e.calls.Load() != 1 {
+		t.Errorf("%+v after %d calls of the model", got, e.calls.Load())
+	}
+}

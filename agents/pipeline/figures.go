@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// Names of the limits that people are asked about.
+const (
+	LimitTurns        = "turns"
+	LimitTokens       = "tokens"
+	LimitCost         = "cost"
+	LimitDuration     = "duration"
+	LimitTokensPerDay = "tokensPerDay"
+	LimitCostPerDay   = "costPerDay"
+)
+
+// Figures are what people are asked about when a run has passed a limit: the arguments of the question's call. Durations
+// are text, the others numbers.
+type Figures struct {
+	Limit   string          `json:"limit"`
+	Used    json.RawMessage `json:"used"`
+	Allowed json.RawMessage `json:"allowed"` // how far the run may go
+	// Currency is that of a cost, Date that of a tenant's day, in UTC, whose figures are those of all its runs.
+	Currency string `json:"currency,omitempty"`
+	Date     string `json:"date,omitempty"`
+}
+
+// FiguresOf has the figures of a limit: turns, tokens, nanoseconds, or millionths of a currency.
+func FiguresOf(limit string, used, allowed int64) Figures {
+	return Figures{Limit: limit, Used: figure(limit, used), Allowed: figure(limit, allowed)}
+}
+
+func figure(limit string, n int64) json.RawMessage {
+	switch limit {
+	case LimitCost, LimitCostPerDay:
+		return json.RawMessage(agents.Money(n).String())
+	case LimitDuration:
+		d := time.Duration(n)
+		if d > time.Minute {
+			d = d.Round(time.Second)
+		}
+		return json.RawMessage(strconv.Quote(d.Round(time.Millisecond).String()))
+	}
+	return strconv.AppendInt(nil, n, 10)
+}
+
+// Shown is a figure in words.
+func Shown(figure json.RawMessage) string { return strings.Trim(string(figure), `"`) }
+
+// maxFigure is more tokens or turns than there are.
+const maxFigure = 1 << 53
+
+// Allow lets the run go as far as a person says: a figure of the limit's kind above what is used. It returns the number,
+// too. The error says what the figure must be.
+func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
+	used, err := parseFigure(f.Limit, f.Used)
+	if err != nil {
+		return f, 0, err
+	}
+	n, err := parseFigure(f.Limit, said)
+	switch {
+	case err != nil:
+		return f, 0, err
+	case n <= used:
+		return f, 0, fmt.Errorf("must be more than the %s that are used", Shown(f.Used))
+	}
+	f.Allowed = figure(f.Limit, n)
+	return f, n, nil
+}
+
+func parseFigure(limit string, raw json.RawMessage) (int64, error) {
+	var text string
+	isText := json.Unmarshal(raw, &text) == nil && len(raw) > 0 && raw[0] == '"'
+	switch limit {
+	case LimitCost, LimitCostPerDay:
+		if !isText {
+			text = string(raw)
+		}
+		m, err := agents.ParseMoney(text)
+		return int64(m), err
+	case LimitDuration:
+		d, err := time.ParseDuration(text)
+		if err != nil || !isText {
+			return 0, fmt.Errorf("must be a duration such as %q", "20m")
+		}
+		return int64(d), nil
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n > maxFigure {
+		return 0, fmt.Errorf("must be a whole number up to %d", int64(maxFigure))
+	}
+	return n, nil
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// An edit of the question about a limit names how far the run may go, in one form however it is written.
+func TestAnEditNamesAFigure(t *testing.T) {
+	t.Parallel()
+	const figures = `{"limit":"costPerDay","used":2,"allowed":3.5,"currency":"EUR","date":"2026-01-31"}`
+	const takes = `{"properties":{"editedArgs":{"type":"object"}}}`
+	for _, c := range []struct {
+		name, args, schema string
+		at, pointer        string
+	}{
+		{"as text", `{"allowed":"12.50"}`, takes, "", ""},
+		{"as a number", `{"allowed":12.5}`, takes, "", ""},
+		{"among the others", `{"limit":"costPerDay","used":2,"allowed":12.5,"currency":"EUR","date":"2026-01-31"}`, takes, "", ""},
+		{"too small", `{"allowed":2}`, takes, "", "/args/allowed"},
+		{"malformed", `{"allowed":true}`, takes, "/resume/0/payload", "/resume/0/payload/editedArgs/allowed"},
+		{"null", `{"allowed":null}`, takes, "", "/args/allowed"},
+		{"missing", `{}`, takes, "", "/args/allowed"},
+		{"another figure", `{"allowed":5,"used":0}`, takes, "", "/args"},
+		{"another member", `{"allowed":5,"turns":1}`, takes, "", "/args"},
+		{"of a question that takes none", `{"allowed":5}`, `{"properties":{"approved":{"type":"boolean"}}}`, "", "/args"},
+		{"of a question without a schema", `{"allowed":5}`, ``, "", "/args"},
+	} {
+		by, err := json.Marshal(stream.Asked{Step: pipeline.LimitPath})
+		if err != nil {
+			t.Fatal(err)
+		}
+		question := &agui.Interrupt{ID: "i", ToolCallID: "c", ResponseSchema: json.RawMessage(c.schema), Metadata: agui.Metadata{stream.MetadataApproval: by}}
+		thread := &stream.Reduction{Entries: []stream.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
+		v, err := verdict{Decision: "edit", Args: json.RawMessage(c.args)}.aboutLimit(thread, question, c.at)
+		var p *Problem
+		switch {
+		case c.pointer == "" && (err != nil || v.allowed != 12_500_000 || string(v.Args) != strings.Replace(figures, "3.5", "12.5", 1)):
+			t.Errorf("%s: %s, %d: %v", c.name, v.Args, v.allowed, err)
+		case c.pointer != "" && (!errors.As(err, &p) || p.Status != 422 || p.Code != "invalid_answer" || p.Pointer != c.pointer):
+			t.Errorf("%s: %v, want a problem at %s", c.name, err, c.pointer)
+		}
+		by, err = json.Marshal(stream.Asked{Step: "pay"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
+		if v, err := (verdict{Decision: "edit", Args: json.RawMessage(c.args)}).aboutLimit(thread, call, ""); err != nil || v.allowed != 0 || string(v.Args) != c.args {
+			t.Errorf("an edit of another call comes to %+v: %v", v, err)
+		}
+		for _, decision := range []string{"approve", "reject"} {
+			if v, err := (verdict{Decision: decision}).aboutLimit(thread, question, ""); err != nil || v.allowed != 0 || v.Args != nil {
+				t.Errorf("%s comes to %+v: %v", decision, v, err)
+			}
+		}
+	}
+}

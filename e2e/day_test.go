@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Programs of two tenants, by their keys. One of them has a soft budget of a hundred tokens a day.
+const (
+	shopKey = "key-of-a-frugal-shop"
+	bankKey = "key-of-a-generous-bank"
+)
+
+func startWithDays(t *testing.T) *perdure {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"keys.yaml":   fmt.Sprintf("keys: [{key: %s, tenant: shop, subject: ann}, {key: %s, tenant: bank, subject: bob}]\n", shopKey, bankKey),
+		"prices.yaml": "currency: EUR\ntenants: {shop: {tokensPerDay: 100000, soft: {tokensPerDay: 100}}}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newPerdure(filepath.Join(dir, "data"), sharedModel)
+	p.env = []string{
+		"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + filepath.Join(dir, "keys.yaml"),
+		"PERDURE_PRICES=" + filepath.Join(dir, "prices.yaml"), "PERDURE_PARK_AFTER=100ms",
+	}
+	p.keep(t)
+	p.start(t)
+	return p
+}
+
+// dayOf is the day on which a test counts. Near its end there is none.
+func dayOf(t *testing.T) string {
+	t.Helper()
+	now := time.Now().UTC()
+	if end := now.Truncate(24 * time.Hour).Add(24 * time.Hour); end.Sub(now) < 2*patience {
+		t.Skip("a day is about to end")
+	}
+	return now.Format(time.DateOnly)
+}
+
+// runAs runs an agent for whom a key is, and returns what is streamed.
+func (p *perdure) runAs(t *testing.T, key string, in input) []event {
+	t.Helper()
+	p.threads.use(in.ThreadID + key)
+	return wantEvents(t, p.bearer(t, key, http.MethodPost, assistant, in))
+}
+
+// A run of a tenant that has used up its soft budget of the day asks before it begins, and each run for itself; other
+// tenants' do not. The question outlives the process. Who says how far the run may go is asked again there;
+// who rejects ends it with the code of the budget.
+func TestSoftBudgetOfADay(t *testing.T) {
+	t.Parallel()
+	today := dayOf(t)
+	asked := func(used int) string {
+		return fmt.Sprintf("The tenant has used %d tokens on %s, UTC. May the run go on until they are %d?", used, today, used+100)
+	}
+	p := startWithDays(t)
+	hello, prompt := say("Hello."), say("Toil.")
+	sharedModel.answer(t, fixture{Match: match{UserMessage: hello}, Response: response{Content: say("Hi."), Usage: &tokens{100, 20, 120}}})
+	toils(t, prompt)
+	if end := p.runAs(t, shopKey, newInput(hello)); outcome(end[len(end)-1]) != "success" {
+		t.Fatalf("the first run of the day ends with %s", end[len(end)-1].Data)
+	}
+	in := newInput(prompt)
+	events := p.runAs(t, shopKey, in)
+	first := interruptsOf(t, events)[0]
+	asksBeyond(t, first, asked(120))
+	if n := len(sharedModel.calls(t, prompt)); n != 0 {
+		t.Errorf("the model was called %d times before anybody was asked", n)
+	}
+	for range 2 { // as often as it likes
+		if end := p.runAs(t, bankKey, newInput(hello)); outcome(end[len(end)-1]) != "success" {
+			t.Fatalf("a run of another tenant ends with %s", end[len(end)-1].Data)
+		}
+	}
+	p.kill()
+	p.start(t)
+	answer := func(in input, run string, q interrupt, payload map[string]any) []event {
+		t.Helper()
+		then := in
+		then.RunID, then.Resume = run, []any{map[string]any{"interruptId": q.ID, "status": "resolved", "payload": payload}}
+		return p.runAs(t, shopKey, then)
+	}
+	second := interruptsOf(t, answer(in, "run-2", first, map[string]any{"approved": true, "editedArgs": map[string]any{"allowed": 170}}))[0]
+	asksBeyond(t, second, asked(180))
+	if n := len(sharedModel.calls(t, prompt)); n != 1 {
+		t.Errorf("the model was called %d times, want one of 60 tokens for fifty", n)
+	}
+	end := answer(in, "run-3", second, map[string]any{"approved": false, "reason": "too dear"})
+	if last := end[len(end)-1]; last.Type != "RUN_ERROR" || last.member("code") != "budget_exceeded" {
+		t.Errorf("the run that may not go on ends with %s", last.Data)
+	}
+	if n := len(sharedModel.calls(t, prompt)); n != 1 {
+		t.Errorf("the model was called %d times", n)
+	}
+
+	other := newInput(hello)
+	question := interruptsOf(t, p.runAs(t, shopKey, other))[0]
+	asksBeyond(t, question, asked(180))
+	resp := p.bearer(t, shopKey, http.MethodPost, "/v1/threads/"+other.ThreadID+"/approvals/"+question.ID, map[string]any{"decision": "edit", "args": map[string]any{}})
+	wantProblem(t, resp, http.StatusUnprocessableEntity, "invalid_answer")
+	if end = answer(other, "run-2", question, map[string]any{"approved": true}); outcome(end[len(end)-1]) != "success" {
+		t.Errorf("a run that may go on ends with %s", end[len(end)-1].Data)
+	}
+	if strings.Contains(p.output.String(), "too dear") {
+		t.Error("what people say is in the output")
+	}
+}

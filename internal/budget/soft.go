@@ -1,0 +1,61 @@
+package budget
+
+import (
+	"errors"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// Allowed is how far people have let a run go beyond the soft budget of its tenant. It counts on one day.
+type Allowed struct {
+	Date   string // in UTC, as of [time.DateOnly]
+	Tokens int64
+	Cost   agents.Money
+}
+
+// Excess is a soft budget that is used up. Its figures are tokens or, of money, millionths of the currency.
+type Excess struct {
+	Date  string
+	Money bool
+	Used  int64
+	// Allowed is how far a run may go if people let it: as much again as the soft budget, and no further than the hard one.
+	Allowed int64
+}
+
+// LimitsCost tells whether the budget is one of cost, which can be counted only where models have prices.
+func (d Day) LimitsCost() bool { return d.Cost > 0 || d.Soft.Cost > 0 }
+
+// Check refuses soft amounts that nobody would be asked about, since the hard ones come first.
+func (d Day) Check() error {
+	if d.Tokens > 0 && d.Soft.Tokens >= d.Tokens || d.Cost > 0 && d.Soft.Cost >= d.Cost {
+		return errors.New("soft amounts must be below those that end runs")
+	}
+	return nil
+}
+
+// excess is the first soft amount that is used up.
+func (d Day) excess(date string, u used, allowed Allowed) *Excess {
+	if allowed.Date != date {
+		allowed = Allowed{}
+	}
+	if x := beyond(u.Tokens, d.Soft.Tokens, allowed.Tokens, d.Tokens); x != nil {
+		x.Date = date
+		return x
+	}
+	x := beyond(int64(u.Cost), int64(d.Soft.Cost), int64(allowed.Cost), int64(d.Cost))
+	if x != nil {
+		x.Date, x.Money = date, true
+	}
+	return x
+}
+
+func beyond(used, soft, allowed, most int64) *Excess {
+	if soft == 0 || used < max(soft, allowed) {
+		return nil
+	}
+	x := &Excess{Used: used, Allowed: used + soft}
+	if most > 0 {
+		x.Allowed = min(x.Allowed, most)
+	}
+	return x
+}

@@ -1,0 +1,52 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// What a tenant uses in a day is known where models are called, not here. A call of a run that may ask people finds its
+// tenant's soft budget used up, and says so instead of calling the model; then the run asks, as about other soft limits,
+// and takes the turn again when it may. Calls of those that cannot ask go through: of subagents and branches, and of what
+// compensates for what was done.
+
+// Day is how much a tenant may have used on a day, as people have allowed one run. It says nothing about another day.
+type Day struct {
+	Date   string `json:"date,omitempty"` // in UTC, such as 2026-01-31
+	Tokens int64  `json:"tokens,omitempty"`
+	Cost   int64  `json:"cost,omitempty"`
+}
+
+// day is what a model call is told about it; nil = the run asks nobody.
+func (r *run) day() *Day {
+	if r.branch != nil || r.undoes() {
+		return nil
+	}
+	return &r.spent.Day
+}
+
+// allow adds what people have approved.
+func (d *Day) allow(x Excess) {
+	if d.Date != x.Date {
+		*d = Day{Date: x.Date}
+	}
+	if x.Limit == pipeline.LimitCostPerDay {
+		d.Cost = x.Allowed
+		return
+	}
+	d.Tokens = x.Allowed
+}
+
+// askInstead asks people in a turn in which the model was not called: it counts as none.
+func (r *run) askInstead(ctx workflow.Context, x Excess) (end ending, over bool) {
+	if l := r.leaf(); l != nil {
+		l.Turns--
+	}
+	if r.counts() {
+		r.spent.Turns--
+	} else {
+		r.spent.Asked++
+	}
+	return r.askAbout(ctx, x)
+}

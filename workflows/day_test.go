@@ -1,0 +1,257 @@
+package workflows_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// tenant uses 60 tokens a turn, and has a soft budget of 100 for a day.
+type tenant struct {
+	used int64
+	days []workflows.Day // what the calls were told
+}
+
+const (
+	today    = "2026-01-31"
+	tomorrow = "2026-02-01"
+)
+
+// spends makes the model look at the tenant's day, as the activity does.
+func (s *spending) spends(by *tenant) *spending {
+	works := s.model
+	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		by.days = append(by.days, *in.Day)
+		if by.used >= 100 && by.used >= in.Day.Tokens {
+			return notCalled(in, workflows.Excess{Limit: pipeline.LimitTokensPerDay, Date: today, Used: by.used, Allowed: by.used + 100}), nil
+		}
+		by.used += 60
+		return works(in)
+	}
+	return s
+}
+
+func notCalled(in workflows.ModelCall, x workflows.Excess) workflows.ModelAnswer {
+	a := says(in.After + 1)
+	x.Code = workflows.CodeBudgetExceeded
+	a.MessageID, a.Excess = "", &x
+	return a
+}
+
+func beyondDay(used int64) workflows.Excess {
+	return workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
+}
+
+// A run whose tenant has used up its soft budget of the day ends with a question, in a turn in which the model was not
+// called. The one that goes on may go as far as people have allowed, and asks again; who rejects ends it.
+func TestADayAsks(t *testing.T) {
+	t.Parallel()
+	var by tenant
+	in := input
+	for i, used := range []int64{120, 240} {
+		s := newSpending(t).spends(&by)
+		s.decide(time.Minute, []workflows.Decision{goesOn, stops}[i])
+		in = s.continued(in)
+		want, end := beyondDay(used), s.finished[0]
+		if end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Calls) != 1 || !cmp.Equal(end.Waits.Excess, &want) || !cmp.Equal(s.excesses(), []workflows.Excess{want}) {
+			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
+		}
+		if a := s.asked[0]; a.ID != "3/limit" || a.Closes != "model" || a.At == nil || a.At.Scope != workflows.ScopeLimit || a.After != s.models[2].After+1 {
+			t.Errorf("it asks with %+v", a)
+		}
+		if len(s.models) != 3 {
+			t.Errorf("%d calls of the model, want two and the one that asks", len(s.models))
+		}
+	}
+	if want := []workflows.Day{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.days, want) {
+		t.Errorf("its calls are told %+v", by.days)
+	}
+	last := newSpending(t).spends(&by)
+	result, _ := last.run(in)
+	if result.Outcome != workflows.OutcomeError || result.Code != workflows.CodeBudgetExceeded || len(last.models) != 0 {
+		t.Errorf("%+v after %d turns", result, len(last.models))
+	}
+}
+
+// A turn in which people are asked is none, in a run with soft limits of its own and in one without.
+func TestADayTakesNoTurns(t *testing.T) {
+	t.Parallel()
+	for name, soft := range map[string]*workflows.Soft{"alone": nil, "with soft limits": {Turns: 40}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var by tenant
+			s := newSpending(t).spends(&by)
+			s.decide(time.Minute, goesOn)
+			in := input
+			in.Hold, in.Limits.Turns, in.Limits.Soft = true, 3, soft
+			result, _ := s.run(in)
+			if result.Code != workflows.CodeLimitTurns || by.used != 180 || len(s.asked) != 1 {
+				t.Errorf("%+v after %d tokens and the questions %+v", result, by.used, s.excesses())
+			}
+		})
+	}
+}
+
+// What people have allowed counts for one day, tokens and cost each for itself.
+func TestADayBeginsAnew(t *testing.T) {
+	t.Parallel()
+	s := newSpending(t)
+	excesses := []workflows.Excess{
+		{Limit: pipeline.LimitTokensPerDay, Date: today, Allowed: 220},
+		{Limit: pipeline.LimitCostPerDay, Date: today, Allowed: 500},
+		{Limit: pipeline.LimitTokensPerDay, Date: tomorrow, Allowed: 100},
+	}
+	var days []workflows.Day
+	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if days = append(days, *in.Day); len(days) <= len(excesses) {
+			return notCalled(in, excesses[len(days)-1]), nil
+		}
+		return says(in.After + 1), nil
+	}
+	for i := range excesses {
+		s.decide(time.Duration(i+1)*time.Minute, goesOn)
+	}
+	in := input
+	in.Hold = true
+	result, _ := s.run(in)
+	want := []workflows.Day{{}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220, Cost: 500}, {Date: tomorrow, Tokens: 100}}
+	if result.Outcome != workflows.OutcomeSuccess || !slices.Equal(days, want) {
+		t.Errorf("%+v, its calls are told %+v", result, days)
+	}
+}
+
+// A run that continues as new knows what was allowed, and how many turns it has taken.
+func TestADayIsCarriedOn(t *testing.T) {
+	t.Parallel()
+	var by tenant
+	s := newSpending(t).spends(&by)
+	in := input
+	in.Hold, in.Limits.Turns, in.ParkAfter = true, 4, time.Minute
+	s.env.ExecuteWorkflow(workflows.TypeRun, in)
+	var parked workflows.Parked
+	continuedAs(t, s.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	in = unpark(t, parked, time.Second, func(w *world) {
+		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{goesOn}}, make(chan any, 1))
+	})
+	again := newSpending(t).spends(&by)
+	again.env.SetContinueAsNewSuggested(true)
+	in = again.continued(in)
+	if p := in.Progress.Spent; p == nil || p.Day != (workflows.Day{Date: today, Tokens: 220}) {
+		t.Fatalf("it goes on with %+v", p)
+	}
+	last := newSpending(t).spends(&by)
+	last.decide(time.Second, goesOn)
+	result, _ := last.run(in)
+	if result.Code != workflows.CodeLimitTurns || by.used != 240 {
+		t.Errorf("%+v after %d tokens", result, by.used)
+	}
+}
+
+// What was allowed is for all that is done for an input, in whichever run, and for nothing else.
+func TestADayBelongsToItsInput(t *testing.T) {
+	t.Parallel()
+	allowed := workflows.Day{Date: today, Tokens: 220}
+	for verdict, want := range map[workflows.Verdict]workflows.Day{workflows.VerdictResult: allowed, workflows.VerdictAbandon: {}} {
+		h := newHolding(t) // its first turn asks people
+		h.decide(time.Minute, clientResult, approves("ask"))
+		in := input
+		theirs := workflows.Waiting{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Verdict: verdict}}
+		in.Resume = &workflows.Waits{RunID: "r0", MessageID: "m0", Calls: []workflows.Waiting{theirs}, Spent: &workflows.Spent{Day: allowed}}
+		next := h.continued(in)
+		var got workflows.Day
+		if s := next.Resume.Spent; s != nil {
+			got = s.Day
+		}
+		if *h.models[0].Day != want || got != want {
+			t.Errorf("%s: its call is told %+v, and the run behind knows of %+v, want %+v", verdict, *h.models[0].Day, got, want)
+		}
+	}
+}
+
+// A program's agent that is not called as its tenant's day is used up has taken no turn of its own; it goes on in the run
+// that has the answer.
+func TestADayOfAProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+		return a.Do(ctx, agents.Step{Name: "work", Agent: &agents.AgentStep{}})
+	}})
+	s := &spending{holding: &holding{world: w}}
+	s.ask()
+	var seq uint64
+	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		seq += 10
+		next := workflows.Advanced{Seq: seq, Cursor: in.Walk.Cursor}
+		if !in.Reopens && in.Walk.Event.Kind == pipeline.EventBegun {
+			next.Leaf = &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: workflows.Limits{Turns: 1, ParallelTools: 1}}, At: workflows.At{Path: "work", Name: "work", Inline: true}}
+		} else if !in.Reopens && in.Walk.Event.Failure != nil {
+			next.Failed = in.Walk.Event.Failure
+		}
+		return next, nil
+	}
+	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		if in.Day.Tokens == 0 {
+			return notCalled(in, beyondDay(120)), nil
+		}
+		return says(in.After + 1), nil
+	}
+	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
+	}
+	s.decide(time.Minute, goesOn)
+	in := input
+	in.Program = "p"
+	result, _ := w.run(in)
+	if result.Outcome != workflows.OutcomeSuccess || len(w.models) != 2 || len(s.asked) != 1 || len(w.finished) != 2 {
+		t.Errorf("%+v after %d calls and the questions %+v", result, len(w.models), s.excesses())
+	}
+}
+
+// Nobody is asked in a branch, nor while what was done is compensated for: these calls go through.
+func TestADayLetsBranchesThrough(t *testing.T) {
+	t.Parallel()
+	k := newWalking(t, `
+steps:
+  - {name: one, agent: one, compensate: {agent: undo}}
+  - name: all
+    parallel: [{name: b, agent: two}, {name: c, agent: three}]
+  - {name: last, tool: last}
+`)
+	k.answer = byPath(map[string]string{"last": "!lost"})
+	asks := map[string]bool{}
+	k.begun = func(w *world, _ any) {
+		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			asks[in.At.Path] = in.Day != nil
+			k.behind(in.Step)
+			a := says(k.write(lane(in.Step), in.Name))
+			k.came[a.MessageID] = done(`"done"`)
+			return a, nil
+		}
+	}
+	k.want(k.walk(stepsInput()), workflows.OutcomeError, "lost", "last")
+	if want := map[string]bool{"one": true, "all/b": false, "all/c": false, "one~undo": false}; !maps.Equal(asks, want) {
+		t.Errorf("people are asked by %v", asks)
+	}
+}
+
+// A run that is cancelled while its call finds the day used up asks nobody.
+func TestADayOfACancelledRun(t *testing.T) {
+	t.Parallel()
+	s := newSpending(t)
+	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		s.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"})
+		return notCalled(in, beyondDay(120)), nil
+	}
+	if result, _ := s.run(input); result.Outcome != workflows.OutcomeCancelled || len(s.asked) != 0 {
+		t.Errorf("%+v after the questions %+v", result, s.excesses())
+	}
+}
