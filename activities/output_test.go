@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
@@ -130,5 +131,46 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 				t.Errorf("the schema is in the conversation: %q", got[i].Heard)
 			}
 		})
+	}
+}
+
+// The steps of a program are nowhere but in the log: its agents are told what to answer all the same.
+func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
+	t.Parallel()
+	type count struct {
+		N int `json:"n"`
+	}
+	var got []told
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		got = append(got, toldBy(req))
+		return say([]string{`{"n":7}`, "?", `{"n":8}`}[n-1])
+	})
+	program := func(ctx workflow.Context, a *workflows.Agent) error {
+		one, err := workflows.Do(ctx, a, agents.Ask[count]("one", agents.AgentStep{Instructions: "Count."}, "a number", agents.Native(true)))
+		if err != nil {
+			return err
+		}
+		two, err := workflows.Do(ctx, a, agents.Ask[count]("two", agents.AgentStep{Name: "helper"}, "more"))
+		if err == nil && one.N+two.N != 15 {
+			t.Errorf("the program has %+v and %+v", one, two)
+		}
+		return err
+	}
+	programs := workflows.Programs{"p": program}
+	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+	e.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
+	e.others = map[string]*agents.Definition{"helper": parsed(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
+	if events, result := e.run("go"); result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("the run ended with %+v: %s", result, typesOf(events))
+	}
+	const schema = `{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`
+	words := wordsOfSchema + schema + "\n</schema>"
+	want := []told{
+		{"Count.\n\n" + words, schema, "true", "user: a number"},
+		{"Help.\n\n" + words, schema, "unsaid", "user: more"},
+		{"Help.\n\n" + words, schema, "unsaid", "user: more\nassistant: ?\nuser: Your last answer is not what it has to be: it is not JSON, or not only that. Answer again, with nothing but JSON that fits the schema."},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }

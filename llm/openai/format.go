@@ -19,7 +19,8 @@ var structured = regexp.MustCompile(`^(gpt-4o(-mini)?|gpt-4\.1(-mini|-nano)?|gpt
 // unstructured is the one gpt-4o that does not.
 const unstructured = "gpt-4o-2024-05-13"
 
-// strict is what the API can hold a model to. It takes other schemas as well, and then only tells the model.
+// strict is what the API can hold a model to. It takes other schemas as well, and then only tells the model. Beyond 250
+// values in one enumeration, it counts their letters too.
 var strict = wire.Dialect{
 	Keywords: []string{
 		"$ref", "anyOf", "const", "description", "format", "title",
@@ -27,7 +28,7 @@ var strict = wire.Dialect{
 	},
 	Formats: []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"},
 	Object:  true, Closed: true, Complete: true,
-	Depth: 10, Properties: 5_000, Values: 1_000, Text: 120_000,
+	Depth: 10, Properties: 5_000, Values: 250, Text: 120_000,
 }
 
 // format is the schema of an answer as the API is told it.
