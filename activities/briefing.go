@@ -15,12 +15,15 @@ import (
 // maxVisibleState bounds in bytes the state that a model is shown.
 const maxVisibleState = 64 << 10
 
-// briefing is what the model is told before the conversation: the agent's instructions, what the run's
-// input says about its context, and the state, if the model may see it.
-func (a *Activities) briefing(ctx context.Context, d *agents.Definition, thread *stream.Reduction) (string, error) {
+// briefing is what the model is told before the conversation: the agent's instructions, what it has to answer, what the
+// run's input says about its context, and the state, if the model may see it.
+func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, thread *stream.Reduction) (string, error) {
 	var sections []string
 	if d.Instructions != "" {
 		sections = append(sections, d.Instructions)
+	}
+	if output != nil {
+		sections = append(sections, outputSection(output))
 	}
 	if thread.Context {
 		in, err := a.Log.Input(ctx, thread.Input)

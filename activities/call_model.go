@@ -113,7 +113,12 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		}
 	}
 	req.Tools = append(req.Tools, n.clients...)
-	if req.Messages, n.answer.More, err = a.messages(ctx, fitting{call: in, definition: definition, thread: conversation}, req.Tools); err != nil {
+	output, err := a.output(ctx, in.Step)
+	if err != nil {
+		return err
+	}
+	req.Output = outputOf(output)
+	if req.Messages, n.answer.More, err = a.messages(ctx, fitting{call: in, definition: definition, output: output, thread: conversation}, req.Tools); err != nil {
 		return err
 	}
 	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
@@ -181,7 +186,7 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in w
 // messages are what the model is told: of the conversation as much as it has room for, and what was used to find
 // that out.
 func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []workflows.Usage, error) {
-	told, err := a.briefing(ctx, f.definition, f.thread)
+	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -53,6 +53,9 @@ func (a *Activities) askAgain(ctx context.Context, in workflows.ModelCall, entri
 		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &k); err != nil {
 			return nil, err
 		}
+		if k.Prompt == "" && !in.At.Alone { // it only says by whom the agent is asked
+			continue
+		}
 		at := 0
 		if k.Behind != "" {
 			at = 1 + slices.IndexFunc(entries, func(e stream.Entry) bool { return e.Message.ID == k.Behind })

@@ -18,6 +18,9 @@ type kept struct {
 	// Prompt is what an agent is asked, Behind the message of its own that this comes behind, if it is asked again.
 	Prompt string `json:"prompt,omitempty"`
 	Behind string `json:"behind,omitempty"`
+	// Agent and Revision are those whose step this is, where another agent has to answer as the step says.
+	Agent    string `json:"agent,omitempty"`
+	Revision string `json:"revision,omitempty"`
 	// Question is what people are asked.
 	Question string `json:"question,omitempty"`
 	// Tree are the steps of a program.
@@ -78,11 +81,22 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)}
 	}
 	w.next.Leaf = leaf
-	if do.Agent.Prompt == nil {
+	return w.asked(do.Agent)
+}
+
+// asked keeps what the agent is asked, and by whom if that says what it has to answer.
+func (w *walker) asked(do *pipeline.Agent) error {
+	var k kept
+	if do.Prompt != nil {
+		k.Prompt, w.next.Leaf.At.Alone = *do.Prompt, true
+	}
+	if do.Schema != nil && do.Name != "" {
+		k.Agent, k.Revision = w.in.Agent, w.in.Revision
+	}
+	if w.next.Asks = do.Prompt != nil || k.Agent != ""; !w.next.Asks {
 		return nil
 	}
-	leaf.At.Alone, w.next.Asks = true, true
-	return w.keep(kept{Prompt: *do.Agent.Prompt})
+	return w.keep(k)
 }
 
 // takeCall has the call of a step, or its question, begin: as the one call of a message, like a model's. to are

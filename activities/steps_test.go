@@ -208,7 +208,7 @@ func TestWalks(t *testing.T) {
 				if n == 1 {
 					return say("seven")
 				}
-				if got := heard(req); !strings.HasPrefix(got, "user: a number\nassistant: seven\nuser: Your last answer is not") {
+				if got := heard(req); !strings.Contains(got, "\nuser: a number\nassistant: seven\nuser: Your last answer is not") {
 					t.Errorf("the model hears %q", got)
 				}
 				return say("```json\n7\n```")

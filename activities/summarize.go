@@ -21,6 +21,7 @@ type fitting struct {
 	activities *Activities
 	call       workflows.ModelCall
 	definition *agents.Definition
+	output     *agents.Output // what the agent has to answer; nil = any text
 	thread     *stream.Reduction
 	window     *window
 

@@ -24,6 +24,10 @@ type reason struct {
 	Why string `json:"why"`
 }
 
+type facts struct {
+	Facts []string `json:"facts"`
+}
+
 type charge struct {
 	ID string `json:"id"`
 }
@@ -103,6 +107,9 @@ func inGo() []agents.Steps {
 			agents.Ask[string]("polish", agents.AgentStep{Name: "writer"}, ""),
 		},
 		{agents.Ask[verdict]("verdict", told("You judge essays."), "Judge: ${input.text}", agents.Repairs(3))},
+		{agents.Ask[facts](
+			"facts", agents.AgentStep{Instructions: "You extract facts.", Model: "openai/qwen3-32b"}, "", agents.Native(true),
+		)},
 		{agents.Call[string]("weather", "get_weather", agents.Args{"city": "${input.text}", "days": 3})},
 		{agents.Approve(
 			"sign_off", "Refund ${state.amount}?", agents.Args{"amount": agents.Expr[float64]("state.amount")},

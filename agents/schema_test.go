@@ -102,6 +102,8 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{"empty when", least + "steps: [{name: x, agent: b, when: \"\"}]\n", false},
 		{"output", least + "steps: [{name: x, agent: b, output: {schema: {type: object}, repairs: 0}}]\n", true},
 		{"output without a schema", least + "steps: [{name: x, agent: b, output: {repairs: 0}}]\n", false},
+		{"native output", least + "steps: [{name: x, agent: b, output: {schema: {type: object}, native: true}}]\n", true},
+		{"native output in words", least + "steps: [{name: x, agent: b, output: {schema: {type: object}, native: maybe}}]\n", false},
 		{"schema that is none", least + "steps: [{name: x, agent: b, output: {schema: {type: 7}}}]\n", false},
 		{"many repairs", least + "steps: [{name: x, agent: b, output: {schema: {}, repairs: 11}}]\n", false},
 		{"question", least + "steps: [{name: x, approve: {message: y, args: {a: 1}, approvers: [ann], quorum: 1, expires: 1h, onExpiry: fail}}]\n", true},

@@ -92,6 +92,10 @@ type Output struct {
 	// Repairs is how often the agent is told what is wrong with its answer, 0 to 10; nil = 2.
 	Repairs *int
 
+	// Native tells whether the provider of the agent's model is handed the schema, to hold the model to it. nil = if
+	// it is the vendor's own and known to take it.
+	Native *bool
+
 	wrong error // why no schema could be made of a Go type
 }
 

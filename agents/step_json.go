@@ -104,6 +104,7 @@ func (a *AgentStep) UnmarshalJSON(data []byte) error {
 type outputJSON struct {
 	Schema  json.RawMessage `json:"schema"`
 	Repairs *int            `json:"repairs,omitempty"`
+	Native  *bool           `json:"native,omitempty"`
 }
 
 // MarshalJSON writes the schema with its keys sorted, which mean nothing by their order.
@@ -115,7 +116,7 @@ func (o Output) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := outputJSON{Schema: sorted}
+	out := outputJSON{Schema: sorted, Native: o.Native}
 	if n := o.MaxRepairs(); n != defaultRepairs {
 		out.Repairs = &n
 	}
@@ -128,7 +129,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	*o = Output{Schema: in.Schema, Repairs: in.Repairs}
+	*o = Output{Schema: in.Schema, Repairs: in.Repairs, Native: in.Native}
 	return nil
 }
 

@@ -16,7 +16,7 @@ type Option interface {
 	change(*Step)
 }
 
-// AskOption is what [Ask] may have besides: [Schema], [Refine] and [Repairs].
+// AskOption is what [Ask] may have besides: [Schema], [Refine], [Repairs] and [Native].
 type AskOption interface{ ask(*Step) }
 
 // ApproveOption is what [Approve] may have besides: [Args] and an [Approval].
@@ -124,3 +124,7 @@ func Refine(change func(schema *jsonschema.Schema)) AskOption {
 
 // Repairs is how often the agent is told what is wrong with its answer, 0 to 10; 2 without it.
 func Repairs(n int) AskOption { return askOption(func(o *Output) { o.Repairs = &n }) }
+
+// Native tells whether the provider of the agent's model is handed the schema of the answer. Without it, it is if it is
+// the vendor's own and known to take it.
+func Native(hand bool) AskOption { return askOption(func(o *Output) { o.Native = &hand }) }

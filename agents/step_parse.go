@@ -198,8 +198,15 @@ func (r *reader) output(prefix string, into **Output) func(*yaml.Node) string {
 	o := &Output{}
 	return r.keyed(prefix, func() []field {
 		*into = o
-		return []field{{"schema", schema(&o.Schema)}, {"repairs", repairs(&o.Repairs)}}
+		return []field{{"schema", schema(&o.Schema)}, {"repairs", repairs(&o.Repairs)}, {"native", native(&o.Native)}}
 	})
+}
+
+func native(into **bool) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		*into = new(bool)
+		return flag(*into)(node)
+	}
 }
 
 func repairs(into **int) func(*yaml.Node) string {

@@ -54,6 +54,7 @@ func TestStepErrors(t *testing.T) {
 		{"wide map", "  - name: m\n    map: {items: state.x, concurrency: 101, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].map.concurrency must be 1 to 100, not 101`},
 		{"branch errors", "  - name: m\n    parallel: {onError: stop, steps: [{name: x, tool: pay}]}\n", `a.yaml:6: steps[0].parallel.onError must be one of fail, continue, not "stop"`},
 		{"output without a schema", "  - name: x\n    agent: b\n    output: {repairs: 1}\n", `a.yaml:7: steps[0].output.schema is no JSON Schema: it is missing`},
+		{"native as a word", "  - name: x\n    agent: b\n    output: {schema: {}, native: yes please}\n", "a.yaml:7: steps[0].output.native must be true or false, not text"},
 		{"schema that is none", "  - name: x\n    agent: b\n    output: {schema: {type: 7}}\n", "a.yaml:7: steps[0].output.schema is no JSON Schema: "},
 		{"question without words", "  - name: x\n    approve: {approvers: [ann]}\n", `a.yaml:6: steps[0].approve needs a message`},
 		{"expiry", "  - name: x\n    approve:\n      message: Go?\n      onExpiry: fail\n", `a.yaml:8: steps[0].approve.onExpiry needs expires`},
@@ -169,6 +170,7 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 	d := &agents.Definition{Name: "a", Tools: []string{"pay"}, Steps: []agents.Step{
 		{Name: "plan", Agent: &agents.AgentStep{Model: "p/m", Instructions: "<x>"}, Input: "${input.text} & more", Output: &agents.Output{Schema: []byte(`{"type":"object","maxProperties":2}`)}},
 		{Name: "ask", Approve: &agents.ApproveStep{Message: "Go?", Rule: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}},
+		{Name: "judge", Agent: &agents.AgentStep{Name: "b"}, Output: &agents.Output{Schema: []byte(`{"type":"object"}`), Native: new(bool)}},
 		{
 			Name: "pay", Tool: "pay", Args: map[string]any{"n": 1, "at": "${steps.plan}"}, When: "state.x", Timeout: time.Minute,
 			Retry: &agents.Retry{Attempts: 3, Interval: 5 * time.Second}, OnError: agents.OnError{Continue: true}, Compensate: &agents.Step{Tool: "pay"},
@@ -181,6 +183,7 @@ func TestRevisionOfStepsNeverChanges(t *testing.T) {
 	want := `{"name":"a","tools":["pay"],"steps":[` +
 		`{"name":"plan","agent":{"model":"p/m","instructions":"<x>"},"input":"${input.text} & more","output":{"schema":{"maxProperties":2,"type":"object"}}},` +
 		`{"name":"ask","approve":{"message":"Go?","approvers":["ann"],"expires":"1h0m0s"}},` +
+		`{"name":"judge","agent":"b","output":{"schema":{"type":"object"},"native":false}},` +
 		`{"name":"pay","when":"state.x","tool":"pay","args":{"at":"${steps.plan}","n":1},"retry":{"attempts":3,"interval":"5s"},"timeout":"1m0s","onError":"continue","compensate":{"tool":"pay"}}],` +
 		`"limits":{"turns":30,"tokens":400000,"duration":"2h0m0s","parallelTools":8}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {

@@ -49,6 +49,8 @@ type match struct {
 	SequenceIndex *int `json:"sequenceIndex,omitempty"`
 	// HasToolResult tells whether tools have answered since the user spoke; nil = either.
 	HasToolResult *bool `json:"hasToolResult,omitempty"`
+	// ResponseFormat is the type of Chat Completions' response_format.
+	ResponseFormat string `json:"responseFormat,omitempty"`
 }
 
 type response struct {

@@ -68,13 +68,8 @@ type modelRequest struct {
 // asked returns the requests that contain a text, in order.
 func (r *relay) asked(t *testing.T, containing string) []modelRequest {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var list []modelRequest
-	for _, body := range r.bodies {
-		if !bytes.Contains(body, []byte(containing)) {
-			continue
-		}
+	for _, body := range r.containing(containing) {
 		var a modelRequest
 		if err := json.Unmarshal(body, &a); err != nil {
 			t.Fatalf("the model was asked %s: %v", body, err)
@@ -82,6 +77,19 @@ func (r *relay) asked(t *testing.T, containing string) []modelRequest {
 		list = append(list, a)
 	}
 	return list
+}
+
+// containing are the bodies of the requests that contain a text, in order.
+func (r *relay) containing(text string) [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found [][]byte
+	for _, body := range r.bodies {
+		if bytes.Contains(body, []byte(text)) {
+			found = append(found, body)
+		}
+	}
+	return found
 }
 
 // items is what the conversation consists of: types, and roles of messages.

@@ -24,6 +24,8 @@
 //   - All text is valid UTF-8, and no delta is empty.
 //   - One response is bounded in bytes and in tool calls, so a model that does
 //     not stop ends in a clear error.
+//   - The schema of an answer is handed over only in a form that the API takes, and
+//     unasked only to whom it is known to take it: no request is refused for it.
 //   - When ctx ends, the stream ends at once and the connection is closed.
 //
 // The package imports the standard library alone, and nothing that does I/O.

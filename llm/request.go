@@ -16,6 +16,9 @@ type Request struct {
 	// Tools are the tools the model may call. Empty means that it may call none.
 	Tools []Tool
 
+	// Output is what the answer has to be; nil = any text.
+	Output *Output
+
 	// ParallelToolCalls allows or forbids more than one tool call in a
 	// completion. It is sent only together with Tools.
 	ParallelToolCalls *bool
@@ -34,6 +37,28 @@ type Request struct {
 	// IdempotencyKey names this completion to providers that recognize a
 	// repeated request. Attempts of the same completion share it.
 	IdempotencyKey string
+}
+
+// Output is the JSON that an answer has to be. A provider that can hold its model to a schema does so, as far
+// as it can: whoever asks also says it in words, and checks the answer.
+type Output struct {
+	// Schema is the JSON Schema of the answer.
+	Schema json.RawMessage
+
+	// Native tells whether the provider is handed the schema. nil = if the endpoint is the vendor's own, and known to take
+	// it for this model, with these tools. A schema for which the API has no form is never handed over.
+	Native *bool
+}
+
+// Hands tells whether the provider is handed the schema of an answer; known is what it is where nobody has said so.
+func (o *Output) Hands(known bool) bool {
+	switch {
+	case o == nil:
+		return false
+	case o.Native != nil:
+		return *o.Native
+	}
+	return known
 }
 
 // Tool is one function the model may call.

@@ -33,6 +33,9 @@ func (m *Model) params(req *llm.Request) (anthropic.MessageNewParams, error) {
 		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: definition})
 	}
 	think(&params, req.ReasoningEffort)
+	if schema := m.schemaOf(req); schema != nil {
+		params.OutputConfig.Format.SetExtraFields(map[string]any{"schema": schema}) // as in [definition]
+	}
 	cache(&params)
 	return params, nil
 }

@@ -30,6 +30,12 @@ type genConfig struct {
 	Temperature     *float64        `json:"temperature,omitempty"`
 	MaxOutputTokens *int            `json:"maxOutputTokens,omitempty"`
 	Thinking        *thinkingConfig `json:"thinkingConfig,omitempty"`
+	MIME            string          `json:"responseMimeType,omitempty"`
+	Schema          json.RawMessage `json:"responseJsonSchema,omitempty"`
+}
+
+func (c *genConfig) empty() bool {
+	return c.Temperature == nil && c.MaxOutputTokens == nil && c.Thinking == nil && c.Schema == nil
 }
 
 type thinkingConfig struct {
@@ -41,7 +47,10 @@ type thinkingConfig struct {
 func (m *Model) body(req *llm.Request) (*body, error) {
 	b := &body{System: system(req.Messages), Contents: m.contents(req)}
 	config := genConfig{Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Thinking: generationOf(req.Model).thinking(req.ReasoningEffort)}
-	if config != (genConfig{}) {
+	if config.Schema = m.schemaOf(req); config.Schema != nil {
+		config.MIME = "application/json"
+	}
+	if !config.empty() {
 		b.Config = &config
 	}
 	for _, tool := range req.Tools {

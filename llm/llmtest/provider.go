@@ -73,6 +73,7 @@ func Run(t *testing.T, p Provider) {
 			{"reasoning", testReasoning},
 			{"sealed reasoning", testSealed},
 			{"finish", testFinish},
+			{"output", testOutput},
 			{"tool calls", testToolCalls},
 			{"broken streams", testBrokenStreams},
 			{"statuses", testStatuses},

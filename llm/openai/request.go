@@ -23,6 +23,11 @@ func (m *Model) params(req *llm.Request) (openai.ChatCompletionNewParams, error)
 	if req.Temperature != nil {
 		params.Temperature = param.NewOpt(*req.Temperature)
 	}
+	if f := m.formatOf(req); f != nil {
+		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: formatName, Strict: param.NewOpt(f.strict), Schema: f.schema},
+		}
+	}
 	if req.MaxOutputTokens != nil {
 		params.SetExtraFields(map[string]any{m.config.MaxTokensField: *req.MaxOutputTokens})
 	}

@@ -32,6 +32,11 @@ func (r *Responses) params(req *llm.Request) (responses.ResponseNewParams, error
 	if req.Temperature != nil {
 		params.Temperature = param.NewOpt(*req.Temperature)
 	}
+	if f := r.formatOf(req); f != nil {
+		format := &responses.ResponseFormatTextJSONSchemaConfigParam{Name: formatName, Strict: param.NewOpt(f.strict)}
+		format.SetExtraFields(map[string]any{"schema": f.schema}) // as in [function]
+		params.Text.Format.OfJSONSchema = format
+	}
 	if req.MaxOutputTokens != nil {
 		params.MaxOutputTokens = param.NewOpt(int64(*req.MaxOutputTokens))
 	}

@@ -1,0 +1,58 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/workflows"
+)
+
+// output is what the agent of a step has to answer; nil = any text.
+func (a *Activities) output(ctx context.Context, s workflows.Step) (*agents.Output, error) {
+	agent, revision, err := a.asker(ctx, s)
+	if err != nil || agent == "" {
+		return nil, err
+	}
+	d, err := a.Agents.Revision(ctx, agent, revision)
+	if err == nil {
+		d, err = a.withTree(ctx, d, runOf(s.Run).Thread, s.At.Tree)
+	}
+	if err != nil {
+		return nil, err
+	}
+	step := pipeline.StepAt(d, s.At.Path)
+	if step == nil {
+		return nil, nil
+	}
+	return step.Output, nil
+}
+
+// asker is the agent whose step says what is to be answered; empty = none does.
+func (a *Activities) asker(ctx context.Context, s workflows.Step) (agent, revision string, err error) {
+	switch {
+	case s.At == nil:
+		return "", "", nil
+	case s.At.Inline:
+		return s.Agent, s.Revision, nil
+	case len(s.At.Asked) == 0:
+		return "", "", nil
+	}
+	var k kept
+	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.At.Asked[0], &k)
+	return k.Agent, k.Revision, err
+}
+
+// outputOf is what a provider is told of it.
+func outputOf(o *agents.Output) *llm.Output {
+	if o == nil {
+		return nil
+	}
+	return &llm.Output{Schema: o.Schema, Native: o.Native}
+}
+
+// outputSection says it in words: not every provider is told, and none of all that a schema says.
+func outputSection(o *agents.Output) string {
+	return "What you answer in the end has to be JSON that fits this JSON Schema, and nothing but that:\n\n<schema>\n" + string(o.Schema) + "\n</schema>"
+}

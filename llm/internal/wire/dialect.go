@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Dialect is the part of JSON Schema that a provider can hold a model to. It refuses requests with more.
+type Dialect struct {
+	// Keywords are those that it knows, beside type, properties, required, additionalProperties, items and enum.
+	Keywords []string
+	// Formats are the formats of strings that it knows.
+	Formats []string
+
+	// Object wants the answer to be an object, which is not one of several.
+	Object bool
+	// Closed wants objects to say that they have no other properties than those named, Complete that they have all of
+	// those.
+	Closed, Complete bool
+	// Flat wants no schema to be a part of itself.
+	Flat bool
+	// PlainEnum wants enumerations to be of texts and numbers.
+	PlainEnum bool
+	// MinItems is the most that minItems may be; 0 = any number.
+	MinItems int
+
+	// What a schema may have in all; 0 = any number. Depth is how deep things stand in one another, Values how many
+	// there are in enumerations, Text how long names and values are in bytes, Optional how many properties are not
+	// required, Unions how many alternatives of types there are.
+	Depth, Properties, Values, Text, Optional, Unions int
+}
+
+// soft are the keywords that describe, or narrow what others say. Without them a schema fits all that it fits with
+// them, so they may be left out of what a model is held to: it is told them in words, and the answer is checked.
+var soft = []string{
+	"$schema", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
+	"const", "format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType",
+	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+	"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
+}
+
+// Say is the schema as the dialect has it: it fits all that the schema fits, and maybe more. It is nil if the dialect
+// has no words for what the schema says.
+func (d *Dialect) Say(schema json.RawMessage) json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	decoder.UseNumber()
+	var root map[string]any
+	if decoder.Decode(&root) != nil || d.Object && (root["type"] != "object" || root["anyOf"] != nil) {
+		return nil
+	}
+	t := &telling{dialect: d, place: "#", refs: map[string][]string{}}
+	said := t.schema(root, 0)
+	if said == nil || t.exceeds() || d.Flat && t.cyclic("#", map[string]bool{}) {
+		return nil
+	}
+	if !t.left {
+		return schema // with its order and its digits
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(said) != nil {
+		return nil
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
