@@ -62,7 +62,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") {
+		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "Nothing more was decided") || !strings.Contains(a.body, "What stands: approve") {
 			t.Errorf("%s again: %d %s", method, a.status, a.body)
 		}
 	}

@@ -52,3 +52,20 @@ func toldOf(past *inbox.Past) *stream.Decided {
 	}
 	return d
 }
+
+// settled refuses what would need a question to wait, as a decision would be refused; nil = as far as the log knows, it
+// waits.
+func (s *Server) settled(ctx context.Context, thread stream.Thread, q *question) error {
+	d, err := s.became(ctx, thread, q.thread, &q.Interrupt)
+	switch {
+	case err != nil:
+		return err
+	case d != nil && d.Verdict == string(workflows.VerdictExpire):
+		return errTooLate(&decided{ID: q.ID, Decision: d.Verdict})
+	case d != nil:
+		return errDecided("it is decided", &decided{ID: q.ID, Decision: d.Verdict})
+	case !q.open:
+		return errNoApproval()
+	}
+	return nil
+}
