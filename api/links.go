@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -215,6 +216,9 @@ func (s *Server) showRefusal(c *gin.Context, err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		s.logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
+	}
+	if p.RetryAfter > 0 {
+		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	page := linkPage{Problem: p.Detail, Unknown: p.Status >= http.StatusInternalServerError}
 	if stands, ok := p.Recorded.(*decided); ok {
