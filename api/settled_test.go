@@ -119,3 +119,19 @@ func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// Nobody gives a question up over the routes for decisions: that is an input's, with its resume.
+func TestDecisionsThatAreNone(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	id := o.asks("t1", "c1")[0]
+	for _, decision := range []string{"cancel", "expire", "result", "abandon", "APPROVE", ""} {
+		a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
+		if a.status != http.StatusUnprocessableEntity || a.problem.Code != "invalid_answer" || a.problem.Pointer != "/decision" {
+			t.Errorf("%q: %d %s", decision, a.status, a.body)
+		}
+	}
+	if len(o.updates) != 0 {
+		t.Errorf("something was decided: %v", o.updates)
+	}
+}
