@@ -34,6 +34,32 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 	}
 }
 
+// Who comes to the end of a run that has ended before is told when people were asked, and until when they may decide.
+func TestQuestionsThatWereAskedBefore(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
+	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: 3 * time.Hour}}
+	e.ask("go")
+	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := r.Interrupts[0]
+	asked, err := stream.AskedBy(q)
+	if err != nil || asked == nil {
+		t.Fatalf("the question is asked by %v, %v", asked, err)
+	}
+	in := workflows.Finish{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: workflows.OutcomeSuccess}
+	again, err := e.acts.Finish(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expires := again.Expires[q.ToolCallID]
+	if again.Outcome != workflows.OutcomeInterrupt || !again.AskedAt.Equal(asked.AskedAt) || len(again.Expires) != 1 || asked.AskedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
+		t.Errorf("it has ended as %+v, and was asked at %s", again, asked.AskedAt)
+	}
+}
+
 // The workflow is told numbers and times, and nothing of who decides or why.
 func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,9 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
@@ -202,10 +204,34 @@ func pendingCalls(w *workflows.Waits) []string {
 	return ids
 }
 
-// finishedBefore reads how a run ended that was ended before.
+// finishedBefore reads how a run ended that was ended before, and until when it asks people.
 func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished, error) {
 	end, err := rec.Ending(ctx)
-	return workflows.Finished{Outcome: workflows.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}, err
+	finished := workflows.Finished{Outcome: workflows.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
+	if err != nil {
+		return finished, err
+	}
+	for _, q := range end.Questions {
+		by, err := stream.AskedBy(q)
+		if err != nil {
+			return finished, err
+		}
+		if by != nil {
+			finished.AskedAt = by.AskedAt
+		}
+		if q.ExpiresAt == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, q.ExpiresAt)
+		if err != nil {
+			return finished, fmt.Errorf("activities: question %s: %w", q.ID, err)
+		}
+		if finished.Expires == nil {
+			finished.Expires = map[string]time.Time{}
+		}
+		finished.Expires[q.ToolCallID] = at
+	}
+	return finished, nil
 }
 
 func tokenUsage(usage []workflows.Usage) []agui.TokenUsage {

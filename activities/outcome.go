@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
@@ -52,6 +53,7 @@ func (w *walker) called(ctx context.Context, leaf *workflows.Leaf) (pipeline.Eve
 		return event, err
 	}
 	refused := verdict == workflows.VerdictReject || verdict == workflows.VerdictExpire || verdict == workflows.VerdictCancel
+	step := pipeline.StepAt(w.definition, leaf.At.Path)
 	at := w.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
 	switch {
 	case refused:
@@ -59,14 +61,21 @@ func (w *walker) called(ctx context.Context, leaf *workflows.Leaf) (pipeline.Eve
 	case at < 0:
 		return failedWith(toolFailed, "the call has no result"), nil
 	case w.thread.Entries[at].Message.Error != "":
-		return failedWith(toolFailed, "the tool failed"), nil
+		return failedWith(toolFailed, calledBy(step)+" failed"), nil
 	}
 	text := w.thread.Entries[at].Message.Content.Text()
-	agent := pipeline.StepAt(w.definition, leaf.At.Path).Agent != nil
-	if event.Output = json.RawMessage(text); agent || !json.Valid(event.Output) { // what an agent says is a text
+	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) { // what an agent says is a text
 		event.Output, err = json.Marshal(text)
 	}
 	return event, err
+}
+
+// calledBy is what a step has called, in words.
+func calledBy(step *agents.Step) string {
+	if step.Agent != nil {
+		return "the agent"
+	}
+	return fmt.Sprintf("the tool %q", step.Tool)
 }
 
 func failedWith(code, message string) pipeline.Event {

@@ -127,7 +127,7 @@ func TestWalks(t *testing.T) {
 			steps: `
   - {name: one, agent: {}, input: "please fail", onError: continue}
   - {name: two, agent: {}, input: "after ${steps.one.error.code}"}`,
-			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"the model call failed: invalid_request"}},"two":"re after invalid_request"}}`,
+			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request"}},"two":"re after invalid_request"}}`,
 		},
 		"an agent that fails in a later turn": {
 			steps: `
@@ -140,7 +140,7 @@ func TestWalks(t *testing.T) {
 				return echo(n, &llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: "fail"}}}}})
 			},
 			notes: []string{"turn", "invalid_request"},
-			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"the model call failed: invalid_request"}},"two":"invalid_request"}}`,
+			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request"}},"two":"invalid_request"}}`,
 		},
 		"steps instead": {
 			steps: `
@@ -153,7 +153,7 @@ func TestWalks(t *testing.T) {
 			steps: `
   - {name: one, tool: note, args: {note: "try", fail: true}, retry: {attempts: 3, interval: 5m, backoff: 2}, onError: continue}`,
 			notes: []string{"try", "try", "try"},
-			state: `{"steps":{"one":{"error":{"code":"tool_failed","message":"the tool failed"}}}}`,
+			state: `{"steps":{"one":{"error":{"code":"tool_failed","message":"step \"one\": the tool \"note\" failed"}}}}`,
 		},
 		"tries of an agent": {
 			steps: `

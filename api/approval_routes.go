@@ -40,6 +40,7 @@ func (s *Server) linkRoutes(r gin.IRoutes) {
 		return
 	}
 	r.GET(linkPath+":token", s.showLink)
+	r.HEAD(linkPath+":token", s.showLink) // as programs look that check the links of a mail
 	r.POST(linkPath+":token", s.useLink)
 }
 

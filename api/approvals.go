@@ -169,21 +169,26 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 	if err != nil {
 		return decided{}, err
 	}
-	for _, before := range now.Decided {
-		if before.CallID != d.CallID || before.Question != d.Question {
-			continue
-		}
-		r := workflows.DecisionResult{Recorded: &workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(before.Verdict), Digest: before.Digest}}
-		switch {
-		case slices.ContainsFunc(before.Votes, func(v stream.Vote) bool { return v.Digest == d.Digest }):
-		case before.Verdict == string(workflows.VerdictExpire):
-			r.Error = workflows.ErrorExpired
-		case before.Digest != d.Digest || before.Verdict != string(d.Verdict):
-			r.Error = workflows.ErrorDecided
-		}
-		return outcomeOf(id, d, r)
+	question := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
+	if question == nil {
+		return decided{}, errNoApproval()
 	}
-	return decided{}, errNoApproval()
+	before, err := s.became(ctx, thread, now, question)
+	if err != nil {
+		return decided{}, err
+	}
+	if before == nil {
+		return decided{}, errNoApproval()
+	}
+	r := workflows.DecisionResult{Recorded: &workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(before.Verdict), Digest: before.Digest}}
+	switch {
+	case slices.ContainsFunc(before.Votes, func(v stream.Vote) bool { return v.Digest == d.Digest }):
+	case before.Verdict == string(workflows.VerdictExpire):
+		r.Error = workflows.ErrorExpired
+	case before.Digest != d.Digest || before.Verdict != string(d.Verdict):
+		r.Error = workflows.ErrorDecided
+	}
+	return outcomeOf(id, d, r)
 }
 
 // outcomeOf tells what the workflow made of a decision.
@@ -196,15 +201,23 @@ func outcomeOf(id string, d workflows.Decision, r workflows.DecisionResult) (dec
 	case "":
 		return decided{ID: id, Decision: string(d.Verdict), Repeated: r.Recorded != nil, Missing: r.Missing}, nil
 	case workflows.ErrorDecided:
-		p := problem(http.StatusConflict, "decided", "it was decided otherwise")
-		p.Recorded = stands
-		return decided{}, p
+		return decided{}, errDecided("it was decided otherwise", stands)
 	case workflows.ErrorExpired:
-		p := problem(http.StatusGone, "expired", "the time to decide is over")
-		p.Recorded = stands
-		return decided{}, p
+		return decided{}, errTooLate(stands)
 	}
 	return decided{}, errNoApproval()
+}
+
+func errDecided(detail string, stands any) *Problem {
+	p := problem(http.StatusConflict, "decided", detail)
+	p.Recorded = stands
+	return p
+}
+
+func errTooLate(stands any) *Problem {
+	p := problem(http.StatusGone, "expired", "the time to decide is over")
+	p.Recorded = stands
+	return p
 }
 
 func errNoApproval() *Problem {

@@ -100,7 +100,8 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.
 	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
 		return forbidden("not_an_approver", "this is others' to decide", at)
 	}
-	edits := v.Decision == string(workflows.VerdictEdit)
+	// An edit that comes when the thread has gone on executes nothing, and its call may be cut from the conversation.
+	edits := v.Decision == string(workflows.VerdictEdit) && questionOf(thread.Interrupts, question.ID) != nil
 	if !a.rule.NotByRequester && !edits {
 		return nil
 	}
@@ -118,10 +119,10 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.
 	if tool == "" { // nobody could tell which rules such a call is under
 		return fmt.Errorf("api: question %s: its call is not in the conversation", question.ID)
 	}
-	if err := a.covers(thread, tool, input, v.Args, at); err != nil {
+	if err := s.fit(ctx, tool, v.Args, at); err != nil {
 		return err
 	}
-	return s.fit(ctx, tool, v.Args, at)
+	return a.covers(thread, tool, input, v.Args, at)
 }
 
 // fit refuses arguments that the tool would. Where no worker has said what it takes, the one that makes the

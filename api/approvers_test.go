@@ -186,9 +186,10 @@ func (small) Check(_ context.Context, tool string, arguments json.RawMessage) (p
 // Arguments that the tool would refuse are refused before anything is written, with their place.
 func TestEditsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	c := newCourt(t, time.Now(), 0, agents.Approval{})
+	c := newCourt(t, time.Now(), 1, agents.Approval{When: "args.amount > 100", Approvers: []string{"chief"}}, agents.Approval{})
 	c.Tools = small{}
-	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: "/resume/1/payload/editedArgs/amount"} {
+	const amount = "/resume/1/payload/editedArgs/amount"
+	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whoever might decide there
 		err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
 		var p *Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
@@ -197,6 +198,23 @@ func TestEditsThatDoNotFit(t *testing.T) {
 	}
 	if p := editPointer(""); p != "/args" {
 		t.Errorf("the decision route has arguments at %s", p)
+	}
+}
+
+// An edit that comes late executes nothing: it is told what stands, also if its call is not in the conversation any more.
+func TestEditsThatComeLate(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, time.Now(), 0, agents.Approval{Approvers: []string{"bob"}}, agents.Approval{When: "args.amount > 100"})
+	c.Tools = small{}
+	question := c.thread.Interrupts[0]
+	c.thread.Answered, c.thread.Interrupts, c.thread.Entries = c.thread.Interrupts, nil, nil
+	v := verdict{Decision: "edit", Args: json.RawMessage(`{"amount":101}`)}
+	if err := c.mayDecide(auth.With(t.Context(), *person("bob")), stream.Thread{}, c.thread, &question, v, ""); err != nil {
+		t.Errorf("it is answered %v", err)
+	}
+	var p *Problem
+	if err := c.mayDecide(auth.With(t.Context(), *person("eve")), stream.Thread{}, c.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
+		t.Errorf("who may not is answered %v", err)
 	}
 }
 

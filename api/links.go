@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -58,10 +59,10 @@ func (s *Server) makeLink(c *gin.Context) {
 		l.Tenant, l.Thread, l.Approval = thread.Tenant, thread.ID, segment(c, "approval")
 		q, err = s.question(c.Request.Context(), thread, l.Approval)
 	}
-	switch {
-	case err == nil && !q.open:
-		err = errNoApproval()
-	case err == nil && isRaised(&q.Interrupt):
+	if err == nil {
+		err = s.settled(c.Request.Context(), thread, q)
+	}
+	if err == nil && isRaised(&q.Interrupt) {
 		err = unfit("/decision", "belongs to a call that waits to be made; a tool's question wants an answer")
 	}
 	if err != nil {
@@ -122,7 +123,9 @@ func (s *Server) publicURL(r *http.Request) string {
 type question struct {
 	agui.Interrupt
 	call agui.ToolCall
-	open bool // nothing that the log knows of was decided about it
+	open bool // the thread has not gone on from it
+	// thread is as it was when it was looked up.
+	thread *stream.Reduction
 }
 
 // args is the digest of what is decided about.
@@ -138,7 +141,7 @@ func (s *Server) question(ctx context.Context, thread stream.Thread, id string) 
 	if found == nil {
 		return nil, errNoApproval()
 	}
-	q := &question{Interrupt: *found, open: questionOf(now.Interrupts, id) != nil}
+	q := &question{Interrupt: *found, open: questionOf(now.Interrupts, id) != nil, thread: now}
 	for _, e := range now.Entries {
 		if i := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == found.ToolCallID }); i >= 0 {
 			q.call = e.Message.ToolCalls[i]
@@ -152,6 +155,9 @@ func (s *Server) showLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
 	l, q, err := s.readLink(ctx, segment(c, "token"))
+	if err == nil {
+		err = s.settled(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, q)
+	}
 	if err != nil {
 		s.showRefusal(c, err)
 		return
@@ -173,7 +179,9 @@ func (s *Server) readLink(ctx context.Context, token string) (links.Link, *quest
 		return l, nil, err
 	}
 	if used {
-		return l, nil, problem(http.StatusGone, "link_used", "This link has been used.")
+		p := problem(http.StatusGone, "link_used", "This link has been used.")
+		p.Recorded = &decided{ID: l.Approval, Decision: l.Decision}
+		return l, nil, p
 	}
 	q, err := s.question(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
 	if err == nil && q.open && q.args() != l.Args {
@@ -208,6 +216,9 @@ func (s *Server) showRefusal(c *gin.Context, err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		s.logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
+	}
+	if p.RetryAfter > 0 {
+		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	page := linkPage{Problem: p.Detail, Unknown: p.Status >= http.StatusInternalServerError}
 	if stands, ok := p.Recorded.(*decided); ok {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+
 	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/workflows"
 )
@@ -52,6 +54,9 @@ func TestALinkDecidesOnce(t *testing.T) {
 			t.Errorf("the policy is %q", csp)
 		}
 	}
+	if a := o.do(http.MethodHead, path, ""); a.status != http.StatusOK || a.body != "" { // or checks that it is one
+		t.Errorf("HEAD: %d %s", a.status, a.body)
+	}
 	if len(o.updates) != 0 {
 		t.Fatalf("looking has decided %v", o.updates)
 	}
@@ -62,7 +67,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") {
+		if a := o.do(method, path, ""); a.status != http.StatusGone || !strings.Contains(a.body, "has been used") || !strings.Contains(a.body, "Nothing more was decided") || !strings.Contains(a.body, "What stands: approve") {
 			t.Errorf("%s again: %d %s", method, a.status, a.body)
 		}
 	}
@@ -115,6 +120,25 @@ func TestLinksThatDecideNothing(t *testing.T) {
 	}
 	if a := o.do(http.MethodGet, good, ""); a.status != http.StatusOK {
 		t.Errorf("a good one: %d", a.status)
+	}
+}
+
+// A decision of which it is unknown whether it was taken is asked for again.
+func TestALinkIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	path := o.link("t1", o.asks("t1", "c1")[0], `{"decision":"approve"}`)
+	take := o.temporal.decide
+	o.temporal.decide = func(string, workflows.Decide) (out workflows.Decided, err error) {
+		return out, serviceerror.NewUnavailable("nobody is there")
+	}
+	a := o.do(http.MethodPost, path, "")
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "Please try again") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	o.temporal.decide = take
+	if a := o.do(http.MethodPost, path, ""); a.status != http.StatusOK {
+		t.Errorf("again: %d %s", a.status, a.body)
 	}
 }
 

@@ -45,7 +45,7 @@ func (v verdict) check(at string) error {
 		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", maxReason))
 	}
 	switch workflows.Verdict(v.Decision) {
-	case workflows.VerdictApprove, workflows.VerdictEdit, workflows.VerdictReject, workflows.VerdictAnswer, workflows.VerdictCancel:
+	case workflows.VerdictApprove, workflows.VerdictEdit, workflows.VerdictReject, workflows.VerdictAnswer:
 		return nil
 	}
 	return unfit(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)

@@ -11,6 +11,8 @@ import (
 type Ending struct {
 	// Outcome is "success", "interrupt", "cancelled" or "error"; Code is that of the error.
 	Outcome, Code string
+	// Questions are those that the run asks with its end.
+	Questions []agui.Interrupt
 }
 
 // sealing is the note of a terminal record: whose the thread is behind the run.
@@ -75,7 +77,7 @@ func (r *Record) Ending(ctx context.Context) (Ending, error) {
 		return Ending{Outcome: endedFailed, Code: e.Code}, nil
 	case *agui.RunFinished:
 		if e.Outcome != nil {
-			return Ending{Outcome: string(e.Outcome.Type)}, nil
+			return Ending{Outcome: string(e.Outcome.Type), Questions: e.Outcome.Interrupts}, nil
 		}
 	}
 	return Ending{Outcome: endedWell}, nil

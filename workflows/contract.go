@@ -390,6 +390,10 @@ type Finished struct {
 	Outcome Outcome `json:"outcome"`
 	Code    string  `json:"code,omitempty"`
 	Seq     uint64  `json:"seq"`
+	// AskedAt and Expires are set if the record was there before, and asks people: when it did, and until when they
+	// may decide, by call.
+	AskedAt time.Time            `json:"askedAt,omitzero"`
+	Expires map[string]time.Time `json:"expires,omitempty"`
 }
 
 // Error types: how activities and updates tell the workflow and the api what went wrong. The codes

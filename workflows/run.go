@@ -390,7 +390,8 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	if isType(err, ErrorFenced) {
 		return RunResult{Outcome: OutcomeFenced}, nil
 	}
-	return RunResult(done), err
+	end.waits.askedBefore(done)
+	return RunResult{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
 }
 
 func isType(err error, errorType string) bool {

@@ -26,6 +26,8 @@ type world struct {
 	tool  func(in workflows.ToolCall) (workflows.ToolAnswer, error)
 	// finish is asked before the run is finished; its error is the activity's.
 	finish func(local bool) error
+	// before is the record of the run's end that is there already; none = it is written.
+	before *workflows.Finished
 	// advance walks steps.
 	advance func(in workflows.Advance) (workflows.Advanced, error)
 	// notify is given each notice; nil takes them all.
@@ -66,6 +68,9 @@ func newWorld(t *testing.T) *world {
 			if err := w.finish(activity.GetInfo(ctx).IsLocalActivity); err != nil {
 				return workflows.Finished{}, err
 			}
+		}
+		if w.before != nil {
+			return *w.before, nil
 		}
 		return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
 	}, activity.RegisterOptions{Name: workflows.ActivityFinish})

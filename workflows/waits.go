@@ -223,6 +223,28 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	return at
 }
 
+// askedBefore has the time of people count as the record of the run's end has told them. The record may be older than
+// this attempt at the task: a worker that dies right behind it takes with it when that was.
+func (w *Waits) askedBefore(done Finished) {
+	if w == nil {
+		return
+	}
+	for i := range w.Calls {
+		if at, ok := done.Expires[w.Calls[i].ID]; ok {
+			w.Calls[i].Expires = at
+		}
+	}
+	if done.AskedAt.IsZero() {
+		return
+	}
+	w.Opened = done.AskedAt
+	for i := range w.News {
+		if n := &w.News[i]; n.Event == NoticeOpened {
+			n.At = w.Opened
+		}
+	}
+}
+
 // outOfTime tells whether nobody has answered before the end of a step.
 func (w *Waits) outOfTime(l *Leaf) bool {
 	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Waiting) bool {

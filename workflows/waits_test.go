@@ -135,6 +135,33 @@ func TestDecisionsAddUp(t *testing.T) {
 	}
 }
 
+// A worker that dies right behind the record of a run's end leaves the task to another one, later. Until when people
+// may decide stays as the record has told them.
+func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		a := says(10, "ask", "other")
+		for i := range a.Calls {
+			a.Calls[i].Approval = &workflows.Approval{Args: "args", Remind: 2 * time.Hour}
+		}
+		a.Calls[0].Approval.Expires, a.WaitCount = 24*time.Hour, 2
+		return a, nil
+	}
+	asked := w.env.Now().Add(-time.Hour).UTC()
+	expires := asked.Add(24 * time.Hour).Truncate(time.Millisecond)
+	w.before = &workflows.Finished{Outcome: workflows.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
+	w.env.ExecuteWorkflow(workflows.TypeRun, input)
+	var parked workflows.Parked
+	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	if p := parked.Waits; !p.Opened.Equal(asked) || !p.Calls[0].Expires.Equal(expires) || !p.Calls[1].Expires.IsZero() {
+		t.Errorf("it waits since %s until %s and %s, want %s and %s", p.Opened, p.Calls[0].Expires, p.Calls[1].Expires, asked, expires)
+	}
+	if n := w.notices[0]; n.Event != workflows.NoticeOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
+		t.Errorf("it is made known as %+v", n)
+	}
+}
+
 // Nobody decides in time: the call is not made, and the thread goes on or fails as its agent says. The
 // wait is parked meanwhile.
 func TestQuestionsExpire(t *testing.T) {

@@ -138,11 +138,41 @@ steps:
 	w.answer = answers(map[string]string{"last": "!x"})
 	w.cancel = 5
 	f = w.run()
-	if f == nil || f.Code != "x" || f.Message != "it broke; could not compensate for group/pay" {
+	if f == nil || f.Code != "x" || f.Message != `step "last": it broke; could not compensate for group/pay` {
 		t.Errorf("ended with %+v", f)
 	}
 	if last := w.did[len(w.did)-1]; last != "book~undo cancel{}" {
 		t.Errorf("did %q", w.did)
+	}
+}
+
+// Why a run has failed names the step, and of branches that one which failed.
+func TestFailuresNameTheStep(t *testing.T) {
+	t.Parallel()
+	for steps, want := range map[string]string{
+		`steps: [{name: one, tool: t}]`:                                                                        `step "one": it broke`,
+		`steps: [{name: group, steps: [{name: one, tool: t}]}]`:                                                `step "group/one": it broke`,
+		`steps: [{name: all, parallel: [{name: left, tool: l}, {name: one, steps: [{name: in, tool: t}]}]}]`:   `step "one": it broke`,
+		`steps: [{name: all, map: {items: "['a']", steps: [{name: one, tool: t}]}}]`:                           `step "all": it broke`,
+		`steps: [{name: all, map: {items: "['a']", steps: [{name: one, tool: t, args: {x: "${state.no}"}}]}}]`: `step "one": args: `,
+	} {
+		w := newWorld(t, steps)
+		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+			if a.Tool != nil && a.Tool.Tool == "t" {
+				return failed("x")
+			}
+			return done(`1`)
+		}
+		if f := w.run(); f == nil || !strings.HasPrefix(f.Message, want) {
+			t.Errorf("%s: ended with %+v, want %s", steps, f, want)
+		}
+	}
+	w := newWorld(t, `steps: [{name: one, tool: t}]`)
+	w.answer = func(pipeline.Action, int) pipeline.Event {
+		return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: "x"}}
+	}
+	if f := w.run(); f == nil || f.Code != "x" || f.Message != `step "one" failed` {
+		t.Errorf("without words: ended with %+v", f)
 	}
 }
 

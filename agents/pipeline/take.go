@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
@@ -114,7 +115,20 @@ func (w *walk) lost(p place, ev Event) {
 		w.failed(failf("failed", "step %q failed", p.name))
 		return
 	}
-	w.failed(*ev.Failure)
+	w.blame(p.name, *ev.Failure)
+}
+
+// blame has the step at the top fail, in words that name a step. Branches do not: where they are joined it is said which
+// one failed, and many that failed alike are told of as one.
+func (w *walk) blame(name string, f Failure) {
+	switch {
+	case len(w.at.Branch) > 0, strings.HasPrefix(f.Message, "step "): // one further in is named
+	case f.Message == "":
+		f.Message = fmt.Sprintf("step %q failed", name)
+	default:
+		f.Message = fmt.Sprintf("step %q: %s", name, f.Message)
+	}
+	w.failed(f)
 }
 
 // joined takes in how the branches of a step have ended.
@@ -140,7 +154,11 @@ func (w *walk) joined(p place, failed []BranchFailure) {
 			first = f
 		}
 	}
-	w.failed(first.Failure)
+	name := p.name
+	if s := p.step.Parallel; s != nil && first.Index >= 0 && first.Index < len(s.Steps) {
+		name = s.Steps[first.Index].Name
+	}
+	w.blame(name, first.Failure)
 }
 
 // remember has the branches compensated for that had come to their end when others failed.

@@ -177,9 +177,9 @@ steps:
   - {name: last, tool: l, when: steps.call.error.code == "x" && !has(steps.other)}
 `,
 			answers: map[string]string{"call": "!x", "other": "!y"},
-			did:     "call c{}\nother o{}\nother~error/instead i{\"why\":\"y: it broke\"}\nlast l{}",
+			did:     "call c{}\nother o{}\nother~error/instead i{\"why\":\"y: step \\\"other\\\": it broke\"}\nlast l{}",
 			told:    "+call -call +other +other/instead -other/instead -other +last -last",
-			state:   `{"steps":{"call":{"error":{"code":"x","message":"it broke"}},"instead":"ok","last":"ok"}}`,
+			state:   `{"steps":{"call":{"error":{"code":"x","message":"step \"call\": it broke"}},"instead":"ok","last":"ok"}}`,
 		},
 		{
 			name: "skipped",

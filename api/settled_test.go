@@ -1,0 +1,137 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// tells puts into the audit what has happened to an approval of the thread t1.
+func (o *office) tells(call, id string, what inbox.EventType, decisions ...inbox.Decision) {
+	o.t.Helper()
+	a := o.approval("t1", call, id)
+	a.Decisions = decisions
+	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
+	entry := inbox.Entry{Tenant: "default", Event: inbox.Event{Type: what, At: since, Approval: *a}}
+	if err := o.log.AppendAudit(o.ctx(), run, "evt_"+string(what)+id, entry); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// What was decided and never carried out, since the run behind it failed, stands all the same: whoever comes late is
+// told so by the audit.
+func TestDecidedAndNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t1", "c1", "c2", "c3")
+	votes := func(o *office, n int, decision string) answer {
+		return o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n], `{"decision":"`+decision+`"}`)
+	}
+	if a := votes(o, 1, "approve"); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	approved := inbox.Decision{Decision: "approve", Digest: o.updates[0][0].Digest, ArgsDigest: "d"}
+	o.mu.Lock()
+	o.waits["thread/default/t1"] = map[string]*workflows.Decision{} // it waits for nothing any more
+	o.mu.Unlock()
+	if a := votes(o, 1, "approve"); a.status != http.StatusNotFound {
+		t.Errorf("what the log does not know: %d %s", a.status, a.body)
+	}
+	o.tells("c1", ids[0], inbox.Expired, inbox.Decision{Decision: "expire"})
+	o.tells("c2", ids[1], inbox.Decided, approved)
+	o.tells("c3", ids[2], inbox.Decided, approved, inbox.Decision{Decision: "reject", Digest: "x", ArgsDigest: "d"})
+	for _, want := range []struct {
+		n        int
+		decision string
+		status   int
+		code     string
+	}{
+		{0, "approve", http.StatusGone, "expired"}, {0, "reject", http.StatusGone, "expired"},
+		{1, "approve", http.StatusOK, ""}, {1, "reject", http.StatusConflict, "decided"},
+		{2, "approve", http.StatusConflict, "decided"}, // a vote that came to nothing
+	} {
+		a := votes(o, want.n, want.decision)
+		if a.status != want.status || a.problem.Code != want.code || want.code == "" && !strings.Contains(a.body, `"repeated":true`) {
+			t.Errorf("to %s %d: %d %s", want.decision, want.n+1, a.status, a.body)
+		}
+	}
+}
+
+// For what is decided there is no link to be had, and a link from before says what stands to whoever looks at it.
+func TestNoLinksForWhatIsDecided(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t1", "c1", "c2", "c3")
+	before := o.link("t1", ids[0], `{"decision":"approve"}`)
+	o.tells("c1", ids[0], inbox.Voted, inbox.Decision{Decision: "approve"})
+	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusOK {
+		t.Errorf("with a vote: %d %s", a.status, a.body)
+	}
+	o.tells("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"}, inbox.Decision{Decision: "reject"})
+	o.tells("c2", ids[1], inbox.Expired)
+	if a := o.do(http.MethodGet, before, ""); a.status != http.StatusConflict || !strings.Contains(a.body, "What stands: reject") {
+		t.Errorf("a link from before: %d %s", a.status, a.body)
+	}
+	for n, want := range []struct {
+		status   int
+		code     string
+		recorded string
+	}{{http.StatusConflict, "decided", "reject"}, {http.StatusGone, "expired", "expire"}, {status: http.StatusCreated}} {
+		for _, decision := range []string{"approve", "reject"} {
+			a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[n]+"/links", `{"decision":"`+decision+`"}`)
+			recorded, _ := a.problem.Recorded.(map[string]any)
+			if a.status != want.status || a.problem.Code != want.code || want.code != "" && (recorded["id"] != ids[n] || recorded["decision"] != want.recorded) {
+				t.Errorf("to %s %d: %d %s", decision, n+1, a.status, a.body)
+			}
+		}
+	}
+	if len(o.updates) != 0 {
+		t.Errorf("something was decided: %v", o.updates)
+	}
+}
+
+// When the thread has gone on, what was carried out says what stands.
+func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	id := o.asks("t1", "c1")[0]
+	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r2"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
+	var err error
+	p.After, err = o.log.Open(o.ctx(), p, stream.Opening{RunID: "r2", Execution: "e2", ProtocolVersion: "1.0", Continues: "r"}, &agui.RunStarted{ThreadID: "t1", RunID: "r2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempt, _, err := o.log.Begin(o.ctx(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer attempt.Close()
+	if _, err := attempt.Finish(o.ctx(), &stream.Result{Decided: &stream.Decided{CallID: "c1", Verdict: "reject", Digest: "d"}}); err != nil {
+		t.Fatal(err)
+	}
+	a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)
+	if a.status != http.StatusConflict || a.problem.Code != "decided" || !strings.Contains(a.body, `"decision":"reject"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Nobody gives a question up over the routes for decisions: that is an input's, with its resume.
+func TestDecisionsThatAreNone(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	id := o.asks("t1", "c1")[0]
+	for _, decision := range []string{"cancel", "expire", "result", "abandon", "APPROVE", ""} {
+		a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"`+decision+`"}`)
+		if a.status != http.StatusUnprocessableEntity || a.problem.Code != "invalid_answer" || a.problem.Pointer != "/decision" {
+			t.Errorf("%q: %d %s", decision, a.status, a.body)
+		}
+	}
+	if len(o.updates) != 0 {
+		t.Errorf("something was decided: %v", o.updates)
+	}
+}
