@@ -60,7 +60,7 @@ func (w *walk) start() error {
 		w.reset()
 	}
 	switch {
-	case w.isUndo():
+	case w.at.isUndo():
 		w.gather(in)
 	case len(in.steps) == 0: // only of a tree that nobody has checked
 		w.end()

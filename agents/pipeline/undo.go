@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"strings"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
 )
@@ -60,7 +58,7 @@ func (w *walk) undo() {
 		return
 	}
 	w.action = &Action{}
-	if !w.isUndo() || w.at.Undoing.Message != laterFailed {
+	if !w.at.isUndo() || w.at.Undoing.Message != laterFailed {
 		w.action.Failed = w.at.Undoing
 	}
 }
@@ -87,12 +85,6 @@ func (w *walk) cancel(places []place, ev Event) {
 		return
 	}
 	w.abort()
-}
-
-// isUndo tells whether the walk is that of a branch whose steps are to be compensated for.
-func (w *walk) isUndo() bool {
-	n := len(w.at.Branch)
-	return n > 0 && strings.HasSuffix(w.at.Branch[n-1].Path, undoMark)
 }
 
 // undoesBranches tells whether a step with branches stands here for what compensates for those.

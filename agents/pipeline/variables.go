@@ -24,16 +24,12 @@ func (w *walk) variables() map[string]any {
 			seen[s.Map.Item()], seen["index"] = expression.Decode(w.env.Items[i]), int64(fork.Index)
 		}
 	}
-	if w.at.Undoing != nil {
-		seen["error"] = errorValue(*w.at.Undoing)
+	round, why := w.at.around()
+	if round > 0 {
+		seen["round"] = int64(round)
 	}
-	for _, f := range w.at.Frames {
-		if f.Round > 0 {
-			seen["round"] = int64(f.Round)
-		}
-		if f.Failure != nil {
-			seen["error"] = errorValue(*f.Failure)
-		}
+	if why != nil {
+		seen["error"] = errorValue(*why)
 	}
 	return seen
 }

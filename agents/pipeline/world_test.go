@@ -192,7 +192,7 @@ func (w *world) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMess
 		if a.Branches.Items != nil {
 			item = a.Branches.Items[i]
 		}
-		branch := append(slices.Clone(at.Branch), pipeline.Fork{Path: a.Path, Index: i})
+		branch := at.Into(a.Path, i)
 		if f := w.walk(branch, append(slices.Clone(items), item)); f != nil {
 			ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
 			if f.Code == "cancelled" {
