@@ -124,7 +124,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	defer cancel()
 	in := Answer{
 		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents, Walks: r.walk != nil,
+		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents, Walks: r.walk != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
 		in.Asks = end.waits.questions()

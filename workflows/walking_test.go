@@ -170,6 +170,7 @@ func (k *walking) begin(in any) {
 	}
 	if k.programs != nil {
 		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeBranch, DisableAlreadyRegisteredCheck: true})
 	}
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return k.advance(in) },
