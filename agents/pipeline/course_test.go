@@ -196,6 +196,37 @@ steps:
 	}
 }
 
+// Branches of an item that end at the same moment have not seen each other's outputs, and both outputs stay.
+func TestOutputsAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
+	next := func(at pipeline.Cursor, ev pipeline.Event, items ...json.RawMessage) pipeline.Move {
+		t.Helper()
+		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{State: w.state, Items: items, Now: w.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	begun, item := pipeline.Event{Kind: pipeline.EventBegun}, json.RawMessage("1")
+	rows := next(pipeline.Cursor{}, begun)
+	w.tell(rows.Changes, nil)
+	both := next(pipeline.Cursor{Branch: rows.Cursor.Into(rows.Action.Path, 0)}, begun, item)
+	var changes []pipeline.Change
+	for i, name := range []string{"left", "right"} {
+		called := next(pipeline.Cursor{Branch: both.Cursor.Into(both.Action.Path, i)}, begun, item, nil)
+		for _, c := range next(called.Cursor, done(`"`+name+`"`), item, nil).Changes {
+			if c.Patch != nil {
+				changes = append(changes, c)
+			}
+		}
+	}
+	w.tell(changes, nil)
+	if diff := cmp.Diff(decoded(t, `{"steps":{"rows":[{"left":"left","right":"right"}]}}`), decoded(t, string(w.state))); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+}
+
 func TestRunsBeginWithoutOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)

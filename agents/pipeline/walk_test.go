@@ -149,7 +149,7 @@ steps:
 			answers: map[string]string{"all/1/one": "!broken"},
 			did:     "all/0/one o{}\nall/1/one o{}",
 			told:    "+all +one -one +one -one -all",
-			state:   `{"steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},null]}}`,
+			state:   `{"steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
 			failed:  "broken",
 		},
 		{
