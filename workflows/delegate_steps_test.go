@@ -55,19 +55,30 @@ func (k *walking) worksFor(helper workflows.Delegate) (answers *[]workflows.Answ
 	return answers
 }
 
-// A program that works for a call tells of its steps itself, like steps do: its answer has none to close.
+// A program that works for a call: the task is what its expressions see as the input, and it tells of its steps itself, so that
+// its answer has none to close.
 func TestASubagentIsAProgram(t *testing.T) {
 	t.Parallel()
 	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
 		if err := a.Do(ctx, tool("one")); err != nil {
 			return err
 		}
+		var n int
+		if err := a.Value(ctx, "steps.one", &n); err != nil {
+			return err
+		}
 		return a.Do(ctx, agents.Step{Name: "two", Agent: &agents.AgentStep{Name: "other"}})
 	})
+	k.answer = byPath(map[string]string{"one": "7"})
 	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
 	k.want(k.walk(in), workflows.OutcomeSuccess, "", "one", "two")
+	for _, a := range k.advances {
+		if a.Walk.Task == nil || a.Walk.Task.CallID != "work" {
+			t.Errorf("it advances with %+v", a)
+		}
+	}
 	if len(*answers) != 1 || !(*answers)[0].Walks || (*answers)[0].Outcome != workflows.OutcomeSuccess {
 		t.Errorf("its call is answered %+v", *answers)
 	}
