@@ -75,7 +75,7 @@ func TestASubagentIsAProgram(t *testing.T) {
 	in.Limits = stepsInput().Limits
 	k.want(k.walk(in), workflows.OutcomeSuccess, "", "one", "two")
 	for _, a := range k.advances {
-		if a.Walk.Task == nil || a.Walk.Task.CallID != "work" {
+		if a.Walk.Task == nil || a.Walk.Task.CallID != "work" || a.Walk.Cursor.Home != "agent:work" {
 			t.Errorf("it advances with %+v", a)
 		}
 	}
@@ -101,7 +101,7 @@ steps:
 		t.Errorf("its walk begins with %+v", first)
 	}
 	for _, a := range k.advances {
-		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Walk.Origin != "r" {
+		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Walk.Origin != "r" || a.Walk.Cursor.Home != "agent:work" {
 			t.Errorf("it advances with %+v", a)
 		}
 		if begins := a.Announces != nil; begins != (a.Branch.Fork == "" && (a.ID == first.ID || a.Reopens)) {

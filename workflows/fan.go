@@ -322,7 +322,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline)}
 	if resumes == nil {
 		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		w.Cursor.Branch = r.walk.Cursor.Into(f.Path, index)
+		w.Cursor.Home, w.Cursor.Branch = r.walk.Cursor.Home, r.walk.Cursor.Into(f.Path, index)
 		w.Items = append(slices.Clone(r.walk.Items), f.Record)
 		in.Progress.Walk = &w
 	}

@@ -23,6 +23,9 @@ type Cursor struct {
 	Undoing *Failure `json:"undoing,omitempty"`
 	// Keeps tells that outputs which are there when the tree begins stay.
 	Keeps bool `json:"keeps,omitempty"`
+	// Home is the member of steps below which the outputs stand while a tree works for another one: neither touches those
+	// of the other. Empty = they stand in steps itself.
+	Home string `json:"home,omitempty"`
 }
 
 // Fork is a branch of a parallel or map step.

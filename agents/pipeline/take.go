@@ -56,7 +56,7 @@ func (w *walk) start() error {
 	if err != nil {
 		return err
 	}
-	if len(w.at.Branch) == 0 && !w.at.Keeps {
+	if len(w.at.Branch) == 0 {
 		w.reset()
 	}
 	switch {

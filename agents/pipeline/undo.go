@@ -17,6 +17,7 @@ const laterFailed = "a later step failed"
 // end is reached when no step is left.
 func (w *walk) end() {
 	if w.at.Undoing == nil {
+		w.clear()
 		w.action = &Action{}
 		return
 	}
@@ -57,6 +58,7 @@ func (w *walk) undo() {
 		w.push(Frame{})
 		return
 	}
+	w.clear()
 	w.action = &Action{}
 	if !w.at.isUndo() || w.at.Undoing.Message != laterFailed {
 		w.action.Failed = w.at.Undoing
@@ -106,11 +108,7 @@ func (w *walk) itemsDone(step string, items []any) []any {
 // a branch that has failed has done so itself.
 func (w *walk) gather(in list) {
 	w.at.Undoing = new(failf("not_compensated", laterFailed))
-	own := expression.Decode(w.env.State)
-	for _, token := range w.outputs() {
-		own = at(own, token)
-	}
-	outputs, _ := own.(map[string]any)
+	outputs, _ := below(expression.Decode(w.env.State), w.outputs()).(map[string]any)
 	if !w.hasFailed(in, outputs) {
 		w.at.Undo = finished(in, outputs)
 	}

@@ -43,7 +43,7 @@ func names(variables map[string]any) []string {
 
 // visible are the outputs of the tree, with those of the items that the walk is in laid over them.
 func (w *walk) visible(state any) map[string]any {
-	at := member(state, expression.Steps)
+	at := below(state, w.home())
 	seen := map[string]any{}
 	copyInto := func() {
 		if object, ok := at.(map[string]any); ok {
