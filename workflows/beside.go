@@ -169,10 +169,10 @@ func (f *fanOut) awaitChange(ctx workflow.Context) {
 	_, _ = workflow.AwaitWithTimeout(lasting, max(until.Sub(workflow.Now(ctx)), 0), ready)
 }
 
-// suspend has the branches end that ask.
+// suspend has the branches end that ask. One whose answers come while others are told goes on with them.
 func (f *fanOut) suspend(ctx workflow.Context) {
 	for _, a := range f.asking {
-		if !a.replied && !a.suspended {
+		if !a.replied && !a.suspended && !a.waits.settled() {
 			a.suspended = true
 			f.reply(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
 		}
