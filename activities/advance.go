@@ -192,6 +192,8 @@ func changed(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) 
 func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
+	case errors.Is(err, errTooDeep):
+		return &pipeline.Failure{Code: workflows.CodeLimitSubagents, Message: fmt.Sprintf("more than %d agents would work for one another", workflows.MaxDepth)}
 	case errors.As(err, &lacking) && lacking.retry == 0:
 		return &pipeline.Failure{Code: "tool_unavailable", Message: "a tool or an agent that the step needs is not available"}
 	}

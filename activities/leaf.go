@@ -76,6 +76,9 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			return err
 		}
 		if len(p.Steps) > 0 || p.Workflow != "" {
+			if b := w.in.Branch; b != nil && b.Depth+1 >= workflows.MaxDepth {
+				return errTooDeep
+			}
 			return w.takeCall(ctx, do, handedTo(p))
 		}
 		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)}
@@ -98,6 +101,9 @@ func (w *walker) asked(do *pipeline.Agent) error {
 	}
 	return w.keep(k)
 }
+
+// errTooDeep is that of a step which would hand work to one agent more than may work for one another.
+var errTooDeep = errors.New("activities: too many agents work for one another")
 
 // takeCall has the call of a step, or its question, begin: as the one call of a message, like a model's. to are
 // the agents that a step hands its work to: one, or none.

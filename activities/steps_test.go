@@ -299,6 +299,36 @@ func TestDelegateWalks(t *testing.T) {
 	e.wantAsShown(events)
 }
 
+// Agents of steps that call one another in a circle come to an end.
+func TestStepsInACircle(t *testing.T) {
+	t.Parallel()
+	helper := parsed(t, "name: helper\nmodel: test/helper\nsteps: [{name: on, agent: other, input: on}]")
+	other := parsed(t, "name: other\nmodel: test/helper\nsteps: [{name: rows, map: {items: \"[1]\", steps: [{name: back, agent: helper, input: back}]}}]")
+	e := newDelegating(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
+			return say(last.Text())
+		}
+		return call([3]string{"1", "helper", `{"task":"work"}`})
+	}, []*agents.Definition{helper, other})
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v", result)
+	}
+	var begun []string
+	for _, ev := range events {
+		switch ev := ev.(type) {
+		case *agui.SubagentStarted:
+			begun = append(begun, ev.Name)
+		case *agui.SubagentError:
+			begun = append(begun, "!"+ev.Code)
+		}
+	}
+	if got := strings.Join(begun, " "); got != "helper other rows/0 helper !limit_subagents !tool_failed !tool_failed !tool_failed" {
+		t.Errorf("there were %s", got)
+	}
+	e.wantAsShown(events)
+}
+
 // A run that is cancelled compensates for what it has done, also in branches that had come to their end, and
 // nothing of that is cancelled.
 func TestCancelledWalksCompensate(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/agents/expression"
 )
@@ -49,11 +50,24 @@ func (t *treeCheck) condition(key, source string, sc scope) {
 func (t *treeCheck) expression(key, source string, sc scope) *expression.Expression {
 	e, err := expression.Compile(source, sc.variables...)
 	if err != nil {
-		t.complain(key, "is no expression: %s", err)
+		t.complain(key, "is no expression: %s%s", err, t.hint(source, true))
 		return nil
 	}
 	t.refers(key, "", e.Steps(), sc)
 	return e
+}
+
+// hint is what was most likely meant by a text that cannot be read.
+func (t *treeCheck) hint(source string, alone bool) string {
+	if alone && strings.Contains(source, "${") {
+		return " (an expression stands here by itself, without ${ and })"
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.known)) {
+		if strings.Contains(name, "-") && strings.Contains(source, "steps."+name) {
+			return fmt.Sprintf(" (did you mean steps[%q]?)", name)
+		}
+	}
+	return ""
 }
 
 func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "", source, sc) }
@@ -66,7 +80,7 @@ func (t *treeCheck) templateIn(key, at, source string, sc scope) {
 	}
 	found, err := expression.ParseTemplate(source, sc.variables...)
 	if err != nil {
-		t.complainIn(key, at, "is no template: %s", err)
+		t.complainIn(key, at, "is no template: %s%s", err, t.hint(source, false))
 		return
 	}
 	t.refers(key, at, found.Steps(), sc)

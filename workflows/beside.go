@@ -204,15 +204,16 @@ func (f *fanOut) tellEnd(ctx workflow.Context, a *asking) {
 }
 
 // suspend has the branches end that ask. Until it is known whether the run ends with what they ask, nobody decides
-// about it.
+// about it; but results come by signal, too, and a branch whose answers are all there goes on with them.
 func (f *fanOut) suspend(ctx workflow.Context) {
 	f.run.moving = true
 	for _, a := range f.asking {
-		if !a.replied && !a.suspended {
+		if !a.replied && !a.suspended && !a.waits.settled() {
 			a.suspended = true
 			f.reply(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
 		}
 	}
+	f.run.moving = f.waiting() > 0 && !slices.ContainsFunc(f.asking, func(a *asking) bool { return !a.replied && !a.suspended })
 }
 
 func (f *fanOut) reply(ctx workflow.Context, a *asking, reply Reply) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/workflows"
@@ -204,6 +205,36 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	}
 	if opened != 2 {
 		t.Errorf("people were told %d times that they are asked", opened)
+	}
+}
+
+// The last answer may have come while the branches ended with their questions, in runs that let it: they end with none, and
+// go on by themselves.
+func TestBranchesAreAnsweredWhileTheyEnd(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 3)
+	b.env.OnGetVersion("decide behind all else", workflow.DefaultVersion, 2).Return(workflow.Version(1))
+	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		if len(in.Suspends) > 0 {
+			answered := make(chan any, 1)
+			b.env.RegisterDelayedCallback(func() {
+				d := workflows.Decide{Decisions: []workflows.Decision{approves(fmt.Sprint(in.Branch.Index))}}
+				b.update(workflows.UpdateDecide, d, answered)
+			}, 0)
+			if got := (<-answered).(workflows.Decided).Results; len(got) != 1 || got[0].Error != "" {
+				t.Errorf("the answer is answered with %+v", got)
+			}
+		}
+		return b.walk(in)
+	}
+	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+	var next workflows.RunInput
+	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
+	if end := b.finished[0]; end.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("the run ends with %+v", end)
+	}
+	if w := next.Resume; w == nil || len(w.Suspended) != 2 || slices.ContainsFunc(w.Calls, func(c workflows.Waiting) bool { return c.Decision == nil }) {
+		t.Errorf("the next run goes on with %+v", next.Resume)
 	}
 }
 

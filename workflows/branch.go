@@ -43,6 +43,9 @@ const MaxDelegates = 16
 type Branch struct {
 	// Slots are the places of the calls that led here, from the run's own agent on: the lane.
 	Slots []int `json:"slots"`
+	// Depth is how many agents have handed the work on that led here, the run's own among them: calls only, where Slots
+	// count branches as well.
+	Depth int `json:"depth,omitempty"`
 	// Since is where the present use of that lane begins.
 	Since uint64 `json:"since"`
 	// CallID is the call that the subagent works for, MessageID the message that has it, Index its place there.
@@ -124,7 +127,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	defer cancel()
 	in := Answer{
 		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents, Walks: r.walk != nil,
+		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents, Walks: r.walk != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
 		in.Asks = end.waits.questions()
@@ -136,6 +139,14 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	var answer ToolAnswer
 	err := workflow.ExecuteActivity(ctx, ActivityAnswer, in).Get(ctx, &answer)
 	return answer, err
+}
+
+// depth is how many agents have handed on what this one works for.
+func (r *run) depth() int {
+	if r.branch == nil {
+		return 0
+	}
+	return r.branch.Depth
 }
 
 // prefix begins the ids of an agent's steps, which are the run's.
@@ -202,7 +213,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	if r.branch != nil {
 		branch.Slots = append(branch.Slots, r.branch.Slots...)
 	}
-	branch.Slots = append(branch.Slots, call.Lane)
+	branch.Slots, branch.Depth = append(branch.Slots, call.Lane), r.depth()+1
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/workflows"
 )
@@ -15,7 +17,13 @@ import (
 // delegating is a model that hands work to an agent which consists of steps, and is done with the result.
 func delegating(t *testing.T, steps string) (k *walking, answers *[]workflows.Answer) {
 	t.Helper()
-	k, answers = newWalking(t, steps), new([]workflows.Answer)
+	k = newWalking(t, steps)
+	return k, k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
+}
+
+// worksFor has a model hand work to the agent.
+func (k *walking) worksFor(helper workflows.Delegate) (answers *[]workflows.Answer) {
+	answers = new([]workflows.Answer)
 	k.begun = func(w *world, _ any) {
 		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 			if in.Branch != nil {
@@ -27,7 +35,7 @@ func delegating(t *testing.T, steps string) (k *walking, answers *[]workflows.An
 			a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name), MessageID: "top"}
 			if in.Turn == 1 && in.Run.ID == "r" {
 				a.Calls = []workflows.Call{{ID: "work", Tool: "helper", Delegate: 1}}
-				a.Delegates = []workflows.Delegate{{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true}}
+				a.Delegates = []workflows.Delegate{helper}
 			}
 			return a, nil
 		}
@@ -44,7 +52,36 @@ func delegating(t *testing.T, steps string) (k *walking, answers *[]workflows.An
 			return a, nil
 		}, activity.RegisterOptions{Name: workflows.ActivityAnswer})
 	}
-	return k, answers
+	return answers
+}
+
+// A program that works for a call: the task is what its expressions see as the input, and it tells of its steps itself, so that
+// its answer has none to close.
+func TestASubagentIsAProgram(t *testing.T) {
+	t.Parallel()
+	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		if err := a.Do(ctx, tool("one")); err != nil {
+			return err
+		}
+		var n int
+		if err := a.Value(ctx, "steps.one", &n); err != nil {
+			return err
+		}
+		return a.Do(ctx, agents.Step{Name: "two", Agent: &agents.AgentStep{Name: "other"}})
+	})
+	k.answer = byPath(map[string]string{"one": "7"})
+	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	in := input
+	in.Limits = stepsInput().Limits
+	k.want(k.walk(in), workflows.OutcomeSuccess, "", "one", "two")
+	for _, a := range k.advances {
+		if a.Walk.Task == nil || a.Walk.Task.CallID != "work" || a.Walk.Cursor.Home != "agent:work" {
+			t.Errorf("it advances with %+v", a)
+		}
+	}
+	if len(*answers) != 1 || !(*answers)[0].Walks || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+		t.Errorf("its call is answered %+v", *answers)
+	}
 }
 
 // An agent that consists of steps works for a call: its walk begins with that, asks people as the run, and goes on behind their answer.
@@ -64,7 +101,7 @@ steps:
 		t.Errorf("its walk begins with %+v", first)
 	}
 	for _, a := range k.advances {
-		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Walk.Origin != "r" {
+		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Walk.Origin != "r" || a.Walk.Cursor.Home != "agent:work" {
 			t.Errorf("it advances with %+v", a)
 		}
 		if begins := a.Announces != nil; begins != (a.Branch.Fork == "" && (a.ID == first.ID || a.Reopens)) {

@@ -312,7 +312,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 			Fork: path, Since: p.since, CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Hold = r.undoes(), r.branch == nil
+	in.Branch.Undoes, in.Branch.Depth, in.Hold = r.undoes(), r.depth(), r.branch == nil
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
@@ -325,7 +325,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline)}
 	if resumes == nil {
 		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		w.Cursor.Branch = append(slices.Clone(r.walk.Cursor.Branch), pipeline.Fork{Path: f.Path, Index: index})
+		w.Cursor.Home, w.Cursor.Branch = r.walk.Cursor.Home, r.walk.Cursor.Into(f.Path, index)
 		w.Items = append(slices.Clone(r.walk.Items), f.Record)
 		in.Progress.Walk = &w
 	}

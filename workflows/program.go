@@ -70,8 +70,8 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	r := a.run
 	a.steps++
 	r.walk = &Walk{
-		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
-		Cursor: pipeline.Cursor{Keeps: true},
+		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Task: r.branch, Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+		Cursor: pipeline.Cursor{Keeps: true, Home: r.home()},
 	}
 	r.tree = tree
 	defer func() { r.walk = nil }()
@@ -151,7 +151,7 @@ const MaxValue = 8 << 10
 func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	r := a.run
 	a.steps++
-	walk := Walk{Origin: r.origin, Input: r.began, Number: a.steps}
+	walk := Walk{Origin: r.origin, Input: r.began, Task: r.branch, Number: a.steps, Cursor: pipeline.Cursor{Home: r.home()}}
 	in := Advance{Step: r.plainStep(fmt.Sprintf("value/%d", a.steps)), Walk: walk, Expression: expression}
 	var next Advanced
 	if err := r.runAdvance(ctx, in, &next); err != nil {

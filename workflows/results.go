@@ -98,8 +98,8 @@ func (r *run) waitsFor(callID string) *Waits {
 // already.
 func (r *run) waitsBehind(end ending) *Waits {
 	switch {
-	case end.outcome == OutcomeInterrupt:
-		return end.waits
+	case end.outcome == OutcomeInterrupt, end.outcome == OutcomeSuccess && end.waits != nil && end.waits.asks():
+		return end.waits // people may have answered all of it while the run came to its end
 	case end.outcome != OutcomeSuccess, r.in.OnMissing == "", r.in.OnMissing == OnOpenAbandon && len(r.queue) > 0:
 		return nil
 	}

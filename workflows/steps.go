@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
@@ -155,7 +156,16 @@ func (r *run) takeUp() {
 		r.walk.Advances = 0
 	case r.in.Steps:
 		r.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.walk.Cursor.Home = r.home()
 	}
+}
+
+// home is where the outputs of a subagent stand: not among those of the agent that it works for, nor of another one.
+func (r *run) home() string {
+	if r.branch == nil {
+		return ""
+	}
+	return agents.AgentPrefix + r.branch.CallID
 }
 
 // steps goes on until the walk is at its end. It fails only to continue as new.

@@ -146,7 +146,7 @@ func (k *walking) strollBranches(cancel string, at pipeline.Cursor, a pipeline.A
 		if a.Branches.Items != nil {
 			item = a.Branches.Items[i]
 		}
-		f := k.stroll(cancel, append(slices.Clone(at.Branch), pipeline.Fork{Path: a.Path, Index: i}), append(slices.Clone(items), item))
+		f := k.stroll(cancel, at.Into(a.Path, i), append(slices.Clone(items), item))
 		if f == nil {
 			continue
 		}

@@ -257,9 +257,10 @@ func (w *Waits) asks() bool {
 	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.asksPeople() })
 }
 
-// outcome is how a run ends with these: calls of the client's are no question.
+// outcome is how a run ends with these: calls of the client's are no question, and neither is what people have answered
+// while branches ended with it.
 func (w *Waits) outcome() Outcome {
-	if w.asks() {
+	if _, asks := w.open(); asks {
 		return OutcomeInterrupt
 	}
 	return OutcomeSuccess

@@ -170,6 +170,7 @@ func (k *walking) begin(in any) {
 	}
 	if k.programs != nil {
 		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeBranch, DisableAlreadyRegisteredCheck: true})
 	}
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return k.advance(in) },
@@ -381,7 +382,7 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 	}
 	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now}
 	if in.Expression != "" {
-		return value(in.Expression, env), nil
+		return value(in, env), nil
 	}
 	d := k.tree(in)
 	m, err := pipeline.Advance(d, in.Walk.Cursor, ev, env)
@@ -408,9 +409,9 @@ func (k *walking) tree(in workflows.Advance) *agents.Definition {
 	return d
 }
 
-func value(expression string, env pipeline.Env) (next workflows.Advanced) {
+func value(in workflows.Advance, env pipeline.Env) (next workflows.Advanced) {
 	var err error
-	if next.Value, err = pipeline.Value(expression, env); err != nil {
+	if next.Value, err = pipeline.Value(in.Expression, in.Walk.Cursor, env); err != nil {
 		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
 	}
 	return next

@@ -226,6 +226,80 @@ steps:
 	}
 }
 
+// A tree that works for another one sees and touches its own outputs only, and leaves none.
+func TestOutputsOfATreeWithinAnother(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []bool{false, true} {
+		w := newWorld(t, `
+steps:
+  - {name: a, tool: a, compensate: {tool: undo, args: {a: "${steps.a}"}}}
+  - {name: rows, map: {items: "[1,2]", steps: [{name: b, tool: b, args: {a: "${steps.a}", n: "${size(steps)}"}}]}}
+  - {name: c, tool: c, args: {rows: "${steps.rows.map(r, r.b)}"}}
+`)
+		w.home = "agent:call/1"
+		w.state = json.RawMessage(`{"steps":{"outer":1,"a":"outer"}}`)
+		within := ""
+		w.answer = func(a pipeline.Action, _ int) pipeline.Event {
+			if a.Path != "c" {
+				return done(`"` + a.Path + `"`)
+			}
+			within = string(w.state)
+			if broken {
+				return failed("no")
+			}
+			return done(`1`)
+		}
+		if f := w.run(); (f != nil) != broken {
+			t.Errorf("it ends with %+v", f)
+		}
+		want := "a a{}|rows/0/b b{\"a\":\"a\",\"n\":2}|rows/1/b b{\"a\":\"a\",\"n\":2}|c c{\"rows\":[\"rows/0/b\",\"rows/1/b\"]}"
+		if broken {
+			want += "|a~undo undo{\"a\":\"a\"}"
+		}
+		if got := strings.Join(w.did, "|"); got != want {
+			t.Errorf("did %s, want %s", got, want)
+		}
+		own := `{"steps":{"outer":1,"a":"outer","agent:call/1":{"a":"a","rows":[{"b":"rows/0/b"},{"b":"rows/1/b"}]}}}`
+		if diff := cmp.Diff(decoded(t, own), decoded(t, within)); diff != "" {
+			t.Errorf("state within (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(decoded(t, `{"steps":{"outer":1,"a":"outer"}}`), decoded(t, string(w.state))); diff != "" {
+			t.Errorf("state at the end (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Branches of an item that end at the same moment have not seen each other's outputs, and both outputs stay.
+func TestOutputsAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `steps: [{name: rows, map: {items: "[1]", steps: [{name: both, parallel: [{name: left, tool: l}, {name: right, tool: r}]}]}}]`)
+	next := func(at pipeline.Cursor, ev pipeline.Event, items ...json.RawMessage) pipeline.Move {
+		t.Helper()
+		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{State: w.state, Items: items, Now: w.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	begun, item := pipeline.Event{Kind: pipeline.EventBegun}, json.RawMessage("1")
+	rows := next(pipeline.Cursor{}, begun)
+	w.tell(rows.Changes, nil)
+	both := next(pipeline.Cursor{Branch: rows.Cursor.Into(rows.Action.Path, 0)}, begun, item)
+	var changes []pipeline.Change
+	for i, name := range []string{"left", "right"} {
+		called := next(pipeline.Cursor{Branch: both.Cursor.Into(both.Action.Path, i)}, begun, item, nil)
+		for _, c := range next(called.Cursor, done(`"`+name+`"`), item, nil).Changes {
+			if c.Patch != nil {
+				changes = append(changes, c)
+			}
+		}
+	}
+	w.tell(changes, nil)
+	if diff := cmp.Diff(decoded(t, `{"steps":{"rows":[{"left":"left","right":"right"}]}}`), decoded(t, string(w.state))); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+}
+
 func TestRunsBeginWithoutOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `steps: [{name: a, tool: a}, {name: c, tool: c}]`)

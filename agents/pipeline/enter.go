@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
@@ -250,7 +251,9 @@ func (w *walk) branches(p place) (*Branches, *Failure) {
 		}
 	}
 	if !undoing {
-		w.put(p.step.Name, make([]any, len(items)))
+		// An object for each from the beginning: branches within an item that end at the same time add to it, and do not
+		// replace what they have not seen of one another.
+		w.put(p.step.Name, slices.Repeat([]any{map[string]any{}}, len(items)))
 	}
 	return b, nil
 }

@@ -18,13 +18,39 @@ type op struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// reset takes away the outputs of the run before.
+// reset makes the object that outputs stand in: branches that end at the same time must not both make it. It takes away the
+// outputs of the run before, unless they are kept.
 func (w *walk) reset() {
-	if _, ok := expression.Decode(w.env.State).(map[string]any); ok {
-		w.change(op{Op: "add", Path: "/" + expression.Steps, Value: json.RawMessage("{}")})
+	state := expression.Decode(w.env.State)
+	if _, there := below(state, w.home()).(map[string]any); there && w.at.Keeps {
 		return
 	}
-	w.change(op{Op: "add", Path: "", Value: json.RawMessage(`{"` + expression.Steps + `":{}}`)})
+	w.change(write(state, "", w.home(), json.RawMessage("{}")))
+}
+
+// clear takes away the outputs of a tree that has worked for another one.
+func (w *walk) clear() {
+	home := w.home()
+	if len(w.at.Branch) > 0 || w.at.Home == "" || w.at.Keeps || below(expression.Decode(w.env.State), home) == nil {
+		return
+	}
+	w.change(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(w.at.Home)})
+}
+
+// home is the way to the outputs of the tree.
+func (w *walk) home() []any {
+	if w.at.Home == "" {
+		return []any{expression.Steps}
+	}
+	return []any{expression.Steps, w.at.Home}
+}
+
+// below is what stands at the end of a way; nil = nothing.
+func below(value any, way []any) any {
+	for _, token := range way {
+		value = at(value, token)
+	}
+	return value
 }
 
 // put writes the output of a step, or a member of it.
@@ -54,7 +80,7 @@ func (w *walk) change(o op) {
 
 // outputs is the way to the outputs of the steps that this walk goes through: names of members, and indices.
 func (w *walk) outputs() []any {
-	way := []any{expression.Steps}
+	way := w.home()
 	for _, fork := range w.at.Branch {
 		if s := StepAt(w.d, fork.Path); s != nil && s.Map != nil {
 			way = append(way, s.Name, fork.Index)

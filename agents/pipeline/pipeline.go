@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/agents"
@@ -21,6 +23,9 @@ type Cursor struct {
 	Undoing *Failure `json:"undoing,omitempty"`
 	// Keeps tells that outputs which are there when the tree begins stay.
 	Keeps bool `json:"keeps,omitempty"`
+	// Home is the member of steps below which the outputs stand while a tree works for another one: neither touches those
+	// of the other. Empty = they stand in steps itself.
+	Home string `json:"home,omitempty"`
 }
 
 // Fork is a branch of a parallel or map step.
@@ -28,6 +33,42 @@ type Fork struct {
 	// Path is that of the action that forked, Index the branch's, from 0.
 	Path  string `json:"path"`
 	Index int    `json:"index"`
+	// Round and Failure are what the steps around the branch see as round and error: those of the innermost loop, and of
+	// what runs since something failed. 0 and nil = it stands in neither.
+	Round   int      `json:"round,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Into is the way to a branch of the action at the cursor.
+func (c Cursor) Into(path string, index int) []Fork {
+	f := Fork{Path: path, Index: index}
+	f.Round, f.Failure = c.around()
+	return append(slices.Clone(c.Branch), f)
+}
+
+// around are the round of the loop and the failure that expressions see at the cursor, the innermost ones.
+func (c Cursor) around() (round int, why *Failure) {
+	if n := len(c.Branch); n > 0 {
+		round, why = c.Branch[n-1].Round, c.Branch[n-1].Failure
+	}
+	if c.Undoing != nil && (why == nil || !c.isUndo()) {
+		why = c.Undoing
+	}
+	for _, f := range c.Frames {
+		if f.Round > 0 {
+			round = f.Round
+		}
+		if f.Failure != nil {
+			why = f.Failure
+		}
+	}
+	return round, why
+}
+
+// isUndo tells whether the cursor is in a branch whose steps are to be compensated for.
+func (c Cursor) isUndo() bool {
+	n := len(c.Branch)
+	return n > 0 && strings.HasSuffix(c.Branch[n-1].Path, undoMark)
 }
 
 // Frame is one open step.

@@ -57,11 +57,11 @@ func (w *walk) start() error {
 	if err != nil {
 		return err
 	}
-	if len(w.at.Branch) == 0 && !w.at.Keeps {
+	if len(w.at.Branch) == 0 {
 		w.reset()
 	}
 	switch {
-	case w.isUndo():
+	case w.at.isUndo():
 		w.gather(in)
 	case len(in.steps) == 0: // only of a tree that nobody has checked
 		w.end()

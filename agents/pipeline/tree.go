@@ -18,9 +18,9 @@ func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, e
 	return &with, nil
 }
 
-// Value evaluates an expression over what steps see.
-func Value(expr string, env Env) (json.RawMessage, error) {
-	w := &walk{d: &agents.Definition{}, env: env}
+// Value evaluates an expression over what steps see at a cursor.
+func Value(expr string, at Cursor, env Env) (json.RawMessage, error) {
+	w := &walk{d: &agents.Definition{}, at: at, env: env}
 	variables := w.variables()
 	e, err := expression.Compile(expr, names(variables)...)
 	if err != nil {

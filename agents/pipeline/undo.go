@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"strings"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
 )
@@ -19,6 +17,7 @@ const laterFailed = "a later step failed"
 // end is reached when no step is left.
 func (w *walk) end() {
 	if w.at.Undoing == nil {
+		w.clear()
 		w.action = &Action{}
 		return
 	}
@@ -59,8 +58,9 @@ func (w *walk) undo() {
 		w.push(Frame{})
 		return
 	}
+	w.clear()
 	w.action = &Action{}
-	if !w.isUndo() || w.at.Undoing.Message != laterFailed {
+	if !w.at.isUndo() || w.at.Undoing.Message != laterFailed {
 		w.action.Failed = w.at.Undoing
 	}
 }
@@ -89,12 +89,6 @@ func (w *walk) cancel(places []place, ev Event) {
 	w.abort()
 }
 
-// isUndo tells whether the walk is that of a branch whose steps are to be compensated for.
-func (w *walk) isUndo() bool {
-	n := len(w.at.Branch)
-	return n > 0 && strings.HasSuffix(w.at.Branch[n-1].Path, undoMark)
-}
-
 // undoesBranches tells whether a step with branches stands here for what compensates for those.
 func (w *walk) undoesBranches(p place) bool {
 	return w.at.Undoing != nil && len(w.at.Frames) == 1 && (p.step.Parallel != nil || p.step.Map != nil)
@@ -114,11 +108,7 @@ func (w *walk) itemsDone(step string, items []any) []any {
 // a branch that has failed has done so itself.
 func (w *walk) gather(in list) {
 	w.at.Undoing = new(failf("not_compensated", laterFailed))
-	own := expression.Decode(w.env.State)
-	for _, token := range w.outputs() {
-		own = at(own, token)
-	}
-	outputs, _ := own.(map[string]any)
+	outputs, _ := below(expression.Decode(w.env.State), w.outputs()).(map[string]any)
 	if !w.hasFailed(in, outputs) {
 		w.at.Undo = finished(in, outputs)
 	}

@@ -24,16 +24,12 @@ func (w *walk) variables() map[string]any {
 			seen[s.Map.Item()], seen["index"] = expression.Decode(w.env.Items[i]), int64(fork.Index)
 		}
 	}
-	if w.at.Undoing != nil {
-		seen["error"] = errorValue(*w.at.Undoing)
+	round, why := w.at.around()
+	if round > 0 {
+		seen["round"] = int64(round)
 	}
-	for _, f := range w.at.Frames {
-		if f.Round > 0 {
-			seen["round"] = int64(f.Round)
-		}
-		if f.Failure != nil {
-			seen["error"] = errorValue(*f.Failure)
-		}
+	if why != nil {
+		seen["error"] = errorValue(*why)
 	}
 	return seen
 }
@@ -47,7 +43,7 @@ func names(variables map[string]any) []string {
 
 // visible are the outputs of the tree, with those of the items that the walk is in laid over them.
 func (w *walk) visible(state any) map[string]any {
-	at := member(state, expression.Steps)
+	at := below(state, w.home())
 	seen := map[string]any{}
 	copyInto := func() {
 		if object, ok := at.(map[string]any); ok {

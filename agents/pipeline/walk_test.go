@@ -54,6 +54,43 @@ steps:
 			state: `{"steps":{"draft":"ok","review":{"ok":true},"last":"ok"}}`,
 		},
 		{
+			name: "branches in a round, and for a failure",
+			steps: `
+steps:
+  - name: rounds
+    loop:
+      max: 2
+      steps:
+        - name: rows
+          map:
+            items: "[10]"
+            steps:
+              - name: both
+                parallel:
+                  - {name: left, tool: l, args: {r: "${round}", i: "${item}"}}
+                  - {name: again, loop: {max: 2, steps: [{name: right, tool: r, args: {r: "${round}"}}]}}
+  - name: broken
+    tool: x
+    onError:
+      steps:
+        - name: told
+          map: {items: "['a']", steps: [{name: tell, tool: t, args: {why: "${error.code}", to: "${item}"}}]}
+`,
+			answers: map[string]string{"broken": "!no"},
+			did: `rounds/1/rows/0/both/left l{"i":10,"r":1}
+rounds/1/rows/0/both/again/1/right r{"r":1}
+rounds/1/rows/0/both/again/2/right r{"r":2}
+rounds/2/rows/0/both/left l{"i":10,"r":2}
+rounds/2/rows/0/both/again/1/right r{"r":1}
+rounds/2/rows/0/both/again/2/right r{"r":2}
+broken x{}
+broken~error/told/0/tell t{"to":"a","why":"no"}`,
+			told: "+rounds +rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows " +
+				"+rounds/rows +both +left -left +again +again/right -again/right +again/right -again/right -again -both -rounds/rows -rounds " +
+				"+broken +broken/told +tell -tell -broken/told -broken",
+			state: `{"steps":{"rows":[{"left":"ok","right":"ok"}],"told":[{"tell":"ok"}]}}`,
+		},
+		{
 			name: "map, nested, with items and an index",
 			steps: `
 steps:
@@ -112,7 +149,7 @@ steps:
 			answers: map[string]string{"all/1/one": "!broken"},
 			did:     "all/0/one o{}\nall/1/one o{}",
 			told:    "+all +one -one +one -one -all",
-			state:   `{"steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},null]}}`,
+			state:   `{"steps":{"all":[{"one":"ok"},{"error":{"code":"broken","message":"it broke"}},{}]}}`,
 			failed:  "broken",
 		},
 		{
@@ -238,7 +275,7 @@ steps:
       items: "['a','b','c']"
       onError: continue
       steps:
-        - {name: hold, tool: h, compensate: {tool: release, args: {what: "${item}", id: "${steps.hold}"}}}
+        - {name: hold, tool: h, compensate: {tool: release, args: {what: "${item}", id: "${steps.hold}", why: "${error.code}"}}}
         - {name: check, tool: c}
   - {name: last, tool: l}
 `,
@@ -247,12 +284,12 @@ steps:
 all/0/check c{}
 all/1/hold h{}
 all/1/check c{}
-all/1/hold~undo release{"id":"ok","what":"b"}
+all/1/hold~undo release{"id":"ok","what":"b","why":"no"}
 all/2/hold h{}
 all/2/check c{}
 last l{}
-all~undo/0/hold~undo release{"id":"ok","what":"a"}
-all~undo/2/hold~undo release{"id":3,"what":"c"}`,
+all~undo/0/hold~undo release{"id":"ok","what":"a","why":"lost"}
+all~undo/2/hold~undo release{"id":3,"what":"c","why":"lost"}`,
 			told: "+all +hold -hold +check -check +hold -hold +check -check +hold/compensate -hold/compensate +hold -hold +check -check -all " +
 				"+last -last +all/compensate +hold/compensate -hold/compensate +hold/compensate -hold/compensate -all/compensate",
 			state: `{"steps":{"all":[{"hold":"ok","check":"ok"},{"hold":"ok","error":{"code":"no","message":"it broke"}},

@@ -26,6 +26,8 @@ type world struct {
 	// answer is what a step comes to, by the path of its action.
 	answer func(a pipeline.Action, n int) pipeline.Event
 
+	// home is where the tree has its outputs.
+	home string
 	// cancel ends the run when so many actions have been done; 0 = never.
 	cancel int
 	// straight hands cursors on as they are, and not through JSON.
@@ -89,7 +91,7 @@ func (w *world) run() *pipeline.Failure {
 
 func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage) *pipeline.Failure {
 	w.t.Helper()
-	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
+	at, ev := pipeline.Cursor{Branch: branch, Home: w.home}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string
 	for range 10_000 {
 		if !w.straight {
@@ -192,7 +194,7 @@ func (w *world) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMess
 		if a.Branches.Items != nil {
 			item = a.Branches.Items[i]
 		}
-		branch := append(slices.Clone(at.Branch), pipeline.Fork{Path: a.Path, Index: i})
+		branch := at.Into(a.Path, i)
 		if f := w.walk(branch, append(slices.Clone(items), item)); f != nil {
 			ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
 			if f.Code == "cancelled" {
