@@ -35,7 +35,7 @@ func (s *Server) became(ctx context.Context, thread stream.Thread, now *stream.R
 	return toldOf(past[at]), nil
 }
 
-// toldOf is what the audit has of an approval that waits no more.
+// toldOf is what the audit has of an approval that waits no more; nil = nobody decided.
 func toldOf(past *inbox.Past) *stream.Decided {
 	d := &stream.Decided{CallID: past.ToolCallID, Verdict: string(workflows.VerdictExpire)}
 	last := len(past.Decisions) - 1
@@ -43,6 +43,9 @@ func toldOf(past *inbox.Past) *stream.Decided {
 		return d
 	}
 	end := past.Decisions[last]
+	if end.Decision == string(workflows.VerdictCancel) && end.Digest == "" {
+		return nil // the run ended without having waited for it
+	}
 	d.Verdict, d.Digest = end.Decision, end.Digest
 	made := end.Decision == string(workflows.VerdictApprove) || end.Decision == string(workflows.VerdictEdit)
 	for _, vote := range past.Decisions[:last] {

@@ -177,12 +177,14 @@ func TestBranchesGoOnBesideOthers(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		q := newQuartet(t, p, d, false)
 		q.answer(t, 1)
+		p.pending(t, "?thread="+q.in.ThreadID, q.in.ThreadID, q.in.ThreadID)
 		if status := p.cancel(t, q.in); status != http.StatusAccepted {
 			t.Fatalf("cancel: %d", status)
 		}
 		q.f.finish(t)
 		wantOutcome(t, q.f, "cancelled")
 		q.decide(t, 0, http.StatusNotFound)
+		p.pending(t, "?thread="+q.in.ThreadID) // nobody is asked any more
 	})
 }
 

@@ -37,16 +37,16 @@ func (p *endpoint) saveHistories(ctx context.Context) error {
 	})
 }
 
-// eachWorkflow looks at every workflow of the namespace, when all have ended.
+// eachWorkflow looks at every workflow of the namespace, when all have ended. There may be thousands: patience is for one.
 func (p *endpoint) eachWorkflow(ctx context.Context, look func(context.Context, client.Client, *workflowpb.WorkflowExecutionInfo) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	brief, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := p.temporal(ctx)
+	c, err := p.temporal(brief)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	executions, err := finishedExecutions(ctx, c, p.threads.count())
+	executions, err := finishedExecutions(brief, c, p.threads.count())
 	if err != nil {
 		return err
 	}
@@ -55,6 +55,8 @@ func (p *endpoint) eachWorkflow(ctx context.Context, look func(context.Context, 
 	g.SetLimit(4)
 	for i, e := range executions {
 		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
 			if err := look(ctx, c, e); err != nil {
 				errs[i] = fmt.Errorf("workflow %s: %w", e.GetExecution().GetWorkflowId(), err)
 			}

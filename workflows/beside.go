@@ -64,7 +64,7 @@ func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
 	come := func() bool { return replies.Len() > 0 }
-	if err := workflow.Await(ctx, come); err != nil && tellsEnds(ctx) {
+	if err := workflow.Await(ctx, come); err != nil && r.in.Version > 0 {
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
 		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
@@ -85,13 +85,6 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 
 // replyPatience is how long a branch that is cancelled waits to hear what was decided.
 const replyPatience = 10 * time.Second
-
-// tellsEnds tells whether branches that ask hear what was decided when they are cancelled.
-func tellsEnds(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, changeTellEnds, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-}
-
-const changeTellEnds = "tell branches that end what was decided"
 
 // asking is a branch that waits beside others.
 type asking struct {
@@ -195,7 +188,7 @@ func (f *fanOut) awaitChange(ctx workflow.Context) {
 func (f *fanOut) tellEnd(ctx workflow.Context, a *asking) {
 	ctx.Done().Receive(ctx, nil)
 	child := f.children[a.index]
-	if a.replied || a.suspended || child == nil || !tellsEnds(ctx) {
+	if a.replied || a.suspended || child == nil || f.run.in.Version == 0 {
 		return
 	}
 	a.replied = true
@@ -226,20 +219,38 @@ func (f *fanOut) reply(ctx workflow.Context, a *asking, reply Reply) {
 // conclude is done with what a branch has asked that has ended. If it waits still, it is for what people have not
 // said by now.
 func (f *fanOut) conclude(index int, answer *ToolAnswer) {
-	if a := f.ask(index); a != nil && answer.Suspended != nil {
+	waits := answer.Suspended != nil
+	if a := f.ask(index); a != nil && waits {
 		answer.Waits = a.waits.of(1)
 		answer.Waits.Noticed = a.waits.Noticed
 	}
 	f.asking = slices.DeleteFunc(f.asking, func(a *asking) bool {
-		if a.index == index {
+		switch {
+		case a.index != index:
+			return false
+		case waits:
+			f.run.moved = append(f.run.moved, a.waits)
 			f.run.retire(a.waits)
+		default:
+			f.run.close(f.ctx, a.waits)
 		}
-		return a.index == index
+		return true
 	})
 }
 
 // retire takes answers to what branches have asked no longer. What there is to tell of it is told.
 func (r *run) retire(asked ...*Waits) {
 	r.beside = slices.DeleteFunc(r.beside, func(w *Waits) bool { return slices.Contains(asked, w) })
+	asked = slices.DeleteFunc(slices.Clone(asked), func(w *Waits) bool { return slices.Contains(r.earlier, w) })
 	r.earlier = slices.DeleteFunc(append(r.earlier, asked...), (*Waits).isTold)
+}
+
+// close is retire for good: nobody is going to decide about what is open of it, and people are told.
+func (r *run) close(ctx workflow.Context, asked ...*Waits) {
+	if r.branch == nil && r.in.Version > 0 {
+		for _, w := range asked {
+			w.close(workflow.Now(ctx))
+		}
+	}
+	r.retire(asked...)
 }

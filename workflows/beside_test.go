@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/workflows"
@@ -213,7 +212,6 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 func TestBranchesAreAnsweredWhileTheyEnd(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
-	b.env.OnGetVersion("decide behind all else", workflow.DefaultVersion, 2).Return(workflow.Version(1))
 	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		if len(in.Suspends) > 0 {
 			answered := make(chan any, 1)
@@ -227,7 +225,9 @@ func TestBranchesAreAnsweredWhileTheyEnd(t *testing.T) {
 		}
 		return b.walk(in)
 	}
-	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+	in := steppedInput()
+	in.Version = 0
+	b.env.ExecuteWorkflow(workflows.TypeRun, in)
 	var next workflows.RunInput
 	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
 	if end := b.finished[0]; end.Outcome != workflows.OutcomeSuccess {
@@ -318,6 +318,17 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 			if slices.Sort(b.made); !slices.Equal(b.made, play.made) {
 				t.Errorf("the calls are %q, want %q", b.made, play.made)
 			}
+			var vain []string
+			for _, n := range b.notices {
+				for _, c := range n.Calls {
+					if n.Event == workflows.NoticeDecided && c.Decision.Verdict == workflows.VerdictCancel {
+						vain = append(vain, c.ID)
+					}
+				}
+			}
+			if slices.Sort(vain); !slices.Equal(vain, []string{"1+", "2"}) {
+				t.Errorf("people were told that nobody decides about %q any more", vain)
+			}
 		})
 	}
 }
@@ -344,7 +355,12 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 				continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
 				stands = next.Resume.Calls[0].Decision != nil
 			}
+			vain := slices.ContainsFunc(b.notices, func(n workflows.Notice) bool {
+				return n.Event == workflows.NoticeDecided && n.Calls[0].Decision.Verdict == workflows.VerdictCancel
+			})
 			switch r := (<-answered).(workflows.Decided).Results[0]; {
+			case vain != cancelled:
+				t.Errorf("people were told %+v", b.notices)
 			case cancelled != (r.Error == workflows.ErrorUnknownCall), stands != (r.Error == ""):
 				t.Errorf("the decision: %+v; it stands: %t", r, stands)
 			}

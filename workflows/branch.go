@@ -216,7 +216,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	branch.Slots, branch.Depth = append(branch.Slots, call.Lane), r.depth()+1
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
-			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
+			Version: r.in.Version, Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
 			Steps: to.Steps, Program: to.Program, Resume: c.waits, Progress: progress,
 		},
 		Branch: branch, Call: call, Subagents: subagents,

@@ -135,7 +135,9 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 		f.await(ctx)
 	}
 	more, end, over = f.outcome(ctx)
-	r.moving = end.waits != nil
+	if end.waits == nil {
+		r.settle(ctx, false)
+	}
 	return more, end, over
 }
 
@@ -307,7 +309,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 		StaticSummary:         "branch: " + path,
 	})
 	in := BranchInput{
-		RunInput: RunInput{Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.in.Limits, Resume: waits},
+		RunInput: RunInput{Version: r.in.Version, Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.in.Limits, Resume: waits},
 		Branch: Branch{
 			Fork: path, Since: p.since, CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},

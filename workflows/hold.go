@@ -75,7 +75,7 @@ func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
 		if w.decidedSome() { // what was acknowledged stands in the log, also where nothing comes of it
 			_, _ = r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
 		}
-		r.retire(w)
+		r.close(ctx, w)
 		return ending{outcome: OutcomeCancelled}, true
 	}
 	if r.answered = w; w.fails() {

@@ -158,6 +158,10 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	if result, finish := h.run(heldInput()); result.Outcome != workflows.OutcomeCancelled || finish.Waits != nil || len(h.made()) != 1 {
 		t.Errorf("%+v, finished with %+v after %q", result, finish, h.made())
 	}
+	last := h.notices[len(h.notices)-1]
+	if last.Event != workflows.NoticeDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Verdict != workflows.VerdictCancel {
+		t.Errorf("people were told at last %+v", last)
+	}
 	p := newHolding(t)
 	p.env.ExecuteWorkflow(workflows.TypeRun, heldInput())
 	var parked workflows.Parked

@@ -81,6 +81,7 @@ type run struct {
 	answered *Waits   // what it has waited for last
 	beside   []*Waits // what branches wait for while others are under way
 	moving   bool     // that goes to the end of the run, if the run ends with it
+	moved    []*Waits // which is that
 	earlier  []*Waits // and before that, as long as there is something to tell of it
 	results  results
 
@@ -378,7 +379,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
-	defer func() { r.moving = false }()
+	defer func() { r.settle(ctx, done.Outcome == OutcomeInterrupt) }()
 	err := workflow.ExecuteLocalActivity(local, ActivityFinish, in).Get(ctx, &done)
 	if err != nil && !isType(err, ErrorFenced) && !isType(err, ErrorLogLost) {
 		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -392,6 +393,15 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	}
 	end.waits.askedBefore(done)
 	return RunResult{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
+}
+
+// settle is done with the questions of branches that have ended: the run has ended with them, or nobody waits for
+// answers.
+func (r *run) settle(ctx workflow.Context, asks bool) {
+	if !asks {
+		r.close(ctx, r.moved...)
+	}
+	r.moved, r.moving = nil, false
 }
 
 func isType(err error, errorType string) bool {

@@ -192,13 +192,12 @@ func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
 // catchUp has whatever else the task has brought come first: a coroutine that is begun now has its turn behind
 // the others.
 func (r *run) catchUp(ctx workflow.Context) {
-	version := workflow.GetVersion(ctx, changeCatchUp, workflow.DefaultVersion, 2)
-	if version == workflow.DefaultVersion {
+	if r.in.Version == 0 && workflow.GetVersion(ctx, changeCatchUp, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return
 	}
 	caughtUp := false
 	workflow.Go(ctx, func(workflow.Context) { caughtUp = true })
-	_ = workflow.Await(ctx, func() bool { return caughtUp && (version == 1 || !r.moving) }) // a handler's context does not end
+	_ = workflow.Await(ctx, func() bool { return caughtUp && (r.in.Version == 0 || !r.moving) }) // a handler's context does not end
 }
 
 // changeCatchUp is the version of runs whose decisions let them catch up.

@@ -294,6 +294,18 @@ func (c Waiting) answeredBy(d Decision) bool {
 	return d.CallID == c.ID && c.Client == (d.Verdict == VerdictResult) && d.Question == c.number() && !(c.Raised != nil && d.approves())
 }
 
+// close ends what people were told of and is open: nobody is going to decide.
+func (w *Waits) close(now time.Time) {
+	var left []*Waiting
+	for i := range w.Calls {
+		if c := &w.Calls[i]; c.Told && c.Decision == nil {
+			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictCancel}
+			left = append(left, c)
+		}
+	}
+	w.note(NoticeDecided, now, left...)
+}
+
 func (w *Waits) decidedSome() bool {
 	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.Decision != nil })
 }
