@@ -242,6 +242,64 @@ func testBranchesLeft(t *testing.T, q *quartet) {
 	q.ends(t, q.p.followThread(t, q.in))
 }
 
+// Branches ask more than a run can end with: it stays open until enough of that is answered, also over the death of its
+// process, and ends with the rest.
+func TestManyBranchesAsk(t *testing.T) {
+	t.Parallel()
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.agents = t.TempDir()
+	const twelve = `name: twelve
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps:
+  - name: all
+    map:
+      items: "[1,2,3,4,5,6,7,8,9,10,11,12]"
+      concurrency: 12
+      steps: [{name: ask, approve: {message: "${string(item)}?"}}, {name: do, tool: calculate, args: {expression: "${string(item)}+100"}}]
+  - {name: sum, tool: calculate, args: {expression: "${string(size(steps.all.filter(i, i.do > 100)))}"}}
+`
+	if err := os.WriteFile(filepath.Join(p.agents, "twelve.yaml"), []byte(twelve), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.keep(t)
+	p.start(t)
+	in := newInput(say("this."))
+	f := p.followAgent(t, "/v1/agents/twelve/runs", in)
+	var asked []string
+	ask := func() { asked = append(asked, custom[interrupt](t, f.until(t, isCustom), "perdure.approval").ID) }
+	approve := func() {
+		t.Helper()
+		if status, a := decide(t, p.endpoint, in.ThreadID, asked[0], `{"decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("%d %v", status, a)
+		}
+		asked = asked[1:]
+	}
+	for range 8 { // no more ask at a time
+		ask()
+	}
+	p.kill()
+	p.start(t)
+	for range 4 {
+		approve()
+		ask()
+	}
+	for len(asked) > 1 {
+		approve()
+	}
+	f.finish(t)
+	if left := interruptsOf(t, f.events); len(left) == 0 || len(left) > 7 {
+		t.Fatalf("the run ends with %+v", left)
+	}
+	approve()
+	g := p.followThread(t, in)
+	g.untilSuccess(t)
+	messages := show(t, in.Messages, g.events, withdrawn)
+	if last := messages[len(messages)-1]; last.Content != "12" {
+		t.Errorf("at the end the client has %+v", last)
+	}
+}
+
 // The process is killed while branches ask: they ask still, and what was answered stays answered.
 func TestBranchesAskOverACrash(t *testing.T) {
 	t.Parallel()

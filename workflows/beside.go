@@ -20,7 +20,7 @@ import (
 //
 // The thread's workflow judges what is decided, counts votes and looks at the clock; the branch hears the
 // result. When nothing is under way any more but questions, the branches that ask are told to end, and the run ends
-// with what they ask; one that is held waits. Branches of branches ask nobody: they end at once.
+// with what they ask, if there is room for it; one that is held waits. Branches of branches ask nobody: they end at once.
 //
 // Whoever decided was told that it counts. So a branch that is cancelled, with the run or for the failure of a
 // sibling, hears before what was decided by then, and has the log tell it.
@@ -142,7 +142,7 @@ func (f *fanOut) waiting() (n int) {
 // await waits until a branch ends or asks, or one that asks can go on; then that is taken in.
 func (f *fanOut) await(ctx workflow.Context) {
 	r := f.run
-	if f.waiting() == len(f.children) && !f.stopped() && (!r.in.Hold || full(ctx)) {
+	if f.waiting() == len(f.children) && !f.stopped() && (!r.in.Hold || full(ctx)) && (r.in.Version == 0 || f.fits(ctx)) {
 		f.suspend(ctx)
 	}
 	idle, since := f.waiting() == len(f.children), workflow.Now(ctx)
@@ -182,6 +182,21 @@ func (f *fanOut) awaitChange(ctx workflow.Context) {
 		return
 	}
 	_, _ = workflow.AwaitWithTimeout(lasting, max(until.Sub(workflow.Now(ctx)), 0), ready)
+}
+
+// fits tells whether a run can end with all that branches ask, and go on with it. One that cannot goes on until so much
+// is answered that it can.
+func (f *fanOut) fits(ctx workflow.Context) bool {
+	waits := f.run.waitsOf(ctx, ModelAnswer{})
+	for _, s := range f.suspended {
+		waits.adopt(*s.Suspended, s.Waits)
+	}
+	for _, a := range f.asking {
+		if !a.replied {
+			waits.adopt(a.waits.Suspended[0], a.waits.of(1))
+		}
+	}
+	return waits.fits(f.run.in)
 }
 
 // tellEnd tells a branch that asks what was decided, when it is cancelled.

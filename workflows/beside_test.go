@@ -238,6 +238,29 @@ func TestBranchesAreAnsweredWhileTheyEnd(t *testing.T) {
 	}
 }
 
+// A run does not end with more questions than it could go on with: it stays open until so many are answered that it can.
+func TestManyBranchesAsk(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 30)
+	ids := make([]string, 29)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i + 1)
+	}
+	first := b.decide(90*time.Minute, ids[:14]...)
+	second := b.decide(100*time.Minute, ids[14:26]...)
+	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+	var parked workflows.Parked
+	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	for _, r := range append(first(), second()...) {
+		if r.Error != "" {
+			t.Errorf("an answer is answered with %+v", r)
+		}
+	}
+	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != workflows.OutcomeInterrupt || len(parked.Waits.Calls) != 3 {
+		t.Errorf("%d calls are made, and the run ends with %+v", len(b.made), b.finished)
+	}
+}
+
 // Time goes by for what branches ask as well.
 func TestBranchesAskInVain(t *testing.T) {
 	t.Parallel()

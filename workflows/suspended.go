@@ -25,7 +25,7 @@ type Suspended struct {
 	Walk *Walk  `json:"walk,omitempty"`
 	Step string `json:"step,omitempty"`
 	Tree uint64 `json:"tree,omitempty"`
-	// Asks is the agent whose calls wait, if it is another one: that of a step.
+	// Asks is the agent whose calls wait, if it is that of a step and the walk does not say so.
 	Asks *Delegate `json:"asks,omitempty"`
 	// Within is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
 	Within int `json:"within,omitempty"`
@@ -38,7 +38,7 @@ func (r *run) suspended(w *Waits) *Suspended {
 		CallID:   r.branch.CallID, MessageID: r.branch.MessageID, Index: r.branch.Index, Args: r.branch.Args, Edit: r.branch.Edit,
 		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.walk, Step: w.Step, Tree: w.Tree,
 	}
-	if l := r.leaf(); l != nil {
+	if l := r.leaf(); l != nil && r.in.Version == 0 {
 		s.Asks = &l.Delegate
 	}
 	return s
@@ -111,8 +111,11 @@ func (w *Waits) Asker(c Waiting) Asker {
 	}
 	s := w.Suspended[c.Within-1]
 	by := s.Delegate
-	if s.Asks != nil {
+	switch {
+	case s.Asks != nil:
 		by = *s.Asks
+	case s.Walk != nil && s.Walk.Leaf != nil:
+		by = s.Walk.Leaf.Delegate
 	}
 	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Walk.question(), MessageID: s.Said, CallID: s.CallID}
 }
