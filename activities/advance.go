@@ -92,7 +92,11 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in workflows.
 	case in.Announces != nil:
 		return a.announce(ctx, p, in.Step, *in.Announces)
 	case in.Beginning != (workflows.Beginning{}):
-		return a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), false)
+		o := opening(in.Agent, in.Revision, in.Beginning)
+		if in.Reopens { // steps count on what those before them have left, and what was done is compensated for by it
+			o.Keeps = pipeline.Outputs
+		}
+		return a.Log.OpenRun(ctx, p, o, false)
 	case b != nil && b.Fork != "" && in.After == 0:
 		started := &agui.SubagentStarted{SubagentRunID: p.Subagent, Name: b.Name}
 		if b.Within != "" {

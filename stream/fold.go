@@ -159,9 +159,7 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	f.r.Entries = f.r.apply(a)
 	f.move(&o)
 	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
-	if !in.saysNoState() {
-		f.r.Journal.Settled = in.Input.State
-	}
+	f.r.Journal.Settled = in.stateOn(f.r.Journal.Settled, o.Keeps)
 	return nil
 }
 

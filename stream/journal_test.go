@@ -306,27 +306,33 @@ func TestAKeptStateIsTold(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	begin := func(id, state string) (stream.Run, *stream.Reduction) {
+	begin := func(id, state, keeps string) (stream.Run, *stream.Reduction) {
 		run := stream.Run{Thread: thread, ID: id}
 		in := &stream.Input{Input: agui.RunAgentInput{State: json.RawMessage(state)}}
 		p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{id[0]}, in))
 		before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, p.Seq))
 		at := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
-		at.After = must[uint64](t)(l.Open(ctx, at, stream.Opening{RunID: id, Input: p.Seq, ProtocolVersion: "1.0", StateKept: before.KeepsState(in)},
+		at.After = must[uint64](t)(l.Open(ctx, at, stream.Opening{RunID: id, Input: p.Seq, ProtocolVersion: "1.0", Keeps: keeps, StateKept: before.KeepsState(in, keeps)},
 			&agui.RunStarted{ThreadID: thread.ID, RunID: id}))
 		if _, _, err := l.Seal(ctx, at, &agui.RunFinished{ThreadID: thread.ID, RunID: id}); err != nil {
 			t.Fatal(err)
 		}
 		return run, must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
 	}
-	for _, c := range []struct{ id, sent, want, told string }{
-		{"1", ``, `{}`, ""},
-		{"2", `{"a":1}`, `{"a":1}`, ""},
-		{"3", ` {} `, `{"a":1}`, `{"a":1}`},
-		{"4", ``, `{"a":1}`, `{"a":1}`},
-		{"5", `{"b":2}`, `{"b":2}`, ""},
+	for _, c := range []struct{ id, sent, keeps, want, told string }{
+		{"1", ``, "", `{}`, ""},
+		{"2", `{"a":1}`, "", `{"a":1}`, ""},
+		{"3", ` {} `, "", `{"a":1}`, `{"a":1}`},
+		{"4", ``, "", `{"a":1}`, `{"a":1}`},
+		{"5", `{"b":2}`, "", `{"b":2}`, ""},
+		{"6", `{"b":3,"s":{"x":1}}`, "", `{"b":3,"s":{"x":1}}`, ""},
+		{"7", `{"b":4}`, "s", `{"b":4,"s":{"x":1}}`, `{"b":4,"s":{"x":1}}`},
+		{"8", `{"b":5,"s":{"y":2}}`, "s", `{"b":5,"s":{"x":1}}`, `{"b":5,"s":{"x":1}}`},
+		{"9", `{"s": {"x": 1}, "b": 6}`, "s", `{"s":{"x":1},"b":6}`, ""},
+		{"a", `[7]`, "s", `[7]`, ""},
+		{"b", `{"s":8}`, "s", `{"s":8}`, ""}, // there was none to keep
 	} {
-		run, after := begin(c.id, c.sent)
+		run, after := begin(c.id, c.sent, c.keeps)
 		if string(after.State) != c.want {
 			t.Errorf("run %s: state is %s, want %s", c.id, after.State, c.want)
 		}

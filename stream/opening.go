@@ -30,6 +30,8 @@ type Opening struct {
 	SaidBehind int `json:"saidBehind,omitempty"`
 	// Edits tells that tool calls of the run are made with other arguments than readers have seen.
 	Edits bool `json:"edits,omitempty"`
+	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" = none does.
+	Keeps string `json:"keeps,omitempty"`
 	// StateKept tells that the run begins with a state that its client does not know.
 	StateKept bool `json:"stateKept,omitempty"`
 }
@@ -66,7 +68,7 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, regardless bool, 
 	}
 	accepted.Tail = nil // its content is in the proposal
 	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted
-	o.Said, o.SaidBehind, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in)
+	o.Said, o.SaidBehind, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in, o.Keeps)
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
 	if started.Metadata, err = o.metadata(); err != nil {
 		return 0, err

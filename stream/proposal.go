@@ -32,6 +32,34 @@ func (in *Input) saysNoState() bool {
 	return len(state) == 0 || bytes.Equal(state, emptyState)
 }
 
+// stateOn is the state that a run with this input begins with, on a thread that has had one before.
+func (in *Input) stateOn(before json.RawMessage, keeps string) json.RawMessage {
+	if in.saysNoState() {
+		return before
+	}
+	var said, had map[string]json.RawMessage
+	if keeps == "" || json.Unmarshal(in.Input.State, &said) != nil || said == nil || json.Unmarshal(before, &had) != nil {
+		return in.Input.State // what is no object has no such member
+	}
+	if bytes.Equal(compact(said[keeps]), compact(had[keeps])) {
+		return in.Input.State
+	}
+	if said[keeps] = had[keeps]; had[keeps] == nil {
+		delete(said, keeps)
+	}
+	state, err := json.Marshal(said)
+	if err != nil {
+		return in.Input.State // cannot be: all of it was read
+	}
+	return state
+}
+
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	_ = json.Compact(&b, raw) // it was read; of nothing it is nothing
+	return b.Bytes()
+}
+
 // Proposal is a reference to something from outside that the log holds and nobody accepted yet.
 type Proposal struct {
 	Seq    uint64 `json:"seq"`

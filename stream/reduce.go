@@ -133,10 +133,13 @@ func (r *Reduction) messagesFor(unshown map[string]uint64) []agui.Message {
 	return messages
 }
 
-// KeepsState tells whether a run with this input begins with a state that its client does not know:
-// it says that it has none, and the thread has one.
-func (r *Reduction) KeepsState(in *Input) bool {
-	return in.saysNoState() && !bytes.Equal(r.State, emptyState)
+// KeepsState tells whether a run with this input begins with a state that its client does not know: it says that it
+// has none, and the thread has one, or it has another idea of the member that the run keeps.
+func (r *Reduction) KeepsState(in *Input, keeps string) bool {
+	if in.saysNoState() {
+		return !bytes.Equal(r.State, emptyState)
+	}
+	return !bytes.Equal(in.stateOn(r.State, keeps), in.Input.State)
 }
 
 // emptyState is the state of a thread that nobody wrote to.

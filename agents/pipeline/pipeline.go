@@ -28,6 +28,9 @@ type Cursor struct {
 	Home string `json:"home,omitempty"`
 }
 
+// Outputs is the member of the state that has the outputs of steps.
+const Outputs = "steps"
+
 // Fork is a branch of a parallel or map step.
 type Fork struct {
 	// Path is that of the action that forked, Index the branch's, from 0.
