@@ -183,6 +183,9 @@ func TestTimetableSurvives(t *testing.T) {
 			t.Errorf("%s has %+v", r.ThreadID, messages)
 		}
 	}
+	s.until(t, "the second of the last time is over", func(now scheduled) bool { // two times of one second are one
+		return time.Since(now.Recent[0].ScheduledAt) > time.Second
+	})
 	s.tell(t, "trigger")
 	triggered := s.until(t, "it was triggered", func(now scheduled) bool { return now.Fired == paused.Fired+1 && ended(1)(now) })
 	if !triggered.Paused {
