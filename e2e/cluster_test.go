@@ -141,10 +141,9 @@ func killAPI(t *testing.T, c *cluster) {
 // SIGTERM ends an api and a worker that are busy soon and cleanly. What can end meanwhile ends where
 // it is, what cannot goes on elsewhere, and new runs go where it is not.
 func TestClusterTerminate(t *testing.T) {
-	// Not in parallel: it measures. A workflow task that is handed to the worker while it stops is lost, and comes again
-	// when its time is over.
-	const taskTimeout = 5 * time.Second
-	terminateNodes(t, startCluster(t), takeover+taskTimeout)
+	// Not in parallel: it measures. It takes a second or two, unless a workflow task is lost with the worker: that comes
+	// again when its five seconds are over.
+	terminateNodes(t, startCluster(t), 2*takeover)
 }
 
 func terminateNodes(t *testing.T, c *cluster, bound time.Duration) {
@@ -197,7 +196,9 @@ func terminateNodes(t *testing.T, c *cluster, bound time.Duration) {
 			t.Errorf("%d model calls, want %d", n, r.calls)
 		}
 	}
-	if took := time.Since(stopped); took > bound {
+	took := time.Since(stopped)
+	t.Logf("done elsewhere after %s", took.Round(time.Millisecond))
+	if took > bound {
 		t.Errorf("it took %s until what was left had been done elsewhere", took)
 	}
 }
