@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -134,14 +133,7 @@ func openDocks(t *testing.T) (*docks, *perdure) {
 	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true}))
 	front := httptest.NewServer(mux)
 	t.Cleanup(front.Close)
-	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
-	p.agents = t.TempDir()
-	if err := os.WriteFile(filepath.Join(p.agents, "all.yaml"), fmt.Appendf(nil, shippers, front.URL, front.URL+"/mcp", node, script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.keep(t)
-	p.start(t)
-	return d, p
+	return d, startPerdureWith(t, fmt.Sprintf(shippers, front.URL, front.URL+"/mcp", node, script))
 }
 
 const shipper = "/v1/agents/shipper/runs"

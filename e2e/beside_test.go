@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -131,14 +129,7 @@ func startQuartets(t *testing.T) (*perdure, *door) {
 	d := &door{open: map[string]chan struct{}{}}
 	server := httptest.NewServer(d)
 	t.Cleanup(server.Close)
-	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
-	p.agents = t.TempDir()
-	if err := os.WriteFile(filepath.Join(p.agents, "quartet.yaml"), fmt.Appendf(nil, besides, server.URL), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.keep(t)
-	p.start(t)
-	return p, d
+	return startPerdureWith(t, fmt.Sprintf(besides, server.URL)), d
 }
 
 // Branches that ask are answered in any order, and go on, while a sibling is at work; nothing of it ends the run.
@@ -246,8 +237,6 @@ func testBranchesLeft(t *testing.T, q *quartet) {
 // process, and ends with the rest.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()
-	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
-	p.agents = t.TempDir()
 	const twelve = `name: twelve
 model: openai/scripted-by-the-test
 tools: [calculate]
@@ -259,11 +248,7 @@ steps:
       steps: [{name: ask, approve: {message: "${string(item)}?"}}, {name: do, tool: calculate, args: {expression: "${string(item)}+100"}}]
   - {name: sum, tool: calculate, args: {expression: "${string(size(steps.all.filter(i, i.do > 100)))}"}}
 `
-	if err := os.WriteFile(filepath.Join(p.agents, "twelve.yaml"), []byte(twelve), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.keep(t)
-	p.start(t)
+	p := startPerdureWith(t, twelve)
 	in := newInput(say("this."))
 	f := p.followAgent(t, "/v1/agents/twelve/runs", in)
 	var asked []string

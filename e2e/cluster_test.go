@@ -141,8 +141,8 @@ func killAPI(t *testing.T, c *cluster) {
 // SIGTERM ends an api and a worker that are busy soon and cleanly. What can end meanwhile ends where
 // it is, what cannot goes on elsewhere, and new runs go where it is not.
 func TestClusterTerminate(t *testing.T) {
-	// Not in parallel: it measures. It takes a second or two, unless a workflow task is lost with the worker: that comes
-	// again when its five seconds are over.
+	// Not in parallel: it measures. It takes a second or two. Five were seen once, as if a workflow task had been lost with
+	// the worker, which comes again when its time is over.
 	terminateNodes(t, startCluster(t), 2*takeover)
 }
 

@@ -48,6 +48,19 @@ func startPerdure(t *testing.T) *perdure {
 	return p
 }
 
+// startPerdureWith is startPerdure with these definitions alone, which one file has.
+func startPerdureWith(t *testing.T, definitions string) *perdure {
+	t.Helper()
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.agents = t.TempDir()
+	if err := os.WriteFile(filepath.Join(p.agents, "all.yaml"), []byte(definitions), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.keep(t)
+	p.start(t)
+	return p
+}
+
 // keep has the process inspected and stopped when the test ends.
 func (p *perdure) keep(t *testing.T) {
 	t.Helper()

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -11,8 +9,6 @@ import (
 // to: the client is told what it lacks of that.
 func TestAnswersKeepOutputs(t *testing.T) {
 	t.Parallel()
-	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
-	p.agents = t.TempDir()
 	const keeper = `name: keeper
 model: openai/scripted-by-the-test
 tools: [calculate]
@@ -21,11 +17,7 @@ steps:
   - {name: ask, approve: {message: "Go on?"}}
   - {name: two, tool: calculate, args: {expression: "${string(steps.one)}+${string(state.mine)}"}}
 `
-	if err := os.WriteFile(filepath.Join(p.agents, "keeper.yaml"), []byte(keeper), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.keep(t)
-	p.start(t)
+	p := startPerdureWith(t, keeper)
 	in := newInput(say("this."))
 	asked := p.followAgent(t, "/v1/agents/keeper/runs", in)
 	asked.finish(t)

@@ -49,7 +49,7 @@ func order(ctx workflow.Context, a *workflows.Agent) (err error) {
 
 // Histories that earlier versions made must replay: a run that is under way when a worker is
 // deployed goes on. If this fails, a change of the workflow is not compatible; give it a version
-// (workflow.GetVersion, or a new type name) instead of changing the recorded history. A new path
+// (RunInput.Version, or a new type name) instead of changing the recorded history. A new path
 // gets a new recording (CONTRIBUTING.md says how). Those of steps, branches and a program are of
 //
 //	E2E_HISTORIES=/tmp/histories go test ./e2e -run 'TestSteps$|TestBranchesAsk|TestProgramOfAnotherModule'
