@@ -250,7 +250,7 @@ func (t *treeCheck) compensation(at string, s *Step, sc scope) {
 	inside := sc.without("round").with("error")
 	inside.undoing = true
 	t.step(at, c, inside)
-	eachStep(c.Steps, func(inner *Step) {
+	eachStep([]Step{*c}, func(inner *Step) {
 		if inner.Parallel != nil || inner.Map != nil {
 			t.complain(at, "must not run steps beside one another, as %q does", inner.Name)
 		}
