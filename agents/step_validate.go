@@ -111,6 +111,8 @@ func (t *treeCheck) nameStep(at string, s *Step, group string) {
 		t.complain(at, "needs a name")
 	case !stepName.MatchString(s.Name):
 		t.complain(at+".name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter", s.Name)
+	case group != "" && s.Name == "error":
+		t.complain(at+".name", "%q is where the list of the map has why an item has failed", s.Name)
 	case slices.Contains(takenNames, s.Name):
 		t.complain(at+".name", "%q is what steps of an agent are called already", s.Name)
 	case twice:
