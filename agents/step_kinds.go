@@ -212,6 +212,8 @@ func (t *treeCheck) pointer(at, key, pointer string, changed bool) {
 	switch {
 	case len(pointer) > maxPath || !pointerRule.MatchString(pointer):
 		t.complain(at, "%s: %.80q must be a JSON pointer, such as /total", key, pointer)
+	case strings.Contains(pointer, "${"):
+		t.complain(at, "%s: %.80q is taken as it stands: only values are computed", key, pointer)
 	case changed && (pointer == "/steps" || strings.HasPrefix(pointer, "/steps/")):
 		t.complain(at, "%s: what is below /steps belongs to the outputs of steps", key)
 	}

@@ -62,6 +62,7 @@ func TestStepErrors(t *testing.T) {
 		{"expiry", "  - name: x\n    approve:\n      message: Go?\n      onExpiry: fail\n", `a.yaml:8: steps[0].approve.onExpiry needs expires`},
 		{"no pointer", "  - name: x\n    set: {total: 1}\n", `a.yaml:6: steps[0].set[0] path: "total" must be a JSON pointer, such as /total`},
 		{"output of a step", "  - name: x\n    set:\n      - {op: add, path: /steps/y, value: 1}\n", `a.yaml:7: steps[0].set[0] path: what is below /steps belongs to the outputs of steps`},
+		{"value in a path", "  - name: x\n    set: {\"/by/${caller.subject}\": 1}\n", `a.yaml:6: steps[0].set[0] path: "/by/${caller.subject}" is taken as it stands: only values are computed`},
 		{"operation", "  - name: x\n    set:\n      - {op: put, path: /y, value: 1}\n", `a.yaml:7: steps[0].set[0].op must be one of add, remove, replace, move, copy, test, not "put"`},
 		{"no tries", "  - {name: x, tool: pay, retry: {interval: 1s}}\n", `a.yaml:5: steps[0].retry.attempts must be 1 to 100, not 0`},
 		{"onError", "  - {name: x, tool: pay, onError: ignore}\n", `a.yaml:5: steps[0].onError must be one of fail, continue, not "ignore", or have steps`},
