@@ -252,8 +252,7 @@ func (w *walker) take(ctx context.Context, do pipeline.Action) error {
 	case do.Tool != nil, do.Approve != nil:
 		return w.takeCall(ctx, do)
 	case do.Branches != nil:
-		w.takeBranches(do)
-		return nil
+		return w.takeBranches(ctx, do)
 	case do.Sleep > 0:
 		w.next.Sleep = do.Sleep
 		return nil

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -196,12 +198,27 @@ func (w *walker) offer(ctx context.Context, n *narrator) (err error) {
 // and all that wait have to fit into one payload.
 const mayAsk = 8
 
-func (w *walker) takeBranches(do pipeline.Action) {
+func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
 	b := do.Branches
 	f := &workflows.Fan{Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline}
 	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
 		f.AtOnce = min(f.AtOnce, mayAsk)
 	}
-	f.Compensates = b.Ends == nil && pipeline.StepAt(w.definition, do.Path).Compensates()
+	step := pipeline.StepAt(w.definition, do.Path)
+	f.Compensates = b.Ends == nil && step.Compensates()
 	w.next.Fan, w.kept.Items, w.kept.Ends = f, b.Items, b.Ends
+	if w.in.Day == nil || !speaks(step) {
+		return nil
+	}
+	if w.next.Excess, err = w.activities.dayBeyond(ctx, w.in.Run.Tenant, w.in.Day); errors.Is(err, budget.ErrExceeded) {
+		return nil // the first of the branches that calls a model fails with it
+	}
+	return err
+}
+
+// speaks tells whether a model is called in a step.
+func speaks(s *agents.Step) bool {
+	found := false
+	s.Each(func(inner *agents.Step) { found = found || inner.Agent != nil })
+	return found
 }
