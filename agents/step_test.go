@@ -23,6 +23,7 @@ func TestStepErrors(t *testing.T) {
 		{"name twice", "  - {name: x, tool: pay}\n  - name: y\n    steps:\n      - {name: x, tool: pay}\n", `a.yaml:8: steps[1].steps[0].name "x" is that of steps[0] already`},
 		{"mistyped key", "  - name: x\n    tol: pay\n", `a.yaml:6: unknown key "steps[0].tol" (did you mean "tool"?)`},
 		{"empty", "  []\n", "a.yaml:5: steps must be 1 to 500 entries, not 0"},
+		{"instructions that nobody hears", "  - {name: x, tool: pay}\ninstructions: You pay.\n", `a.yaml:6: instructions would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}`},
 		{"other tool", "  - name: x\n    tool: serach\n", `a.yaml:6: steps[0].tool "serach" is none of the agent's tools (did you mean "search"?)`},
 		{"tool of the client", "  - name: x\n    tool: mine\n", `a.yaml:6: steps[0].tool "mine" is none of the agent's tools`},
 		{"itself", "  - name: x\n    agent: a\n", `a.yaml:6: steps[0].agent "a" would run itself`},

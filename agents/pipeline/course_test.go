@@ -378,7 +378,6 @@ func TestCursorsThatDoNotFit(t *testing.T) {
 func TestInline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-instructions: Not told.
 approvals: [{tools: [pay]}]
 limits: {turns: 3, tokens: 7}
 steps:
