@@ -118,6 +118,7 @@ type walker struct {
 
 	next   workflows.Advanced
 	told   []agui.Event
+	kept   kept
 	result stream.Result
 }
 
@@ -139,11 +140,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	case len(w.in.Suspends) > 0:
 		return w.suspend()
 	}
-	if w.in.Tree != nil {
-		if err := w.keep(kept{}); err != nil {
-			return err
-		}
-	}
+	w.kept.Tree = w.in.Tree
 	env, err := w.env(ctx)
 	if err != nil {
 		return err
@@ -168,6 +165,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 			}
 		}
 		w.next.Cursor = move.Cursor
+		w.keep(move.Done)
 		err = w.take(ctx, move.Action)
 		why := unobtainable(err)
 		if why == nil {
@@ -254,7 +252,7 @@ func (w *walker) take(ctx context.Context, do pipeline.Action) error {
 	case do.Tool != nil, do.Approve != nil:
 		return w.takeCall(ctx, do)
 	case do.Branches != nil:
-		return w.takeBranches(do)
+		return w.takeBranches(ctx, do)
 	case do.Sleep > 0:
 		w.next.Sleep = do.Sleep
 		return nil
@@ -274,6 +272,7 @@ func (w *walker) end() {
 		w.tell(&agui.SubagentError{SubagentRunID: w.place.Subagent, Message: f.Message, Code: f.Code})
 		return
 	}
+	w.kept.Ended = pipeline.Ended{Undo: w.next.Cursor.Undo, Records: w.next.Cursor.Records}
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
@@ -282,6 +281,12 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows
 	var err error
 	if w.result.Answer, err = json.Marshal(w.next); err != nil {
 		return w.next, fmt.Errorf("activities: encode what comes next: %w", err)
+	}
+	if w.result.Kept, err = json.Marshal(w.kept); err != nil {
+		return w.next, fmt.Errorf("activities: encode what a step keeps: %w", err)
+	}
+	if string(w.result.Kept) == "{}" && w.next.Fan == nil {
+		w.result.Kept = nil
 	}
 	seq, err := attempt.Finish(ctx, &w.result, w.told...)
 	if err != nil {
@@ -299,6 +304,7 @@ func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (workf
 // at names the record in what it has said, where that is needed.
 func at(next workflows.Advanced, seq uint64, tree bool) workflows.Advanced {
 	next.Seq = seq
+	keptAs(next.Cursor.Records, seq)
 	if next.Answer != nil {
 		next.Answer.Seq = seq
 	}

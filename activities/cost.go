@@ -26,11 +26,17 @@ func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model s
 	if _, known := a.Prices.Price(model); limited && !known {
 		return nil, errNoPrice
 	}
+	return a.dayBeyond(ctx, in.Run.Tenant, day)
+}
+
+// dayBeyond is what people are to be asked about the day of a tenant, who have let the run go as far as day says; nil =
+// nothing. It fails if the tenant has nothing left.
+func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *workflows.Day) (*workflows.Excess, error) {
 	var allowed *budget.Allowed
 	if day != nil {
 		allowed = &budget.Allowed{Date: day.Date, Tokens: day.Tokens, Cost: agents.Money(day.Cost)}
 	}
-	x, err := a.Budget.Check(ctx, in.Run.Tenant, allowed)
+	x, err := a.Budget.Check(ctx, tenant, allowed)
 	if x == nil || err != nil {
 		return nil, err
 	}

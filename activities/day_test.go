@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,5 +145,36 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
 	if got := attempt(workflows.ModelCall{Step: step}); got.Excess != nil || got.MessageID == "" || e.calls.Load() != 1 {
 		t.Errorf("%+v after %d calls of the model", got, e.calls.Load())
+	}
+}
+
+// A pipeline asks before branches begin whose agents cannot ask themselves, once, and not for branches without agents.
+func TestADayIsAskedBeforeBranches(t *testing.T) {
+	t.Parallel()
+	today := sameDay(t)
+	l := newAsking(t, goesOn)
+	l.agent = parsed(t, `name: a
+model: test/m
+tools: [add]
+steps:
+  - {name: sums, map: {items: "[1, 2]", steps: [{name: sum, tool: add, args: {a: "${item}", b: 1}}]}}
+  - {name: all, map: {items: "[1, 2, 3]", concurrency: 1, steps: [{name: say, agent: {instructions: Say it.}}]}}
+`)
+	openLedger(t, l.engine, budget.AmountsOf(10, 0))
+	if err := l.acts.Budget.Count(t.Context(), "default", "other", 10, 0); err != nil {
+		t.Fatal(err)
+	}
+	events, result := l.run("go")
+	if result.Outcome != workflows.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() < 3 {
+		t.Fatalf("the run ends with %+v behind the questions %+v and %d calls: %s", result, l.questions, l.calls.Load(), typesOf(events))
+	}
+	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run go on until they are 20?"; l.questions[0].Message != want {
+		t.Errorf("people are asked %q", l.questions[0].Message)
+	}
+	asked := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "limit" })
+	sums := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepFinished); return ok && s.StepName == "sums" })
+	says := slices.IndexFunc(events, func(e agui.Event) bool { s, ok := e.(*agui.StepStarted); return ok && s.StepName == "say" })
+	if sums < 0 || asked < sums || says < asked {
+		t.Errorf("sums end at %d, people are asked at %d and the first branch speaks at %d: %s", sums, asked, says, typesOf(events))
 	}
 }

@@ -28,6 +28,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	if env.Messages, err = json.Marshal(messages); err != nil {
 		return env, fmt.Errorf("activities: encode messages: %w", err)
 	}
+	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return w.recall(ctx, path, record) }
 	for i, fork := range w.in.Walk.Cursor.Branch {
 		var k kept
 		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, w.in.Walk.Items[i], &k); err != nil {
@@ -38,6 +39,12 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 			item = k.Items[fork.Index]
 		}
 		env.Items = append(env.Items, item)
+		begins := i == len(w.in.Walk.Cursor.Branch)-1 && w.in.Walk.Event != nil && w.in.Walk.Event.Kind == pipeline.EventBegun
+		if begins && fork.Index < len(k.Ends) {
+			if env.Ended, err = w.ended(ctx, k.Ends[fork.Index]); err != nil {
+				return env, err
+			}
+		}
 	}
 	return env, nil
 }

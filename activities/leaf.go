@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -25,16 +27,12 @@ type kept struct {
 	Question string `json:"question,omitempty"`
 	// Tree are the steps of a program.
 	Tree json.RawMessage `json:"tree,omitempty"`
-	// Items are those of a map's branches.
+	// Items are those of a map's branches, Ends the records with which the branches ended that these compensate for.
 	Items []json.RawMessage `json:"items,omitempty"`
-}
-
-func (w *walker) keep(k kept) (err error) {
-	k.Tree = w.in.Tree
-	if w.result.Kept, err = json.Marshal(k); err != nil {
-		return fmt.Errorf("activities: encode what a step keeps: %w", err)
-	}
-	return nil
+	Ends  []uint64          `json:"ends,omitempty"`
+	// Done is what has to be known of steps to compensate for them, by path, Ended what a branch has done that is at its end.
+	Done  map[string]pipeline.Done `json:"done,omitempty"`
+	Ended pipeline.Ended           `json:"ended,omitzero"`
 }
 
 // leaf is a step that is about to begin.
@@ -58,7 +56,8 @@ func (w *walker) scope(at string) string {
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	if was := w.in.Walk.Leaf; do.Agent.Repair != "" && was != nil && was.CallID == "" {
 		w.next.Leaf, w.next.Asks = was, true
-		return w.keep(kept{Prompt: do.Agent.Repair, Behind: w.in.Walk.Said})
+		w.kept.Prompt, w.kept.Behind = do.Agent.Repair, w.in.Walk.Said
+		return nil
 	}
 	leaf := w.leaf(do)
 	if do.Agent.Name == "" {
@@ -84,22 +83,19 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)}
 	}
 	w.next.Leaf = leaf
-	return w.asked(do.Agent)
+	w.asked(do.Agent)
+	return nil
 }
 
 // asked keeps what the agent is asked, and by whom if that says what it has to answer.
-func (w *walker) asked(do *pipeline.Agent) error {
-	var k kept
+func (w *walker) asked(do *pipeline.Agent) {
 	if do.Prompt != nil {
-		k.Prompt, w.next.Leaf.At.Alone = *do.Prompt, true
+		w.kept.Prompt, w.next.Leaf.At.Alone = *do.Prompt, true
 	}
 	if do.Schema != nil && do.Name != "" {
-		k.Agent, k.Revision = w.in.Agent, w.in.Revision
+		w.kept.Agent, w.kept.Revision = w.in.Agent, w.in.Revision
 	}
-	if w.next.Asks = do.Prompt != nil || k.Agent != ""; !w.next.Asks {
-		return nil
-	}
-	return w.keep(k)
+	w.next.Asks = do.Prompt != nil || w.kept.Agent != ""
 }
 
 // errTooDeep is that of a step which would hand work to one agent more than may work for one another.
@@ -168,10 +164,7 @@ func (w *walker) ask(n *narrator, do pipeline.Action) error {
 	if err != nil {
 		return err
 	}
-	if err := w.keep(kept{Question: do.Approve.Message}); err != nil {
-		return err
-	}
-	w.next.Asks = true
+	w.kept.Question, w.next.Asks = do.Approve.Message, true
 	n.offered = []string{pipeline.ApproveTool}
 	n.asks = func(_, arguments string) *workflows.Approval { return approval(d, 0, arguments) }
 	return nil
@@ -205,13 +198,27 @@ func (w *walker) offer(ctx context.Context, n *narrator) (err error) {
 // and all that wait have to fit into one payload.
 const mayAsk = 8
 
-func (w *walker) takeBranches(do pipeline.Action) error {
+func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
 	b := do.Branches
 	f := &workflows.Fan{Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline}
 	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
 		f.AtOnce = min(f.AtOnce, mayAsk)
 	}
-	f.Compensates = pipeline.StepAt(w.definition, do.Path).Compensates()
-	w.next.Fan = f
-	return w.keep(kept{Items: b.Items})
+	step := pipeline.StepAt(w.definition, do.Path)
+	f.Compensates = b.Ends == nil && step.Compensates()
+	w.next.Fan, w.kept.Items, w.kept.Ends = f, b.Items, b.Ends
+	if w.in.Day == nil || !speaks(step) {
+		return nil
+	}
+	if w.next.Excess, err = w.activities.dayBeyond(ctx, w.in.Run.Tenant, w.in.Day); errors.Is(err, budget.ErrExceeded) {
+		return nil // the first of the branches that calls a model fails with it
+	}
+	return err
+}
+
+// speaks tells whether a model is called in a step.
+func speaks(s *agents.Step) bool {
+	found := false
+	s.Each(func(inner *agents.Step) { found = found || inner.Agent != nil })
+	return found
 }

@@ -17,6 +17,9 @@ import (
 func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 	event, leaf := *w.in.Walk.Event, w.in.Walk.Leaf
 	event.Branches = w.in.Walk.Fan.BranchFailures()
+	if err := w.branchesEnded(ctx, &event); err != nil {
+		return event, err
+	}
 	switch {
 	case event.Kind != pipeline.EventDone || leaf == nil:
 		return event, nil

@@ -142,6 +142,28 @@ func TestWalks(t *testing.T) {
 			notes: []string{"turn", "invalid_request"},
 			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request"}},"two":"invalid_request"}}`,
 		},
+		"what was done is undone, whatever the state says by then": {
+			steps: `
+  - {name: lines, set: {/lines: [a, b], /n: 1}}
+  - name: rounds
+    loop:
+      max: 2
+      steps:
+        - name: all
+          map:
+            items: state.lines
+            concurrency: 1
+            steps:
+              - {name: take, tool: note, args: {note: "take ${item} ${state.n}"}, compensate: {tool: note, args: {note: "give ${item}, ${steps.take}"}}}
+              - {name: parts, map: {items: "[item]", as: part, steps: [{name: cut, tool: note, args: {note: "cut ${part}"}, compensate: {tool: note, args: {note: "join ${part}"}}}]}}
+        - {name: others, set: {/lines: [c], /n: 2}}
+  - {name: last, tool: note, args: {note: "last", fail: true}}`,
+			notes: []string{
+				"take a 1", "cut a", "take b 1", "cut b", "take c 2", "cut c", "last",
+				"join c", "give c, take c 2", "join a", "give a, take a 1", "join b", "give b, take b 1",
+			},
+			code: "tool_failed",
+		},
 		"steps instead": {
 			steps: `
   - {name: one, agent: {}, input: "please fail", onError: {steps: [{name: instead, tool: note, args: {note: "${error.code}"}}]}}

@@ -215,6 +215,8 @@ const (
 
 	// MaxItems bounds the items of a map.
 	MaxItems = 10_000
+	// MaxItemsCompensated bounds them where branches may have to be compensated for: a run knows the end of each.
+	MaxItemsCompensated = 1000
 	// MaxOutput bounds the output of a step, in bytes of JSON.
 	MaxOutput = 1 << 20
 

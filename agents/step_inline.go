@@ -93,6 +93,9 @@ func (s *Step) branches() []Step {
 	return nil
 }
 
+// Each calls f for the step and every one that stands in it, outer ones before those in them.
+func (s *Step) Each(f func(*Step)) { eachStep([]Step{*s}, f) }
+
 // eachStep calls f for every step of a tree, outer ones before those in them.
 func eachStep(steps []Step, f func(*Step)) {
 	for i := range steps {

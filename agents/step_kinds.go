@@ -117,14 +117,6 @@ func (t *treeCheck) approve(key string, a *ApproveStep, sc scope) {
 	t.found = append(t.found, a.Rule.complainDecision(key)...)
 }
 
-// once complains of branches with compensations that run more than once: what is known of them is their outputs,
-// and those of the last time alone are there.
-func (t *treeCheck) once(at string, s *Step, sc scope) {
-	if s.Compensates() && (sc.again || s.Retry != nil) {
-		t.complain(at, "has branches with compensations: it cannot stand in a loop, nor in what is tried again")
-	}
-}
-
 func (t *treeCheck) parallel(key string, p *ParallelStep, sc scope) {
 	if n := len(p.Steps); n == 0 || n > maxBranches {
 		t.complain(key, "must have 1 to %d branches, not %d", maxBranches, n)
@@ -181,7 +173,6 @@ func (t *treeCheck) loop(key string, l *LoopStep, sc scope) {
 		t.complain(key+".max", "must be 1 to %d, not %d", maxRounds, l.Max)
 	}
 	inside := sc.with("round").after(outputsOf(l.Steps)...)
-	inside.again = true
 	t.list(key+".steps", l.Steps, inside)
 	t.condition(key+".until", l.Until, inside)
 }

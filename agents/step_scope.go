@@ -15,7 +15,6 @@ type scope struct {
 	variables []string
 	ran       []string // steps that may have run, and whose outputs are there
 	undoing   bool     // in what compensates: whatever step may have run
-	again     bool     // in a loop, or in what is tried again
 }
 
 func (s scope) with(variables ...string) scope {

@@ -23,6 +23,7 @@ func TestStepErrors(t *testing.T) {
 		{"name twice", "  - {name: x, tool: pay}\n  - name: y\n    steps:\n      - {name: x, tool: pay}\n", `a.yaml:8: steps[1].steps[0].name "x" is that of steps[0] already`},
 		{"mistyped key", "  - name: x\n    tol: pay\n", `a.yaml:6: unknown key "steps[0].tol" (did you mean "tool"?)`},
 		{"empty", "  []\n", "a.yaml:5: steps must be 1 to 500 entries, not 0"},
+		{"instructions that nobody hears", "  - {name: x, tool: pay}\ninstructions: You pay.\n", `a.yaml:6: instructions would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}`},
 		{"other tool", "  - name: x\n    tool: serach\n", `a.yaml:6: steps[0].tool "serach" is none of the agent's tools (did you mean "search"?)`},
 		{"tool of the client", "  - name: x\n    tool: mine\n", `a.yaml:6: steps[0].tool "mine" is none of the agent's tools`},
 		{"itself", "  - name: x\n    agent: a\n", `a.yaml:6: steps[0].agent "a" would run itself`},
@@ -73,7 +74,6 @@ func TestStepErrors(t *testing.T) {
 		{"compensation by branches further in", "  - name: x\n    tool: pay\n    compensate: {route: [{steps: [{name: y, parallel: [{name: z, tool: pay}]}]}]}\n", `a.yaml:7: steps[0].compensate must not run steps beside one another, as "y" does`},
 		{"compensation by branches when it fails", "  - name: x\n    tool: pay\n    compensate: {tool: pay, onError: {steps: [{name: y, map: {items: state.x, steps: [{name: z, tool: pay}]}}]}}\n", `a.yaml:7: steps[0].compensate must not run steps beside one another, as "y" does`},
 		{"step of a map in the place of failures", "  - name: m\n    map: {items: state.x, steps: [{name: y, route: [{steps: [{name: error, tool: pay}]}]}]}\n", `a.yaml:6: steps[0].map.steps[0].route[0].steps[0].name "error" is where the list of the map has why an item has failed`},
-		{"branches with compensations again", "  - name: l\n    loop:\n      max: 2\n      steps:\n        - {name: m, map: {items: state.x, steps: [{name: x, tool: pay, compensate: {tool: pay}}]}}\n", `a.yaml:9: steps[0].loop.steps[0] has branches with compensations: it cannot stand in a loop, nor in what is tried again`},
 		{"cyclic alias", "  - &s {name: x, steps: [*s]}\n", "a.yaml:5: steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps must be at most 12 deep"},
 	}
 	for _, tt := range tests {

@@ -192,8 +192,6 @@ func outputsOf(steps []Step) []string {
 
 func (t *treeCheck) step(at string, s *Step, sc scope) {
 	t.condition(at+".when", s.When, sc)
-	t.once(at, s, sc)
-	sc.again = sc.again || s.Retry != nil
 	switch kinds := s.kinds(); len(kinds) {
 	case 0:
 		t.complain(at, "must have one of %s", strings.Join(stepKinds, ", "))

@@ -63,6 +63,8 @@ func (d *Definition) complaints() []complaint {
 		found = append(found, about("workflow", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Workflow))
 	case d.Workflow != "" && len(d.Steps) > 0:
 		found = append(found, about("workflow", "cannot be there with steps"))
+	case d.Instructions != "" && len(d.Steps) > 0:
+		found = append(found, about("instructions", "would be told to nobody: each agent in steps has its own, as in agent: {instructions: …}"))
 	}
 	found = append(found, d.complainApprovals()...)
 	found = append(found, d.State.complaints()...)

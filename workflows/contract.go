@@ -335,8 +335,10 @@ type ToolAnswer struct {
 	// Suspended is a subagent that waits for people, and Waits what for.
 	Suspended *Suspended `json:"suspended,omitempty"`
 	Waits     *Waits     `json:"waits,omitempty"`
-	// Failed is why a branch failed.
+	// Failed is why a branch failed, Done tells that one which did not has done something that may have to be
+	// compensated for.
 	Failed *pipeline.Failure `json:"failed,omitempty"`
+	Done   bool              `json:"done,omitempty"`
 }
 
 // Hold asks to tell what a run waits for that goes on afterwards. The answer is the sequence of the main

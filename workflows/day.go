@@ -8,7 +8,7 @@ import (
 
 // What a tenant uses in a day is known where models are called, not here. A call of a run that may ask people finds its
 // tenant's soft budget used up, and says so instead of calling the model; then the run asks, as about other soft limits,
-// and takes the turn again when it may. Calls of those that cannot ask go through: of subagents and branches, and of what
+// and takes the turn again when it may. Calls of those that cannot ask go through: of subagents and branches, before which a pipeline asks, and of what
 // compensates for what was done.
 
 // Day is how much a tenant may have used on a day, as people have allowed one run. It says nothing about another day.

@@ -34,6 +34,11 @@ type Fan struct {
 	Stop bool `json:"stop,omitempty"`
 	// Compensates tells that there is something that compensates for branches.
 	Compensates bool `json:"compensates,omitempty"`
+	// Ends are the records with which branches ended that have done something to compensate for: see EndRecords.
+	// EndedIndex and EndedSeq are the last one of them.
+	Ends       []byte `json:"ends,omitempty"`
+	EndedIndex int    `json:"endedIndex,omitempty"`
+	EndedSeq   uint64 `json:"endedSeq,omitempty"`
 	// Record has the items; 0 = the branches have none.
 	Record   uint64    `json:"record,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
@@ -214,6 +219,9 @@ func (f *fanOut) take(p place, done workflow.Future) {
 	f.free = append(f.free, p.slot)
 	slices.Sort(f.free)
 	if answer.Failed == nil {
+		if answer.Done {
+			f.fan.ended(p.index, answer.Seq)
+		}
 		return
 	}
 	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.stopped()
@@ -368,6 +376,8 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 		answer.Suspended.Fork = &r.branch.Index
 	case end.outcome != OutcomeSuccess:
 		answer.Failed = &pipeline.Failure{Code: cmp.Or(end.code, string(end.outcome)), Message: end.message}
+	default:
+		answer.Done = len(r.walk.Cursor.Undo) > 0
 	}
 	answer.Seq = r.main
 	return answer, nil

@@ -190,7 +190,7 @@ steps:
 				return done(`1`), nil
 			}
 			result := k.walk(stepsInput())
-			k.want(result, workflows.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all~undo/0/do~undo", "before~undo")
+			k.want(result, workflows.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
 			for _, a := range k.advances {
 				if b := a.Branch; b != nil && b.Undoes != strings.Contains(b.Fork, "~undo") || b != nil && b.Undoes && !a.Undoes {
 					t.Errorf("a branch advances with %+v", a)
@@ -234,7 +234,7 @@ steps:
 `)
 	in := stepsInput()
 	in.Limits.Tokens = 2
-	k.wantSet(k.walk(in), workflows.OutcomeError, workflows.CodeLimitTokens, "all/0/do all/1/do all/2/do all~undo/0/do~undo all~undo/1/do~undo all~undo/2/do~undo")
+	k.wantSet(k.walk(in), workflows.OutcomeError, workflows.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
 }
 
 // When the history is long no branch begins any more, and the others begin in another execution.
@@ -316,7 +316,7 @@ steps:
       steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: ask, approve: {message: "${string(item)}?"}}]
 `)
 	k.answer = byPath(map[string]string{"all/1/ask": "!no"})
-	k.wantSet(k.walk(stepsInput()), workflows.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all~undo/0/do~undo all/1/do~undo")
+	k.wantSet(k.walk(stepsInput()), workflows.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
 }
 
 // The workflows of branches have ids of their own, also of branches in branches and in the run that goes on with them; each knows where it is.

@@ -250,13 +250,22 @@ func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, o
 // permit asks, before branches begin, whether the run may go on. over tells that it does not. It fails only to
 // continue as new.
 func (r *run) permit(ctx workflow.Context) (end ending, over bool, err error) {
-	if r.held == nil {
-		if end, over = r.askBeyond(ctx); over || r.held == nil {
-			return end, over, nil
+	for {
+		if r.held == nil {
+			x := r.excess(ctx)
+			if x == nil {
+				x, r.walk.Excess = r.walk.Excess, nil
+			}
+			if x == nil {
+				return ending{}, false, nil
+			}
+			if end, over = r.askAbout(ctx, *x); over {
+				return end, over, nil
+			}
 		}
-	}
-	if end, over, err = r.goOnHeld(ctx); err == nil {
+		if end, over, err = r.goOnHeld(ctx); over || err != nil {
+			return end, over, err
+		}
 		r.turn++
 	}
-	return end, over, err
 }

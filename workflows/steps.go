@@ -45,6 +45,8 @@ type Walk struct {
 	Said  string          `json:"said,omitempty"`
 	// Advances is how often this run has advanced.
 	Advances int `json:"advances,omitempty"`
+	// Excess is what people are to be asked before the branches of Fan begin.
+	Excess *Excess `json:"excess,omitempty"`
 	// Then is how the run ends when what was done is compensated for.
 	Then *Then `json:"then,omitempty"`
 }
@@ -112,6 +114,8 @@ type Advance struct {
 	// happens then.
 	Tree       json.RawMessage `json:"tree,omitempty"`
 	Expression string          `json:"expression,omitempty"`
+	// Day is like that of a [ModelCall]: branches ask nobody, so it is asked before they begin.
+	Day *Day `json:"day,omitempty"`
 	// Reopens tells that the walk goes on in another run: the steps that it is in begin there again, and
 	// nothing else happens.
 	Reopens bool `json:"reopens,omitempty"`
@@ -131,6 +135,7 @@ type Advanced struct {
 	Asks   bool              `json:"asks,omitempty"`
 	Answer *ModelAnswer      `json:"answer,omitempty"` // has the call of a leaf that is one
 	Fan    *Fan              `json:"fan,omitempty"`
+	Excess *Excess           `json:"excess,omitempty"` // is to be asked about before the branches begin
 	Sleep  time.Duration     `json:"sleep,omitempty"`
 	Failed *pipeline.Failure `json:"failed,omitempty"`
 	// Value is what an expression comes to.
@@ -223,7 +228,7 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	w := r.walk
 	w.Advances++
 	in := Advance{Step: r.plainStep(fmt.Sprintf("%sadvance/%d", w.prefix(), w.Advances)), Walk: *w}
-	in.Tree, r.tree = r.tree, nil
+	in.Tree, r.tree, in.Day = r.tree, nil, r.day()
 	var next Advanced
 	err := r.runAdvance(ctx, in, &next)
 	if ctx.Err() != nil && err != nil && r.main > 0 {
@@ -238,7 +243,7 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.deadline.Before(until) {
 		r.deadline = until
 	}
-	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}
+	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake, w.Excess = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}, next.Excess
 	if next.Sleep > 0 {
 		w.Wake = workflow.Now(ctx).Add(next.Sleep)
 	}

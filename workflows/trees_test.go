@@ -66,7 +66,7 @@ func (g *gardener) step(depth int) agents.Step {
 	case g.IntN(6) == 0 && depth < 4 && g.left > 0:
 		s.OnError.Steps = g.list(depth + 1)
 	}
-	if g.IntN(4) == 0 && !s.Compensates() {
+	if g.IntN(4) == 0 {
 		s.Retry = &agents.Retry{Attempts: 2, Interval: time.Minute}
 	}
 	if g.undo && g.IntN(2) == 0 && !s.Compensates() {
@@ -102,13 +102,15 @@ func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
 }
 
 // stroll walks a tree without a workflow, one thing at a time, and cancels it at one of the places.
-func (k *walking) stroll(cancel string, branch []pipeline.Fork, items []json.RawMessage) *pipeline.Failure {
+func (k *walking) stroll(cancel string, branch []pipeline.Fork, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
 	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	for {
-		m, err := pipeline.Advance(k.d, at, ev, pipeline.Env{State: k.state, Items: items, Now: time.Unix(1, 0)})
+		m, err := pipeline.Advance(k.d, at, ev, pipeline.Env{State: k.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: k.recall})
 		if err != nil {
 			k.t.Fatal(err)
 		}
+		k.keep(m)
+		k.seq++
 		k.tell(m.Changes)
 		at = m.Cursor
 		switch a := m.Action; {
@@ -140,14 +142,21 @@ func (k *walking) does(a pipeline.Action, cancel string) pipeline.Event {
 }
 
 func (k *walking) strollBranches(cancel string, at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
-	ev := pipeline.Event{Kind: pipeline.EventJoined}
+	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}
 	for i := range a.Branches.Count {
 		var item json.RawMessage
 		if a.Branches.Items != nil {
 			item = a.Branches.Items[i]
 		}
-		f := k.stroll(cancel, at.Into(a.Path, i), append(slices.Clone(items), item))
+		var ended pipeline.Ended
+		if ends := a.Branches.Ends; ends != nil && ends[i] > 0 {
+			ended = k.kept[ends[i]].ended
+		}
+		f := k.stroll(cancel, at.Into(a.Path, i), append(slices.Clone(items), item), ended)
 		if f == nil {
+			if len(k.kept[k.seq].ended.Undo) > 0 {
+				ev.Ends[i] = k.seq
+			}
 			continue
 		}
 		ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
@@ -173,13 +182,13 @@ func TestRandomTrees(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		alone.answer = fate(seed, r.Uint32N(60))
 		cancel := ""
-		alone.stroll("", nil, nil)
+		alone.stroll("", nil, nil, pipeline.Ended{})
 		if places := slices.Sorted(maps.Keys(alone.came)); r.IntN(3) == 0 && len(places) > 0 { // then again, as far as one of the places
 			cancel = places[r.IntN(len(places))]
 		}
 		again := walkingOf(t, d)
 		again.answer = alone.answer
-		failure := again.stroll(cancel, nil, nil)
+		failure := again.stroll(cancel, nil, nil, pipeline.Ended{})
 		k.answer = func(path string) (pipeline.Event, error) {
 			if path == cancel {
 				return stopped, nil
@@ -232,7 +241,7 @@ func TestRandomTreesAtOnce(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		badness := r.Uint32N(30) * uint32(seed%2)
 		alone.answer, k.answer = fate(seed, badness), fate(seed, badness)
-		alone.stroll("", nil, nil)
+		alone.stroll("", nil, nil, pipeline.Ended{})
 		k.renews = func() bool { return r.IntN(8) == 0 }
 		result := k.walk(stepsInput())
 		waited += len(k.finishes) - 1

@@ -49,7 +49,7 @@ type walking struct {
 	open     map[string]string             // the step that is open there
 	broken   map[string]string             // the step that failed there
 	written  map[string]workflows.Advanced // by run and step
-	items    map[uint64][]json.RawMessage
+	kept     map[uint64]*keptByWalk
 	trees    map[uint64]json.RawMessage
 	came     map[string]pipeline.Event // by call or message
 	places   map[string]string         // of calls that ask
@@ -86,7 +86,7 @@ func newWalking(t *testing.T, steps string) *walking {
 func walkingOf(t *testing.T, d *agents.Definition) *walking {
 	return &walking{
 		t: t, d: d, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
-		written: map[string]workflows.Advanced{}, items: map[uint64][]json.RawMessage{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
+		written: map[string]workflows.Advanced{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
 		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
 	}
 }
@@ -363,7 +363,7 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 
 // step goes on in the tree to the next thing to do.
 func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
-	ev, items := pipeline.Event{}, []json.RawMessage(nil)
+	ev, items, ended := pipeline.Event{}, []json.RawMessage(nil), pipeline.Ended{}
 	if in.Walk.Event != nil {
 		ev = *in.Walk.Event
 	}
@@ -375,12 +375,19 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 	}
 	for i, fork := range in.Walk.Cursor.Branch {
 		var item json.RawMessage
-		if of := k.items[in.Walk.Items[i]]; of != nil {
-			item = of[fork.Index]
+		of := k.kept[in.Walk.Items[i]]
+		if of.items != nil {
+			item = of.items[fork.Index]
+		}
+		if ended = (pipeline.Ended{}); of.ends != nil && of.ends[fork.Index] > 0 {
+			ended = k.kept[of.ends[fork.Index]].ended
 		}
 		items = append(items, item)
 	}
-	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now}
+	if f := in.Walk.Fan; f != nil && f.Compensates {
+		ev.Items, ev.Ends = k.kept[f.Record].items, f.EndRecords()
+	}
+	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now, Ended: ended, Recall: k.recall}
 	if in.Expression != "" {
 		return value(in, env), nil
 	}
@@ -391,7 +398,38 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 		return workflows.Advanced{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
 	}
 	k.tell(m.Changes)
+	k.keep(m)
 	return k.take(d, m), nil
+}
+
+// keptByWalk is what the record of an advance keeps.
+type keptByWalk struct {
+	items []json.RawMessage
+	ends  []uint64
+	done  map[string]pipeline.Done
+	ended pipeline.Ended
+}
+
+// keep keeps what there is to keep of a move, in the record that this is going to be.
+func (k *walking) keep(m pipeline.Move) {
+	for path, record := range m.Cursor.Records {
+		if record == 0 {
+			m.Cursor.Records[path] = k.seq + 1
+		}
+	}
+	kept := &keptByWalk{done: m.Done, ended: pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}}
+	if b := m.Action.Branches; b != nil {
+		kept.items, kept.ends = b.Items, b.Ends
+	}
+	k.kept[k.seq+1] = kept
+}
+
+func (k *walking) recall(path string, record uint64) (pipeline.Done, error) {
+	done, there := k.kept[record].done[path]
+	if !there {
+		k.t.Errorf("record %d has nothing of %s", record, path)
+	}
+	return done, nil
 }
 
 // tree is what is walked: the agent's steps, or those of its program.
@@ -454,10 +492,9 @@ func (k *walking) take(d *agents.Definition, m pipeline.Move) workflows.Advanced
 		next.Leaf, next.Answer = leaf, &answer
 	case do.Branches != nil:
 		b := do.Branches
-		k.items[k.seq+1] = b.Items // the record that this is going to be
 		next.Fan = &workflows.Fan{
 			Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline,
-			Compensates: pipeline.StepAt(d, do.Path).Compensates(),
+			Compensates: b.Ends == nil && pipeline.StepAt(d, do.Path).Compensates(),
 		}
 	}
 	return next

@@ -187,7 +187,7 @@ steps:
 	if f := w.run(); f == nil || f.Code != "cancelled" {
 		t.Errorf("ended with %+v", f)
 	}
-	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all~undo/0/one~undo undo{"item":"a"}`}
+	want := []string{"all/0/one o{}", "all/0/two t{}", "all/1/one o{}", "all/1/two t{}", `all/1/one~undo undo{"item":"b"}`, `all/0/one~undo undo{"item":"a"}`}
 	// The world tells that the run is cancelled with the branches that were: the second is one of them.
 	if diff := cmp.Diff(want, w.did); diff != "" {
 		t.Errorf("did (-want +got):\n%s", diff)
@@ -378,7 +378,6 @@ func TestCursorsThatDoNotFit(t *testing.T) {
 func TestInline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-instructions: Not told.
 approvals: [{tools: [pay]}]
 limits: {turns: 3, tokens: 7}
 steps:

@@ -34,7 +34,7 @@ func (w *walk) enter(p place) {
 		w.failed(failf("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
 		return
 	}
-	if w.compensates(p) && w.undoBytes()+len(p.path) > maxUndo {
+	if w.compensates(p) && w.undoBytes()+2*len(p.path)+recordBytes > maxUndo {
 		w.failed(failf("limit_compensations", "step %q: too much is done that may have to be compensated for", p.name))
 		return
 	}
@@ -227,8 +227,11 @@ func (w *walk) fork(p place) {
 
 func (w *walk) branches(p place) (*Branches, *Failure) {
 	undoing := w.undoesBranches(p)
+	if undoing {
+		return w.branchesDone(p), nil
+	}
 	if s := p.step.Parallel; s != nil {
-		b := &Branches{Count: len(s.Steps), AtOnce: s.AtOnce(), Stop: s.OnError != agents.OnErrorContinue && !undoing}
+		b := &Branches{Count: len(s.Steps), AtOnce: s.AtOnce(), Stop: s.OnError != agents.OnErrorContinue}
 		for _, branch := range s.Steps {
 			b.Names = append(b.Names, branch.Name)
 		}
@@ -236,26 +239,42 @@ func (w *walk) branches(p place) (*Branches, *Failure) {
 	}
 	m := p.step.Map
 	items, err := w.items(m)
-	if err == nil && len(items) > agents.MaxItems {
-		return nil, new(failf("limit_items", "step %q: map.items has more than %d items", p.name, agents.MaxItems))
-	}
-	if undoing {
-		items = w.itemsDone(p.step.Name, items)
-	} else if err != nil {
+	if err != nil {
 		return nil, invalid(p, "map.items", err)
 	}
-	b := &Branches{Items: make([]json.RawMessage, len(items)), Count: len(items), AtOnce: m.AtOnce(), Stop: m.OnError != agents.OnErrorContinue && !undoing}
+	most := agents.MaxItems
+	if p.step.Compensates() {
+		most = agents.MaxItemsCompensated
+	}
+	if len(items) > most {
+		return nil, new(failf("limit_items", "step %q: map.items has more than %d items", p.name, most))
+	}
+	b := &Branches{Items: make([]json.RawMessage, len(items)), Count: len(items), AtOnce: m.AtOnce(), Stop: m.OnError != agents.OnErrorContinue}
 	for i, item := range items {
 		if b.Items[i], err = expression.Encode(item); err != nil {
 			return nil, invalid(p, "map.items", err)
 		}
 	}
-	if !undoing {
-		// An object for each from the beginning: branches within an item that end at the same time add to it, and do not
-		// replace what they have not seen of one another.
-		w.put(p.step.Name, slices.Repeat([]any{map[string]any{}}, len(items)))
-	}
+	// An object for each from the beginning: branches within an item that end at the same time add to it, and do not
+	// replace what they have not seen of one another.
+	w.put(p.step.Name, slices.Repeat([]any{map[string]any{}}, len(items)))
 	return b, nil
+}
+
+// branchesDone are those that compensate for branches, one for each: for the items that those had, whatever stands in
+// the state by now.
+func (w *walk) branchesDone(p place) *Branches {
+	d := w.recalled()
+	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
+	if s := p.step.Parallel; s != nil {
+		b.AtOnce = s.AtOnce()
+		for _, branch := range s.Steps {
+			b.Names = append(b.Names, branch.Name)
+		}
+		return b
+	}
+	b.AtOnce = p.step.Map.AtOnce()
+	return b
 }
 
 func (w *walk) items(m *agents.MapStep) ([]any, error) {

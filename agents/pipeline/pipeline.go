@@ -21,6 +21,9 @@ type Cursor struct {
 	// order in which they finished. Undoing tells that this is what is being done.
 	Undo    []string `json:"undo,omitempty"`
 	Undoing *Failure `json:"undoing,omitempty"`
+	// Records are where what is [Done] of these is kept, by path, if anything is. 0 = with this very move: who stores the
+	// cursor puts in what it is stored as.
+	Records map[string]uint64 `json:"records,omitempty"`
 	// Keeps tells that outputs which are there when the tree begins stay.
 	Keeps bool `json:"keeps,omitempty"`
 	// Home is the member of steps below which the outputs stand while a tree works for another one: neither touches those
@@ -103,6 +106,10 @@ type Event struct {
 	// Branches are those that failed or were cancelled, by index, each once: they have compensated for what they
 	// did. Of EventJoined, and of EventFailed and EventCancelled where branches were under way.
 	Branches []BranchFailure `json:"branches,omitempty"`
+	// Items are those of a map's branches, and Ends the records with which branches came to their end that have done
+	// something which may have to be compensated for; 0 = not so. They are there if the step compensates.
+	Items []json.RawMessage `json:"-"`
+	Ends  []uint64          `json:"-"`
 }
 
 // EventKind is a kind of event.
@@ -139,6 +146,25 @@ type Env struct {
 	// Items are those of the branches that the cursor is in, one for each Fork; null for a branch of parallel.
 	Items []json.RawMessage
 	Now   time.Time
+	// Recall finds what a move has kept of a step, by the cursor's path and record. Ended is how a branch came to its end
+	// for which the cursor's compensates.
+	Recall func(path string, record uint64) (Done, error)
+	Ended  Ended
+}
+
+// Done is what has to be known of what a step has done, besides the state, to compensate for it.
+type Done struct {
+	// Outputs are those of the round or the try that the step was in, by name: a later one has others.
+	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
+	// Items and Ends are those of its branches, like an event's.
+	Items []json.RawMessage `json:"items,omitempty"`
+	Ends  []uint64          `json:"ends,omitempty"`
+}
+
+// Ended is what the cursor knew at the end of a branch: what it has done.
+type Ended struct {
+	Undo    []string          `json:"undo,omitempty"`
+	Records map[string]uint64 `json:"records,omitempty"`
 }
 
 // Move is what comes next.
@@ -147,6 +173,8 @@ type Move struct {
 	// Changes are to be told first, in this order.
 	Changes []Change
 	Action  Action
+	// Done is to be kept, by path, for whoever compensates (see Env.Recall).
+	Done map[string]Done
 }
 
 // Change is one thing that clients are told: a step begins or ends, or the state changes.
@@ -200,6 +228,8 @@ type Branches struct {
 	// Items are those of a map; nil for parallel.
 	Items []json.RawMessage
 	Count int
+	// Ends are the records with which the branches came to their end for which these compensate; nil = they do not.
+	Ends []uint64
 	// Names are those of parallel's branches.
 	Names []string
 	// AtOnce bounds how many are under way at a time.

@@ -62,7 +62,12 @@ func (w *walk) root() (list, error) {
 	if err != nil || w.at.Undoing == nil {
 		return in, err
 	}
-	return w.undoRoot(in.path)
+	branch := in.path
+	if w.at.isUndo() { // it is another one that has done what this one compensates for
+		fork := w.at.Branch[len(w.at.Branch)-1].Path
+		branch = strings.TrimSuffix(fork, undoMark) + strings.TrimPrefix(branch, fork)
+	}
+	return w.undoRoot(branch)
 }
 
 // beginning is where the walk begins: the tree, or a branch.

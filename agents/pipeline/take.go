@@ -19,6 +19,7 @@ func (w *walk) take(ev Event) error {
 	if err != nil {
 		return err
 	}
+	w.ended = ev
 	if ev.Kind == EventCancelled {
 		w.cancel(places, ev)
 		return nil
@@ -62,7 +63,7 @@ func (w *walk) start() error {
 	}
 	switch {
 	case w.at.isUndo():
-		w.gather(in)
+		w.gather()
 	case len(in.steps) == 0: // only of a tree that nobody has checked
 		w.end()
 	default:
@@ -164,7 +165,7 @@ func (w *walk) joined(p place, failed []BranchFailure) {
 // remember has the branches compensated for that had come to their end when others failed.
 func (w *walk) remember(p place) {
 	if w.at.Undoing == nil && p.step.Compensates() {
-		w.at.Undo = append(w.at.Undo, p.path)
+		w.note(p)
 	}
 }
 

@@ -1,9 +1,16 @@
 package pipeline
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
 )
+
+// recordBytes is what a cursor's record is besides its path.
+const recordBytes = 20
 
 // maxNotes bounds the words about compensations that failed, in bytes.
 const maxNotes = 500
@@ -43,12 +50,18 @@ func (w *walk) undoBytes() int {
 	for _, path := range w.at.Undo {
 		n += len(path)
 	}
+	for path := range w.at.Records {
+		n += len(path) + recordBytes
+	}
 	return n
 }
 
 // undone goes on to the step that finished before.
 func (w *walk) undone() {
-	w.at.Undo = w.at.Undo[:len(w.at.Undo)-1]
+	last := len(w.at.Undo) - 1
+	delete(w.at.Records, w.at.Undo[last])
+	delete(w.noted, w.at.Undo[last])
+	w.at.Undo, w.seen = w.at.Undo[:last], nil
 	w.undo()
 }
 
@@ -94,38 +107,111 @@ func (w *walk) undoesBranches(p place) bool {
 	return w.at.Undoing != nil && len(w.at.Frames) == 1 && (p.step.Parallel != nil || p.step.Map != nil)
 }
 
-// itemsDone are the items of the branches that there have been. Where the list has become another one
-// since, nobody knows them any more.
-func (w *walk) itemsDone(step string, items []any) []any {
-	done, _ := w.visible(expression.Decode(w.env.State))[step].([]any)
-	if len(done) == len(items) {
-		return items
+// note remembers what a step has done.
+func (w *walk) note(p place) {
+	var d Done
+	if around := w.repeated(p.path); around != nil {
+		d.Outputs = w.outputsOf(around)
 	}
-	return make([]any, len(done))
+	if p.step.Compensate == nil {
+		if d.Items, d.Ends = w.ended.Items, w.ended.Ends; !slices.ContainsFunc(d.Ends, func(seq uint64) bool { return seq > 0 }) {
+			return // no branch has done anything
+		}
+	}
+	w.at.Undo = append(w.at.Undo, p.path)
+	if d.Outputs == nil && d.Ends == nil {
+		return
+	}
+	if w.at.Records == nil {
+		w.at.Records = map[string]uint64{}
+	}
+	if w.noted == nil {
+		w.noted = map[string]Done{}
+	}
+	w.at.Records[p.path], w.noted[p.path] = 0, d
 }
 
-// gather finds the steps of a branch that are to be compensated for. Which have run shows in their outputs, and
-// a branch that has failed has done so itself.
-func (w *walk) gather(in list) {
+// recalled is what was noted of the step that is compensated for.
+func (w *walk) recalled() Done {
+	path := w.at.Undo[len(w.at.Undo)-1]
+	if d, here := w.noted[path]; here {
+		return d
+	}
+	record, there := w.at.Records[path]
+	if !there {
+		return Done{}
+	}
+	d, err := w.env.Recall(path, record)
+	if err != nil {
+		w.err = err
+		return Done{}
+	}
+	if w.noted == nil {
+		w.noted = map[string]Done{}
+	}
+	w.noted[path] = d
+	return d
+}
+
+// asWhenDone makes outputs of steps that may have run again what they were when the one had finished that is compensated
+// for.
+func (w *walk) asWhenDone(outputs map[string]any) {
+	around := w.repeated(w.at.Undo[len(w.at.Undo)-1])
+	if around == nil {
+		return
+	}
+	then := w.recalled().Outputs
+	around.Each(func(s *agents.Step) {
+		if output, there := then[s.Name]; there {
+			outputs[s.Name] = expression.Decode(output)
+		} else {
+			delete(outputs, s.Name)
+		}
+	})
+}
+
+// outputsOf are the outputs, at this moment, of what stands in a step.
+func (w *walk) outputsOf(around *agents.Step) map[string]json.RawMessage {
+	outputs, visible := map[string]json.RawMessage{}, w.visible(expression.Decode(w.env.State))
+	around.Each(func(s *agents.Step) {
+		if value, there := visible[s.Name]; there && s.Name != "" {
+			outputs[s.Name], _ = expression.Encode(value)
+		}
+	})
+	return outputs
+}
+
+// repeated is the outermost step around the one at a path that may run it again although it has finished; nil = there is none.
+func (w *walk) repeated(path string) *agents.Step {
+	for i := range len(path) {
+		if path[i] != '/' {
+			continue
+		}
+		if s := w.repeats(path[:i], false); s != nil {
+			return s
+		}
+	}
+	return w.repeats(path, true)
+}
+
+// repeats is the step at the end of a path, if it may run again when a step in it has finished; last tells that this is
+// the step itself, which has finished: branches that were done stay done when it fails.
+func (w *walk) repeats(path string, last bool) *agents.Step {
+	s := StepAt(w.d, path)
+	switch {
+	case s == nil:
+		return nil
+	case s.Loop != nil && !last, s.Retry != nil && (!last || s.Parallel != nil || s.Map != nil):
+		return s
+	}
+	return nil
+}
+
+// gather takes up what a branch has done that is to be compensated for.
+func (w *walk) gather() {
 	w.at.Undoing = new(failf("not_compensated", laterFailed))
-	outputs, _ := below(expression.Decode(w.env.State), w.outputs()).(map[string]any)
-	if !w.hasFailed(in, outputs) {
-		w.at.Undo = finished(in, outputs)
-	}
+	w.at.Undo, w.at.Records = slices.Clone(w.env.Ended.Undo), maps.Clone(w.env.Ended.Records)
 	w.undo()
-}
-
-// hasFailed tells whether a branch has failed, as far as outputs show: of a map it stands beside those of the item,
-// of parallel where the output of the branch's own step would be. There a step may stand too that goes on when it
-// fails: such a branch ends by a cancel only.
-func (w *walk) hasFailed(in list, outputs map[string]any) bool {
-	if s := StepAt(w.d, w.at.Branch[len(w.at.Branch)-1].Path); s.Map != nil {
-		return outputs["error"] != nil
-	}
-	branch := in.steps[0]
-	output, _ := outputs[branch.Name].(map[string]any)
-	failure, failed := output["error"].(map[string]any)
-	return failed && (!branch.OnError.Continue || failure["code"] == cancelled)
 }
 
 func at(container, token any) any {
@@ -137,40 +223,4 @@ func at(container, token any) any {
 	}
 	object, _ := container.(map[string]any)
 	return object[token.(string)]
-}
-
-// finished are the paths of the steps that have run, in their order.
-func finished(in list, outputs map[string]any) []string {
-	var paths []string
-	for i := range in.steps {
-		s, path := &in.steps[i], under(in.path, in.steps[i].Name)
-		switch {
-		case s.Compensate != nil || s.Compensates():
-			if ran(s, outputs) {
-				paths = append(paths, path)
-			}
-		default:
-			for _, inner := range s.Inner() {
-				paths = append(paths, finished(list{steps: inner, path: path}, outputs)...)
-			}
-		}
-	}
-	return paths
-}
-
-// ran tells whether a step has come to its end, as far as outputs show.
-func ran(s *agents.Step, outputs map[string]any) bool {
-	output, there := outputs[s.Name]
-	object, _ := output.(map[string]any)
-	if _, failed := object["error"]; there && !failed {
-		return true
-	}
-	for _, inner := range s.Inner() {
-		for i := range inner {
-			if ran(&inner[i], outputs) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -17,6 +17,9 @@ func (w *walk) variables() map[string]any {
 			"state": state, "steps": w.visible(state), "input": w.input(), "caller": callerValue(w.env.Caller),
 			"messages": expression.Decode(w.env.Messages),
 		}
+		if w.at.Undoing != nil && len(w.at.Undo) > 0 {
+			w.asWhenDone(w.seen["steps"].(map[string]any))
+		}
 	}
 	seen := maps.Clone(w.seen)
 	for i, fork := range w.at.Branch {

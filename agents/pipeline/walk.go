@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -29,13 +30,15 @@ func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
 			return Move{}, w.err
 		}
 	}
-	return Move{Cursor: w.at, Changes: w.changes, Action: *w.action}, nil
+	maps.DeleteFunc(w.noted, func(path string, _ Done) bool { return w.at.Records[path] != 0 }) // they are kept already
+	return Move{Cursor: w.at, Changes: w.changes, Action: *w.action, Done: w.noted}, nil
 }
 
 // clone keeps what the caller has from being changed.
 func (c Cursor) clone() Cursor {
 	c.Frames = append([]Frame(nil), c.Frames...)
 	c.Undo = append([]string(nil), c.Undo...)
+	c.Records = maps.Clone(c.Records)
 	if c.Undoing != nil {
 		c.Undoing = new(*c.Undoing)
 	}
@@ -47,7 +50,9 @@ type walk struct {
 	d       *agents.Definition
 	at      Cursor
 	env     Env
-	seen    map[string]any // what expressions see; nil = the state has changed since
+	seen    map[string]any  // what expressions see; nil = the state has changed since
+	ended   Event           // how the branches at the top have ended
+	noted   map[string]Done // what is done of steps, by path
 	changes []Change
 	then    transition
 	failure Failure // of the step at the top, if it fails
@@ -170,7 +175,7 @@ func (w *walk) deadline() time.Time {
 func (w *walk) leave(p place) {
 	w.tell(Change{Finished: p.name})
 	if p.frame.Failure == nil && w.compensates(p) {
-		w.at.Undo = append(w.at.Undo, p.path)
+		w.note(p)
 	}
 	w.forward(p)
 }

@@ -288,13 +288,55 @@ all/1/hold~undo release{"id":"ok","what":"b","why":"no"}
 all/2/hold h{}
 all/2/check c{}
 last l{}
-all~undo/0/hold~undo release{"id":"ok","what":"a","why":"lost"}
-all~undo/2/hold~undo release{"id":3,"what":"c","why":"lost"}`,
+all/0/hold~undo release{"id":"ok","what":"a","why":"lost"}
+all/2/hold~undo release{"id":3,"what":"c","why":"lost"}`,
 			told: "+all +hold -hold +check -check +hold -hold +check -check +hold/compensate -hold/compensate +hold -hold +check -check -all " +
 				"+last -last +all/compensate +hold/compensate -hold/compensate +hold/compensate -hold/compensate -all/compensate",
 			state: `{"steps":{"all":[{"hold":"ok","check":"ok"},{"hold":"ok","error":{"code":"no","message":"it broke"}},
 				{"hold":3,"check":"ok"}]}}`,
 			failed: "lost",
+		},
+		{
+			name: "compensation of what was done, whatever the state says by then",
+			steps: `
+steps:
+  - {name: lines, set: {/lines: [a, b]}}
+  - name: rounds
+    loop:
+      max: 2
+      steps:
+        - {name: pay, tool: pay, compensate: {tool: refund, args: {id: "${steps.pay}", of: "${has(steps.both) ? steps.both[0].take : 0}"}}}
+        - name: both
+          map:
+            items: state.lines
+            steps:
+              - {name: take, tool: take, compensate: {tool: give, args: {what: "${item}", id: "${steps.take}"}}}
+              - {name: parts, map: {items: "[item]", as: part, steps: [{name: cut, tool: cut, compensate: {tool: join, args: {part: "${part}", id: "${steps.cut}"}}}]}}
+        - {name: others, set: {/lines: [c]}}
+  - {name: last, tool: l}
+`,
+			answers: map[string]string{
+				"rounds/1/pay": `1`, "rounds/1/both/0/take": `10`, "rounds/1/both/1/take": `11`, "rounds/1/both/0/parts/0/cut": `100`, "rounds/1/both/1/parts/0/cut": `110`,
+				"rounds/2/pay": `2`, "rounds/2/both/0/take": `20`, "rounds/2/both/0/parts/0/cut": `200`, "last": "!lost",
+			},
+			did: `rounds/1/pay pay{}
+rounds/1/both/0/take take{}
+rounds/1/both/0/parts/0/cut cut{}
+rounds/1/both/1/take take{}
+rounds/1/both/1/parts/0/cut cut{}
+rounds/2/pay pay{}
+rounds/2/both/0/take take{}
+rounds/2/both/0/parts/0/cut cut{}
+last l{}
+rounds/2/both/0/parts/0/cut~undo join{"id":200,"part":"c"}
+rounds/2/both/0/take~undo give{"id":20,"what":"c"}
+rounds/2/pay~undo refund{"id":2,"of":10}
+rounds/1/both/0/parts/0/cut~undo join{"id":100,"part":"a"}
+rounds/1/both/0/take~undo give{"id":10,"what":"a"}
+rounds/1/both/1/parts/0/cut~undo join{"id":110,"part":"b"}
+rounds/1/both/1/take~undo give{"id":11,"what":"b"}
+rounds/1/pay~undo refund{"id":1,"of":0}`,
+			failed: "lost", told: "*", state: "*",
 		},
 		{
 			name: "steps in a row of a branch that failed",
@@ -318,8 +360,8 @@ all/right/keep~undo drop{}
 all/rest/take t{}
 all/rest/lack l{}
 last l{}
-all~undo/left/hold~undo release{}
-all~undo/rest/take~undo give{}`,
+all/left/hold~undo release{}
+all/rest/take~undo give{}`,
 			told: "+all +left +left/hold -left/hold +left/check -left/check -left +right +right/keep -right/keep +right/fail -right/fail -right " +
 				"+right/keep/compensate -right/keep/compensate +rest +rest/take -rest/take +rest/lack -rest/lack -rest -all +last -last " +
 				"+all/compensate +left/hold/compensate -left/hold/compensate +rest/take/compensate -rest/take/compensate -all/compensate",
@@ -337,7 +379,7 @@ steps:
       - {name: right, tool: r}
 `,
 			answers: map[string]string{"both/right": "!no"},
-			did:     "both/left/hold h{}\nboth/right r{}\nboth~undo/left/hold~undo release{}",
+			did:     "both/left/hold h{}\nboth/right r{}\nboth/left/hold~undo release{}",
 			told: "+both +left +left/hold -left/hold -left +right -right -both " +
 				"+both/compensate +left/hold/compensate -left/hold/compensate -both/compensate",
 			state:  `{"steps":{"hold":"ok","right":{"error":{"code":"no","message":"it broke"}}}}`,

@@ -34,6 +34,10 @@ type world struct {
 	straight  bool
 	deadlines []time.Time
 
+	// kept is what moves have kept, and ended how branches have, by record less 1.
+	kept  []map[string]pipeline.Done
+	ended []pipeline.Ended
+
 	did   []string // the paths of actions, as they are handed out, with what they say
 	told  []string // +name and -name
 	asked map[string]int
@@ -86,10 +90,11 @@ func answers(byPath map[string]string) func(pipeline.Action, int) pipeline.Event
 // run walks the whole tree.
 func (w *world) run() *pipeline.Failure {
 	w.t.Helper()
-	return w.walk(nil, nil)
+	f, _ := w.walk(nil, nil, pipeline.Ended{})
+	return f
 }
 
-func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage) *pipeline.Failure {
+func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
 	w.t.Helper()
 	at, ev := pipeline.Cursor{Branch: branch, Home: w.home}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string
@@ -97,22 +102,48 @@ func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage) *pipeline.
 		if !w.straight {
 			at = through(w.t, at)
 		}
-		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{Input: w.input, Messages: w.msgs, State: w.state, Items: items, Now: w.now})
+		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{
+			Input: w.input, Messages: w.msgs, State: w.state, Items: items, Now: w.now, Ended: ended, Recall: w.recall,
+		})
 		if err != nil {
 			w.t.Fatalf("%v after %v", err, w.did)
 		}
+		w.keep(m)
 		open = w.tell(m.Changes, open)
 		a := m.Action
 		if a.Agent == nil && a.Tool == nil && a.Approve == nil && a.Branches == nil && a.Sleep == 0 {
 			if len(open) > 0 {
 				w.t.Errorf("still open at the end: %v", open)
 			}
-			return a.Failed
+			return a.Failed, pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}
 		}
 		at, ev = m.Cursor, w.do(m.Cursor, a, items)
 	}
 	w.t.Fatal("the walk does not end")
-	return nil
+	return nil, pipeline.Ended{}
+}
+
+// keep stores what a move wants to be kept, as a record has it.
+func (w *world) keep(m pipeline.Move) {
+	w.t.Helper()
+	w.kept = append(w.kept, m.Done)
+	for path, record := range m.Cursor.Records {
+		if record != 0 {
+			continue
+		}
+		if _, there := m.Done[path]; !there {
+			w.t.Errorf("nothing is kept of %s", path)
+		}
+		m.Cursor.Records[path] = uint64(len(w.kept))
+	}
+}
+
+func (w *world) recall(path string, record uint64) (pipeline.Done, error) {
+	done, there := w.kept[record-1][path]
+	if !there {
+		return done, fmt.Errorf("record %d has nothing of %s", record, path)
+	}
+	return done, nil
 }
 
 // through is what is left of a cursor that was stored.
@@ -188,17 +219,27 @@ func (w *world) once(path string) {
 func (w *world) fork(at pipeline.Cursor, a pipeline.Action, items []json.RawMessage) pipeline.Event {
 	w.t.Helper()
 	w.once(a.Path)
-	ev := pipeline.Event{Kind: pipeline.EventJoined}
+	ev := pipeline.Event{Kind: pipeline.EventJoined, Items: a.Branches.Items, Ends: make([]uint64, a.Branches.Count)}
 	for i := range a.Branches.Count {
 		var item json.RawMessage
 		if a.Branches.Items != nil {
 			item = a.Branches.Items[i]
 		}
 		branch := at.Into(a.Path, i)
-		if f := w.walk(branch, append(slices.Clone(items), item)); f != nil {
+		var before pipeline.Ended
+		if ends := a.Branches.Ends; ends != nil && ends[i] > 0 {
+			before = w.ended[ends[i]-1]
+		}
+		f, ended := w.walk(branch, append(slices.Clone(items), item), before)
+		if f == nil && len(ended.Undo) > 0 {
+			w.ended = append(w.ended, ended)
+			ev.Ends[i] = uint64(len(w.ended))
+		}
+		if f != nil {
 			ev.Branches = append(ev.Branches, pipeline.BranchFailure{Index: i, Failure: *f})
 			if f.Code == "cancelled" {
-				return pipeline.Event{Kind: pipeline.EventCancelled, Failure: f, Branches: ev.Branches}
+				ev.Kind, ev.Failure = pipeline.EventCancelled, f
+				return ev
 			}
 			if a.Branches.Stop {
 				break

@@ -1,0 +1,70 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/stream"
+)
+
+// What a step has done is kept in the record of the move with which it finished, and what a branch has done in its last
+// one: who compensates finds it there, by the records that the cursor names.
+
+// keep has the record keep what moves have noted.
+func (w *walker) keep(done map[string]pipeline.Done) {
+	if w.kept.Done == nil && len(done) > 0 {
+		w.kept.Done = map[string]pipeline.Done{}
+	}
+	maps.Copy(w.kept.Done, done)
+}
+
+// keptAs puts in which record it was that kept something: none is the one that has the cursor itself.
+func keptAs(records map[string]uint64, seq uint64) {
+	for path, record := range records {
+		if record == 0 {
+			records[path] = seq
+		}
+	}
+}
+
+func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeline.Done, error) {
+	k := w.kept
+	if record > 0 {
+		k = kept{}
+		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, record, &k); err != nil {
+			return pipeline.Done{}, err
+		}
+	}
+	done, there := k.Done[path]
+	if !there {
+		return done, fmt.Errorf("%w: what step %q has done", stream.ErrLogLost, path)
+	}
+	return done, nil
+}
+
+// ended is what a branch has done, by its last record; 0 = nothing.
+func (w *walker) ended(ctx context.Context, record uint64) (pipeline.Ended, error) {
+	var k kept
+	if record == 0 {
+		return k.Ended, nil
+	}
+	err := w.activities.Log.Kept(ctx, w.place.Run.Thread, record, &k)
+	keptAs(k.Ended.Records, record)
+	return k.Ended, err
+}
+
+// branchesEnded has an event tell what has come of branches that may have to be compensated for.
+func (w *walker) branchesEnded(ctx context.Context, event *pipeline.Event) error {
+	f := w.in.Walk.Fan
+	if f == nil || !f.Compensates {
+		return nil
+	}
+	var k kept
+	if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, f.Record, &k); err != nil {
+		return err
+	}
+	event.Items, event.Ends = k.Items, f.EndRecords()
+	return nil
+}

@@ -1,0 +1,50 @@
+package workflows
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// A step knows the records with which its branches ended, whatever the order, and with as many as there may be it can
+// still be told of.
+func TestEndRecords(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	f := &Fan{Count: agents.MaxItemsCompensated}
+	want := make([]uint64, f.Count)
+	seq := uint64(1) << 40
+	for n, index := range r.Perm(f.Count) {
+		if n%10 == 0 {
+			continue // nothing was done
+		}
+		seq += r.Uint64N(1000) - 20
+		want[index] = seq
+		f.ended(index, seq)
+	}
+	raw, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Fan
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, back.EndRecords()); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	if len(raw) > 8<<10 {
+		t.Errorf("takes %d bytes", len(raw))
+	}
+	back.Ends = append(back.Ends, 0x80) // cut off
+	if diff := cmp.Diff(want, back.EndRecords()); diff != "" {
+		t.Errorf("records of what was cut off (-want +got):\n%s", diff)
+	}
+	if got := (&Fan{Count: 1, Ends: back.Ends}).EndRecords(); len(got) != 1 {
+		t.Errorf("%d records of one branch", len(got))
+	}
+}
