@@ -181,7 +181,8 @@ func (w *walk) outputsOf(around *agents.Step) map[string]json.RawMessage {
 	return outputs
 }
 
-// repeated is the outermost step around the one at a path that may run it again although it has finished; nil = there is none.
+// repeated is the outermost step around the one at a path that may run it again although it has finished, or has an error
+// in place of its outputs by then; nil = there is none.
 func (w *walk) repeated(path string) *agents.Step {
 	for i := range len(path) {
 		if path[i] != '/' {
@@ -194,14 +195,15 @@ func (w *walk) repeated(path string) *agents.Step {
 	return w.repeats(path, true)
 }
 
-// repeats is the step at the end of a path, if it may run again when a step in it has finished; last tells that this is
-// the step itself, which has finished: branches that were done stay done when it fails.
+// repeats is the step at the end of a path, if it may run again when a step in it has finished, or is a map that is lived
+// with when it fails: its error takes the place of the list. last tells that this is the step itself, which has finished:
+// branches that were done stay done when it fails.
 func (w *walk) repeats(path string, last bool) *agents.Step {
 	s := StepAt(w.d, path)
 	switch {
 	case s == nil:
 		return nil
-	case s.Loop != nil && !last, s.Retry != nil && (!last || s.Parallel != nil || s.Map != nil):
+	case (s.Loop != nil || s.Map != nil && s.OnError.Continue) && !last, s.Retry != nil && (!last || s.Parallel != nil || s.Map != nil):
 		return s
 	}
 	return nil

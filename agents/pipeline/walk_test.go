@@ -339,6 +339,37 @@ rounds/1/pay~undo refund{"id":1,"of":0}`,
 			failed: "lost", told: "*", state: "*",
 		},
 		{
+			name: "compensation of what was done in a map that is lived with",
+			steps: `
+steps:
+  - name: all
+    onError: continue
+    map:
+      items: "['a', 'b']"
+      steps:
+        - {name: take, tool: take, compensate: {tool: give, args: {what: "${item}", id: "${steps.take}"}}}
+        - {name: parts, onError: continue, map: {items: "[1, 2]", as: part, steps: [{name: cut, tool: cut, compensate: {tool: join, args: {id: "${steps.cut}", of: "${steps.take}"}}}]}}
+        - {name: check, tool: check}
+  - {name: last, tool: l}
+`,
+			answers: map[string]string{
+				"all/0/take": `10`, "all/0/parts/0/cut": `100`, "all/0/parts/1/cut": "!thick", "all/1/take": `20`,
+				"all/1/parts/0/cut": "!thick", "all/1/check": "!bad", "last": "!lost",
+			},
+			did: `all/0/take take{}
+all/0/parts/0/cut cut{}
+all/0/parts/1/cut cut{}
+all/0/check check{}
+all/1/take take{}
+all/1/parts/0/cut cut{}
+all/1/check check{}
+all/1/take~undo give{"id":20,"what":"b"}
+last l{}
+all/0/parts/0/cut~undo join{"id":100,"of":10}
+all/0/take~undo give{"id":10,"what":"a"}`,
+			failed: "lost", told: "*", state: `{"steps":{"all":{"error":{"code":"bad","message":"step \"all\": it broke"}}}}`,
+		},
+		{
 			name: "steps in a row of a branch that failed",
 			steps: `
 steps:
