@@ -226,9 +226,8 @@ func (w *walk) fork(p place) {
 }
 
 func (w *walk) branches(p place) (*Branches, *Failure) {
-	undoing := w.undoesBranches(p)
-	if undoing {
-		return w.branchesDone(p), nil
+	if w.undoesBranches(p) {
+		return w.branchesDone(p)
 	}
 	if s := p.step.Parallel; s != nil {
 		b := &Branches{Count: len(s.Steps), AtOnce: s.AtOnce(), Stop: s.OnError != agents.OnErrorContinue}
@@ -263,7 +262,10 @@ func (w *walk) branches(p place) (*Branches, *Failure) {
 
 // branchesDone are those that compensate for branches, one for each: for the items that those had, whatever stands in
 // the state by now.
-func (w *walk) branchesDone(p place) *Branches {
+func (w *walk) branchesDone(p place) (*Branches, *Failure) {
+	if _, noted := w.at.Records[w.at.Undo[len(w.at.Undo)-1]]; !noted { // the cursor is of before there were records
+		return nil, new(failf("not_compensated", "step %q: what its branches have done is not known", p.name))
+	}
 	d := w.recalled()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
 	if s := p.step.Parallel; s != nil {
@@ -271,10 +273,10 @@ func (w *walk) branchesDone(p place) *Branches {
 		for _, branch := range s.Steps {
 			b.Names = append(b.Names, branch.Name)
 		}
-		return b
+		return b, nil
 	}
 	b.AtOnce = p.step.Map.AtOnce()
-	return b
+	return b, nil
 }
 
 func (w *walk) items(m *agents.MapStep) ([]any, error) {

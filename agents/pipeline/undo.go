@@ -156,8 +156,9 @@ func (w *walk) recalled() Done {
 // asWhenDone makes outputs of steps that may have run again what they were when the one had finished that is compensated
 // for.
 func (w *walk) asWhenDone(outputs map[string]any) {
-	around := w.repeated(w.at.Undo[len(w.at.Undo)-1])
-	if around == nil {
+	path := w.at.Undo[len(w.at.Undo)-1]
+	around := w.repeated(path)
+	if _, noted := w.at.Records[path]; around == nil || !noted { // cursors of before there were records have none
 		return
 	}
 	then := w.recalled().Outputs
