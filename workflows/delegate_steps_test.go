@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,61 @@ func TestASubagentIsAProgram(t *testing.T) {
 		}
 	}
 	if len(*answers) != 1 || !(*answers)[0].Walks || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+		t.Errorf("its call is answered %+v", *answers)
+	}
+}
+
+// A program that works for a call cannot ask people. What would ask fails like any step, in branches too: what was done is
+// compensated for, and failures may be caught.
+func TestASubagentThatIsAProgramAsksNobody(t *testing.T) {
+	t.Parallel()
+	undo := tool("")
+	book := agents.Step{Name: "book", Tool: "t", Compensate: &undo}
+	caught := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{question("left"), tool("right")}}}
+	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, question("ask"), tool("ship")}}); stepCode(err) != workflows.CodeCannotAsk {
+			t.Errorf("it is told %v", err)
+		}
+		return a.Do(ctx, caught)
+	})
+	k.silent = true
+	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	in := input
+	in.Limits = stepsInput().Limits
+	k.want(k.walk(in), workflows.OutcomeSuccess, "", "order/book", "order/book~undo", "both/right")
+	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+		t.Errorf("its call is answered %+v", *answers)
+	}
+}
+
+// What a program that works for a call does about a cancel is not cancelled.
+func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
+	t.Parallel()
+	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+		defer func() {
+			ctx, cancel := workflow.NewDisconnectedContext(ctx)
+			defer cancel()
+			err = errors.Join(err, a.Do(ctx, tool("undo")))
+		}()
+		return a.Do(ctx, tool("one"))
+	})
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "one" {
+			k.cancel()
+			return stopped, nil
+		}
+		return done(`1`), nil
+	}
+	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	in := input
+	in.Limits = stepsInput().Limits
+	k.want(k.walk(in), workflows.OutcomeCancelled, "", "one", "undo")
+	for _, a := range k.advances {
+		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Undoes {
+			t.Errorf("it advances with %+v", a)
+		}
+	}
+	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeCancelled {
 		t.Errorf("its call is answered %+v", *answers)
 	}
 }

@@ -316,8 +316,12 @@ func (r *run) first() string {
 // has waited for. over tells that the run ends with it.
 func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 	in := Advance{Step: r.plainStep(stepReopen), Walk: *r.walk, Reopens: true}
+	opening := ctx
+	if r.in.Version > 1 { // what is done about a cancel comes behind the beginning
+		opening, _ = workflow.NewDisconnectedContext(ctx)
+	}
 	var next Advanced
-	if err := r.runAdvance(ctx, in, &next); err != nil {
+	if err := r.runAdvance(opening, in, &next); err != nil {
 		return r.failure(ctx, err), true
 	}
 	w := r.in.Resume
@@ -472,7 +476,8 @@ const undoing = 10 * time.Minute
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	if r.branch == nil && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
+	goesOn := r.in.Program != "" && r.in.Version > 1 // the program may: its steps are to be closed
+	if r.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
 		return end, true
 	}
 	failure := pipeline.Failure{Code: end.code, Message: end.message}
@@ -489,6 +494,8 @@ func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 		return ending{}, false
 	}
 	w.Then = &Then{Outcome: end.outcome, Failure: failure}
-	r.deadline = workflow.Now(ctx).Add(undoing)
+	if until := workflow.Now(ctx).Add(undoing); !goesOn || r.deadline.Before(until) {
+		r.deadline = until
+	}
 	return ending{}, false
 }
