@@ -149,6 +149,7 @@ steps:
   - {name: ask, approve: {message: 'May I?'}}
   - {name: both, parallel: [{name: left, tool: two}, {name: right, agent: three}]}
 `)
+	k.answer = byPath(map[string]string{"one": `"from one"`})
 	in := input
 	in.Limits = stepsInput().Limits
 	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "one ask both/left both/right")
@@ -169,6 +170,9 @@ steps:
 	}
 	if len(*answers) != 2 || !slices.Equal((*answers)[0].Asks, []string{"call of ask"}) || !(*answers)[1].Walks || (*answers)[1].Outcome != workflows.OutcomeSuccess {
 		t.Errorf("its call is answered %+v", *answers)
+	}
+	if said := (*answers)[1].MessageID; said == "" || string(k.came[said].Output) != `"from one"` {
+		t.Errorf("the message that answers is %q", said)
 	}
 }
 

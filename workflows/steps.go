@@ -43,6 +43,9 @@ type Walk struct {
 	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
 	Event *pipeline.Event `json:"event,omitempty"`
 	Said  string          `json:"said,omitempty"`
+	// Last is the message with which the last agent has ended among the steps of a subagent: they may come to the call's
+	// result, and it may be long ago.
+	Last string `json:"last,omitempty"`
 	// Advances is how often this run has advanced.
 	Advances int `json:"advances,omitempty"`
 	// Then is how the run ends when what was done is compensated for.
@@ -157,6 +160,9 @@ func (r *run) takeUp() {
 	case r.in.Steps:
 		r.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.walk.Cursor.Home = r.home()
+	}
+	if r.walk != nil {
+		r.said = r.walk.Last
 	}
 }
 
@@ -458,6 +464,9 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}
 	case w.Event == nil:
 		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, r.said
+		if r.branch != nil && r.branch.Fork == "" {
+			w.Last = r.said
+		}
 	}
 	return ending{}, false
 }
