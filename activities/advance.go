@@ -134,6 +134,12 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if w.in.Closes != "" {
 		w.tell(&agui.StepFinished{StepName: w.in.Closes})
 	}
+	if w.in.Tree != nil {
+		if w.next.Failed = invalidStep(w.definition); w.next.Failed != nil {
+			w.next.Cursor = w.in.Walk.Cursor
+			return nil
+		}
+	}
 	switch {
 	case w.in.Reopens:
 		return w.reopen()
@@ -143,10 +149,6 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if w.in.Tree != nil {
 		if err := w.keep(kept{}); err != nil {
 			return err
-		}
-		if w.next.Failed = invalidStep(w.definition); w.next.Failed != nil {
-			w.next.Cursor = w.in.Walk.Cursor
-			return nil
 		}
 	}
 	env, err := w.env(ctx)
