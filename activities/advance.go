@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -134,6 +135,12 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if w.in.Closes != "" {
 		w.tell(&agui.StepFinished{StepName: w.in.Closes})
 	}
+	if w.in.Tree != nil {
+		if w.next.Failed = invalidStep(w.definition); w.next.Failed != nil {
+			w.next.Cursor = w.in.Walk.Cursor
+			return nil
+		}
+	}
 	switch {
 	case w.in.Reopens:
 		return w.reopen()
@@ -173,6 +180,19 @@ func (w *walker) walk(ctx context.Context) (err error) {
 		}
 		event = pipeline.Event{Kind: pipeline.EventFailed, Failure: why}
 	}
+}
+
+// maxReason bounds, in bytes, what is said about a step that cannot be.
+const maxReason = 500
+
+// invalidStep is what is wrong with the step that a program does; nil = nothing is.
+func invalidStep(d *agents.Definition) *pipeline.Failure {
+	err := d.ValidateStep(d.Steps[0])
+	if err == nil {
+		return nil
+	}
+	why := strings.ReplaceAll(err.Error(), "\n", "; ")
+	return &pipeline.Failure{Code: "invalid_step", Message: strings.ToValidUTF8(why[:min(len(why), maxReason)], "")}
 }
 
 // changed is a state behind a change.

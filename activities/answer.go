@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -69,9 +71,24 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
+	closing = append(closing, forget(in.Branch.CallID, thread.State)...)
 	result := workResult(in, thread)
 	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
+}
+
+// forget takes away the outputs of a program that has worked for a call. Those of an agent of steps are gone with its
+// last one.
+func forget(callID string, state json.RawMessage) []agui.Event {
+	var at struct {
+		Steps map[string]json.RawMessage `json:"steps"`
+	}
+	home := agents.AgentPrefix + callID
+	if err := json.Unmarshal(state, &at); err != nil || at.Steps[home] == nil { // there is nothing that it could stand in
+		return nil
+	}
+	patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%s"}]`, pipeline.Outputs, home)
+	return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(patch)}}
 }
 
 // endSpeaking takes over what the subagent left open, and returns the id of the step that it was in; "" = it was

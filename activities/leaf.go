@@ -44,10 +44,14 @@ func (w *walker) leaf(do pipeline.Action) *workflows.Leaf {
 	}
 }
 
-// scope marks what is said at a step, for as long as the walk goes on, in whichever run.
+// scope marks what is said at a step, for as long as the walk goes on, in whichever run. The same steps may be walked for
+// several calls of a run: none hears the others.
 func (w *walker) scope(at string) string {
 	origin := w.place.Run
 	origin.ID = w.in.Walk.Origin
+	if home := w.in.Walk.Cursor.Home; home != "" {
+		at = home + "/" + at
+	}
 	return origin.Identify("step", at)
 }
 

@@ -110,6 +110,7 @@ func (t *treeCheck) refers(key, at string, names []string, sc scope) {
 		k, ok := t.known[name]
 		ran := sc.undoing || slices.Contains(sc.ran, name)
 		switch {
+		case t.open && !k.bare:
 		case !ok:
 			t.complainIn(key, at, "looks at steps.%s, and there is no such step%s", name, suggestion(name, slices.Sorted(maps.Keys(t.known))))
 		case k.bare:

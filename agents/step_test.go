@@ -214,3 +214,38 @@ func TestExamplesOfThePage(t *testing.T) {
 		t.Errorf("%d examples", len(blocks))
 	}
 }
+
+// A step that a program does is checked like those of files, but for the outputs that it looks at.
+func TestValidateStep(t *testing.T) {
+	t.Parallel()
+	d := &agents.Definition{Name: "a", Workflow: "w", Tools: []string{"note"}}
+	note := func(name, text string) agents.Step {
+		return agents.Step{Name: name, Tool: "note", Args: map[string]any{"note": text}}
+	}
+	for name, c := range map[string]struct {
+		step agents.Step
+		want string
+	}{
+		"what others have put out": {note("a", "${steps.before.x} ${steps.a} ${round}"), "undeclared reference to 'round'"},
+		"outputs of others":        {note("a", "${steps.before.x} ${steps.a}"), ""},
+		"no name":                  {note("", "x"), "step needs a name"},
+		"no name within":           {agents.Step{Name: "a", Steps: []agents.Step{note("", "x")}}, "step.steps[0] needs a name"},
+		"nothing to do":            {agents.Step{Name: "a"}, "step must have one of agent, tool"},
+		"another tool":             {agents.Step{Name: "a", Tool: "notes"}, `step.tool "notes" is none of the agent's tools`},
+		"no expression":            {agents.Step{Name: "a", When: "1 +", Tool: "note"}, "step.when is no expression"},
+		"an agent without a model": {agents.Step{Name: "a", Agent: &agents.AgentStep{Instructions: "x"}}, "step.agent needs a model"},
+		"itself":                   {agents.Step{Name: "a", Agent: &agents.AgentStep{Name: "a"}}, `step.agent "a" would run itself`},
+		"a step without an output": {agents.Step{Name: "a", Steps: []agents.Step{note("b", "${steps.a}")}}, "that step has no output of its own"},
+		"a place among outputs":    {agents.Step{Name: "a", Set: []agents.Op{{Path: "/steps/x", Value: 1}}}, "step.set[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			switch err := d.ValidateStep(c.step); {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("it says %v, want %q", err, c.want)
+			}
+		})
+	}
+}

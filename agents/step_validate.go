@@ -18,6 +18,8 @@ type treeCheck struct {
 	d     *Definition
 	known map[string]known // all names of the tree
 	found []complaint
+	// open tells that there are others around the tree, whose outputs are not known here.
+	open bool
 }
 
 // known is what there is to know of a name without looking at its step again.
@@ -43,6 +45,21 @@ func (d *Definition) complainSteps() []complaint {
 	t.length("steps", d.Steps, 0)
 	t.list("steps", d.Steps, scope{})
 	return t.found
+}
+
+// ValidateStep checks a step that the agent's program does, by the rules of the files; but which outputs there are when it runs
+// is not known. The error is a *DefinitionError, or several joined.
+func (d *Definition) ValidateStep(s Step) error {
+	t := &treeCheck{d: d, known: map[string]known{}, open: true}
+	if n := t.count([]Step{s}, 1); n > maxTree {
+		t.complain("step", "must have at most %d steps, not %d", maxTree, n)
+	}
+	if len(t.found) == 0 {
+		t.nameStep("step", &s, "")
+		t.length("step", []Step{s}, 0)
+		t.step("step", &s, scope{})
+	}
+	return joined(t.found)
 }
 
 func (t *treeCheck) complain(key, format string, args ...any) {

@@ -36,8 +36,12 @@ func about(key, format string, args ...any) complaint {
 // Validate checks a definition made in Go by the rules of the files. Limits of
 // zero are fine: they are defaults. The error is a *DefinitionError, or several joined.
 func (d *Definition) Validate() error {
+	return joined(d.complaints())
+}
+
+func joined(found []complaint) error {
 	var wrong []error
-	for _, c := range d.complaints() {
+	for _, c := range found {
 		wrong = append(wrong, &DefinitionError{Key: c.key, Reason: c.reason})
 	}
 	return errors.Join(wrong...)

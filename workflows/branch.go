@@ -64,6 +64,8 @@ type Branch struct {
 	Within string `json:"within,omitempty"`
 	// Undoes tells that the subagent compensates for something: that the run was cancelled does not stop it.
 	Undoes bool `json:"undoes,omitempty"`
+	// Unasked tells that nobody can be asked: what it works for is a program that works for another agent.
+	Unasked bool `json:"unasked,omitempty"`
 	// Name is what clients see.
 	Name string `json:"name,omitempty"`
 }
@@ -102,6 +104,7 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 	r := begin(ctx, in.RunInput)
 	r.programs, r.outer = p, ctx
 	r.branch, r.call, r.mayDelegate = &in.Branch, &in.Call, in.Subagents
+	r.cancel = func() { r.cancelled = true }
 	if in.Branch.Fork != "" {
 		return r.walkBranch(ctx)
 	}
@@ -199,7 +202,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	if r.deadline.Before(deadline) {
 		deadline = r.deadline
 	}
-	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.undoes()}
+	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.undoes(), Unasked: r.asksNobody()}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
 		if d.Verdict == VerdictEdit {

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,61 @@ func TestASubagentIsAProgram(t *testing.T) {
 	}
 }
 
+// A program that works for a call cannot ask people. What would ask fails like any step, in branches too: what was done is
+// compensated for, and failures may be caught.
+func TestASubagentThatIsAProgramAsksNobody(t *testing.T) {
+	t.Parallel()
+	undo := tool("")
+	book := agents.Step{Name: "book", Tool: "t", Compensate: &undo}
+	caught := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{question("left"), tool("right")}}}
+	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, question("ask"), tool("ship")}}); stepCode(err) != workflows.CodeCannotAsk {
+			t.Errorf("it is told %v", err)
+		}
+		return a.Do(ctx, caught)
+	})
+	k.silent = true
+	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	in := input
+	in.Limits = stepsInput().Limits
+	k.want(k.walk(in), workflows.OutcomeSuccess, "", "order/book", "order/book~undo", "both/right")
+	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+		t.Errorf("its call is answered %+v", *answers)
+	}
+}
+
+// What a program that works for a call does about a cancel is not cancelled.
+func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
+	t.Parallel()
+	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) (err error) {
+		defer func() {
+			ctx, cancel := workflow.NewDisconnectedContext(ctx)
+			defer cancel()
+			err = errors.Join(err, a.Do(ctx, tool("undo")))
+		}()
+		return a.Do(ctx, tool("one"))
+	})
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "one" {
+			k.cancel()
+			return stopped, nil
+		}
+		return done(`1`), nil
+	}
+	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	in := input
+	in.Limits = stepsInput().Limits
+	k.want(k.walk(in), workflows.OutcomeCancelled, "", "one", "undo")
+	for _, a := range k.advances {
+		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Undoes {
+			t.Errorf("it advances with %+v", a)
+		}
+	}
+	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeCancelled {
+		t.Errorf("its call is answered %+v", *answers)
+	}
+}
+
 // An agent that consists of steps works for a call: its walk begins with that, asks people as the run, and goes on behind their answer.
 func TestASubagentWalks(t *testing.T) {
 	t.Parallel()
@@ -93,6 +149,7 @@ steps:
   - {name: ask, approve: {message: 'May I?'}}
   - {name: both, parallel: [{name: left, tool: two}, {name: right, agent: three}]}
 `)
+	k.answer = byPath(map[string]string{"one": `"from one"`})
 	in := input
 	in.Limits = stepsInput().Limits
 	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "one ask both/left both/right")
@@ -113,6 +170,9 @@ steps:
 	}
 	if len(*answers) != 2 || !slices.Equal((*answers)[0].Asks, []string{"call of ask"}) || !(*answers)[1].Walks || (*answers)[1].Outcome != workflows.OutcomeSuccess {
 		t.Errorf("its call is answered %+v", *answers)
+	}
+	if said := (*answers)[1].MessageID; said == "" || string(k.came[said].Output) != `"from one"` {
+		t.Errorf("the message that answers is %q", said)
 	}
 }
 

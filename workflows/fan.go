@@ -322,7 +322,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 			Fork: path, Since: p.since, CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Branch.Depth, in.Hold = r.undoes(), r.depth(), r.branch == nil
+	in.Branch.Undoes, in.Branch.Unasked, in.Branch.Depth, in.Hold = r.undoes(), r.asksNobody(), r.depth(), r.branch == nil
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}

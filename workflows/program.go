@@ -27,18 +27,20 @@ type Programs map[string]Program
 // CodeProgram ends a run whose program has failed.
 const CodeProgram = "program_failed"
 
-// CodeCannotAsk is that of a step in which a program that works for another agent would ask people.
+// CodeCannotAsk is that of a step which would ask people for a program that works for another agent.
 const CodeCannotAsk = "cannot_ask"
 
 // CodeProgramUnknown ends a run whose program its worker does not have.
 const CodeProgramUnknown = "program_unknown"
 
-// Agent is what a program does its steps with. It belongs to the program's main coroutine: one thing at a time
-// is done with it, and several at once by a step with branches.
+// Agent is what a program does its steps with, in whichever of its coroutines: one thing at a time is done with it,
+// and several at once by a step with branches.
 type Agent struct {
 	run   *run
 	outer workflow.Context // behind the end of a run
 	steps int
+	doing workflow.Context // that of what is under way; nil = nothing is
+	over  bool             // the program has ended
 }
 
 // StepError is a step that has failed.
@@ -49,6 +51,12 @@ func (e *StepError) Error() string { return fmt.Sprintf("step failed: %s: %s", e
 // ErrAbandoned ends a program whose client went on with something else.
 var ErrAbandoned = errors.New("workflows: the client went on with something else")
 
+// ErrAtWork refuses what a program asks of its [Agent] while that is at work for another coroutine.
+var ErrAtWork = errors.New("workflows: the agent is at work: several steps at once are one step with branches, such as agents.Parallel")
+
+// errOver refuses what a coroutine asks for that has outlived its program.
+var errOver = errors.New("workflows: the program has ended")
+
 // maxTree bounds, in bytes of JSON, a step that a program does.
 const maxTree = 12 << 10
 
@@ -57,7 +65,10 @@ const maxTree = 12 << 10
 // are in the state below steps, for templates of later steps and for Value. Where it asks people, the AG-UI run ends, and
 // Do returns in the one that has their answers.
 //
-// The error is a *StepError if the step has failed, a temporal.CanceledError if the run is cancelled, or ErrAbandoned.
+// Where ctx ends, so does the step: what it has done is compensated for, its questions are given up, and the run goes on.
+//
+// The error is a *StepError if the step has failed, a temporal.CanceledError if ctx has ended, as it does when the run is
+// cancelled, ErrAbandoned, or ErrAtWork.
 func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	s := step.AsStep()
 	tree, err := json.Marshal([]agents.Step{s}) //workflowcheck:ignore the same value gives the same text
@@ -67,6 +78,11 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	case len(tree) > maxTree:
 		return fmt.Errorf("workflows: step %q has %d bytes, more than %d: put what is long into an agent's definition", s.Name, len(tree), maxTree)
 	}
+	done, err := a.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	r := a.run
 	a.steps++
 	r.walk = &Walk{
@@ -81,12 +97,15 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 		case err != nil:
 			return err
 		case end.waits != nil && r.branch != nil: // there is no run of its own that could end with it
-			return &StepError{pipeline.Failure{Code: CodeCannotAsk, Message: "a program that works for another agent cannot ask people"}}
+			return &StepError{pipeline.Failure{Code: cannotAsk.code, Message: cannotAsk.message}}
 		case end.waits != nil:
 			if err := a.wait(ctx, end); err != nil {
 				return err
 			}
 		case end.outcome == OutcomeCancelled:
+			if ctx.Err() == nil && r.in.Version > 1 { // the log has told of a cancel before the signal that brings it
+				r.cancel()
+			}
 			return temporal.NewCanceledError()
 		case end.outcome != OutcomeSuccess:
 			return &StepError{pipeline.Failure{Code: end.code, Message: end.message}}
@@ -94,6 +113,39 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 			return nil
 		}
 	}
+}
+
+// asksNobody tells whether nothing can wait for people: a program that works for another agent has to go on, and so
+// has what works for it. What would ask fails, and is dealt with like any failure.
+func (r *run) asksNobody() bool {
+	return r.branch != nil && r.in.Version > 1 && (r.in.Program != "" || r.branch.Unasked)
+}
+
+var cannotAsk = ending{outcome: OutcomeError, code: CodeCannotAsk, message: "a program that works for another agent cannot ask people"}
+
+// take has the agent at work until done is called. What is under way and has to end is waited for.
+func (a *Agent) take(ctx workflow.Context) (done func(), err error) {
+	if ctx.Err() != nil && a.run.in.Version > 1 {
+		return nil, temporal.NewCanceledError()
+	}
+	if a.doing != nil && a.doing.Err() != nil {
+		if err := a.rest(ctx); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case a.over:
+		return nil, errOver
+	case a.doing != nil:
+		return nil, ErrAtWork
+	}
+	a.doing = ctx
+	return func() { a.doing = nil }, nil
+}
+
+// rest waits until nothing is under way.
+func (a *Agent) rest(ctx workflow.Context) error {
+	return workflow.Await(ctx, func() bool { return a.doing == nil })
 }
 
 // wait ends the AG-UI run, and goes on in the one that has what it waits for.
@@ -111,11 +163,8 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 		return &StepError{pipeline.Failure{Code: result.Code, Message: "the run was ended"}}
 	}
 	w.After = result.Seq
-	for r.resumed == nil && !w.settled() {
-		if err := r.awaitDecision(a.outer, w.next()); err != nil {
-			return err
-		}
-		w.pass(workflow.Now(ctx))
+	if err := a.awaitAnswers(ctx, w); err != nil {
+		return err
 	}
 	if r.closing {
 		return ErrAbandoned
@@ -126,6 +175,26 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	}
 	next.Resume = w
 	r.becomes(ctx, *next)
+	return nil
+}
+
+// awaitAnswers waits until all is answered, or given up since ctx has ended.
+func (a *Agent) awaitAnswers(ctx workflow.Context, w *Waits) error {
+	r, waiting := a.run, ctx
+	if r.in.Version < 2 {
+		waiting = a.outer
+	}
+	for r.resumed == nil && !w.settled() {
+		err := r.awaitDecision(waiting, w.next())
+		switch {
+		case err == nil:
+			w.pass(workflow.Now(ctx))
+		case r.in.Version < 2:
+			return err
+		default:
+			w.giveUp(workflow.Now(ctx))
+		}
+	}
 	return nil
 }
 
@@ -149,6 +218,11 @@ const MaxValue = 8 << 10
 // Value evaluates an expression in CEL over input, messages, state, steps and caller, as steps see them, and
 // reads what it comes to into v. That is at most 8 KiB: a decision to branch on, and no content.
 func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
+	done, err := a.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	r := a.run
 	a.steps++
 	walk := Walk{Origin: r.origin, Input: r.began, Task: r.branch, Number: a.steps, Cursor: pipeline.Cursor{Home: r.home()}}
@@ -160,14 +234,14 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	if next.Failed != nil {
 		return &StepError{*next.Failed}
 	}
-	err := json.Unmarshal(next.Value, v) //workflowcheck:ignore the same text gives the same value
+	err = json.Unmarshal(next.Value, v) //workflowcheck:ignore the same text gives the same value
 	if err != nil {
 		return fmt.Errorf("workflows: value of %q: %w", expression, err)
 	}
 	return nil
 }
 
-// program runs the agent's program.
+// program runs the agent's program, until nothing is under way that it has begun with its agent.
 func (r *run) program(ctx workflow.Context) ending {
 	program, ok := r.programs[r.in.Program]
 	if !ok {
@@ -176,7 +250,13 @@ func (r *run) program(ctx workflow.Context) ending {
 	r.origin, r.began = r.in.Run.ID, r.in.Input
 	a := &Agent{run: r, outer: r.outer}
 	err := program(ctx, a)
+	if a.doing != nil {
+		lasting, _ := workflow.NewDisconnectedContext(ctx)
+		_ = a.rest(lasting)
+	}
+	a.over = true
 	var failed *StepError
+	var again *workflow.ContinueAsNewError
 	switch {
 	case errors.Is(err, ErrAbandoned):
 		return ending{outcome: OutcomeCancelled}
@@ -184,7 +264,10 @@ func (r *run) program(ctx workflow.Context) ending {
 		return ending{outcome: OutcomeCancelled}
 	case errors.As(err, &failed):
 		return ending{outcome: OutcomeError, code: failed.Code, message: failed.Message}
+	case errors.As(err, &again):
+		return ending{outcome: OutcomeError, code: CodeProgram, message: "the agent's program would continue as new: no program does"}
 	case err != nil:
+		workflow.GetLogger(ctx).Error("the agent's program failed", "program", r.in.Program, "run", r.in.Run.ID, "error", err)
 		return ending{outcome: OutcomeError, code: CodeProgram, message: "the agent's program failed"}
 	}
 	return ending{outcome: OutcomeSuccess}

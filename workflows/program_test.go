@@ -125,11 +125,16 @@ func TestProgramReadsOutputs(t *testing.T) {
 // A program that its worker does not have, and one that fails, end the run with a code.
 func TestProgramsThatFail(t *testing.T) {
 	t.Parallel()
-	for name, code := range map[string]string{"none": workflows.CodeProgramUnknown, "fails": workflows.CodeProgram, "step": "rejected"} {
+	for name, code := range map[string]string{
+		"none": workflows.CodeProgramUnknown, "fails": workflows.CodeProgram, "step": "rejected", "again": workflows.CodeProgram,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorldWith(t, workflows.Programs{
 				"fails": func(workflow.Context, *workflows.Agent) error { return context.DeadlineExceeded },
+				"again": func(ctx workflow.Context, _ *workflows.Agent) error {
+					return workflow.NewContinueAsNewError(ctx, "again")
+				},
 				"step": func(ctx workflow.Context, a *workflows.Agent) error {
 					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{}})
 				},
@@ -141,6 +146,9 @@ func TestProgramsThatFail(t *testing.T) {
 			in.Program = name
 			if result, _ := w.run(in); result.Outcome != workflows.OutcomeError || result.Code != code {
 				t.Errorf("it ends as %+v, want code %s", result, code)
+			}
+			if said := w.finished[0].Message; strings.Contains(said, "continue as new") != (name == "again") {
+				t.Errorf("it says %q", said)
 			}
 		})
 	}

@@ -47,6 +47,22 @@ func order(ctx workflow.Context, a *workflows.Agent) (err error) {
 	return a.Do(ctx, agents.Step{Name: "shipped", Tool: "ship", Args: map[string]any{"number": "${steps.reserved.number}"}})
 }
 
+// hurried is the program of the recording that is named after it: nobody answers in time.
+func hurried(ctx workflow.Context, a *workflows.Agent) error {
+	asking, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	answered, set := workflow.NewFuture(ctx)
+	workflow.Go(asking, func(ctx workflow.Context) {
+		set.Set(nil, a.Do(ctx, agents.Step{Name: "quick", Approve: &agents.ApproveStep{Message: "Quickly: yes?"}}))
+	})
+	workflow.NewSelector(ctx).
+		AddFuture(answered, func(workflow.Future) {}).
+		AddFuture(workflow.NewTimer(ctx, 2*time.Second), func(workflow.Future) { cancel() }).
+		Select(ctx)
+	_ = answered.Get(ctx, nil)
+	return a.Do(ctx, agents.Step{Name: "shipped", Tool: "ship", Args: map[string]any{"what": "it"}})
+}
+
 // Histories that earlier versions made must replay: a run that is under way when a worker is
 // deployed goes on. If this fails, a change of the workflow is not compatible; give it a version
 // (RunInput.Version, or a new type name) instead of changing the recorded history. A new path
@@ -68,7 +84,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			workflows.Register(r, workflows.Programs{"order": order})
+			workflows.Register(r, workflows.Programs{"order": order, "hurried": hurried})
 			recorded, err := os.Open(file)
 			if err != nil {
 				t.Fatal(err)

@@ -220,6 +220,8 @@ func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, o
 		return end, over
 	}
 	switch {
+	case r.asksNobody() && len(waits.Calls) > 0:
+		return cannotAsk, true
 	case r.held != nil && len(waits.Suspended) == 0:
 		return r.tellHeld(ctx)
 	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it
@@ -256,8 +258,11 @@ func (r *run) plainStep(id string) Step {
 // undoes tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
 func (r *run) undoes() bool {
 	w := r.walk
-	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.branch != nil && r.branch.Undoes || r.in.Program != "" && r.cancelled
+	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.branch != nil && r.branch.Undoes || r.in.Program != "" && r.isCancelled()
 }
+
+// isCancelled tells whether the whole run is to end, as opposed to something that it does.
+func (r *run) isCancelled() bool { return r.cancelled || r.outer.Err() != nil }
 
 // leaf is the step that the walk is at, if it is an agent or a call.
 func (r *run) leaf() *Leaf {

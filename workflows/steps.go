@@ -43,6 +43,9 @@ type Walk struct {
 	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
 	Event *pipeline.Event `json:"event,omitempty"`
 	Said  string          `json:"said,omitempty"`
+	// Last is the message with which the last agent has ended among the steps of a subagent: they may come to the call's
+	// result, and it may be long ago.
+	Last string `json:"last,omitempty"`
 	// Advances is how often this run has advanced.
 	Advances int `json:"advances,omitempty"`
 	// Excess is what people are to be asked before the branches of Fan begin.
@@ -162,6 +165,9 @@ func (r *run) takeUp() {
 	case r.in.Steps:
 		r.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.walk.Cursor.Home = r.home()
+	}
+	if r.walk != nil {
+		r.said = r.walk.Last
 	}
 }
 
@@ -321,8 +327,12 @@ func (r *run) first() string {
 // has waited for. over tells that the run ends with it.
 func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 	in := Advance{Step: r.plainStep(stepReopen), Walk: *r.walk, Reopens: true}
+	opening := ctx
+	if r.in.Version > 1 { // what is done about a cancel comes behind the beginning
+		opening, _ = workflow.NewDisconnectedContext(ctx)
+	}
 	var next Advanced
-	if err := r.runAdvance(ctx, in, &next); err != nil {
+	if err := r.runAdvance(opening, in, &next); err != nil {
 		return r.failure(ctx, err), true
 	}
 	w := r.in.Resume
@@ -459,6 +469,9 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}
 	case w.Event == nil:
 		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, r.said
+		if r.branch != nil && r.branch.Fork == "" {
+			w.Last = r.said
+		}
 	}
 	return ending{}, false
 }
@@ -470,30 +483,3 @@ func (r *run) outOfTime() ending {
 }
 
 var timeout = pipeline.Failure{Code: "timeout", Message: "the step took too long"}
-
-// undoing is how long a run may take to compensate for what it has done.
-const undoing = 10 * time.Minute
-
-// unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
-func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
-	w := r.walk
-	if r.branch == nil && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
-		return end, true
-	}
-	failure := pipeline.Failure{Code: end.code, Message: end.message}
-	if end.outcome == OutcomeCancelled {
-		failure.Code = string(OutcomeCancelled)
-	} else if r.overdue(ctx) && r.branch != nil && r.branch.Fork != "" {
-		failure = timeout
-	} else if r.overdue(ctx) {
-		out := r.outOfTime()
-		failure = pipeline.Failure{Code: out.code, Message: out.message}
-	}
-	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
-	if w.Then != nil || w.Cursor.Undoing != nil { // there is no time left: the walk comes to its end without doing more
-		return ending{}, false
-	}
-	w.Then = &Then{Outcome: end.outcome, Failure: failure}
-	r.deadline = workflow.Now(ctx).Add(undoing)
-	return ending{}, false
-}

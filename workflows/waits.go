@@ -306,6 +306,17 @@ func (w *Waits) close(now time.Time) {
 	w.note(NoticeDecided, now, left...)
 }
 
+// giveUp ends all that is open: who has asked goes on without answers.
+func (w *Waits) giveUp(now time.Time) {
+	w.close(now)
+	w.abandon()
+	for i := range w.Calls {
+		if c := &w.Calls[i]; c.Decision == nil {
+			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictCancel}
+		}
+	}
+}
+
 func (w *Waits) decidedSome() bool {
 	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.Decision != nil })
 }

@@ -2,18 +2,22 @@ package pipeline
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// WithTree is an agent with steps that its program does, as JSON. Nobody has checked them: what is wrong with them
-// fails when it is come to.
+// WithTree is an agent with steps that its program does, as JSON. What nobody has checked of them fails when it is
+// come to.
 func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, error) {
 	with := *d
 	if err := json.Unmarshal(tree, &with.Steps); err != nil {
 		return nil, fmt.Errorf("pipeline: steps of a program: %w", err)
+	}
+	if len(with.Steps) == 0 {
+		return nil, errors.New("pipeline: steps of a program: there are none")
 	}
 	return &with, nil
 }

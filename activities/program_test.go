@@ -1,0 +1,89 @@
+package activities_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/workflows"
+)
+
+// registers makes the engine's worker have a program.
+func (e *engine) registers(program workflows.Program) {
+	programs := workflows.Programs{"p": program}
+	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeBranch, DisableAlreadyRegisteredCheck: true})
+}
+
+// A step of a program that cannot be is refused before anything of it is done, and the program may go on.
+func TestStepsOfProgramsAreChecked(t *testing.T) {
+	t.Parallel()
+	j := &journal{}
+	e := newEngine(t, echo, j.tool())
+	e.agent = &agents.Definition{Name: "a", Workflow: "p", Tools: []string{"note"}, Limits: agents.DefaultLimits()}
+	noted := func(name, note string) agents.Stepper {
+		return agents.Call[string](name, "note", agents.Args{"note": note})
+	}
+	e.registers(func(ctx workflow.Context, a *workflows.Agent) error {
+		for _, wrong := range []struct {
+			step agents.Stepper
+			why  string
+		}{
+			{noted("", "x"), "step needs a name"},
+			{agents.Sequence("both", agents.Steps{noted("one", "x"), agents.Call[string]("two", "notes", nil)}), `step.steps[1].tool "notes" is none`},
+			{agents.Step{Name: "none"}, "step must have one of"},
+		} {
+			var failed *workflows.StepError
+			if err := a.Do(ctx, wrong.step); !errors.As(err, &failed) || failed.Code != "invalid_step" || !strings.Contains(failed.Message, wrong.why) {
+				return fmt.Errorf("the program is told %w", err)
+			}
+		}
+		if err := a.Do(ctx, noted("first", "1")); err != nil {
+			return err
+		}
+		return a.Do(ctx, noted("second", "${steps.first} 2"))
+	})
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v: %s", result, typesOf(events))
+	}
+	j.want(t, "1", "1 2")
+	e.wantAsShown(events)
+}
+
+// Outputs of a program that works for a call are gone when the call has its result, however it ends.
+func TestProgramsThatWorkForOthersLeaveNoOutputs(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]error{"done": nil, "failed": errors.New("x")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+				switch last := req.Messages[len(req.Messages)-1]; {
+				case req.Model == "lead" && last.Role == llm.RoleUser:
+					return call([3]string{"1", "helper", `{"task":"work"}`})
+				case req.Model == "lead":
+					return say("done")
+				}
+				return echo(n, req)
+			}, []*agents.Definition{{Name: "helper", Model: "test/helper", Workflow: "p", Limits: agents.DefaultLimits()}})
+			e.registers(func(ctx workflow.Context, a *workflows.Agent) error {
+				one, err := workflows.Do(ctx, a, agents.Ask[string]("one", agents.AgentStep{Instructions: "x"}, "one of ${input.text}"))
+				if err != nil || one != "re one of work" {
+					t.Errorf("the program reads %q, %v", one, err)
+				}
+				return fails
+			})
+			events, result := e.run("go")
+			if result.Outcome != workflows.OutcomeSuccess {
+				t.Errorf("%+v: %s", result, typesOf(events))
+			}
+			e.wantState(`{"steps":{}}`)
+			e.wantAsShown(events)
+		})
+	}
+}
