@@ -136,10 +136,7 @@ func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.
 // tell shows something that has happened to an approval.
 func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error {
 	if e.json {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-			Cursor string          `json:"cursor,omitempty"`
-			Event  json.RawMessage `json:"event"`
-		}{event.Cursor, event.JSON})
+		return eventLine(cmd.OutOrStdout(), event.Cursor, event.JSON)
 	}
 	by := ""
 	if n := len(event.Approval.Decisions); n > 0 && event.Type != "opened" {

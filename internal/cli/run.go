@@ -189,14 +189,7 @@ func (v *viewer) take(e client.Event) error {
 	if e.Ends() {
 		v.last = e
 	}
-	encoded, err := json.Marshal(struct {
-		Cursor string          `json:"cursor,omitempty"`
-		Event  json.RawMessage `json:"event"`
-	}{e.Cursor, e.JSON})
-	if err == nil {
-		_, err = v.json.Write(append(encoded, '\n'))
-	}
-	return err
+	return eventLine(v.json, e.Cursor, e.JSON)
 }
 
 // watchNext shows the thread's next run to its end.
