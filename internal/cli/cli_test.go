@@ -104,6 +104,12 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d: %s", name, got.code, tt.code, got.errOut)
 		}
 	}
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/threads/t1/events?follow=false&protocolVersion=1.0": streams(begun,
+			`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","metadata":{"perdure.error":{"code":"limit_turns","message":"too many"}}}`),
+		"GET /v1/threads/t1/events?follow=false": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+	})
+	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 1, "run r1 of thread t1\nthe run failed: limit_turns: too many\n", "")
 	for code, want := range map[int]int{400: 2, 401: 8, 403: 8, 404: 6, 409: 7, 410: 7, 412: 7, 422: 2, 429: 7, 418: 1} {
 		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"GET /v1/threads/t1": refuses(code, "x")})
 		run(t, environ, "", "threads", "show", "t1").want(t, want, "", "perdure: x: so it is\n")
