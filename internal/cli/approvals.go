@@ -22,8 +22,8 @@ func (e *environment) approvalsCommand() *cobra.Command {
 	flags.StringVar(&f.Tool, "tool", "", "only calls of this tool")
 	flags.StringVar(&f.Thread, "thread", "", "only of this thread")
 	flags.StringVar(&f.Assignee, "assignee", "", "only what somebody may decide: me, a subject, or role:name")
-	_ = cmd.RegisterFlagCompletionFunc("agent", e.completeAgents)
-	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
+	completeFlag(cmd, "agent", e.completeAgents)
+	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
 }
 

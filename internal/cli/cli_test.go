@@ -242,6 +242,7 @@ func TestLists(t *testing.T) {
 			says(`{"id":"s1"}`)(w, r)
 		},
 		"GET /v1/schedules/s1":          says(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
+		"GET /v1/threads":               says(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
 		"GET /v1/schedules":             says(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
 		"POST /v1/schedules/s1/trigger": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
@@ -269,6 +270,12 @@ func TestLists(t *testing.T) {
 	}
 	if got := run(t, environ, "", "__complete", "run", ""); !strings.HasPrefix(got.out, "a\n") {
 		t.Errorf("completion: %q", got.out)
+	}
+	if got := run(t, environ, "", "__complete", "run", "a", "hi", "--thread", ""); !strings.HasPrefix(got.out, "t1\t") {
+		t.Errorf("completion of a flag behind the arguments: %q", got.out)
+	}
+	if got := run(t, environ, "", "__complete", "schedules", "trigger", "s1", "--overlap", ""); !strings.HasPrefix(got.out, "skip\nbuffer_one\n") {
+		t.Errorf("completion of an overlap: %q", got.out)
 	}
 }
 

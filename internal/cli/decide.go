@@ -86,7 +86,7 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		return e.decided(cmd, results)
 	}
 	cmd.Flags().StringVar(&thread, "thread", "", "their thread; default: as the inbox says")
-	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
+	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
 }
 

@@ -50,8 +50,8 @@ a terminal is asked for it; otherwise the command ends with the code 3.`,
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show nothing but the answer")
 	f.BoolVar(&o.wait, "wait", false, "where the run waits for a decision, wait until somebody has made it")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "Ctrl-C cancels the run")
-	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
-	_ = cmd.RegisterFlagCompletionFunc("on-busy", cobra.FixedCompletions([]string{"reject", "enqueue", "interrupt"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "thread", e.completeThreads)
+	completeWords(cmd, "on-busy", "reject", "enqueue", "interrupt")
 	return cmd
 }
 
