@@ -158,8 +158,24 @@ func TestAnswerHoldsWhatCounts(t *testing.T) {
 	if got.errOut != want {
 		t.Errorf("beside it says\n%s\nwant\n%s", got.errOut, want)
 	}
-	if p := input.ForwardedProps.Perdure; input.ThreadID != "t1" || len(input.Messages) != 1 || input.Messages[0].Content != "hi\nthere" || input.Messages[0].ID != "msg-"+input.RunID || p.History != "append" || p.OnBusy != "enqueue" {
+	if p := input.ForwardedProps.Perdure; input.ThreadID != "t1" || len(input.Messages) != 1 || input.Messages[0].Content != "hi\nthere" || input.Messages[0].ID != messageID("t1", input.RunID) || p.History != "append" || p.OnBusy != "enqueue" {
 		t.Errorf("the input is %+v", input)
+	}
+}
+
+// A fork has the messages of its parent: what is said there in a run of an id that the parent has had is something new.
+func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
+	t.Parallel()
+	said := map[string]bool{}
+	for _, thread := range []string{"t1", "t1", "fork"} {
+		input, err := runOptions{thread: thread, run: "r1", onBusy: "reject"}.input("hi")
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[input.Messages[0].ID] = true
+	}
+	if len(said) != 2 {
+		t.Errorf("the messages of two threads, one said twice, have the ids %v", said)
 	}
 }
 

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,7 +113,14 @@ func textArgument(cmd *cobra.Command, text string) (string, error) {
 // newID makes an id that nobody has.
 func newID(kind string) string { return kind + "-" + strings.ToLower(rand.Text()[:16]) }
 
-// input is what the run begins with. The message's id is the run's, so that the same command is the same run.
+// messageID is that of what a run is told: the same for the same run, so that the same command is the same run, and not
+// that of a run of this id on another thread, since a fork has what was said there.
+func messageID(thread, run string) string {
+	sum := sha256.Sum256([]byte(thread + "\x00" + run)) // no id has the separator
+	return "msg-" + hex.EncodeToString(sum[:12])
+}
+
+// input is what the run begins with.
 func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	if !slices.Contains([]string{"reject", "enqueue", "interrupt"}, o.onBusy) {
 		return nil, usage(fmt.Errorf("--on-busy must be reject, enqueue or interrupt, not %q", o.onBusy))
@@ -126,7 +135,7 @@ func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	if input.RunID == "" {
 		input.RunID = newID("run")
 	}
-	input.Messages = []agui.Message{userMessage("msg-"+input.RunID, text)}
+	input.Messages = []agui.Message{userMessage(messageID(input.ThreadID, input.RunID), text)}
 	if o.state != "" {
 		input.State = json.RawMessage(o.state)
 	}
