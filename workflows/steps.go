@@ -80,8 +80,10 @@ type Leaf struct {
 	// CallID is the call that is made; empty = the step is an agent.
 	CallID   string    `json:"callId,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Turns is how often the agent's model was called.
-	Turns int `json:"turns,omitempty"`
+	// Turns is how often the agent's model was called. Tokens and Cost are what it has used by now, with what worked for it.
+	Turns  int   `json:"turns,omitempty"`
+	Tokens int64 `json:"tokens,omitempty"`
+	Cost   int64 `json:"cost,omitempty"`
 }
 
 // At is a place among steps where an agent speaks or a call is made.
@@ -410,6 +412,9 @@ func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) 
 			if l := r.walk.Leaf; l.Turns >= l.Limits.Turns {
 				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
 			}
+			if end, over = r.overspentStep(); over {
+				return end, true, nil
+			}
 			if err := r.rest(ctx); err != nil {
 				return ending{}, false, err
 			}
@@ -448,7 +453,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	switch {
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
-	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):
+	case end.outcome == OutcomeCancelled, !end.ofStep && (end.code == CodeLimitTokens || end.code == CodeLimitCost), end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):
 		return r.unwind(ctx, end)
 	case end.outcome == OutcomeError:
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}
