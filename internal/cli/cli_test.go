@@ -201,7 +201,9 @@ func TestTailShowsHistory(t *testing.T) {
 }
 
 const pending = `{"items":[{"id":"int_1","threadId":"t1","agent":"a","toolName":"pay","args":{"n":1},"requestedAt":"2026-01-01T00:00:00Z","quorum":2,"approvers":["role:x"]},
-	{"id":"int_2","threadId":"t2","agent":"a","toolName":"pay","requestedAt":"2026-01-01T00:00:00Z"}],"eventsCursor":"e1"}`
+	{"id":"int_2","threadId":"t2","agent":"a","toolName":"pay","requestedAt":"2026-01-01T00:00:00Z","reason":"tool_call"},
+	{"id":"int_4","threadId":"t4","agent":"a","toolName":"ask_user","reason":"input_required",
+		"responseSchema":{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"}}}}],"eventsCursor":"e1"}`
 
 func TestDecisions(t *testing.T) {
 	t.Parallel()
@@ -232,6 +234,15 @@ func TestDecisions(t *testing.T) {
 	}
 	run(t, environ, "seven", "answer", "int_2", "-").want(t, 0, "int_1: edit\n", "")
 	if want := `{"decisions":[{"threadId":"t2","id":"int_2","decision":"answer","content":"seven"}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	run(t, environ, "", "answer", "int_4", "blue").want(t, 0, "int_1: edit\n", "")
+	if want := `{"decisions":[{"threadId":"t4","id":"int_4","decision":"answer","content":{"answer":"blue"}}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	routes["GET /v1/approvals?limit=500&thread=t9"] = says(`{"items":[]}`)
+	run(t, environ, "", "answer", "int_9", "gone", "--thread", "t9").want(t, 0, "int_1: edit\n", "")
+	if want := `{"decisions":[{"threadId":"t9","id":"int_9","decision":"answer","content":"gone"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
 	run(t, environ, "", "approve", "int_3").want(t, exitNotFound, "", "no approval int_3 waits")
