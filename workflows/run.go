@@ -198,10 +198,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		r.said = answer.MessageID
 		return ending{outcome: OutcomeSuccess}, true
 	}
-	if end, over = r.overspent(); over {
-		return end, true
-	}
-	if end, over = r.overspentStep(); over {
+	if end, over = r.usedUp(); over {
 		return end, true
 	}
 	if answer.count() == 0 {

@@ -187,7 +187,7 @@ func (s *Spent) allow(x Excess) {
 // question takes the number of a turn.
 func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
 	if r.in.Version > 1 {
-		if end, over = r.overspent(); over {
+		if end, over = r.usedUp(); over {
 			return end, true
 		}
 	}

@@ -412,9 +412,6 @@ func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) 
 			if l := r.walk.Leaf; l.Turns >= l.Limits.Turns {
 				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
 			}
-			if end, over = r.overspentStep(); over {
-				return end, true, nil
-			}
 			if err := r.rest(ctx); err != nil {
 				return ending{}, false, err
 			}

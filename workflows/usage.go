@@ -87,6 +87,14 @@ func (r *run) use(u Usage) {
 	}
 }
 
+// usedUp tells whether the run, or the agent of the step that it is at, has used more than it may.
+func (r *run) usedUp() (end ending, over bool) {
+	if end, over = r.overspent(); over {
+		return end, true
+	}
+	return r.overspentStep()
+}
+
 // overspentStep tells whether the agent of a step has used more than it may itself: then its step has failed.
 func (r *run) overspentStep() (end ending, over bool) {
 	l := r.leaf()
