@@ -367,17 +367,6 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	return end, over, nil
 }
 
-// exhausted tells whether nothing more is to be done, since the run is cancelled or has reached a limit.
-func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
-	switch {
-	case ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
-	case r.overdue(ctx):
-		return r.outOfTime(), true
-	}
-	return r.overspent()
-}
-
 // sleep waits until the walk goes on, but not for longer than the run has time.
 func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
 	if workflow.Sleep(ctx, earlier(r.walk.Wake, r.deadline).Sub(workflow.Now(ctx))) != nil {

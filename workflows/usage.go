@@ -3,6 +3,8 @@ package workflows
 import (
 	"slices"
 
+	"go.temporal.io/sdk/workflow"
+
 	"github.com/perdure/perdure/agents"
 )
 
@@ -110,6 +112,17 @@ func (r *run) overspentStep() (end ending, over bool) {
 	}
 	end.ofStep = true
 	return end, true
+}
+
+// exhausted tells whether nothing more is to be done, since the run is cancelled or has reached a limit.
+func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
+	switch {
+	case ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	case r.overdue(ctx):
+		return r.outOfTime(), true
+	}
+	return r.overspent()
 }
 
 // left are limits for somebody who works for the run, with what it has left.
