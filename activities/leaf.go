@@ -70,6 +70,8 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			return err
 		}
 		leaf.At.Inline, leaf.Limits = true, workflows.LimitsOf(d.Limits)
+		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits // what it does not say is a matter of the run
+		leaf.Limits.Tokens, leaf.Limits.Cost = own.Tokens, int64(own.Cost)
 	} else {
 		p, err := w.activities.Agents.Latest(ctx, do.Agent.Name)
 		if errors.Is(err, catalog.ErrUnknownAgent) {

@@ -165,6 +165,20 @@ func TestWalks(t *testing.T) {
 			},
 			code: "tool_failed",
 		},
+		"an agent that uses more than it may": {
+			steps: `
+  - {name: one, agent: {tools: [note], limits: {tokens: 5}}, input: "go on", onError: continue}
+  - {name: two, agent: {tools: [note]}, input: "after ${steps.one.error.code}"}`,
+			model: func(n int, req *llm.Request) ([]llm.Chunk, error) {
+				chunks, err := echo(n, req)
+				if n == 1 {
+					chunks, err = call([3]string{"x", "note", `{"note":"never"}`})
+				}
+				chunks[len(chunks)-1] = llm.Finish{Reason: chunks[len(chunks)-1].(llm.Finish).Reason, Usage: llm.Usage{Total: count(6)}}
+				return chunks, err
+			},
+			state: `{"steps":{"one":{"error":{"code":"limit_tokens","message":"step \"one\": the agent reached its limit of 5 tokens"}},"two":"re after limit_tokens"}}`,
+		},
 		"steps instead": {
 			steps: `
   - {name: one, agent: {}, input: "please fail", onError: {steps: [{name: instead, tool: note, args: {note: "${error.code}"}}]}}

@@ -30,6 +30,10 @@ type Approval struct {
 	Quorum int `json:"quorum"`
 	// Decisions are those that count so far.
 	Decisions []Vote `json:"decisions"`
+	// Reason is tool_call, or what a tool itself asks for, such as input_required: then ResponseSchema is the JSON Schema of
+	// the answer.
+	Reason         string          `json:"reason"`
+	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
 }
 
 // Vote is what one person, or time, has decided.
@@ -103,8 +107,9 @@ type Decision struct {
 	Decision string `json:"decision"`
 	// Args are all arguments of the call, with Edit.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Content stands in for the tool's result, with Answer.
-	Content string `json:"content,omitempty"`
+	// Content is what Answer says: a text that stands in for the tool's result, or what a tool has asked for, any value
+	// that its ResponseSchema describes.
+	Content any    `json:"content,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Remember makes it hold for the tool on this thread, with Approve.
 	Remember bool `json:"remember,omitempty"`

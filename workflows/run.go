@@ -133,6 +133,7 @@ type ending struct {
 	code    string
 	message string
 	refused bool // people did not let the run go on
+	ofStep  bool // it is a limit of a step's agent, and not of the run
 }
 
 // turns goes on until the run is over. It fails only to continue as new.
@@ -187,7 +188,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		return r.failure(ctx, err), true
 	}
 	r.main, r.open = answer.Seq, r.called(stepModel)
-	r.usage = addUsage(r.usage, answer.Usage)
+	r.use(answer.Usage)
 	switch {
 	case answer.Excess != nil:
 		return r.askInstead(ctx, *answer.Excess)
@@ -197,7 +198,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 		r.said = answer.MessageID
 		return ending{outcome: OutcomeSuccess}, true
 	}
-	if end, over = r.overspent(); over {
+	if end, over = r.usedUp(); over {
 		return end, true
 	}
 	if answer.count() == 0 {
@@ -304,7 +305,7 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.in.Limits.costs(), Day: r.day()}
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.priced(), Day: r.day()}
 	if opens, announces := r.opens(); r.main == 0 && announces != nil {
 		call.Announces = announces
 	} else if r.main == 0 {
@@ -319,7 +320,7 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 		r.broke(call.Step, call.Steered)
 	}
 	for _, u := range answer.More {
-		r.usage = addUsage(r.usage, u)
+		r.use(u)
 	}
 	return answer, err
 }

@@ -183,8 +183,14 @@ func (s *Spent) allow(x Excess) {
 }
 
 // askBeyond asks people whether the run may go on, if it has passed a soft limit: then it waits, or over tells that it
-// ends. The question takes the number of a turn.
+// ends. What those have used that work for it may have taken it beyond a hard one, and then there is nothing to ask. The
+// question takes the number of a turn.
 func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
+	if r.in.Version > 1 {
+		if end, over = r.usedUp(); over {
+			return end, true
+		}
+	}
 	x := r.excess(ctx)
 	if x == nil {
 		return ending{}, false

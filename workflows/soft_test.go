@@ -112,6 +112,24 @@ func TestASoftLimitAsks(t *testing.T) {
 	}
 }
 
+// What a subagent has used counts when it has ended. If that is more than the run may, no further model is called, and
+// nobody is asked whether it may go on: it may not.
+func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
+	t.Parallel()
+	for name, soft := range map[string]*workflows.Soft{"without a soft limit": nil, "with one": {Tokens: 100}} {
+		s := newSpending(t)
+		s.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+			n := int64(200)
+			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2, Usage: []workflows.Usage{{Provider: "p", Model: "m", Total: &n}}}, nil
+		}
+		in := softInput(workflows.Soft{})
+		in.Limits.Soft = soft
+		if result, _ := s.run(in); result.Code != workflows.CodeLimitTokens || len(s.models) != 1 || len(s.asked) != 0 {
+			t.Errorf("%s: %+v after %d turns and the questions %+v", name, result, len(s.models), s.excesses())
+		}
+	}
+}
+
 // Who does not let a run go on ends it, with the code of the limit and nothing done.
 func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()

@@ -85,8 +85,10 @@ type Leaf struct {
 	// CallID is the call that is made; empty = the step is an agent.
 	CallID   string    `json:"callId,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Turns is how often the agent's model was called.
-	Turns int `json:"turns,omitempty"`
+	// Turns is how often the agent's model was called. Tokens and Cost are what it has used by now, with what worked for it.
+	Turns  int   `json:"turns,omitempty"`
+	Tokens int64 `json:"tokens,omitempty"`
+	Cost   int64 `json:"cost,omitempty"`
 }
 
 // At is a place among steps where an agent speaks or a call is made.
@@ -380,17 +382,6 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	return end, over, nil
 }
 
-// exhausted tells whether nothing more is to be done, since the run is cancelled or has reached a limit.
-func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
-	switch {
-	case ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}, true
-	case r.overdue(ctx):
-		return r.outOfTime(), true
-	}
-	return r.overspent()
-}
-
 // sleep waits until the walk goes on, but not for longer than the run has time.
 func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
 	if workflow.Sleep(ctx, earlier(r.walk.Wake, r.deadline).Sub(workflow.Now(ctx))) != nil {
@@ -463,7 +454,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	switch {
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
-	case end.outcome == OutcomeCancelled, end.code == CodeLimitTokens, end.code == CodeLimitCost, end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):
+	case end.outcome == OutcomeCancelled, !end.ofStep && (end.code == CodeLimitTokens || end.code == CodeLimitCost), end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):
 		return r.unwind(ctx, end)
 	case end.outcome == OutcomeError:
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}

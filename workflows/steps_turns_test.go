@@ -43,6 +43,64 @@ steps:
 	}
 }
 
+// An agent that is a step uses no more than it may itself, in all its turns and with what its calls have used. One that
+// would use more has failed, and the run goes on: it may use more. What a step does not bound is a matter of the run.
+func TestStepsUseTokens(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tokens, cost int64
+		turns        int
+		code         string
+	}{
+		"unbounded": {turns: 4}, "within": {tokens: 3 * 110, cost: 3 * 1100, turns: 4},
+		"tokens": {tokens: 2*110 + 99, turns: 3, code: workflows.CodeLimitTokens},
+		"cost":   {cost: 2*1100 + 999, turns: 3, code: workflows.CodeLimitCost},
+		"calls":  {tokens: 3*110 - 1, turns: 3, code: workflows.CodeLimitTokens},
+	} {
+		k := newWalking(t, `
+steps:
+  - {name: one, agent: one, onError: continue}
+  - {name: two, tool: two}
+`)
+		k.limits.Tokens, k.limits.Cost = c.tokens, c.cost
+		uses := func(tokens, cost int64) workflows.Usage {
+			return workflows.Usage{Model: "m", Total: &tokens, Cost: &cost}
+		}
+		var turns int
+		k.begun = func(w *world, _ any) {
+			w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				k.behind(in.Step)
+				a := says(k.write(lane(in.Step), in.Name))
+				a.Usage = uses(100, 1000)
+				if turns++; in.Priced != (c.cost > 0) {
+					t.Errorf("%s: that models have prices is required: %t", name, in.Priced)
+				}
+				if k.came[a.MessageID] = done(`"done"`); turns < 4 {
+					a.Calls = []workflows.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t"}}
+				}
+				return a, nil
+			}
+			call := w.tool
+			w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+				a, err := call(in)
+				if in.At.Path == "one" {
+					a.Usage = []workflows.Usage{uses(10, 100)}
+				}
+				return a, err
+			}
+		}
+		if result := k.walk(stepsInput()); turns != c.turns || result.Outcome != workflows.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
+			t.Errorf("%s: %+v after %d turns", name, result, turns)
+		}
+		ev := k.advances[1].Walk.Event
+		if failed := ev.Kind == pipeline.EventFailed; failed != (c.code != "") || failed && ev.Failure.Code != c.code {
+			t.Errorf("%s: of the step comes %+v", name, ev)
+		}
+	}
+}
+
 // What a run has said when it is cancelled does not make it one that ended well, and the calls that it wants are not made.
 func TestATurnEndsAsItsRunIsCancelled(t *testing.T) {
 	t.Parallel()

@@ -220,7 +220,7 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	t.run.main, t.run.open = max(t.run.main, done.Opened), t.step.Name
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {
-		t.run.usage = addUsage(t.run.usage, u)
+		t.run.use(u)
 	}
 	if done.HandedOver {
 		t.run.takenOver(t.ctx, *c.taker)

@@ -3,6 +3,8 @@ package workflows
 import (
 	"slices"
 
+	"go.temporal.io/sdk/workflow"
+
 	"github.com/perdure/perdure/agents"
 )
 
@@ -79,6 +81,50 @@ func (r *run) overspent() (end ending, over bool) {
 	return ending{}, false
 }
 
+// use counts what was used, for the run and for the agent of the step that it is at.
+func (r *run) use(u Usage) {
+	r.usage = addUsage(r.usage, u)
+	if l := r.leaf(); l != nil {
+		l.Tokens, l.Cost = l.Tokens+Tokens([]Usage{u}), l.Cost+value(u.Cost)
+	}
+}
+
+// usedUp tells whether the run, or the agent of the step that it is at, has used more than it may.
+func (r *run) usedUp() (end ending, over bool) {
+	if end, over = r.overspent(); over {
+		return end, true
+	}
+	return r.overspentStep()
+}
+
+// overspentStep tells whether the agent of a step has used more than it may itself: then its step has failed.
+func (r *run) overspentStep() (end ending, over bool) {
+	l := r.leaf()
+	switch {
+	case l == nil, r.in.Version < 2:
+		return ending{}, false
+	case l.Limits.Tokens > 0 && l.Tokens > l.Limits.Tokens:
+		end = limit(CodeLimitTokens, "the agent reached its limit of %d tokens", l.Limits.Tokens)
+	case l.Limits.Cost > 0 && l.Cost > l.Limits.Cost:
+		end = limit(CodeLimitCost, "the agent reached its limit of %s for what models cost", agents.Money(l.Limits.Cost))
+	default:
+		return ending{}, false
+	}
+	end.ofStep = true
+	return end, true
+}
+
+// exhausted tells whether nothing more is to be done, since the run is cancelled or has reached a limit.
+func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
+	switch {
+	case ctx.Err() != nil:
+		return ending{outcome: OutcomeCancelled}, true
+	case r.overdue(ctx):
+		return r.outOfTime(), true
+	}
+	return r.overspent()
+}
+
 // left are limits for somebody who works for the run, with what it has left.
 func (r *run) left(l Limits) Limits {
 	l.Soft = nil
@@ -90,6 +136,12 @@ func (r *run) left(l Limits) Limits {
 		l.Cost = max(1, min(l.Cost, most-r.cost()))
 	}
 	return l
+}
+
+// priced tells whether only models may be called that have a price.
+func (r *run) priced() bool {
+	l := r.leaf()
+	return r.in.Limits.costs() || l != nil && r.in.Version > 1 && l.Limits.costs()
 }
 
 // costs tells whether it has to be known what models cost.

@@ -34,7 +34,8 @@ type walking struct {
 	// refuse fails advances before they are written down, advanced afterwards; nil = nothing does.
 	refuse, advanced func(in workflows.Advance) error
 	programs         workflows.Programs
-	silent           bool // nobody decides
+	silent           bool             // nobody decides
+	limits           workflows.Limits // of the agents of steps
 	// renews tells whether the history is long from the advance on that is at work; nil = it never is. It holds mu.
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
@@ -85,7 +86,7 @@ func newWalking(t *testing.T, steps string) *walking {
 
 func walkingOf(t *testing.T, d *agents.Definition) *walking {
 	return &walking{
-		t: t, d: d, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
+		t: t, d: d, limits: stepsInput().Limits, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
 		written: map[string]workflows.Advanced{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
 		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
 	}
@@ -474,7 +475,7 @@ func (k *walking) tell(changes []pipeline.Change) {
 // take is what a workflow is told to do.
 func (k *walking) take(d *agents.Definition, m pipeline.Move) workflows.Advanced {
 	next, do := workflows.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
-	leaf := &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: stepsInput().Limits}, Deadline: do.Deadline}
+	leaf := &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
 	leaf.At = workflows.At{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {
 	case do.Agent != nil:

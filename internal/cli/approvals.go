@@ -22,8 +22,8 @@ func (e *environment) approvalsCommand() *cobra.Command {
 	flags.StringVar(&f.Tool, "tool", "", "only calls of this tool")
 	flags.StringVar(&f.Thread, "thread", "", "only of this thread")
 	flags.StringVar(&f.Assignee, "assignee", "", "only what somebody may decide: me, a subject, or role:name")
-	_ = cmd.RegisterFlagCompletionFunc("agent", e.completeAgents)
-	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
+	completeFlag(cmd, "agent", e.completeAgents)
+	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
 }
 
@@ -136,10 +136,7 @@ func (e *environment) pendingNow(cmd *cobra.Command, c *client.Client, f client.
 // tell shows something that has happened to an approval.
 func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error {
 	if e.json {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-			Cursor string          `json:"cursor,omitempty"`
-			Event  json.RawMessage `json:"event"`
-		}{event.Cursor, event.JSON})
+		return eventLine(cmd.OutOrStdout(), event.Cursor, event.JSON)
 	}
 	by := ""
 	if n := len(event.Approval.Decisions); n > 0 && event.Type != "opened" {

@@ -104,6 +104,12 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d: %s", name, got.code, tt.code, got.errOut)
 		}
 	}
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/threads/t1/events?follow=false&protocolVersion=1.0": streams(begun,
+			`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","metadata":{"perdure.error":{"code":"limit_turns","message":"too many"}}}`),
+		"GET /v1/threads/t1/events?follow=false": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+	})
+	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 1, "run r1 of thread t1\nthe run failed: limit_turns: too many\n", "")
 	for code, want := range map[int]int{400: 2, 401: 8, 403: 8, 404: 6, 409: 7, 410: 7, 412: 7, 422: 2, 429: 7, 418: 1} {
 		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"GET /v1/threads/t1": refuses(code, "x")})
 		run(t, environ, "", "threads", "show", "t1").want(t, want, "", "perdure: x: so it is\n")
@@ -152,8 +158,24 @@ func TestAnswerHoldsWhatCounts(t *testing.T) {
 	if got.errOut != want {
 		t.Errorf("beside it says\n%s\nwant\n%s", got.errOut, want)
 	}
-	if p := input.ForwardedProps.Perdure; input.ThreadID != "t1" || len(input.Messages) != 1 || input.Messages[0].Content != "hi\nthere" || input.Messages[0].ID != "msg-"+input.RunID || p.History != "append" || p.OnBusy != "enqueue" {
+	if p := input.ForwardedProps.Perdure; input.ThreadID != "t1" || len(input.Messages) != 1 || input.Messages[0].Content != "hi\nthere" || input.Messages[0].ID != messageID("t1", input.RunID) || p.History != "append" || p.OnBusy != "enqueue" {
 		t.Errorf("the input is %+v", input)
+	}
+}
+
+// A fork has the messages of its parent: what is said there in a run of an id that the parent has had is something new.
+func TestMessagesHaveIDsOfTheirThread(t *testing.T) {
+	t.Parallel()
+	said := map[string]bool{}
+	for _, thread := range []string{"t1", "t1", "fork"} {
+		input, err := runOptions{thread: thread, run: "r1", onBusy: "reject"}.input("hi")
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[input.Messages[0].ID] = true
+	}
+	if len(said) != 2 {
+		t.Errorf("the messages of two threads, one said twice, have the ids %v", said)
 	}
 }
 
@@ -179,7 +201,9 @@ func TestTailShowsHistory(t *testing.T) {
 }
 
 const pending = `{"items":[{"id":"int_1","threadId":"t1","agent":"a","toolName":"pay","args":{"n":1},"requestedAt":"2026-01-01T00:00:00Z","quorum":2,"approvers":["role:x"]},
-	{"id":"int_2","threadId":"t2","agent":"a","toolName":"pay","requestedAt":"2026-01-01T00:00:00Z"}],"eventsCursor":"e1"}`
+	{"id":"int_2","threadId":"t2","agent":"a","toolName":"pay","requestedAt":"2026-01-01T00:00:00Z","reason":"tool_call"},
+	{"id":"int_4","threadId":"t4","agent":"a","toolName":"ask_user","reason":"input_required",
+		"responseSchema":{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"}}}}],"eventsCursor":"e1"}`
 
 func TestDecisions(t *testing.T) {
 	t.Parallel()
@@ -212,6 +236,15 @@ func TestDecisions(t *testing.T) {
 	if want := `{"decisions":[{"threadId":"t2","id":"int_2","decision":"answer","content":"seven"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
+	run(t, environ, "", "answer", "int_4", "blue").want(t, 0, "int_1: edit\n", "")
+	if want := `{"decisions":[{"threadId":"t4","id":"int_4","decision":"answer","content":{"answer":"blue"}}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	routes["GET /v1/approvals?limit=500&thread=t9"] = says(`{"items":[]}`)
+	run(t, environ, "", "answer", "int_9", "gone", "--thread", "t9").want(t, 0, "int_1: edit\n", "")
+	if want := `{"decisions":[{"threadId":"t9","id":"int_9","decision":"answer","content":"gone"}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
 	run(t, environ, "", "approve", "int_3").want(t, exitNotFound, "", "no approval int_3 waits")
 }
 
@@ -236,6 +269,7 @@ func TestLists(t *testing.T) {
 			says(`{"id":"s1"}`)(w, r)
 		},
 		"GET /v1/schedules/s1":          says(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
+		"GET /v1/threads":               says(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
 		"GET /v1/schedules":             says(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
 		"POST /v1/schedules/s1/trigger": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
@@ -263,6 +297,12 @@ func TestLists(t *testing.T) {
 	}
 	if got := run(t, environ, "", "__complete", "run", ""); !strings.HasPrefix(got.out, "a\n") {
 		t.Errorf("completion: %q", got.out)
+	}
+	if got := run(t, environ, "", "__complete", "run", "a", "hi", "--thread", ""); !strings.HasPrefix(got.out, "t1\t") {
+		t.Errorf("completion of a flag behind the arguments: %q", got.out)
+	}
+	if got := run(t, environ, "", "__complete", "schedules", "trigger", "s1", "--overlap", ""); !strings.HasPrefix(got.out, "skip\nbuffer_one\n") {
+		t.Errorf("completion of an overlap: %q", got.out)
 	}
 }
 

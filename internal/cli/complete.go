@@ -34,6 +34,18 @@ func (e *environment) complete(cmd *cobra.Command, args []string, list func(cont
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeFlag offers a flag's value as it is offered for the first argument, whatever arguments stand there already.
+func completeFlag(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return offers(cmd, nil, begun)
+	})
+}
+
+// completeWords offers one of some words as a flag's value.
+func completeWords(cmd *cobra.Command, flag string, words ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
 func (e *environment) completeAgents(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Agents(ctx)

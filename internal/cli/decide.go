@@ -44,13 +44,29 @@ func (e *environment) rejectCommand() *cobra.Command {
 
 func (e *environment) answerCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Answer}
-	cmd := e.decideCommand("answer ID CONTENT", "Give the result of a tool call that waits, which is not made", &d)
+	cmd := e.decideCommand("answer ID CONTENT", "Answer the question of a tool, or give the result of a call, which is not made then", &d)
+	cmd.Long = `Answer the question of a tool, or give the result of a call that waits, which is not made then.
+
+CONTENT that is - is read from standard input. For the question of a tool it is JSON, as the question wants it; where that
+is an object with one member that is required, no more than the member. Else it is a text.`
 	decide := cmd.RunE
 	cmd.Args = cobra.ExactArgs(2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if d.Content, err = textArgument(cmd, args[1]); err != nil {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		text, err := textArgument(cmd, args[1])
+		if err != nil {
 			return err
 		}
+		c, err := e.client(cmd)
+		if err != nil {
+			return err
+		}
+		thread, _ := cmd.Flags().GetString("thread")
+		found, err := waiting(cmd.Context(), c, client.ApprovalFilter{Thread: thread}, args[:1])
+		if err != nil {
+			return err
+		}
+		asked := found[args[0]]
+		d.Content = answerOf(asked.Reason, asked.ResponseSchema, text)
 		return decide(cmd, args[:1])
 	}
 	return cmd
@@ -86,34 +102,49 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		return e.decided(cmd, results)
 	}
 	cmd.Flags().StringVar(&thread, "thread", "", "their thread; default: as the inbox says")
-	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
+	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
 }
 
 // threadsOf finds the threads of approvals in the inbox.
 func threadsOf(ctx context.Context, c *client.Client, thread string, ids []string) (map[string]string, error) {
-	found := map[string]string{}
+	where := map[string]string{}
 	if thread != "" {
 		for _, id := range ids {
-			found[id] = thread
+			where[id] = thread
 		}
-		return found, nil
+		return where, nil
 	}
+	found, err := waiting(ctx, c, client.ApprovalFilter{}, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		a, waits := found[id]
+		if !waits {
+			return nil, &exitError{exitNotFound, fmt.Errorf("no approval %s waits; of one that was decided, --thread tells how", id)}
+		}
+		where[id] = a.ThreadID
+	}
+	return where, nil
+}
+
+// waiting are those of some approvals that are in the inbox, by id.
+func waiting(ctx context.Context, c *client.Client, f client.ApprovalFilter, ids []string) (map[string]client.Approval, error) {
+	found := map[string]client.Approval{}
 	p := client.Paging{Limit: 500}
 	for {
-		page, err := c.Approvals(ctx, client.ApprovalFilter{}, p)
+		page, err := c.Approvals(ctx, f, p)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range page.Value.Items {
-			found[a.ID] = a.ThreadID
+			if slices.Contains(ids, a.ID) {
+				found[a.ID] = a
+			}
 		}
-		missing := slices.IndexFunc(ids, func(id string) bool { return found[id] == "" })
-		if missing < 0 {
+		if p.Cursor = page.Value.NextCursor; p.Cursor == "" || len(found) == len(ids) {
 			return found, nil
-		}
-		if p.Cursor = page.Value.NextCursor; p.Cursor == "" {
-			return nil, &exitError{exitNotFound, fmt.Errorf("no approval %s waits; of one that was decided, --thread tells how", ids[missing])}
 		}
 	}
 }

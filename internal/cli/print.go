@@ -21,18 +21,44 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// onTerminal makes a text harmless that models, tools or strangers wrote: without what would move a
-// terminal's cursor, change its colors or turn the order of its letters.
+// obeyed tells whether a terminal would do something at a character instead of showing it: move its cursor, change
+// its colors, or turn the order of its letters.
+func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// onTerminal makes a text harmless that models, tools or strangers wrote: without what a terminal would obey.
 func onTerminal(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+		case obeyed(r):
 			return '\uFFFD'
 		}
 		return r
 	}, text)
+}
+
+// jsonOnTerminal makes JSON harmless by writing what a terminal would obey as escapes: it says the same. Such
+// characters stand in texts alone, where JSON leaves those from U+007F on as they are.
+func jsonOnTerminal(raw []byte) []byte {
+	var b bytes.Buffer
+	for _, r := range string(raw) {
+		if obeyed(r) && r != '\n' && r != '\t' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
+}
+
+// writeJSON writes JSON as it is, or harmless where somebody looks at it.
+func writeJSON(w io.Writer, raw []byte) error {
+	if isTerminal(w) {
+		raw = jsonOnTerminal(raw)
+	}
+	_, err := w.Write(raw)
+	return err
 }
 
 // line makes a text one short line.
@@ -55,8 +81,19 @@ func document(w io.Writer, raw json.RawMessage) error {
 		return err
 	}
 	b.WriteByte('\n')
-	_, err := w.Write(b.Bytes())
-	return err
+	return writeJSON(w, b.Bytes())
+}
+
+// eventLine writes an event as a line of JSON, with the cursor behind it.
+func eventLine(w io.Writer, cursor string, event json.RawMessage) error {
+	encoded, err := json.Marshal(struct {
+		Cursor string          `json:"cursor,omitempty"`
+		Event  json.RawMessage `json:"event"`
+	}{cursor, event})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, append(encoded, '\n'))
 }
 
 // jsonOf is a value of this package as JSON.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,7 +54,7 @@ func (v *viewer) decide(ctx context.Context, cmd *cobra.Command, wait bool) (goe
 // ask asks until there is a decision that the server takes, or none is wanted now.
 func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err error) {
 	for {
-		d, err := v.questions.decision(ctx, v.about(i))
+		d, err := v.questions.decision(ctx, v.about(i), i)
 		if err != nil || d == nil {
 			return false, err
 		}
@@ -127,11 +128,19 @@ func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-const choices = "[y]es, [n]o, [s]ame from now on, [e]dit, [a]nswer in its place, [l]ater? "
+// What may be decided about a call, and about the question of a tool.
+const (
+	choicesOfCall     = "[y]es, [n]o, [s]ame from now on, [e]dit, [a]nswer in its place, [l]ater? "
+	choicesOfQuestion = "[a]nswer, [n]o, [l]ater? "
+)
 
 // decision asks what is decided; nil = nothing now.
-func (q *questions) decision(ctx context.Context, about string) (*client.Decision, error) {
+func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt) (*client.Decision, error) {
 	fmt.Fprintf(q.out, "\n%s\n", about)
+	choices, wanted := choicesOfCall, "The tool's result: "
+	if isQuestion(i.Reason) {
+		choices, wanted = choicesOfQuestion, wantedBy(i.ResponseSchema)
+	}
 	for {
 		choice, err := q.line(ctx, choices)
 		if err == io.EOF { //nolint:errorlint // of our own, as it is
@@ -140,7 +149,11 @@ func (q *questions) decision(ctx context.Context, about string) (*client.Decisio
 		if err != nil {
 			return nil, err
 		}
-		switch strings.ToLower(choice) {
+		choice = strings.ToLower(choice)
+		if isQuestion(i.Reason) && !slices.Contains([]string{"a", "answer", "n", "no", "reject", "l", "later"}, choice) {
+			continue
+		}
+		switch choice {
 		case "y", "yes", "approve":
 			return &client.Decision{Decision: client.Approve}, nil
 		case "s", "same":
@@ -156,8 +169,8 @@ func (q *questions) decision(ctx context.Context, about string) (*client.Decisio
 			}
 			return &client.Decision{Decision: client.Edit, Args: json.RawMessage(args)}, err
 		case "a", "answer":
-			content, err := q.line(ctx, "The tool's result: ")
-			return &client.Decision{Decision: client.Answer, Content: content}, err
+			content, err := q.line(ctx, wanted)
+			return &client.Decision{Decision: client.Answer, Content: answerOf(i.Reason, i.ResponseSchema, content)}, err
 		case "l", "later":
 			return nil, nil
 		}

@@ -66,6 +66,33 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// The question of a tool is answered as it wants it. Nobody may let the call be made: it is under way.
+func TestQuestionsOfTools(t *testing.T) {
+	t.Parallel()
+	const one = `{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"},"why":{"type":"string"}}}`
+	const yes = `{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}}}`
+	const two = `{"type":"object","required":["city","zip"]}`
+	for _, c := range []struct{ schema, typed, want string }{
+		{one, "y\na\nblue\n", `{"decision":"answer","content":{"answer":"blue"}}`},
+		{one, "s\ne\na\n12\n", `{"decision":"answer","content":{"answer":"12"}}`},
+		{one, "answer\n{\"answer\":\"red\",\"why\":\"so\"}\n", `{"decision":"answer","content":{"answer":"red","why":"so"}}`},
+		{yes, "a\ntrue\n", `{"decision":"answer","content":{"approved":true}}`},
+		{two, "a\n{\"city\":\"Ulm\",\"zip\":1}\n", `{"decision":"answer","content":{"city":"Ulm","zip":1}}`},
+		{two, "a\nUlm\n", `{"decision":"answer","content":"Ulm"}`},
+		{`{"type":"number"}`, "a\n7\n", `{"decision":"answer","content":7}`},
+		{one, "n\nno idea\n", `{"decision":"reject","reason":"no idea"}`},
+	} {
+		i := agui.Interrupt{ID: "int_1", Reason: "input_required", ResponseSchema: json.RawMessage(c.schema)}
+		d, err := newQuestions(strings.NewReader(c.typed), io.Discard).decision(t.Context(), "?", i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := json.Marshal(d); string(got) != strings.Replace(c.want, "{", `{"threadId":"","id":"",`, 1) {
+			t.Errorf("%q to %s is %s, want %s", c.typed, c.schema, got, c.want)
+		}
+	}
+}
+
 // Whoever is asked sees what it is about: the call that may be made, or what a step or a tool wants to know.
 func TestWhatAQuestionIsAbout(t *testing.T) {
 	t.Parallel()
@@ -91,7 +118,7 @@ func TestQuestionsEndWithTheirContext(t *testing.T) {
 	defer in.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := newQuestions(in, io.Discard).decision(ctx, "?"); !errors.Is(err, context.Canceled) {
+	if _, err := newQuestions(in, io.Discard).decision(ctx, "?", agui.Interrupt{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

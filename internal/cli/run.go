@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,8 +52,8 @@ a terminal is asked for it; otherwise the command ends with the code 3.`,
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show nothing but the answer")
 	f.BoolVar(&o.wait, "wait", false, "where the run waits for a decision, wait until somebody has made it")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "Ctrl-C cancels the run")
-	_ = cmd.RegisterFlagCompletionFunc("thread", e.completeThreads)
-	_ = cmd.RegisterFlagCompletionFunc("on-busy", cobra.FixedCompletions([]string{"reject", "enqueue", "interrupt"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "thread", e.completeThreads)
+	completeWords(cmd, "on-busy", "reject", "enqueue", "interrupt")
 	return cmd
 }
 
@@ -111,7 +113,14 @@ func textArgument(cmd *cobra.Command, text string) (string, error) {
 // newID makes an id that nobody has.
 func newID(kind string) string { return kind + "-" + strings.ToLower(rand.Text()[:16]) }
 
-// input is what the run begins with. The message's id is the run's, so that the same command is the same run.
+// messageID is that of what a run is told: the same for the same run, so that the same command is the same run, and not
+// that of a run of this id on another thread, since a fork has what was said there.
+func messageID(thread, run string) string {
+	sum := sha256.Sum256([]byte(thread + "\x00" + run)) // no id has the separator
+	return "msg-" + hex.EncodeToString(sum[:12])
+}
+
+// input is what the run begins with.
 func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	if !slices.Contains([]string{"reject", "enqueue", "interrupt"}, o.onBusy) {
 		return nil, usage(fmt.Errorf("--on-busy must be reject, enqueue or interrupt, not %q", o.onBusy))
@@ -126,7 +135,7 @@ func (o runOptions) input(text string) (*agui.RunAgentInput, error) {
 	if input.RunID == "" {
 		input.RunID = newID("run")
 	}
-	input.Messages = []agui.Message{userMessage("msg-"+input.RunID, text)}
+	input.Messages = []agui.Message{userMessage(messageID(input.ThreadID, input.RunID), text)}
 	if o.state != "" {
 		input.State = json.RawMessage(o.state)
 	}
@@ -189,14 +198,7 @@ func (v *viewer) take(e client.Event) error {
 	if e.Ends() {
 		v.last = e
 	}
-	encoded, err := json.Marshal(struct {
-		Cursor string          `json:"cursor,omitempty"`
-		Event  json.RawMessage `json:"event"`
-	}{e.Cursor, e.JSON})
-	if err == nil {
-		_, err = v.json.Write(append(encoded, '\n'))
-	}
-	return err
+	return eventLine(v.json, e.Cursor, e.JSON)
 }
 
 // watchNext shows the thread's next run to its end.

@@ -86,6 +86,7 @@ func (e *environment) triggerSchedule() *cobra.Command {
 		return c.TriggerSchedule(ctx, id, overlap)
 	})
 	cmd.Flags().StringVar(&overlap, "overlap", "", "if the run before is not over: as for create; default: as the schedule says")
+	completeWords(cmd, "overlap", overlaps...)
 	return cmd
 }
 
@@ -99,6 +100,9 @@ func (e *environment) ofSchedule(use, short, done string, act func(*client.Clien
 	cmd.ValidArgsFunction = e.completeSchedules
 	return cmd
 }
+
+// overlaps are what may become of a time at which the run before is not over.
+var overlaps = []string{"skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"}
 
 // scheduleOptions are the flags of "perdure schedules create".
 type scheduleOptions struct {
@@ -152,6 +156,8 @@ The same again changes nothing.`,
 	f.StringVar(&o.ThreadID, "thread", "", "the thread that each run goes on with; default: a new one for each")
 	f.StringVar(&o.Overlap, "overlap", "", "if the run before is not over: skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
 	f.StringVar(&o.Note, "note", "", "what it is for")
+	completeWords(cmd, "overlap", overlaps...)
+	completeFlag(cmd, "thread", e.completeThreads)
 	return cmd
 }
 

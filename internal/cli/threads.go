@@ -41,8 +41,8 @@ func (e *environment) listThreads() *cobra.Command {
 	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only with activity after this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only without activity since this time (RFC 3339)")
 	paging(cmd, &f.Paging)
-	_ = cmd.RegisterFlagCompletionFunc("agent", e.completeAgents)
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{"running", "waiting", "idle"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "agent", e.completeAgents)
+	completeWords(cmd, "status", "running", "waiting", "idle")
 	return cmd
 }
 

@@ -299,8 +299,22 @@ func (t *transcript) finish(e client.Event) {
 	case *agui.RunError:
 		t.notes.line("", alarm, "the run failed: %s", failure(e))
 	case *agui.RunFinished:
+		if failed := failedBefore(e); failed != nil {
+			t.notes.line("", alarm, "the run failed: %s", failure(failed))
+			return
+		}
 		t.finished(e)
 	}
+}
+
+// failedBefore is how a run has failed that had ended when somebody came to see its thread: the server tells of its end
+// without calling that an error. nil = it had not failed.
+func failedBefore(e *agui.RunFinished) *agui.RunError {
+	var how struct{ Code, Message string }
+	if raw, ok := e.Metadata["perdure.error"]; !ok || json.Unmarshal(raw, &how) != nil {
+		return nil
+	}
+	return &agui.RunError{Code: how.Code, Message: how.Message}
 }
 
 func failure(e *agui.RunError) string {
@@ -354,6 +368,8 @@ func outcome(e client.Event) error {
 		return told(exitFailed)
 	case *agui.RunFinished:
 		switch {
+		case failedBefore(e) != nil:
+			return told(exitFailed)
 		case e.Outcome == nil:
 		case e.Outcome.Type == agui.OutcomeCancelled:
 			return told(exitCancelled)
