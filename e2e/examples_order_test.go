@@ -147,7 +147,8 @@ func checkOrder(t *testing.T, p *endpoint, s *orderStore, restart func(*testing.
 	}
 }
 
-// The same agents made in Go, in a module of its own with tools that are Go functions, come to the same as their files.
+// The same agents made in Go, in a module of its own with tools that are Go functions, come to the same as their files, and the pages
+// show them as well.
 func TestPipelinesOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	if err := execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {
@@ -162,4 +163,7 @@ func TestPipelinesOfAnotherModule(t *testing.T) {
 		w.startWorker(t)
 	})
 	checkReport(t, w.endpoint, w.restartWorker)
+	for _, page := range []string{"report", "desk", "triage", "order"} {
+		w.checkRecorded(t, page)
+	}
 }
