@@ -2,11 +2,14 @@ package activities_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
@@ -121,6 +124,59 @@ func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
 	if last := m[len(m)-1]; last.Role != agui.RoleTool || !strings.Contains(last.Content.Text(), "unknown") {
 		t.Errorf("the conversation ends with %+v; the call may have taken effect", last)
 	}
+}
+
+// What a model says while the cancel arrives is kept and told, or neither.
+func TestACancelAmidAWord(t *testing.T) {
+	t.Parallel()
+	for name, chunks := range map[string][]llm.Chunk{
+		"text goes on":     {llm.TextDelta{Text: "one "}, llm.TextDelta{Text: "two"}},
+		"text begins":      {llm.ReasoningDelta{Text: "hm"}, llm.TextDelta{Text: "two"}},
+		"a thought begins": {llm.TextDelta{Text: "one "}, llm.ReasoningDelta{Text: "hm"}},
+		"a call begins":    {llm.TextDelta{Text: "one "}, llm.ToolCallStart{ID: "x", Name: "tool"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, nil)
+			e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+				return func(yield func(llm.Chunk, error) bool) {
+					if !yield(chunks[0], nil) {
+						return
+					}
+					if _, err := e.log.RequestCancel(ctx, run, ""); err != nil {
+						t.Error(err)
+					}
+					if err := e.log.AnnounceCancel(run); err != nil {
+						t.Error(err)
+					}
+					<-ctx.Done()
+					yield(chunks[1], nil)
+				}
+			})
+			events, result := e.run("go")
+			if result.Outcome != workflows.OutcomeCancelled {
+				t.Errorf("outcome %+v", result)
+			}
+			shown := agui.NewReducer(nil, nil)
+			for _, event := range events {
+				if err := shown.Apply(event); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(encoded(t, e.conversation()[1:]), encoded(t, shown.Messages())); diff != "" {
+				t.Errorf("of what the thread has, clients have (-thread +clients):\n%s", diff)
+			}
+		})
+	}
+}
+
+func encoded(t *testing.T, messages []agui.Message) string {
+	t.Helper()
+	raw, err := json.MarshalIndent(messages, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // A cancel that is announced between two steps reaches the tools too.

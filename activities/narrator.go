@@ -39,7 +39,8 @@ type narrator struct {
 
 	messageID string
 	texting   bool
-	began     []string // messages, in the order in which clients have them
+	began     []string     // messages, in the order in which clients have them
+	untold    []agui.Event // that the log did not take any more, since the run is cancelled
 	text      strings.Builder
 	thinking  thinking
 	calls     []*narratedCall
@@ -139,7 +140,11 @@ func (n *narrator) emit(ctx context.Context, events ...agui.Event) error {
 			n.begin(e.MessageID)
 		}
 	}
-	return n.attempt.Emit(ctx, events...)
+	err := n.attempt.Emit(ctx, events...)
+	if err != nil {
+		n.untold = append(n.untold, events...)
+	}
+	return err
 }
 
 func (n *narrator) begin(id string) {
@@ -198,11 +203,11 @@ func (n *narrator) endText() []agui.Event {
 }
 
 // finish closes what is open and writes the step's result. It does so for a cancelled step too,
-// whose context has ended: what was said is kept.
+// whose context has ended: what was said is kept, and all that is kept is told.
 func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	events := append(n.thinking.end(), n.endText()...)
+	events := append(append(n.untold, n.thinking.end()...), n.endText()...)
 	for _, call := range n.calls {
 		events = append(append(events, call.settle()...), &agui.ToolCallEnd{ToolCallID: call.id})
 	}

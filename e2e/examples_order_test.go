@@ -39,29 +39,45 @@ func checkDesk(t *testing.T, p *endpoint) {
 }
 
 // orderStore is the order example's store.
-type orderStore struct{ url string }
+type orderStore struct {
+	file, journal string
+	url           string
+	said          output
+	process       *process
+}
 
-func openOrderStore(t *testing.T) orderStore {
+func openOrderStore(t *testing.T) *orderStore {
 	t.Helper()
-	var s orderStore
-	var said output
-	p, err := launch(t.Context(), exec.Command(buildExample(t, "order/store"), "-addr", "127.0.0.1:0"), &said, func(line []byte) (ok bool) {
-		s.url, ok = strings.CutPrefix(string(line), "The store is open: ")
-		return ok
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := &orderStore{file: buildExample(t, "order/store"), journal: filepath.Join(t.TempDir(), "store.jsonl")}
+	s.open(t, "127.0.0.1:0")
 	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
+		if err := s.process.stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	return s
 }
 
+func (s *orderStore) open(t *testing.T, addr string) {
+	t.Helper()
+	var err error
+	if s.process, err = launch(t.Context(), exec.Command(s.file, "-addr", addr, "-journal", s.journal), &s.said, func(line []byte) (ok bool) {
+		s.url, ok = strings.CutPrefix(string(line), "The store is open: ")
+		return ok
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart kills the store, and opens it again where it was.
+func (s *orderStore) restart(t *testing.T) {
+	t.Helper()
+	s.process.kill()
+	s.open(t, strings.TrimPrefix(s.url, "http://"))
+}
+
 // did is what the store has done, in its order.
-func (s orderStore) did(t *testing.T) (deeds []string) {
+func (s *orderStore) did(t *testing.T) (deeds []string) {
 	t.Helper()
 	resp, err := http.Get(s.url + "/journal")
 	if err != nil {
@@ -78,16 +94,21 @@ func (s orderStore) did(t *testing.T) (deeds []string) {
 	return deeds
 }
 
-// The order example does all of it, or undoes in reverse order what it has done, and each of it once, wherever it is killed.
+// The order example does all of it, or undoes in reverse order what it has done, and each of it once, wherever it is killed together
+// with its store.
 func TestExampleOrder(t *testing.T) {
 	t.Parallel()
 	s := openOrderStore(t)
 	p := startExample(t, "order", "http://127.0.0.1:8091", s.url)
-	checkOrder(t, p.endpoint, s, p.restart)
+	checkOrder(t, p.endpoint, s, func(t *testing.T) {
+		p.kill()
+		s.restart(t)
+		p.start(t)
+	})
 	p.checkRecorded(t, "order")
 }
 
-func checkOrder(t *testing.T, p *endpoint, s orderStore, restart func(*testing.T)) {
+func checkOrder(t *testing.T, p *endpoint, s *orderStore, restart func(*testing.T)) {
 	t.Helper()
 	before := len(s.did(t))
 	for _, c := range []struct {
@@ -126,7 +147,8 @@ func checkOrder(t *testing.T, p *endpoint, s orderStore, restart func(*testing.T
 	}
 }
 
-// The same agents made in Go, in a module of its own with tools that are Go functions, come to the same as their files.
+// The same agents made in Go, in a module of its own with tools that are Go functions, come to the same as their files, and the pages
+// show them as well.
 func TestPipelinesOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	if err := execute(filepath.Join("..", "examples", "pipelines"), "go", "test", "."); err != nil {
@@ -135,6 +157,13 @@ func TestPipelinesOfAnotherModule(t *testing.T) {
 	s := openOrderStore(t)
 	w := startOwnWorker(t, "pipelines", []string{"--agents", filepath.Join("..", "examples", "pipelines", "scripts")}, []string{"STORE_URL=" + s.url})
 	checkDesk(t, w.endpoint)
-	checkOrder(t, w.endpoint, s, w.restartWorker)
+	checkOrder(t, w.endpoint, s, func(t *testing.T) {
+		w.worker.kill()
+		s.restart(t)
+		w.startWorker(t)
+	})
 	checkReport(t, w.endpoint, w.restartWorker)
+	for _, page := range []string{"report", "desk", "triage", "order"} {
+		w.checkRecorded(t, page)
+	}
 }

@@ -14,11 +14,11 @@ import (
 
 // recordedRun is what a page shows of a command, at a terminal.
 type recordedRun struct {
-	agent, said string
-	output      string
+	agent, thread, said string // the thread may be empty: a new one
+	output              string
 }
 
-var runCommand = regexp.MustCompile(`^bin/perdure run (\w+) "(.*)"$`)
+var runCommand = regexp.MustCompile(`^bin/perdure run (\w+)(?: --thread (\w+))? "(.*)"$`)
 
 func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 	t.Helper()
@@ -31,9 +31,12 @@ func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 		command, output, _ := strings.Cut(block, "\n")
 		said := runCommand.FindStringSubmatch(command)
 		if said == nil {
+			if strings.HasPrefix(command, "curl ") {
+				continue
+			}
 			t.Fatalf("%s has %q", page, command)
 		}
-		runs = append(runs, recordedRun{said[1], said[2], output})
+		runs = append(runs, recordedRun{agent: said[1], thread: said[2], said: said[3], output: output})
 	}
 	if len(runs) == 0 {
 		t.Fatalf("%s has no recorded run", page)
@@ -44,8 +47,13 @@ func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 // checkRecorded does what a page shows, and holds that it shows what there is to see.
 func (p *perdure) checkRecorded(t *testing.T, page string) {
 	t.Helper()
+	threads := map[string]string{}
 	for _, r := range recordedRuns(t, page) {
-		thread := newThreadOf(p)
+		thread, goesOn := threads[r.thread]
+		if !goesOn || r.thread == "" {
+			thread = newThreadOf(p)
+			threads[r.thread] = thread
+		}
 		c := p.asks(t, "run", "--wait", "--thread", thread, r.agent, r.said)
 		p.approveAll(t, thread, strings.Count(r.output, " waits for a decision: "))
 		code := 0
@@ -74,7 +82,7 @@ var (
 	// prompts are what a terminal is asked with, who has the question shown already.
 	prompts = regexp.MustCompile(`(?m)^\n.*\n\[y\]es, .*\n`)
 	// others are ids, times and numbers that another run has others of.
-	others = regexp.MustCompile(`\b(run|thread|int)[-_][\w-]+|R-lamp-\d+|\d{4}-\d\d-\d\dT[\d:.]+Z`)
+	others = regexp.MustCompile(`\b(run|thread|int)[-_][\w-]+|of thread \S+|R-lamp-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
 )
 
 // shownIn are the lines of an output: what is beside one another comes in any order, and answers behind the rest where no

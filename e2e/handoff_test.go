@@ -144,6 +144,7 @@ func TestExampleTriage(t *testing.T) {
 	if last := messages[len(messages)-1]; last.Content != "I am a script. A tenth of 120 is on its way." {
 		t.Errorf("at last it says %q", last.Content)
 	}
+	p.checkRecorded(t, "triage")
 }
 
 // Two agents that throw a thread to and fro come to an end.

@@ -92,7 +92,7 @@ func (s store) post(ctx context.Context, body any, path ...string) (deed, error)
 		return deed{}, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return deed{}, fmt.Errorf("%s", bytes.TrimSpace(answer))
+		return deed{}, fmt.Errorf("HTTP %s: %s", resp.Status, bytes.TrimSpace(answer))
 	}
 	var d deed
 	return d, json.Unmarshal(answer, &d)

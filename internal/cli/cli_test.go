@@ -200,6 +200,20 @@ func TestTailShowsHistory(t *testing.T) {
 	run(t, environ, "", "tail", "t1", "--no-follow").want(t, 0, "run r1 of thread t1\n> hi\nho\n→ add {}\n← 7\n", "")
 }
 
+// A snapshot at the end of a run repeats what the run has shown: its calls, and what was there before it.
+func TestTailShowsNothingTwice(t *testing.T) {
+	t.Parallel()
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/threads/t1/runs/r1/events?protocolVersion=1.0": streams(begun,
+			`{"type":"TOOL_CALL_START","toolCallId":"k","toolCallName":"add","parentMessageId":"2"}`, `{"type":"TOOL_CALL_END","toolCallId":"k"}`,
+			`{"type":"TOOL_CALL_RESULT","messageId":"3","toolCallId":"k","content":"7","role":"tool"}`,
+			`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"1","role":"user","content":"hi"},`+
+				`{"id":"2","role":"assistant","toolCalls":[{"id":"k","type":"function","function":{"name":"add","arguments":"{}"}}]},`+
+				`{"id":"3","role":"tool","toolCallId":"k","content":"7"},{"id":"4","role":"user","content":"and now?"}]}`, ended),
+	})
+	run(t, environ, "", "tail", "t1", "--run", "r1").want(t, 0, "run r1 of thread t1\n→ add \n← add 7\n> and now?\n", "")
+}
+
 const pending = `{"items":[{"id":"int_1","threadId":"t1","agent":"a","toolName":"pay","args":{"n":1},"requestedAt":"2026-01-01T00:00:00Z","quorum":2,"approvers":["role:x"]},
 	{"id":"int_2","threadId":"t2","agent":"a","toolName":"pay","requestedAt":"2026-01-01T00:00:00Z","reason":"tool_call"},
 	{"id":"int_4","threadId":"t4","agent":"a","toolName":"ask_user","reason":"input_required",

@@ -102,6 +102,7 @@ func (t *transcript) showWork(e agui.Event) {
 	switch e := e.(type) {
 	case *agui.ToolCallStart:
 		t.calls[e.ToolCallID] = &call{name: e.ToolCallName, owner: e.SubagentRunID}
+		t.seen[e.ParentMessageID] = true
 	case *agui.ToolCallArgs:
 		if c := t.calls[e.ToolCallID]; c != nil {
 			c.args.WriteString(e.Delta)
@@ -217,11 +218,19 @@ func (t *transcript) snapshot(messages []agui.Message) {
 	if withdrawn {
 		t.notes.line("", dim, "↺ what was being said is taken back: its attempt has died, another one begins")
 	}
-	for _, m := range messages {
-		if t.history && !t.seen[m.ID] {
-			t.seen[m.ID] = true
+	if t.history {
+		t.recallFrom(messages)
+	}
+}
+
+// recallFrom shows what was not seen. What stands before anything that was seen comes too late, and is not.
+func (t *transcript) recallFrom(messages []agui.Message) {
+	first := max(0, slices.IndexFunc(messages, func(m agui.Message) bool { return t.seen[m.ID] }))
+	for i, m := range messages {
+		if i >= first && !t.seen[m.ID] {
 			t.recall(m)
 		}
+		t.seen[m.ID] = true
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -106,9 +107,20 @@ func newNATSLog(o Options) *natsLog {
 }
 
 func (l *natsLog) Noticef(format string, v ...any) { l.write(slog.LevelInfo, format, v) }
-func (l *natsLog) Warnf(format string, v ...any)   { l.write(slog.LevelWarn, format, v) }
 func (l *natsLog) Debugf(format string, v ...any)  { l.write(slog.LevelDebug, format, v) }
 func (l *natsLog) Tracef(format string, v ...any)  { l.write(slog.LevelDebug, format, v) }
+
+func (l *natsLog) Warnf(format string, v ...any) {
+	msg, level := fmt.Sprintf(format, v...), slog.LevelWarn
+	if afterKill.MatchString(msg) {
+		level = slog.LevelInfo
+	}
+	l.write(level, "%s", []any{msg})
+}
+
+// afterKill is what the server says of the index of a stream when it was killed before it had written one: it reads the
+// stream itself, and nothing is lost. Being killed is what this server is for.
+var afterKill = regexp.MustCompile(`^Filestore \[.*\] (Stream state outdated, |TTL state is outdated; |Recovering stream state from index errored: prior state file$)`)
 
 func (l *natsLog) Errorf(format string, v ...any) {
 	if tellsOfNoRoom(v) {

@@ -109,3 +109,22 @@ func TestNATSLogTellsThatTheDiskIsFull(t *testing.T) {
 		t.Error("a full disk is not noticed")
 	}
 }
+
+// Whoever kills the process, as the pages say, is not warned of it when it starts again.
+func TestNATSLogTakesKillsLightly(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	l := newNATSLog(logTo(&buf, slog.LevelWarn))
+	l.Warnf("Filestore [KV_PERDURE_tools] Stream state outdated, last block has additional entries, will rebuild")
+	l.Warnf("Filestore [KV_PERDURE_tools] Recovering stream state from index errored: %v", errors.New("prior state file"))
+	l.Warnf("Filestore [KV_PERDURE_tools] TTL state is outdated; attempting to recover using linear scan (seq %d to %d)", 1, 4)
+	if buf.Len() != 0 {
+		t.Errorf("it warns: %s", &buf)
+	}
+	for _, warning := range []string{"Stream state checksum did not match", "Recovering stream state from index errored: corrupt state file"} {
+		l.Warnf("Filestore [KV_PERDURE_tools] %s", warning)
+		if !strings.Contains(buf.String(), warning) {
+			t.Errorf("it does not warn of %q", warning)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-// Command store is a store to order from, with all that was done in memory.
+// Command store is a store to order from.
 //
 //	POST /reservations                   {"article"}: reserves it
 //	POST /reservations/{number}/release  takes a reservation back
@@ -6,8 +6,9 @@
 //	POST /payments/{number}/refund       pays it back
 //	POST /parcels                        {"reservation", "to"}: ships it, but not to the Moon
 //	GET  /journal                        what was done, in its order
+//	GET  /journal/{reservation}          the same, of one reservation
 //
-// The same Idempotency-Key does a thing once.
+// The same Idempotency-Key does a thing once. The store knows what it has done from a file, so that it may be killed as well.
 package main
 
 import (
@@ -20,15 +21,17 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 )
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8091", "address; port 0 = any free one")
+	file := flag.String("journal", filepath.Join(".perdure", "store.jsonl"), "file that keeps what was done")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := serve(ctx, *addr, os.Stdout)
+	err := run(ctx, *addr, *file, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "store:", err)
@@ -36,13 +39,26 @@ func main() {
 	}
 }
 
-// serve keeps the store open until ctx ends.
-func serve(ctx context.Context, addr string, out io.Writer) error {
+// run opens the store with the journal of a file, until ctx ends.
+func run(ctx context.Context, addr, file string, out io.Writer) (err error) {
+	j, err := openJournal(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	s, err := newStore(j)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, addr, s.routes(), out)
+}
+
+func serve(ctx context.Context, addr string, routes http.Handler, out io.Writer) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: newStore().routes(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	fmt.Fprintf(out, "The store is open: http://%s\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

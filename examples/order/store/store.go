@@ -1,10 +1,13 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"sync"
 )
 
@@ -13,29 +16,34 @@ const maxBody = 4 << 10
 
 // request has what any of the requests says.
 type request struct {
+	Key         string  `json:"-"`
+	Number      string  `json:"-"` // of the path
 	Article     string  `json:"article"`
 	Reservation string  `json:"reservation"`
 	Amount      float64 `json:"amount"`
 	To          string  `json:"to"`
 }
 
-// deed is something that was done.
-type deed struct {
-	Did    string  `json:"did"`
-	Number string  `json:"number"` // of what it was done to
-	Price  float64 `json:"price,omitempty"`
-}
-
 // store is safe for concurrent use.
 type store struct {
 	mu      sync.Mutex
-	journal []deed
+	journal *journal
+	deeds   []deed
 	done    map[string]deed // by idempotency key
 	open    map[string]bool // reservations and payments that stand
 }
 
-func newStore() *store {
-	return &store{journal: []deed{}, done: map[string]deed{}, open: map[string]bool{}}
+// newStore is a store that has done what its journal says.
+func newStore(j *journal) (*store, error) {
+	entries, err := j.entries()
+	if err != nil {
+		return nil, err
+	}
+	s := &store{journal: j, deeds: []deed{}, done: map[string]deed{}, open: map[string]bool{}}
+	for _, e := range entries {
+		s.note(e)
+	}
+	return s, nil
 }
 
 func (s *store) routes() http.Handler {
@@ -45,58 +53,92 @@ func (s *store) routes() http.Handler {
 	mux.HandleFunc("POST /payments", s.does(s.charge))
 	mux.HandleFunc("POST /payments/{number}/refund", s.does(s.undo("refund")))
 	mux.HandleFunc("POST /parcels", s.does(s.ship))
-	mux.HandleFunc("GET /journal", func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		answer(w, s.journal)
-	})
+	mux.HandleFunc("GET /journal", s.tells)
+	mux.HandleFunc("GET /journal/{reservation}", s.tells)
 	return mux
 }
 
-// does does something once for a key, and notes it. What is refused was not done.
-func (s *store) does(it func(number string, asked request) (deed, error)) http.HandlerFunc {
+// does does something once for a key, for who still waits for it: of an order that was cancelled, nothing is done late. What is
+// refused was not done.
+func (s *store) does(it func(request) (deed, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var asked request
+		asked := request{Key: r.Header.Get("Idempotency-Key"), Number: r.PathValue("number")}
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&asked); err != nil && r.ContentLength != 0 {
 			http.Error(w, "the body must be a JSON object", http.StatusBadRequest)
 			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		key := r.Header.Get("Idempotency-Key")
-		d, repeated := s.done[key]
-		if !repeated || key == "" {
-			var err error
-			if d, err = it(r.PathValue("number"), asked); err != nil {
-				http.Error(w, err.Error(), http.StatusConflict)
-				return
-			}
-			s.done[key] = d
-			s.journal = append(s.journal, d)
+		if d, repeated := s.done[asked.Key]; repeated {
+			answer(w, d)
+			return
 		}
+		if r.Context().Err() != nil {
+			return
+		}
+		d, err := it(asked)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		e := entry{d, asked.Key}
+		if err := s.journal.add(e); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		s.note(e)
 		answer(w, d)
 	}
 }
 
-func (s *store) reserve(_ string, asked request) (deed, error) {
+// note takes in what was done.
+func (s *store) note(e entry) {
+	s.deeds = append(s.deeds, e.deed)
+	if e.Key != "" {
+		s.done[e.Key] = e.deed
+	}
+	switch e.Did {
+	case "reserve", "charge":
+		s.open[e.Number] = true
+	case "release", "refund":
+		delete(s.open, e.Number)
+	}
+}
+
+// tells what was done.
+func (s *store) tells(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := []deed{}
+	for _, d := range s.deeds {
+		if strings.HasSuffix(d.Number, r.PathValue("reservation")) {
+			told = append(told, d)
+		}
+	}
+	answer(w, told)
+	_, _ = io.WriteString(w, "\n") // people read it
+}
+
+// reserve numbers a reservation by its key, so that an order has the same numbers whatever was ordered before it.
+func (s *store) reserve(asked request) (deed, error) {
 	if asked.Article == "" {
 		return deed{}, errors.New("which article?")
 	}
-	d := deed{Did: "reserve", Number: fmt.Sprintf("R-%s-%d", asked.Article, len(s.journal)+1), Price: float64(10 * len(asked.Article))}
-	s.open[d.Number] = true
-	return d, nil
+	number := fmt.Sprintf("R-%s-%d", asked.Article, len(s.deeds)+1)
+	if asked.Key != "" {
+		number = fmt.Sprintf("R-%s-%.3x", asked.Article, sha256.Sum256([]byte(asked.Key)))
+	}
+	return deed{Did: "reserve", Number: number, Price: float64(10 * len(asked.Article))}, nil
 }
 
-func (s *store) charge(_ string, asked request) (deed, error) {
+func (s *store) charge(asked request) (deed, error) {
 	if !s.open[asked.Reservation] || asked.Amount <= 0 {
 		return deed{}, errors.New("there is no such reservation, or nothing to pay")
 	}
-	d := deed{Did: "charge", Number: "P-" + asked.Reservation, Price: asked.Amount}
-	s.open[d.Number] = true
-	return d, nil
+	return deed{Did: "charge", Number: "P-" + asked.Reservation, Price: asked.Amount}, nil
 }
 
-func (s *store) ship(_ string, asked request) (deed, error) {
+func (s *store) ship(asked request) (deed, error) {
 	switch {
 	case !s.open[asked.Reservation]:
 		return deed{}, errors.New("there is no such reservation")
@@ -107,17 +149,21 @@ func (s *store) ship(_ string, asked request) (deed, error) {
 }
 
 // undo closes what was opened.
-func (s *store) undo(name string) func(string, request) (deed, error) {
-	return func(number string, _ request) (deed, error) {
-		if !s.open[number] {
+func (s *store) undo(name string) func(request) (deed, error) {
+	return func(asked request) (deed, error) {
+		if !s.open[asked.Number] {
 			return deed{}, fmt.Errorf("there is nothing to %s", name)
 		}
-		delete(s.open, number)
-		return deed{Did: name, Number: number}, nil
+		return deed{Did: name, Number: asked.Number}, nil
 	}
 }
 
 func answer(w http.ResponseWriter, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // who has hung up needs no answer
+	_, _ = w.Write(body) // who has hung up needs no answer
 }

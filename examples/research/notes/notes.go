@@ -51,8 +51,8 @@ type Key struct {
 // Note is one to read.
 type Note struct {
 	ID    string `json:"id"`
-	Title string `json:"title"`
 	Text  string `json:"text"`
+	Title string `json:"title"`
 }
 
 // Load reads the notes: the first line of each is its title.

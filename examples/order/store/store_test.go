@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// open opens a store with the journal of a file, until closes is called.
+func open(t *testing.T, file string) (routes http.Handler, closes func()) {
+	t.Helper()
+	j, err := openJournal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newStore(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.routes(), func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// ask asks for something with a key, and returns the status and the answer.
+func ask(t *testing.T, routes http.Handler, key, path, body string) (int, deed) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Idempotency-Key", key)
+	w := httptest.NewRecorder()
+	routes.ServeHTTP(w, r)
+	var d deed
+	if w.Code == http.StatusOK {
+		if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w.Code, d
+}
+
+func journalOf(t *testing.T, routes http.Handler, path string) (did string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	routes.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	var deeds []deed
+	if err := json.Unmarshal(w.Body.Bytes(), &deeds); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range deeds {
+		did += d.Did + " "
+	}
+	return strings.TrimSpace(did)
+}
+
+// A store that was killed has done what it had done, and does none of it again.
+func TestStoreKnowsWhatItHasDone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "data", "store.jsonl")
+	routes, closes := open(t, file)
+	_, reserved := ask(t, routes, "run/1", "/reservations", `{"article":"lamp"}`)
+	_, other := ask(t, routes, "run/2", "/reservations", `{"article":"lamp"}`)
+	_, charged := ask(t, routes, "run/3", "/payments", `{"reservation":"`+reserved.Number+`","amount":40}`)
+	if reserved.Number == other.Number || reserved.Price != 40 || charged.Number != "P-"+reserved.Number {
+		t.Errorf("it has done %+v, %+v and %+v", reserved, other, charged)
+	}
+	closes()
+
+	routes, closes = open(t, file)
+	defer closes()
+	if _, again := ask(t, routes, "run/1", "/reservations", `{"article":"lamp"}`); again != reserved {
+		t.Errorf("asked again, it answers %+v instead of %+v", again, reserved)
+	}
+	for _, c := range []struct {
+		key, path string
+		status    int
+	}{
+		{"run/4", "/payments/" + charged.Number + "/refund", http.StatusOK},
+		{"run/5", "/payments/" + charged.Number + "/refund", http.StatusConflict},
+		{"run/6", "/reservations/" + reserved.Number + "/release", http.StatusOK},
+		{"run/6", "/reservations/" + reserved.Number + "/release", http.StatusOK},
+	} {
+		if status, _ := ask(t, routes, c.key, c.path, ""); status != c.status {
+			t.Errorf("%s, as %s: %d, want %d", c.path, c.key, status, c.status)
+		}
+	}
+	if did := journalOf(t, routes, "/journal"); did != "reserve reserve charge refund release" {
+		t.Errorf("it has done %s", did)
+	}
+	if did := journalOf(t, routes, "/journal/"+reserved.Number); did != "reserve charge refund release" {
+		t.Errorf("of the first reservation it has done %s", did)
+	}
+}
+
+// Who has hung up gets nothing done.
+func TestNothingIsDoneForNobody(t *testing.T) {
+	t.Parallel()
+	routes, closes := open(t, filepath.Join(t.TempDir(), "store.jsonl"))
+	defer closes()
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	r := httptest.NewRequestWithContext(gone, http.MethodPost, "/reservations", strings.NewReader(`{"article":"lamp"}`))
+	routes.ServeHTTP(httptest.NewRecorder(), r)
+	if did := journalOf(t, routes, "/journal"); did != "" {
+		t.Errorf("it has done %s", did)
+	}
+}
+
+// An order has the same numbers, whatever was ordered before it.
+func TestNumbersComeFromKeys(t *testing.T) {
+	t.Parallel()
+	routes, closes := open(t, filepath.Join(t.TempDir(), "a"))
+	defer closes()
+	_, want := ask(t, routes, "key", "/reservations", `{"article":"lamp"}`)
+	routes, closes = open(t, filepath.Join(t.TempDir(), "b"))
+	defer closes()
+	ask(t, routes, "another", "/reservations", `{"article":"lamp"}`)
+	if _, got := ask(t, routes, "key", "/reservations", `{"article":"lamp"}`); got != want {
+		t.Errorf("behind another order it is %+v, alone %+v", got, want)
+	}
+}
