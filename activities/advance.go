@@ -53,7 +53,7 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 	if err != nil {
 		return workflows.Advanced{}, err
 	}
-	w := &walker{activities: a, in: in, place: place, definition: d}
+	w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{Called: in.Called}}
 	if err := w.walk(ctx); err != nil {
 		return workflows.Advanced{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -18,15 +19,18 @@ import (
 )
 
 // CallTool is tool.call.v1: it runs one tool call and puts its result into the log. A tool's failure
-// is a result, which the model sees.
+// is a result, which the model sees. Behind the call of a step it advances, if it is to.
 func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answer workflows.ToolAnswer, err error) {
 	defer contain(ctx, &err)
+	began := time.Now()
 	work, leave, err := a.enter(ctx, in.Step)
 	if err != nil {
 		return answer, fail(ctx, err)
 	}
 	defer leave()
-	answer, err = a.callTool(work, in)
+	if answer, err = a.callTool(work, in); err == nil {
+		answer.Advanced, _ = a.onward(ctx, in, answer, began) // a matter of speed: the workflow asks for it otherwise
+	}
 	return answer, fail(ctx, err)
 }
 
@@ -88,6 +92,9 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 
 func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
 	place := speaking(in.Step, in.Open)
+	if in.Onward != nil {
+		place.Then = in.Onward.ID
+	}
 	if in.Announces != nil {
 		return a.announce(ctx, place, in.Step, *in.Announces)
 	}

@@ -32,6 +32,9 @@ type Place struct {
 	Lane Lane
 	// Step is the same for every attempt of a step and unlike every other step's of the run.
 	Step string
+	// Then is the step that whoever finishes this one goes on with, before it is known elsewhere that it is finished: to
+	// an attempt that comes late that is no other hand. "" = none.
+	Then string
 	// Execution names the workflow execution; a run that another execution began is not touched.
 	Execution string
 	// After is the sequence of the lane's last record as the workflow knows it, 0 for none.
@@ -66,12 +69,14 @@ func (p Place) ours(last *Record) (begun bool, err error) {
 		return false, nil
 	case found < p.After:
 		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, found, p.After)
-	case last.Kind == KindTerminal, last.Kind == KindSupersede, last.Step != p.Step, !last.writtenFor(p.Execution):
+	case last.Kind == KindTerminal, last.Kind == KindSupersede, !p.has(last.Step), !last.writtenFor(p.Execution):
 		return false, ErrOver
 	default:
 		return true, nil
 	}
 }
+
+func (p Place) has(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
 
 // Open writes the lifecycle events of a step unless that has been done, and returns where the lane
 // ends without an attempt of the step: at that record, or, where attempts have come behind it already,

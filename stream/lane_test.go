@@ -157,6 +157,38 @@ func TestLateAttemptOfAnOldStepChangesNothing(t *testing.T) {
 	}
 }
 
+// Whoever goes on with the next step finishes the present one first: an attempt of that which comes later is not fenced off
+// by what it would have gone on with itself, and by nothing else less.
+func TestLateAttemptFindsWhatItGoesOnWith(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	first := must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
+	late := place("1/tools", first)
+	late.Then = "advance/2"
+	opened := must[uint64](t)(l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
+	if again := must[uint64](t)(l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"})); again != opened {
+		t.Errorf("the step is opened at %d, and again at %d", opened, again)
+	}
+	next := begin(t, ctx, l, place("advance/2", opened))
+	for _, finished := range []bool{false, true} {
+		if seq, err := l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); err != nil || seq != first {
+			t.Errorf("with the next step finished: %t, it is opened behind %d, %v; want %d", finished, seq, err, first)
+		}
+		if !finished {
+			must[uint64](t)(next.Finish(ctx, &stream.Result{}))
+		}
+	}
+	other := late
+	other.Execution = "e2"
+	if _, err := l.Open(ctx, other, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
+		t.Errorf("opened by another execution: %v, want ErrOver", err)
+	}
+	last := must[uint64](t)(begin(t, ctx, l, place("3/tools", opened+2)).Finish(ctx, &stream.Result{}))
+	if _, err := l.Open(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
+		t.Errorf("opened when the run has come to %d: %v, want ErrOver", last, err)
+	}
+}
+
 func TestAnotherExecutionIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

@@ -302,6 +302,8 @@ type ToolCall struct {
 	// Cancelled tells that the run was cancelled before the call began: what was decided about it is written down, and
 	// the tool is not called.
 	Cancelled bool `json:"cancelled,omitempty"`
+	// Onward is set in the call of a step where nothing but an advance can come behind it.
+	Onward *Onward `json:"onward,omitempty"`
 	// Opens is set in the calls that a run begins with.
 	Opens *Beginning `json:"opens,omitempty"`
 	// Announces is set in those that a subagent begins with: the call that it works for.
@@ -339,6 +341,8 @@ type ToolAnswer struct {
 	// compensated for.
 	Failed *pipeline.Failure `json:"failed,omitempty"`
 	Done   bool              `json:"done,omitempty"`
+	// Advanced is what comes next, if the activity has gone on as it was asked to.
+	Advanced *Advanced `json:"advanced,omitempty"`
 }
 
 // Hold asks to tell what a run waits for that goes on afterwards. The answer is the sequence of the main

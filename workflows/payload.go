@@ -52,6 +52,12 @@ func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 	return &all, nil
 }
 
+// Fits tells whether a value may enter a history.
+func Fits(value any) bool {
+	body, err := encode(value) //workflowcheck:ignore the same value gives the same text
+	return err == nil && len(body) <= MaxPayload
+}
+
 // encode writes JSON without the escapes that only HTML needs: ids may be full of <, and would take six
 // times their length.
 func encode(value any) ([]byte, error) {

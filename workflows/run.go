@@ -99,6 +99,7 @@ type run struct {
 	began    uint64           // and its input
 	tree     []byte           // the steps that a program does, until they are written down
 
+	ahead       *Advanced // what comes next in the walk, if the call before has found out
 	walk        *Walk     // set in an agent that consists of steps
 	branch      *Branch   // set in a subagent
 	call        *ToolCall // what the subagent works for

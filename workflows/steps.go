@@ -20,7 +20,8 @@ import (
 // The workflow does not know the steps. An activity that holds the content walks from one thing to do to the
 // next; the workflow has the cursor, does what it is told, and says what came of it. So a history
 // has what was done of a tree and nothing of the tree, and no expression is evaluated here. Before each
-// advance the run may pause, or continue as new: Walk has everything.
+// advance the run may pause, or continue as new: Walk has everything. Where nothing can come in between, an advance rides on
+// the call before it, and the run may pause behind it (onward.go).
 
 // Walk is how far an agent has come in its steps.
 type Walk struct {
@@ -40,6 +41,8 @@ type Walk struct {
 	Leaf *Leaf     `json:"leaf,omitempty"`
 	Fan  *Fan      `json:"fan,omitempty"`
 	Wake time.Time `json:"wake,omitzero"`
+	// Answer has the call of a leaf that is one, until that is made.
+	Answer *ModelAnswer `json:"answer,omitempty"`
 	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
 	Event *pipeline.Event `json:"event,omitempty"`
 	Said  string          `json:"said,omitempty"`
@@ -129,6 +132,8 @@ type Advance struct {
 	// Lanes are those whose step did not finish, Broken is the one before this that did not.
 	Lanes  []Lane  `json:"lanes,omitempty"`
 	Broken *Broken `json:"broken,omitempty"`
+	// Called is set by the activity of the call before, where that goes on by itself.
+	Called bool `json:"-"`
 }
 
 // Advanced is what comes next. With nothing set the steps are at their end.
@@ -143,6 +148,8 @@ type Advanced struct {
 	Excess *Excess           `json:"excess,omitempty"` // is to be asked about before the branches begin
 	Sleep  time.Duration     `json:"sleep,omitempty"`
 	Failed *pipeline.Failure `json:"failed,omitempty"`
+	// Called tells that the call before has come to its end, and has found this out: also if that was not heard of.
+	Called bool `json:"called,omitempty"`
 	// Value is what an expression comes to.
 	Value json.RawMessage `json:"value,omitempty"`
 }
@@ -188,15 +195,17 @@ func (r *run) steps(ctx workflow.Context) (ending, error) {
 			return end, nil
 		}
 	}
-	var answer *ModelAnswer
 	for {
 		if r.walk.Event == nil {
-			if end, over, err := r.work(r.lasting(ctx), answer); over || err != nil {
+			if end, over, err := r.work(r.lasting(ctx)); over || err != nil {
 				return end, err
 			}
 		}
-		if err := r.rest(r.lasting(ctx)); err != nil {
-			return ending{}, err
+		ahead := r.ahead != nil // then the safe point is behind the advance
+		if !ahead {
+			if err := r.rest(r.lasting(ctx)); err != nil {
+				return ending{}, err
+			}
 		}
 		next, err := r.advance(r.lasting(ctx))
 		switch {
@@ -204,8 +213,11 @@ func (r *run) steps(ctx workflow.Context) (ending, error) {
 			return r.failure(r.lasting(ctx), err), nil
 		case next.ends():
 			return r.stepsEnd(ctx, next), nil
+		case ahead:
+			if err := r.rest(r.lasting(ctx)); err != nil {
+				return ending{}, err
+			}
 		}
-		answer = next.Answer
 	}
 }
 
@@ -229,74 +241,6 @@ func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 		return ending{outcome: OutcomeError, code: last.Failed.Code, message: last.Failed.Message}
 	}
 	return ending{outcome: OutcomeSuccess}
-}
-
-// advance tells what has come of the last thing to do, and takes up the next one.
-func (r *run) advance(ctx workflow.Context) (Advanced, error) {
-	w := r.walk
-	w.Advances++
-	in := Advance{Step: r.plainStep(fmt.Sprintf("%sadvance/%d", w.prefix(), w.Advances)), Walk: *w}
-	in.Tree, r.tree, in.Day = r.tree, nil, r.day()
-	var next Advanced
-	err := r.runAdvance(ctx, in, &next)
-	if ctx.Err() != nil && err != nil && r.main > 0 {
-		err = r.advanceAgain(ctx, in, &next)
-	}
-	if err != nil {
-		return next, err
-	}
-	if in.Tree != nil {
-		w.Tree = next.Seq
-	}
-	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.deadline.Before(until) {
-		r.deadline = until
-	}
-	w.Cursor, w.Leaf, w.Fan, w.Event, w.Said, w.Wake, w.Excess = next.Cursor, next.Leaf, next.Fan, nil, "", time.Time{}, next.Excess
-	if next.Sleep > 0 {
-		w.Wake = workflow.Now(ctx).Add(next.Sleep)
-	}
-	return next, nil
-}
-
-// advanceAgain finds out what has come of an advance that was cancelled: it may have been written down, and
-// what is done about the cancel has to come behind it.
-func (r *run) advanceAgain(ctx workflow.Context, in Advance, next *Advanced) error {
-	ctx, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
-	in.Undoes = true
-	options := r.options(ctx, "next step")
-	options.ScheduleToCloseTimeout = again
-	return r.runAdvanceWith(ctx, options, in, next)
-}
-
-// again bounds it: what it waits for may not come.
-const again = 5 * time.Second
-
-func (r *run) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
-	return r.runAdvanceWith(ctx, r.options(ctx, "next step"), in, next)
-}
-
-func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
-	if opens, announces := r.opens(); r.main == 0 && announces != nil {
-		in.Announces = announces
-	} else if r.main == 0 && opens != nil {
-		in.Beginning = *opens
-	}
-	if r.broken != nil {
-		in.Closes = r.broken.Name
-	}
-	in.Lanes, in.Broken, in.Now = r.cut, r.broken, workflow.Now(ctx)
-	ctx = workflow.WithActivityOptions(ctx, options)
-	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
-		return err
-	}
-	for _, lane := range r.cut {
-		if !lane.Fork {
-			r.lanes[lane.Index] = 0 // where it ends is not known
-		}
-	}
-	r.main, r.open, r.cut, r.broken = next.Seq, "", nil, nil
-	return nil
 }
 
 // broke notes a step that failed, for what comes behind it.
@@ -357,7 +301,7 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 }
 
 // work does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
-func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over bool, err error) {
+func (r *run) work(ctx workflow.Context) (end ending, over bool, err error) {
 	w := r.walk
 	end, over = r.exhausted(ctx)
 	switch {
@@ -365,7 +309,7 @@ func (r *run) work(ctx workflow.Context, answer *ModelAnswer) (end ending, over 
 	case w.Fan != nil:
 		end, over, err = r.fan(ctx)
 	case w.Leaf != nil && w.Leaf.CallID != "":
-		end, over, err = r.makeCall(ctx, answer)
+		end, over, err = r.makeCall(ctx)
 	case w.Leaf != nil:
 		end, over, err = r.converse(ctx)
 	default:
@@ -394,10 +338,10 @@ func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// makeCall makes the call of a step, and waits for who decides about it. answer has the call; nil = it
-// waits already.
-func (r *run) makeCall(ctx workflow.Context, answer *ModelAnswer) (end ending, over bool, err error) {
-	if answer != nil {
+// makeCall makes the call of a step, unless that waits already, and waits for who decides about it.
+func (r *run) makeCall(ctx workflow.Context) (end ending, over bool, err error) {
+	if answer := r.walk.Answer; answer != nil {
+		r.walk.Answer = nil
 		if end, over = r.makeCalls(ctx, *answer); over {
 			return end, true, nil
 		}

@@ -170,6 +170,9 @@ func (t *toolTurn) request(c call, lane int) ToolCall {
 	if c.id == "" {
 		in.Index = c.index
 	}
+	if in.Onward = t.run.onward(t.ctx, c); in.Onward != nil && !Fits(in) {
+		in.Onward = nil
+	}
 	if t.step.After == 0 {
 		in.Opens, in.Announces = t.run.opens()
 	}
@@ -216,7 +219,7 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 		}
 		return
 	}
-	t.run.lanes[lane] = done.Seq
+	t.run.lanes[lane], t.run.ahead = done.Seq, done.Advanced
 	t.run.main, t.run.open = max(t.run.main, done.Opened), t.step.Name
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {

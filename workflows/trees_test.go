@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -171,7 +172,7 @@ func (k *walking) strollBranches(cancel string, at pipeline.Cursor, a pipeline.A
 	return ev
 }
 
-// Whatever tree, whatever fails, wherever people are asked, the run is cancelled or continues as new: a workflow whose branches come one at a time
+// Whatever tree, whatever fails, wherever people are asked, the run is cancelled or continues as new, and whether calls go on, or are not heard of then: a workflow whose branches come one at a time
 // does what the walk alone does, in the same order, and comes to the same.
 func TestRandomTrees(t *testing.T) {
 	t.Parallel()
@@ -196,6 +197,18 @@ func TestRandomTrees(t *testing.T) {
 			return alone.answer(path)
 		}
 		k.renews = func() bool { return r.IntN(8) == 0 }
+		k.unheard = func(workflows.ToolCall) error {
+			if r.IntN(4) == 0 {
+				return temporal.NewNonRetryableApplicationError("the worker died", "unheard", nil)
+			}
+			return nil
+		}
+		k.refuse = func(in workflows.Advance) error {
+			if in.Called && r.IntN(4) == 0 {
+				return errors.New("not now")
+			}
+			return nil
+		}
 		result := k.walk(stepsInput())
 		end := "success"
 		switch {

@@ -15,7 +15,7 @@ const undoing = 10 * time.Minute
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
 	goesOn := r.in.Program != "" && r.in.Version > 1 // the program may: its steps are to be closed
-	if r.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) {
+	if r.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !r.lost() {
 		return end, true
 	}
 	failure := pipeline.Failure{Code: end.code, Message: end.message}

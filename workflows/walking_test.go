@@ -33,9 +33,11 @@ type walking struct {
 	answer func(path string) (pipeline.Event, error)
 	// refuse fails advances before they are written down, advanced afterwards; nil = nothing does.
 	refuse, advanced func(in workflows.Advance) error
-	programs         workflows.Programs
-	silent           bool             // nobody decides
-	limits           workflows.Limits // of the agents of steps
+	// unheard fails calls that have gone on; nil = nothing does.
+	unheard  func(in workflows.ToolCall) error
+	programs workflows.Programs
+	silent   bool             // nobody decides
+	limits   workflows.Limits // of the agents of steps
 	// renews tells whether the history is long from the advance on that is at work; nil = it never is. It holds mu.
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
@@ -285,7 +287,21 @@ func (k *walking) speak(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 	return a, nil
 }
 
+// call makes a call, and goes on with what comes next, if it is to and that does not fail.
 func (k *walking) call(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	a, err := k.makeCall(in)
+	if err != nil || in.Onward == nil || a.Outcome != workflows.OutcomeSuccess {
+		return a, err
+	}
+	if next, err := k.advance(in.Advance(a.Opened, in.Onward.Now)); err == nil {
+		if a.Advanced = &next; k.unheard != nil {
+			return a, k.unheard(in)
+		}
+	}
+	return a, nil
+}
+
+func (k *walking) makeCall(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 	ev, err := done(`{"approved":false}`), error(nil)
 	switch {
 	case in.Decision == nil, in.Decision.Verdict == workflows.VerdictResult:
@@ -351,6 +367,7 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 	if !in.Reopens && len(in.Suspends) == 0 {
 		next, err = k.step(in)
 	}
+	next.Called = in.Called
 	next.Seq = k.write(at, "")
 	if next.Answer != nil {
 		next.Answer.Seq = next.Seq
@@ -400,7 +417,7 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 	}
 	k.tell(m.Changes)
 	k.keep(m)
-	return k.take(d, m), nil
+	return k.take(in, d, m), nil
 }
 
 // keptByWalk is what the record of an advance keeps.
@@ -473,7 +490,7 @@ func (k *walking) tell(changes []pipeline.Change) {
 }
 
 // take is what a workflow is told to do.
-func (k *walking) take(d *agents.Definition, m pipeline.Move) workflows.Advanced {
+func (k *walking) take(in workflows.Advance, d *agents.Definition, m pipeline.Move) workflows.Advanced {
 	next, do := workflows.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
 	leaf := &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
 	leaf.At = workflows.At{Path: do.Path, Name: do.Name, Scope: "s"}
@@ -481,7 +498,7 @@ func (k *walking) take(d *agents.Definition, m pipeline.Move) workflows.Advanced
 	case do.Agent != nil:
 		next.Leaf = leaf
 	case do.Tool != nil, do.Approve != nil:
-		leaf.CallID = "call of " + do.Path
+		leaf.CallID, leaf.Agent, leaf.Revision = "call of "+do.Path, in.Agent, in.Revision
 		leaf.At.Inline = do.Approve != nil
 		answer := says(0, leaf.CallID)
 		switch k.places[leaf.CallID] = do.Path; {
@@ -489,6 +506,8 @@ func (k *walking) take(d *agents.Definition, m pipeline.Move) workflows.Advanced
 			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{}, 1
 		case do.Tool.Tool == "client":
 			answer.Calls[0].Client, answer.WaitCount = true, 1
+		case do.Tool.Tool == "far":
+			answer.Calls[0].Queue, answer.PlaceCount = "q", 1
 		}
 		next.Leaf, next.Answer = leaf, &answer
 	case do.Branches != nil:

@@ -1,0 +1,94 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// Behind the call of a step comes an advance, as a rule, and the workflow decides nothing in between. So the activity
+// that makes the call goes on with the advance:
+//
+//	advance ──► call, advance ──► call, advance ──► end
+//
+// In the log they stay two steps with a record each, the same as if they were two activities: an attempt that finds the
+// result of the call goes on behind it, and one that finds both returns both. Where the activity does not go on, for
+// whatever reason, its answer lacks the advance, and the workflow asks for it. So nothing depends on it but the time.
+//
+// What the workflow would have looked at in between it looks at behind the advance: whether the run is paused, cancelled, at
+// a limit, or to continue as new. By then clients are told of the next step, but it has not begun to work.
+//
+// A call may have gone on without the workflow being told: its worker died, and its time is over, or the run is cancelled.
+// Then the workflow tells an advance that the call has failed, as it always did; but it is the same step, so it finds what
+// was written, and that is what counts.
+
+// Onward is the advance behind a call, for the activity that makes it: what is not the call's own.
+type Onward struct {
+	// ID is that of the advance.
+	ID string `json:"step"`
+	// Walk is how far the walk has come, but for the leaf, which is the call, and for what has come of it.
+	Walk Walk `json:"walk"`
+	// Now is when the call was asked for, by the clock that deadlines are measured with.
+	Now time.Time `json:"now"`
+	// Day is the advance's.
+	Day *Day `json:"day,omitempty"`
+}
+
+// versionOnward is that of the first runs whose calls go on.
+const versionOnward = 2
+
+// onward lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
+// workers that have nothing but tools; what compensates is left as it is.
+func (r *run) onward(ctx workflow.Context, c call) *Onward {
+	l := r.leaf()
+	switch {
+	case r.in.Version < versionOnward, l == nil, l.CallID == "" || l.CallID != c.id:
+		return nil
+	case c.decision != nil, c.queue != "", c.delegate != nil, c.taker != nil:
+		return nil
+	case r.paused, r.undoes():
+		return nil
+	}
+	walk := *r.walk
+	walk.Leaf, walk.Event, walk.Said = nil, nil, ""
+	return &Onward{ID: r.nextStep().ID, Walk: walk, Now: workflow.Now(ctx), Day: r.day()}
+}
+
+// Advance is what the call goes on with when it has come to its end. opened is the last record of the lane that the agent
+// speaks on.
+func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
+	in := Advance{Step: c.Step, Walk: c.Onward.Walk, Now: now, Day: c.Onward.Day, Called: true}
+	in.ID, in.Turn, in.Name, in.Closes, in.After, in.At = c.Onward.ID, 0, "", c.Name, opened, nil
+	in.Walk.Leaf = &Leaf{Delegate: Delegate{Agent: c.Agent, Revision: c.Revision}, At: *c.At, CallID: c.CallID}
+	in.Walk.Event = &pipeline.Event{Kind: pipeline.EventDone}
+	return in
+}
+
+// goAhead takes up what comes next, where the call has found that out.
+func (r *run) goAhead(ctx workflow.Context) Advanced {
+	next := *r.ahead
+	r.ahead, r.main, r.open = nil, next.Seq, ""
+	r.moveOn(ctx, next)
+	return next
+}
+
+// afterAll makes up for an event that says the call before was cut off, where it was not: what is under way now is
+// cancelled in its place. Steps that are at their end, or compensate for a failure, are not.
+func (w *Walk) afterAll(next Advanced, event *pipeline.Event) {
+	switch {
+	case event.Kind != pipeline.EventCancelled:
+	case next.ends(), next.Cursor.Undoing != nil:
+		w.Then = nil
+	default:
+		w.Event = event
+	}
+}
+
+// lost tells whether a call may have come to its end, and have gone on, without this being heard of. What there is to
+// compensate for is known to the next advance then.
+func (r *run) lost() bool {
+	l := r.leaf()
+	return r.in.Version >= versionOnward && l != nil && l.CallID != "" && len(r.cut) > 0
+}

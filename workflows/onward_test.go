@@ -1,0 +1,170 @@
+package workflows_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/workflows"
+)
+
+// rode are the ids of the advances that calls went on with.
+func (k *walking) rode() string {
+	var ids []string
+	for _, a := range k.advances {
+		if a.Called {
+			ids = append(ids, a.ID)
+		}
+	}
+	return strings.Join(ids, " ")
+}
+
+// Calls of steps go on by themselves, but for those that others decide about, that others make, or that compensate, and
+// not in runs from before.
+func TestCallsGoOn(t *testing.T) {
+	t.Parallel()
+	const two = `steps: [{name: one, tool: one}, {name: two, tool: two}]`
+	for name, c := range map[string]struct {
+		steps   string
+		version int
+		rode    string
+		all     int // advances
+	}{
+		"tools":             {steps: two, version: workflows.Version, rode: "advance/2 advance/3", all: 3},
+		"an earlier run":    {steps: two, version: 1, all: 3},
+		"behind an agent":   {steps: `steps: [{name: one, agent: one}, {name: two, tool: two}]`, version: workflows.Version, rode: "advance/3", all: 3},
+		"a question":        {steps: `steps: [{name: one, approve: {message: x}}]`, version: workflows.Version, all: 3},
+		"a tool of clients": {steps: `steps: [{name: one, tool: client}]`, version: workflows.Version, all: 1},
+		"a tool of others":  {steps: `steps: [{name: one, tool: far}]`, version: workflows.Version, all: 2},
+		"what compensates": {
+			steps:   "steps: [{name: one, tool: one, compensate: {tool: undo}}, {name: two, agent: two}, {name: three, tool: three}]",
+			version: workflows.Version, rode: "advance/2 advance/4", all: 5,
+		},
+		"branches": {
+			steps: `steps: [{name: both, parallel: [{name: left, tool: one}, {name: right, tool: two}]}, {name: three, tool: three}]`, version: workflows.Version,
+			rode: "both/0/advance/2 both/1/advance/2 advance/3", all: 7,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newWalking(t, c.steps)
+			in := stepsInput()
+			in.Version = c.version
+			k.answer = byPath(map[string]string{"three": "!no"})
+			k.walk(in)
+			got := strings.Fields(k.rode())
+			slices.Sort(got[:max(0, len(got)-1)]) // branches, in any order
+			if rode := strings.Join(got, " "); rode != c.rode || len(k.advances) != c.all {
+				t.Errorf("on calls rode %q of %d advances, want %q of %d", rode, len(k.advances), c.rode, c.all)
+			}
+		})
+	}
+}
+
+// Who pauses a run while a call is under way finds the next one not made, however long that takes; and a call that begins
+// in a run that is about to pause does not go on.
+func TestPauseBehindACall(t *testing.T) {
+	t.Parallel()
+	for pause, executions := range map[time.Duration]int{time.Minute: 1, 20 * time.Minute: 2} {
+		for _, during := range []string{"advance/1", "advance/2"} { // which rides on the call
+			k := newWalking(t, `steps: [{name: one, tool: one}, {name: two, tool: two}]`)
+			at := map[string]time.Time{}
+			k.answer = func(path string) (pipeline.Event, error) {
+				at[path] = k.world.env.Now()
+				return done(`1`), nil
+			}
+			resume := func(w *world) {
+				w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{}, make(chan any, 1)) }, pause)
+			}
+			var paused time.Time
+			k.refuse = func(in workflows.Advance) error {
+				if in.ID == during {
+					paused = k.world.env.Now()
+					k.world.update(workflows.UpdatePause, workflows.Pause{}, make(chan any, 1))
+					resume(k.world)
+				}
+				return nil
+			}
+			k.begun = func(w *world, in any) {
+				if _, parked := in.(*workflows.Parked); parked {
+					resume(w)
+				}
+			}
+			k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
+			if at["two"].Sub(paused) < pause || len(k.runs) != executions {
+				t.Errorf("paused in %s for %s, the next call came after %s, in %d executions", during, pause, at["two"].Sub(paused), len(k.runs))
+			}
+			if want := map[string]string{"advance/1": "advance/3", "advance/2": "advance/2 advance/3"}[during]; k.rode() != want {
+				t.Errorf("paused in %s, on calls rode %q", during, k.rode())
+			}
+		}
+	}
+}
+
+// What rides on a call leaves it the room that a history has: what would be too large goes by itself.
+func TestLargeWalksDoNotRide(t *testing.T) {
+	t.Parallel()
+	name, alone := strings.Repeat("n", 60), 0
+	for n, room := 6000, workflows.MaxPayload; room > 100; n += 20 { // an id stands in an advance twice
+		k := newWalking(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
+		in := stepsInput()
+		in.Run.ID = strings.Repeat("r", n)
+		if result := k.walk(in); result.Outcome != workflows.OutcomeSuccess {
+			t.Errorf("with an id of %d bytes the run ends as %+v", n, result)
+		}
+		last := k.advances[1]
+		payload, err := workflows.DataConverter().ToPayload(last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if room = workflows.MaxPayload - len(payload.GetData()); !last.Called {
+			alone++
+		}
+	}
+	if alone == 0 {
+		t.Error("no walk was too large")
+	}
+}
+
+// What a call has gone on with counts, also when it is heard of neither the call nor that.
+func TestUnheardCalls(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: book, tool: book, compensate: {tool: cancel}}
+  - {name: pay, tool: pay, compensate: {tool: refund}}
+  - {name: ship, tool: ship}
+`
+	for name, c := range map[string]struct {
+		answers map[string]string
+		cancel  string // the run is cancelled as the call at this path ends
+		outcome workflows.Outcome
+		code    string
+		did     string
+	}{
+		"none fails":            {nil, "", workflows.OutcomeSuccess, "", "book pay ship"},
+		"one fails":             {map[string]string{"ship": "!lost"}, "", workflows.OutcomeError, "lost", "book pay ship pay~undo book~undo"},
+		"cancelled at first":    {nil, "book", workflows.OutcomeCancelled, "", "book book~undo"},
+		"cancelled later":       {nil, "pay", workflows.OutcomeCancelled, "", "book pay pay~undo book~undo"},
+		"cancelled at the end":  {nil, "ship", workflows.OutcomeSuccess, "", "book pay ship"},
+		"cancelled as it fails": {map[string]string{"ship": "!lost"}, "ship", workflows.OutcomeCancelled, "", "book pay ship pay~undo book~undo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newWalking(t, steps)
+			k.answer = byPath(c.answers)
+			k.unheard = func(in workflows.ToolCall) error {
+				if in.At.Path == c.cancel {
+					k.cancel()
+				}
+				return temporal.NewNonRetryableApplicationError("the worker died", "gone", nil)
+			}
+			k.want(k.walk(stepsInput()), c.outcome, c.code, strings.Fields(c.did)...)
+		})
+	}
+}
