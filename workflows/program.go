@@ -80,7 +80,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 		switch {
 		case err != nil:
 			return err
-		case end.waits != nil && r.branch != nil: // there is no run of its own that could end with it
+		case end.waits != nil && r.branch != nil: // it was begun by an earlier version: there is no run of its own that could end with it
 			return &StepError{pipeline.Failure{Code: CodeCannotAsk, Message: "a program that works for another agent cannot ask people"}}
 		case end.waits != nil:
 			if err := a.wait(ctx, end); err != nil {
@@ -135,7 +135,7 @@ func (r *run) becomes(ctx workflow.Context, next RunInput) {
 	next.Queue = nil
 	r.in = next
 	r.deadline = workflow.Now(ctx).Add(next.Limits.Duration)
-	r.turn, r.main, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, nil, nil, nil, "", nil
+	r.turn, r.main, r.asks, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, 0, nil, nil, nil, "", nil
 	r.ended, r.steered, r.folded, r.said, r.subagents = false, nil, 0, "", 0
 	r.held, r.answered, r.waits, r.resumed = nil, nil, nil, nil
 	r.spentBefore()

@@ -105,6 +105,8 @@ type run struct {
 	said        string    // the message that it ends with
 	subagents   int       // how many have worked for this agent, and for those
 	handoffs    int       // how often the thread was handed over
+	asks        uint64    // the last record of what was asked beside others
+	replies     int       // that have come to a subagent
 	mayDelegate int       // how many may
 }
 
@@ -116,7 +118,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
 		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut, r.broken = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut, p.Broken
-		r.handoffs = p.Handoffs
+		r.handoffs, r.asks, r.replies = p.Handoffs, p.Asks, p.Replies
 		if p.Spent != nil {
 			r.spent = *p.Spent
 		}
