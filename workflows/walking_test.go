@@ -183,6 +183,7 @@ func (k *walking) begin(in any) {
 			if at += " asks"; in.After != k.ends[at] {
 				k.t.Errorf("asks behind %d on %s, not %d", k.ends[at], at, in.After)
 			}
+			k.decide(in.Waits)
 			return k.write(at, ""), nil
 		}
 		k.behind(in.Step)
