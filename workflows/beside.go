@@ -25,6 +25,10 @@ import (
 // Whoever decided was told that it counts. So who is cancelled, with the run or for the failure of a
 // sibling, hears before what was decided by then, and has the log tell it.
 
+// versionCrew is that of the first runs in which whoever is below a branch asks as well, and whoever works for a call. In
+// those before it only branches of the thread's workflow do; the others end with what they wait for.
+const versionCrew = 3
+
 // SignalAsk and SignalReply pass between a workflow and its children.
 const (
 	SignalAsk   = "ask"
@@ -72,7 +76,11 @@ func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
 
 // ask tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
 func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
-	in := Ask{Suspended: *r.suspended(r.held), Waits: r.held, By: r.branch.CallID, Stays: r.in.Program != "", Idle: true}
+	waits := *r.held
+	if r.in.Version >= versionCrew {
+		waits.Walk = nil // Suspended has it
+	}
+	in := Ask{Suspended: *r.suspended(r.held), Waits: &waits, By: r.branch.CallID, Stays: r.in.Program != "", Idle: true}
 	if r.branch.Fork != "" {
 		in.Suspended.Fork = &r.branch.Index
 	}
@@ -88,7 +96,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
 	come := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, come); err != nil && r.in.Version > 0 {
-		if r.in.Version > 1 {
+		if r.in.Version >= versionCrew {
 			r.tellParent(ctx, Ask{By: r.branch.CallID, Ends: true})
 		}
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
@@ -125,10 +133,10 @@ func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 	}
 	c.asking = append(c.asking, a)
 	r.beside = append(r.beside, a.waits)
-	if r.in.Version > 1 && c.idle() && c.maySuspend(ctx) {
+	if r.in.Version >= versionCrew && c.idle() && c.maySuspend(ctx) {
 		return // the run ends with it
 	}
-	hold := Hold{Waits: a.waits, Aside: r.in.Version > 1}
+	hold := Hold{Waits: a.waits, Aside: r.in.Version >= versionCrew}
 	if hold.Aside {
 		hold.Step = r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
 		hold.Closes, hold.After = "", r.asks
@@ -230,7 +238,7 @@ func (r *run) close(ctx workflow.Context, asked ...*Waits) {
 }
 
 // asksBeside tells whether this is a subagent that can ask while others are under way, and those below it.
-func (r *run) asksBeside() bool { return r.branch != nil && r.in.Version > 1 && r.in.Hold }
+func (r *run) asksBeside() bool { return r.branch != nil && r.in.Version >= versionCrew && r.in.Hold }
 
 // hosts tells whether subagents that work for calls may ask while others are under way.
-func (r *run) hosts() bool { return r.branch == nil && r.in.Version > 1 || r.asksBeside() }
+func (r *run) hosts() bool { return r.branch == nil && r.in.Version >= versionCrew || r.asksBeside() }

@@ -1,7 +1,6 @@
 package workflows_test
 
 import (
-	"os"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -238,7 +237,6 @@ func TestRandomTreesAtOnce(t *testing.T) {
 	waited := 0
 	for seed := range uint64(100) {
 		d := plant(seed, 3)
-		if x, _ := d.YAML(); os.Getenv("SEEDS") != "" { os.WriteFile("/tmp/nested-seed.yaml", x, 0o644) }
 		alone, k := walkingOf(t, d), walkingOf(t, d)
 		r := rand.New(rand.NewPCG(seed, 3))
 		badness := r.Uint32N(30) * uint32(seed%2)
