@@ -46,5 +46,9 @@ func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error
 	if in.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: in.Closes})
 	}
-	return a.Log.Open(ctx, speaking(in.Step, in.ID), nil, append(events, told...)...)
+	place := speaking(in.Step, in.ID)
+	if in.Aside { // others write where the agent speaks
+		place.Lane = place.Lane.Tool(workflows.MaxLanes)
+	}
+	return a.Log.Open(ctx, place, nil, append(events, told...)...)
 }

@@ -26,6 +26,68 @@ steps:
     tool: calculate
     args: {expression: "${steps.do_one}+${steps.do_two}+${steps.do_three}"}
 ---
+name: nested
+model: openai/scripted-by-the-test
+tools: [calculate, wait]
+steps:
+  - name: all
+    parallel:
+      - name: left
+        steps:
+          - name: pair
+            parallel:
+              - {name: one, steps: [{name: ask_one, approve: {message: "One?", args: {n: 1}}}, {name: do_one, tool: calculate, args: {expression: "100+${steps.ask_one.args.n}"}}]}
+              - {name: two, steps: [{name: ask_two, approve: {message: "Two?", args: {n: 2}}}, {name: do_two, tool: calculate, args: {expression: "200+${steps.ask_two.args.n}"}}]}
+              - {name: four, tool: wait, args: {for: "${input.text}"}}
+      - name: list
+        map:
+          items: "[3]"
+          steps: [{name: ask_three, approve: {message: "Three?", args: {n: "${item}"}}}, {name: do_three, tool: calculate, args: {expression: "300+${steps.ask_three.args.n}"}}]
+  - name: sum
+    tool: calculate
+    args: {expression: "${steps.do_one}+${steps.do_two}+${steps.list[0].do_three}"}
+---
+name: handed
+model: openai/scripted-by-the-test
+tools: [calculate, wait]
+steps:
+  - name: all
+    parallel:
+      - {name: one, agent: first}
+      - name: pair
+        parallel:
+          - {name: two, agent: second}
+          - {name: four, tool: wait, args: {for: "${input.text}"}}
+      - {name: three, agent: third}
+  - {name: sum, tool: calculate, args: {expression: "101+250+303"}}
+---
+name: errands
+model: scripted/errands
+tools: ["agent:first", "agent:second", "agent:third", wait]
+---
+kind: script
+name: errands
+turns:
+  - when: (?P<all>(?s).*)
+    steps:
+      - calls: [{tool: first, arguments: {task: one}}, {tool: second, arguments: {task: two}}, {tool: third, arguments: {task: three}}, {tool: wait, arguments: {for: "{all}"}}]
+      - say: "654"
+---
+name: first
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps: [{name: ask_one, approve: {message: "One?", args: {n: 1}}}, {name: do_one, tool: calculate, args: {expression: "100+${steps.ask_one.args.n}"}}]
+---
+name: second
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps: [{name: ask_two, approve: {message: "Two?", args: {n: 2}}}, {name: do_two, tool: calculate, args: {expression: "200+${steps.ask_two.args.n}"}}]
+---
+name: third
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps: [{name: ask_three, approve: {message: "Three?", args: {n: 3}}}, {name: do_three, tool: calculate, args: {expression: "300+${steps.ask_three.args.n}"}}]
+---
 kind: tool
 name: wait
 description: Waits.
@@ -71,13 +133,19 @@ type quartet struct {
 
 func newQuartet(t *testing.T, p *perdure, d *door, hold bool) *quartet {
 	t.Helper()
+	return newQuartetOf(t, p, d, "quartet", hold)
+}
+
+// newQuartetOf has the same done by another agent.
+func newQuartetOf(t *testing.T, p *perdure, d *door, agent string, hold bool) *quartet {
+	t.Helper()
 	q := &quartet{p: p, in: newInput(say("this."))}
 	if hold {
 		q.in = q.in.held()
 	}
 	gate := d.of(q.in.Messages[0].Content)
 	q.open = func() { close(gate) }
-	q.f = p.followAgent(t, "/v1/agents/quartet/runs", q.in)
+	q.f = p.followAgent(t, "/v1/agents/"+agent+"/runs", q.in)
 	for range 3 {
 		q.questions = append(q.questions, custom[interrupt](t, q.f.until(t, isCustom), "perdure.approval"))
 	}
@@ -177,6 +245,63 @@ func TestBranchesGoOnBesideOthers(t *testing.T) {
 		q.decide(t, 0, http.StatusNotFound)
 		p.pending(t, "?thread="+q.in.ThreadID) // nobody is asked any more
 	})
+}
+
+// So do those below them, and agents that work for a call of a model or of a step, however deep; also over the death of
+// their process.
+func TestSubagentsGoOnBesideOthers(t *testing.T) {
+	t.Parallel()
+	p, d := startQuartets(t)
+	for _, agent := range []string{"nested", "handed", "errands"} {
+		t.Run(agent, func(t *testing.T) {
+			t.Run("orders", func(t *testing.T) {
+				for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+					t.Run(fmt.Sprint(order), func(t *testing.T) {
+						t.Parallel()
+						q := newQuartetOf(t, p, d, agent, order[0] == 1)
+						for _, i := range order {
+							q.answer(t, i)
+						}
+						q.open()
+						q.ends(t, q.f)
+					})
+				}
+			})
+			t.Run("some", func(t *testing.T) { testBranchesLeft(t, newQuartetOf(t, p, d, agent, false)) })
+			t.Run("held", func(t *testing.T) {
+				q := newQuartetOf(t, p, d, agent, true)
+				q.answer(t, 1)
+				q.open()
+				q.f.until(t, func(e event) bool { return e.Type == "TOOL_CALL_RESULT" && e.member("content") == "{}" })
+				q.answer(t, 2)
+				q.answer(t, 0)
+				q.ends(t, q.f)
+			})
+			t.Run("killed", func(t *testing.T) {
+				q := newQuartetOf(t, p, d, agent, false)
+				q.answer(t, 2)
+				p.kill()
+				p.start(t)
+				q.answer(t, 1)
+				p.kill()
+				p.start(t)
+				q.answer(t, 0)
+				q.open()
+				q.ends(t, q.f)
+			})
+			t.Run("cancelled", func(t *testing.T) {
+				q := newQuartetOf(t, p, d, agent, false)
+				q.answer(t, 1)
+				if status := p.cancel(t, q.in); status != http.StatusAccepted {
+					t.Fatalf("cancel: %d", status)
+				}
+				q.f.finish(t)
+				wantOutcome(t, q.f, "cancelled")
+				q.decide(t, 0, http.StatusNotFound)
+				p.pending(t, "?thread="+q.in.ThreadID) // nobody is asked any more
+			})
+		})
+	}
 }
 
 // An answer to a branch of a run that is cancelled in the same moment, or in the next, stands if it was acknowledged, in

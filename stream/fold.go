@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -67,7 +68,7 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 	case KindEvents:
 		return f.share(ctx, rec)
 	case KindDone:
-		if err := f.share(ctx, rec); err != nil {
+		if err := errors.Join(f.share(ctx, rec), f.leave(ctx, rec)); err != nil {
 			return err
 		}
 		return f.done(ctx, rec)

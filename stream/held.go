@@ -100,6 +100,31 @@ func (f *fold) answer(d Decided) {
 	}
 }
 
+// leave forgets what subagents have asked that end: nobody is going to answer it, and one that was to come back ends with
+// the run.
+func (f *fold) leave(ctx context.Context, rec *Record) error {
+	if len(f.r.Interrupts) == 0 {
+		return nil
+	}
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	for _, raw := range events {
+		if t := agui.TypeOf(raw); t != agui.EventSubagentError && t != agui.EventSubagentFinished {
+			continue
+		}
+		var ended struct {
+			ID string `json:"subagentRunId"`
+		}
+		if err := json.Unmarshal(raw, &ended); err != nil {
+			return fmt.Errorf("stream: end of a subagent: %w", err)
+		}
+		f.r.Interrupts = slices.DeleteFunc(slices.Clone(f.r.Interrupts), func(q agui.Interrupt) bool { return q.SubagentRunID == ended.ID })
+	}
+	return nil
+}
+
 // answered keeps a question that is not asked any more.
 func (f *fold) answered(q agui.Interrupt) {
 	f.r.Answered = append(slices.Clip(f.r.Answered), q)

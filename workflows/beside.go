@@ -5,72 +5,107 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
-// A branch that comes to wait for people, or for its client, asks the thread's workflow and stays as it is: its
-// siblings go on, and it goes on itself as soon as it is answered, in any order.
+// Whoever comes to wait for people, or for its client, as a branch or a subagent, however deep, asks the thread's
+// workflow and stays as it is: what is beside it goes on, and it goes on itself as soon as it is answered, in any order.
 //
-//	branch                      thread's workflow
-//	  │ SignalAsk ────────────▶ run.hold.v1: readers and the inbox are told
-//	  │                         UpdateDecide … until all of it is answered
-//	  │ ◀──────── SignalReply
+//	subagent                 parent              thread's workflow
+//	  │ SignalAsk ────────────▶ │ SignalAsk ───────▶ run.hold.v1: readers and the inbox are told
+//	  │                         │                    UpdateDecide … until all of it is answered
+//	  │ ◀──────── SignalReply │ ◀────── SignalReply
 //	  ▼ goes on
 //
-// The thread's workflow judges what is decided, counts votes and looks at the clock; the branch hears the
-// result. When nothing is under way any more but questions, the branches that ask are told to end, and the run ends
-// with what they ask, if there is room for it; one that is held waits. Branches of branches ask nobody: they end at once.
+// The thread's workflow judges what is decided, counts votes and looks at the clock; who asked hears the result. Each
+// workflow knows which of its children wait (crew), and tells its parent when all do: so the thread's knows when
+// nothing is under way any more but questions. Then those who ask are told to end, and the run ends with what they ask, if
+// there is room for it; one that is held waits. So does one with a program that asks: that cannot end and begin again.
 //
-// Whoever decided was told that it counts. So a branch that is cancelled, with the run or for the failure of a
+// Whoever decided was told that it counts. So who is cancelled, with the run or for the failure of a
 // sibling, hears before what was decided by then, and has the log tell it.
 
-// SignalAsk and SignalReply pass between the workflow of a thread and those of branches.
+// versionCrew is that of the first runs in which whoever is below a branch asks as well, and whoever works for a call. In
+// those before it only branches of the thread's workflow do; the others end with what they wait for.
+const versionCrew = 3
+
+// SignalAsk and SignalReply pass between a workflow and its children.
 const (
 	SignalAsk   = "ask"
 	SignalReply = "reply"
 )
 
-// Ask is what SignalAsk carries: a branch as it waits, and what for.
+// Ask is what SignalAsk carries.
 type Ask struct {
-	Suspended Suspended `json:"suspended"`
-	Waits     *Waits    `json:"waits"`
+	// Suspended is who asks, as it waits, and Waits what for; nil = only what is below is told.
+	Suspended Suspended `json:"suspended,omitzero"`
+	Waits     *Waits    `json:"waits,omitempty"`
+	// By names who asks. Stays tells that it cannot end and begin again, Room how much there has to be in a payload for those
+	// between it and the thread's workflow.
+	By    string `json:"by,omitempty"`
+	Stays bool   `json:"stays,omitempty"`
+	Room  int    `json:"room,omitempty"`
+	// From is the child that tells it. Idle tells that nothing is under way there but what waits for answers, as of so many
+	// Replies that have come.
+	From    string `json:"from,omitempty"`
+	Idle    bool   `json:"idle,omitempty"`
+	Replies int    `json:"replies,omitempty"`
+	// Ends tells that who has asked is cancelled, and wants to hear what was decided by now.
+	Ends bool `json:"ends,omitempty"`
 }
 
 // Reply is what SignalReply carries.
 type Reply struct {
-	// Calls are what the branch has waited for, with the answers.
+	// To is who has asked.
+	To string `json:"to,omitempty"`
+	// Calls are what was waited for, with the answers.
 	Calls []Waiting `json:"calls,omitempty"`
-	// Suspends tells the branch to end where it is.
+	// Suspends tells who has asked to end where it is.
 	Suspends bool `json:"suspends,omitempty"`
-	// Ends tells that the branch is cancelled, though that may come later.
+	// Ends tells that it is cancelled, though that may come later.
 	Ends bool `json:"ends,omitempty"`
 }
 
-// ask tells the thread's workflow what this branch waits for. over tells that the branch ends, since it could not.
+// tellParent tells the parent's workflow, also when this one is cancelled.
+func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	info := workflow.GetInfo(ctx)
+	in.From, in.Replies = info.WorkflowExecution.ID, r.replies
+	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, SignalAsk, in)
+}
+
+// ask tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
 func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
-	s := r.suspended(r.held)
-	s.Fork = &r.branch.Index
-	thread := workflow.GetInfo(ctx).ParentWorkflowExecution
-	err := workflow.SignalExternalWorkflow(ctx, thread.ID, thread.RunID, SignalAsk, Ask{Suspended: *s, Waits: r.held}).Get(ctx, nil)
-	if err != nil {
+	waits := *r.held
+	if r.in.Version >= versionCrew {
+		waits.Walk = nil // Suspended has it
+	}
+	in := Ask{Suspended: *r.suspended(r.held), Waits: &waits, By: r.branch.CallID, Stays: r.in.Program != "", Idle: true}
+	if r.branch.Fork != "" {
+		in.Suspended.Fork = &r.branch.Index
+	}
+	if err := r.tellParent(ctx, in).Get(ctx, nil); err != nil {
 		return r.failure(ctx, err), true
 	}
 	return ending{}, false
 }
 
-// awaitReply waits for what the thread's workflow says, and does it. That is no time of the branch's. over
-// tells that the branch ends with it.
+// awaitReply waits for what the thread's workflow says, and does it. That is no time of this one's. over
+// tells that it ends with it.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
 	come := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, come); err != nil && r.in.Version > 0 {
+		if r.in.Version >= versionCrew {
+			r.tellParent(ctx, Ask{By: r.branch.CallID, Ends: true})
+		}
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
 		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
 	r.waited(ctx, since)
 	var reply Reply
 	if replies.ReceiveAsync(&reply) {
+		r.replies++
 		r.held.Calls = reply.Calls
 	}
 	if reply.Ends {
@@ -83,174 +118,106 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	return r.actHeld(ctx)
 }
 
-// replyPatience is how long a branch that is cancelled waits to hear what was decided.
+// replyPatience is how long who is cancelled waits to hear what was decided.
 const replyPatience = 10 * time.Second
 
-// asking is a branch that waits beside others.
-type asking struct {
-	index     int
-	waits     *Waits // with the branch as the first of the suspended
-	replied   bool
-	suspended bool // it was told to end
-}
-
-// hear takes what a branch asks, and tells readers of it.
-func (f *fanOut) hear(ctx workflow.Context, in Ask) {
-	if in.Suspended.Fork == nil {
-		return
-	}
-	r := f.run
-	a := &asking{index: *in.Suspended.Fork, waits: r.waitsOf(ctx, ModelAnswer{})}
+// host takes what somebody asks, and tells readers of it.
+func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
+	r := c.run
+	a := &asking{member: m, by: in.By, stays: in.Stays, room: in.Room, waits: r.waitsOf(ctx, ModelAnswer{})}
 	a.waits.Walk, a.waits.Round = nil, in.Waits.Round
 	a.waits.adopt(in.Suspended, in.Waits)
-	workflow.Go(f.ctx, func(ctx workflow.Context) { f.tellEnd(ctx, a) })
-	if f.stopped() {
+	workflow.Go(m.ctx, func(ctx workflow.Context) { c.tellEnd(ctx, a) })
+	if c.stopped() {
 		return
 	}
-	f.asking = append(f.asking, a)
+	c.asking = append(c.asking, a)
 	r.beside = append(r.beside, a.waits)
-	step := fmt.Sprintf("%sask/%s/%d/%d/%d", r.walk.prefix(), f.fan.Path, a.index, in.Suspended.Turn, in.Waits.Round)
+	if r.in.Version >= versionCrew && c.idle() && c.maySuspend(ctx) {
+		return // the run ends with it
+	}
+	hold := Hold{Waits: a.waits, Aside: r.in.Version >= versionCrew}
+	if hold.Aside {
+		hold.Step = r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
+		hold.Closes, hold.After = "", r.asks
+	} else {
+		hold.Step = r.plainStep(fmt.Sprintf("%sask/%s/%d/%d/%d", r.walk.prefix(), r.walk.Fan.Path, *in.Suspended.Fork, in.Suspended.Turn, in.Waits.Round))
+	}
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
 	var seq uint64
-	if err := workflow.ExecuteActivity(ctx, ActivityHold, Hold{Step: r.plainStep(step), Waits: a.waits}).Get(ctx, &seq); err != nil {
-		f.fails(err)
+	if err := workflow.ExecuteActivity(ctx, ActivityHold, hold).Get(ctx, &seq); err != nil {
+		c.fails(err)
 		return
 	}
-	r.main, a.waits.After = seq, seq
+	if hold.Aside {
+		r.asks = seq
+	} else {
+		r.main = seq
+	}
+	a.waits.After = seq
 	a.waits.noteOpened()
 }
 
-// ask is what a branch waits for; nil = nothing.
-func (f *fanOut) ask(index int) *asking {
-	i := slices.IndexFunc(f.asking, func(a *asking) bool { return a.index == index && !a.replied })
+// give tells who has asked and is cancelled what was decided by now. Nobody is asked any more.
+func (c *crew) give(ctx workflow.Context, by string) {
+	i := slices.IndexFunc(c.asking, func(a *asking) bool { return a.by == by && a.open() })
 	if i < 0 {
-		return nil
-	}
-	return f.asking[i]
-}
-
-// waiting is how many branches ask and have not been replied to.
-func (f *fanOut) waiting() (n int) {
-	for _, a := range f.asking {
-		if !a.replied {
-			n++
-		}
-	}
-	return n
-}
-
-// await waits until a branch ends or asks, or one that asks can go on; then that is taken in.
-func (f *fanOut) await(ctx workflow.Context) {
-	r := f.run
-	if f.waiting() == len(f.children) && !f.stopped() && (!r.in.Hold || full(ctx)) && (r.in.Version == 0 || f.fits(ctx)) {
-		f.suspend(ctx)
-	}
-	idle, since := f.waiting() == len(f.children), workflow.Now(ctx)
-	f.awaitChange(ctx)
-	if idle {
-		r.waited(ctx, since)
-	}
-	for f.changes.HasPending() {
-		f.changes.Select(ctx)
-	}
-	if f.late(ctx) && f.waiting() > 0 {
-		f.expired = true
-		f.end()
-	}
-	for _, a := range f.asking {
-		if a.waits.pass(workflow.Now(ctx)); a.waits.settled() && !a.replied && !a.suspended {
-			f.reply(ctx, a, Reply{Calls: a.waits.of(1).Calls})
-			a.replied = true
-		}
-	}
-}
-
-// awaitChange waits until there is something to take in. Cancelled branches end, so it needs no context that does.
-func (f *fanOut) awaitChange(ctx workflow.Context) {
-	lasting, _ := workflow.NewDisconnectedContext(ctx)
-	var until time.Time
-	for _, a := range f.asking {
-		if !a.replied && !a.suspended && !f.stopped() {
-			until = earlier(until, earlier(a.waits.next(), f.fan.Deadline))
-		}
-	}
-	ready := func() bool {
-		return f.changes.HasPending() || slices.ContainsFunc(f.asking, func(a *asking) bool { return !a.replied && !a.suspended && a.waits.settled() })
-	}
-	if until.IsZero() {
-		_ = workflow.Await(lasting, ready)
 		return
 	}
-	_, _ = workflow.AwaitWithTimeout(lasting, max(until.Sub(workflow.Now(ctx)), 0), ready)
+	a := c.asking[i]
+	a.replied = true
+	c.asking = slices.Delete(c.asking, i, i+1)
+	c.reply(ctx, a, Reply{Ends: true, Calls: a.waits.of(1).Calls})
+	c.run.close(ctx, a.waits)
 }
 
-// fits tells whether a run can end with all that branches ask, and go on with it. One that cannot goes on until so much
-// is answered that it can.
-func (f *fanOut) fits(ctx workflow.Context) bool {
-	waits := f.run.waitsOf(ctx, ModelAnswer{})
-	for _, s := range f.suspended {
-		waits.adopt(*s.Suspended, s.Waits)
-	}
-	for _, a := range f.asking {
-		if !a.replied {
-			waits.adopt(a.waits.Suspended[0], a.waits.of(1))
-		}
-	}
-	return waits.fits(f.run.in)
-}
-
-// tellEnd tells a branch that asks what was decided, when it is cancelled.
-func (f *fanOut) tellEnd(ctx workflow.Context, a *asking) {
+// tellEnd tells who asks what was decided, when the children are cancelled.
+func (c *crew) tellEnd(ctx workflow.Context, a *asking) {
 	ctx.Done().Receive(ctx, nil)
-	child := f.children[a.index]
-	if a.replied || a.suspended || child == nil || f.run.in.Version == 0 {
+	if !a.open() || c.find(a.member.id) == nil || c.run.in.Version == 0 {
 		return
 	}
 	a.replied = true
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	child.SignalChildWorkflow(ctx, SignalReply, Reply{Ends: true, Calls: a.waits.of(1).Calls})
+	a.member.sent++
+	a.member.SignalChildWorkflow(ctx, SignalReply, Reply{To: a.by, Ends: true, Calls: a.waits.of(1).Calls})
 }
 
-// suspend has the branches end that ask. Until it is known whether the run ends with what they ask, nobody decides
-// about it; but results come by signal, too, and a branch whose answers are all there goes on with them.
-func (f *fanOut) suspend(ctx workflow.Context) {
-	f.run.moving = true
-	for _, a := range f.asking {
-		if !a.replied && !a.suspended && !a.waits.settled() {
-			a.suspended = true
-			f.reply(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
-		}
+// maySuspend tells whether the run can end with all that is asked, and go on with it. One that cannot goes on until so
+// much is answered that it can.
+func (c *crew) maySuspend(ctx workflow.Context) bool {
+	r := c.run
+	if c.stopped() || r.in.Hold && !full(ctx) || slices.ContainsFunc(c.asking, func(a *asking) bool { return a.stays && a.open() }) {
+		return false
 	}
-	f.run.moving = f.waiting() > 0 && !slices.ContainsFunc(f.asking, func(a *asking) bool { return !a.replied && !a.suspended })
-}
-
-func (f *fanOut) reply(ctx workflow.Context, a *asking, reply Reply) {
-	err := f.children[a.index].SignalChildWorkflow(ctx, SignalReply, reply).Get(ctx, nil)
-	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil { // cancelled: it ends without
-		f.fails(err)
-	}
-}
-
-// conclude is done with what a branch has asked that has ended. If it waits still, it is for what people have not
-// said by now.
-func (f *fanOut) conclude(index int, answer *ToolAnswer) {
-	waits := answer.Suspended != nil
-	if a := f.ask(index); a != nil && waits {
-		answer.Waits = a.waits.of(1)
-		answer.Waits.Noticed = a.waits.Noticed
-	}
-	f.asking = slices.DeleteFunc(f.asking, func(a *asking) bool {
-		switch {
-		case a.index != index:
-			return false
-		case waits:
-			f.run.moved = append(f.run.moved, a.waits)
-			f.run.retire(a.waits)
-		default:
-			f.run.close(f.ctx, a.waits)
-		}
+	if r.in.Version == 0 {
 		return true
-	})
+	}
+	waits, room := c.carried(ctx), 0
+	for _, a := range c.asking {
+		if !a.replied {
+			waits.adopt(a.waits.Suspended[0], a.waits.of(1))
+			room += a.room
+		}
+	}
+	return waits.fitsWith(r.in, room)
+}
+
+// suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
+// about it; but results come by signal, too, and one whose answers are all there goes on with them.
+func (c *crew) suspend(ctx workflow.Context) {
+	if !c.maySuspend(ctx) {
+		return
+	}
+	r := c.run
+	r.moving = true
+	for _, a := range c.asking {
+		if a.open() && !a.waits.settled() {
+			a.suspended = true
+			c.reply(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
+		}
+	}
+	r.moving = slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open)
 }
 
 // retire takes answers to what branches have asked no longer. What there is to tell of it is told.
@@ -269,3 +236,9 @@ func (r *run) close(ctx workflow.Context, asked ...*Waits) {
 	}
 	r.retire(asked...)
 }
+
+// asksBeside tells whether this is a subagent that can ask while others are under way, and those below it.
+func (r *run) asksBeside() bool { return r.branch != nil && r.in.Version >= versionCrew && r.in.Hold }
+
+// hosts tells whether subagents that work for calls may ask while others are under way.
+func (r *run) hosts() bool { return r.branch == nil && r.in.Version >= versionCrew || r.asksBeside() }

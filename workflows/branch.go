@@ -64,8 +64,6 @@ type Branch struct {
 	Within string `json:"within,omitempty"`
 	// Undoes tells that the subagent compensates for something: that the run was cancelled does not stop it.
 	Undoes bool `json:"undoes,omitempty"`
-	// Unasked tells that nobody can be asked: what it works for is a program that works for another agent.
-	Unasked bool `json:"unasked,omitempty"`
 	// Name is what clients see.
 	Name string `json:"name,omitempty"`
 }
@@ -184,13 +182,14 @@ func (c call) delegates() bool {
 // made tells whether the call is made, as opposed to answered without.
 func (c call) made() bool { return c.decision == nil || c.decision.approves() }
 
-// delegate starts the subagent that a call hands work to. What it returns is a tool's answer.
-func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents int) workflow.ChildWorkflowFuture {
+// delegate starts the subagent that a call hands work to, as the workflow of that id. What it returns is a tool's answer.
+func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents int) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
 	run := hex.EncodeToString(sum[:8])
+	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.prefix()))
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.prefix())),
+		WorkflowID:            id,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
 		WaitForCancellation:   true,
 		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
@@ -202,7 +201,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	if r.deadline.Before(deadline) {
 		deadline = r.deadline
 	}
-	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.undoes(), Unasked: r.asksNobody()}
+	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.undoes()}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
 		if d.Verdict == VerdictEdit {
@@ -217,10 +216,10 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 		branch.Slots = append(branch.Slots, r.branch.Slots...)
 	}
 	branch.Slots, branch.Depth = append(branch.Slots, call.Lane), r.depth()+1
-	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
+	return id, workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
 			Version: r.in.Version, Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
-			Steps: to.Steps, Program: to.Program, Resume: c.waits, Progress: progress,
+			Steps: to.Steps, Program: to.Program, Hold: r.hosts(), Resume: c.waits, Progress: progress,
 		},
 		Branch: branch, Call: call, Subagents: subagents,
 	})

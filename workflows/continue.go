@@ -59,7 +59,7 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
 		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
-		Held: r.held, Subagents: r.subagents, Handoffs: r.handoffs, Walk: r.walk, Cut: r.cut, Broken: r.broken,
+		Held: r.held, Subagents: r.subagents, Handoffs: r.handoffs, Asks: r.asks, Replies: r.replies, Walk: r.walk, Cut: r.cut, Broken: r.broken,
 	}
 	if r.spent != (Spent{}) {
 		next.Progress.Spent = &r.spent

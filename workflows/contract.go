@@ -67,7 +67,7 @@ type Limits struct {
 // workflow.GetVersion would cost each of these runs three events. And it must not come right before the cancel of a child
 // in the same task: the SDK (v1.50) counts such a cancel without the events of the marker, and when the workflow is
 // replayed it takes what follows for something else.
-const Version = 2
+const Version = 3
 
 // RunInput starts TypeRun.
 type RunInput struct {
@@ -143,6 +143,8 @@ type Progress struct {
 	Folded    int       `json:"folded,omitempty"`
 	Subagents int       `json:"subagents,omitempty"` // that have worked
 	Handoffs  int       `json:"handoffs,omitempty"`  // of the run
+	Asks      uint64    `json:"asks,omitempty"`      // the last record of what was asked beside others
+	Replies   int       `json:"replies,omitempty"`   // that have come to a subagent
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
@@ -350,6 +352,8 @@ type ToolAnswer struct {
 type Hold struct {
 	Step
 	Waits *Waits `json:"waits"`
+	// Aside tells that it stands on a lane of its own, since others are under way: that lane's last record is the answer.
+	Aside bool `json:"aside,omitempty"`
 }
 
 // Await asks to wait for workers of a task queue. It fails when there are none for long.

@@ -85,26 +85,31 @@ func TestASubagentIsAProgram(t *testing.T) {
 	}
 }
 
-// A program that works for a call cannot ask people. What would ask fails like any step, in branches too: what was done is
-// compensated for, and failures may be caught.
-func TestASubagentThatIsAProgramAsksNobody(t *testing.T) {
+// A program that works for a call asks people, in branches too: the run stays open until they answer, since a program cannot
+// end with a question and begin again.
+func TestASubagentThatIsAProgramAsks(t *testing.T) {
 	t.Parallel()
 	undo := tool("")
 	book := agents.Step{Name: "book", Tool: "t", Compensate: &undo}
-	caught := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{question("left"), tool("right")}}}
+	both := agents.Step{Name: "both", Parallel: &agents.ParallelStep{OnError: agents.OnErrorContinue, Steps: []agents.Step{question("left"), tool("right")}}}
 	k := newProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
-		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, question("ask"), tool("ship")}}); stepCode(err) != workflows.CodeCannotAsk {
+		if err := a.Do(ctx, agents.Step{Name: "order", Steps: []agents.Step{book, question("ask"), tool("ship")}}); stepCode(err) != "rejected" {
 			t.Errorf("it is told %v", err)
 		}
-		return a.Do(ctx, caught)
+		return a.Do(ctx, both)
 	})
-	k.silent = true
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "order/ask" {
+			return failed("no"), nil
+		}
+		return done(`1`), nil
+	}
 	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.want(k.walk(in), workflows.OutcomeSuccess, "", "order/book", "order/book~undo", "both/right")
-	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeSuccess {
-		t.Errorf("its call is answered %+v", *answers)
+	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
+	if len(k.finishes) != 1 || len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+		t.Errorf("its call is answered %+v in %d runs", *answers, len(k.finishes))
 	}
 }
 

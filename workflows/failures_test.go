@@ -80,7 +80,7 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				f := &fanOut{run: &run{main: 5}, fan: &c.fan, cancelled: c.cancelled}
+				f := &fanOut{run: &run{main: 5}, fan: &c.fan, cancelled: c.cancelled, crew: &crew{}}
 				f.ctx, f.cancel = workflow.WithCancel(ctx)
 				end, set := workflow.NewFuture(ctx)
 				set.SetError(c.err)

@@ -86,10 +86,10 @@ type fanOut struct {
 	ctx       workflow.Context
 	cancel    workflow.CancelFunc
 	fan       *Fan
-	changes   workflow.Selector                    // branches that have ended, or ask
-	children  map[int]workflow.ChildWorkflowFuture // those under way
-	free      []int                                // slots
-	asking    []*asking
+	changes   workflow.Selector // branches that have ended, or ask
+	crew      *crew
+	ids       map[int]string // the branches under way, by index
+	free      []int          // slots
 	suspended []ToolAnswer
 	cancelled bool // a branch has found that the run is cancelled
 	expired   bool // the step's time was over while branches waited
@@ -117,14 +117,11 @@ func (r *run) fan(ctx workflow.Context) (end ending, over bool, err error) {
 // fanOut runs branches until none is under way. more tells that there are others to begin, since the history
 // has grown long.
 func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
-	f := &fanOut{run: r, fan: r.walk.Fan, changes: workflow.NewSelector(ctx), children: map[int]workflow.ChildWorkflowFuture{}}
+	f := &fanOut{run: r, fan: r.walk.Fan, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
-	f.changes.AddReceive(workflow.GetSignalChannel(ctx, SignalAsk), func(c workflow.ReceiveChannel, _ bool) {
-		var in Ask
-		c.Receive(ctx, &in)
-		f.hear(ctx, in)
-	})
+	f.crew = &crew{run: r, ctx: f.ctx, stopped: f.stopped, fails: f.fails, others: func() int { return 0 }, carried: f.carried}
+	f.crew.listen(ctx, f.changes, f.named)
 	for slot := range f.fan.AtOnce {
 		f.free = append(f.free, slot)
 	}
@@ -136,7 +133,7 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 			}
 		}
 	}
-	for f.beginMore(ctx); len(f.children) > 0; f.beginMore(ctx) {
+	for f.beginMore(ctx); len(f.ids) > 0; f.beginMore(ctx) {
 		f.await(ctx)
 	}
 	more, end, over = f.outcome(ctx)
@@ -178,10 +175,43 @@ func (f *fanOut) late(ctx workflow.Context) bool {
 
 // begin starts a branch, or one again that has waited.
 func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
-	r, slot, since := f.run, f.free[0], max(f.run.main, f.fan.Last)
+	r, p := f.run, place{index, f.free[0], max(f.run.main, f.fan.Last)}
 	f.free = f.free[1:]
-	f.children[index] = r.startBranch(f.ctx, f.fan, place{index, slot, since}, waits, resumes)
-	f.changes.AddFuture(f.children[index], func(done workflow.Future) { f.take(place{index, slot, since}, done) })
+	f.ids[index] = r.branchID(f.ctx, f.fan, index)
+	child := r.startBranch(f.ctx, f.fan, p, waits, resumes)
+	f.crew.join(f.ctx, f.ids[index], child, f.cancel)
+	f.changes.AddFuture(child, func(done workflow.Future) { f.take(p, done) })
+}
+
+// await waits until a branch ends or asks, or one that asks can go on; then that is taken in.
+func (f *fanOut) await(ctx workflow.Context) {
+	f.crew.await(ctx, f.changes, f.fan.Deadline)
+	if f.late(ctx) && f.crew.asks() {
+		f.expired = true
+		f.end()
+	}
+	f.crew.replySettled(ctx)
+}
+
+// named says who has told something, in the run of an earlier version.
+func (f *fanOut) named(in Ask) Ask {
+	if in.From != "" || in.Suspended.Fork == nil {
+		return in
+	}
+	in.From, in.By, in.Idle = f.ids[*in.Suspended.Fork], in.Suspended.CallID, true
+	if m := f.crew.find(in.From); m != nil {
+		in.Replies = m.sent
+	}
+	return in
+}
+
+// carried is what branches wait for that have ended.
+func (f *fanOut) carried(ctx workflow.Context) *Waits {
+	waits := f.run.waitsOf(ctx, ModelAnswer{})
+	for _, s := range f.suspended {
+		waits.adopt(*s.Suspended, s.Waits)
+	}
+	return waits
 }
 
 // place is where a branch is at work: on the lane of a slot, from a record on.
@@ -192,10 +222,10 @@ type place struct {
 
 // take takes in how a branch ended.
 func (f *fanOut) take(p place, done workflow.Future) {
-	delete(f.children, p.index)
 	var answer ToolAnswer
 	err := done.Get(f.ctx, &answer)
-	f.conclude(p.index, &answer)
+	f.crew.leave(f.ids[p.index], &answer)
+	delete(f.ids, p.index)
 	switch {
 	case temporal.IsCanceledError(err) && (f.cancelled || f.failed() || f.expired): // it was not even begun
 		f.free = append(f.free, p.slot)
@@ -303,13 +333,9 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 // startBranch starts the child that walks a branch.
 func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, resumes *Suspended) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), p.index
-	path := fmt.Sprintf("%s%s/%d", r.walk.prefix(), f.Path, index)
-	id := fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(r.in.Run.ID), path)
-	if within := r.forkPath(); within != "" {
-		id = info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
-	}
+	path := r.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            id,
+		WorkflowID:            r.branchID(ctx, f, index),
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
 		WaitForCancellation:   true,
 		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
@@ -322,7 +348,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 			Fork: path, Since: p.since, CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Branch.Unasked, in.Branch.Depth, in.Hold = r.undoes(), r.asksNobody(), r.depth(), r.branch == nil
+	in.Branch.Undoes, in.Branch.Depth, in.Hold = r.undoes(), r.depth(), r.branch == nil || r.asksBeside()
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
@@ -340,6 +366,19 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 		in.Progress.Walk = &w
 	}
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, in)
+}
+
+func (r *run) branchPath(f *Fan, index int) string {
+	return fmt.Sprintf("%s%s/%d", r.walk.prefix(), f.Path, index)
+}
+
+// branchID names the workflow of a branch.
+func (r *run) branchID(ctx workflow.Context, f *Fan, index int) string {
+	info, path := workflow.GetInfo(ctx), r.branchPath(f, index)
+	if within := r.forkPath(); within != "" {
+		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
+	}
+	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(r.in.Run.ID), path)
 }
 
 // forkPath begins the ids of steps that are the branch's own.

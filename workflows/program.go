@@ -96,8 +96,8 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 		switch {
 		case err != nil:
 			return err
-		case end.waits != nil && r.branch != nil: // there is no run of its own that could end with it
-			return &StepError{pipeline.Failure{Code: cannotAsk.code, Message: cannotAsk.message}}
+		case end.waits != nil && r.branch != nil: // it was begun by an earlier version: there is no run of its own that could end with it
+			return &StepError{pipeline.Failure{Code: CodeCannotAsk, Message: "a program that works for another agent cannot ask people"}}
 		case end.waits != nil:
 			if err := a.wait(ctx, end); err != nil {
 				return err
@@ -114,14 +114,6 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 		}
 	}
 }
-
-// asksNobody tells whether nothing can wait for people: a program that works for another agent has to go on, and so
-// has what works for it. What would ask fails, and is dealt with like any failure.
-func (r *run) asksNobody() bool {
-	return r.branch != nil && r.in.Version > 1 && (r.in.Program != "" || r.branch.Unasked)
-}
-
-var cannotAsk = ending{outcome: OutcomeError, code: CodeCannotAsk, message: "a program that works for another agent cannot ask people"}
 
 // take has the agent at work until done is called. What is under way and has to end is waited for.
 func (a *Agent) take(ctx workflow.Context) (done func(), err error) {
@@ -204,7 +196,7 @@ func (r *run) becomes(ctx workflow.Context, next RunInput) {
 	next.Queue = nil
 	r.in = next
 	r.deadline = workflow.Now(ctx).Add(next.Limits.Duration)
-	r.turn, r.main, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, nil, nil, nil, "", nil
+	r.turn, r.main, r.asks, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, 0, nil, nil, nil, "", nil
 	r.ended, r.steered, r.folded, r.said, r.subagents = false, nil, 0, "", 0
 	r.held, r.answered, r.waits, r.resumed = nil, nil, nil, nil
 	r.spentBefore()

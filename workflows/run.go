@@ -106,6 +106,8 @@ type run struct {
 	said        string    // the message that it ends with
 	subagents   int       // how many have worked for this agent, and for those
 	handoffs    int       // how often the thread was handed over
+	asks        uint64    // the last record of what was asked beside others
+	replies     int       // that have come to a subagent
 	mayDelegate int       // how many may
 }
 
@@ -117,7 +119,7 @@ func begin(ctx workflow.Context, in RunInput) *run {
 		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
 		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
 		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut, r.broken = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut, p.Broken
-		r.handoffs = p.Handoffs
+		r.handoffs, r.asks, r.replies = p.Handoffs, p.Asks, p.Replies
 		if p.Spent != nil {
 			r.spent = *p.Spent
 		}
@@ -222,8 +224,6 @@ func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, o
 		return end, over
 	}
 	switch {
-	case r.asksNobody() && len(waits.Calls) > 0:
-		return cannotAsk, true
 	case r.held != nil && len(waits.Suspended) == 0:
 		return r.tellHeld(ctx)
 	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it

@@ -44,6 +44,15 @@ func (r *run) suspended(w *Waits) *Suspended {
 	return s
 }
 
+// size is how many bytes this subagent takes as it waits for what those below it ask.
+func (r *run) size() int {
+	body, err := encode(r.suspended(&Waits{})) //workflowcheck:ignore the same value gives the same text
+	if err != nil {
+		return MaxPayload
+	}
+	return len(body)
+}
+
 // adopt adds what a subagent waits for, and those below it.
 func (w *Waits) adopt(s Suspended, below *Waits) {
 	w.Suspended = append(w.Suspended, s)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -23,8 +24,10 @@ type toolTurn struct {
 	share     int          // of the subagents that there may be, for each call that hands work to one
 	busy      map[int]bool // sequences of which a call is under way
 
+	crew      *crew // the subagents that work for them
 	underWay  int
 	cancelled bool
+	expired   bool         // the step's time was over while subagents waited
 	suspended []ToolAnswer // of subagents that wait
 	raised    []Waiting    // calls whose tools ask
 	dropped   []dropped
@@ -46,6 +49,7 @@ type call struct {
 	decision *Decision
 	onExpiry OnExpiry
 	delegate *Delegate // the agent that it hands work to
+	child    string    // the workflow that it works in
 	taker    *Taker    // the agent that it hands the thread over to
 	// resumes is the subagent that goes on to work for it, waits what it has waited for.
 	resumes  *Suspended
@@ -87,6 +91,10 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
 	}
 	t.run, t.ctx, t.ended, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
+	if r.hosts() {
+		t.crew = &crew{run: r, ctx: ctx, stopped: t.stopped, fails: t.fails, others: t.others, carried: func(workflow.Context) *Waits { return t.carried(*waits) }}
+		t.crew.listen(ctx, t.ended, func(in Ask) Ask { return in })
+	}
 	atOnce := min(len(t.calls), MaxLanes)
 	for len(r.lanes) < atOnce {
 		r.lanes = append(r.lanes, 0)
@@ -95,7 +103,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 		t.begin(lane)
 	}
 	for t.underWay > 0 {
-		t.ended.Select(ctx)
+		t.await(ctx)
 	}
 	if ctx.Err() != nil || t.cancelled {
 		t.writeDown()
@@ -107,7 +115,12 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 		waits.adopt(*s.Suspended, s.Waits)
 	}
 	waits.raise(t.raised)
+	if len(t.suspended) == 0 || t.err != nil || t.expired {
+		r.settle(ctx, false)
+	}
 	switch {
+	case t.expired && ctx.Err() == nil:
+		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}, true
 	case t.err != nil:
 		return r.failure(ctx, t.err), true
 	case t.cancelled || ctx.Err() != nil && !r.doneAnyway(len(t.calls)):
@@ -116,6 +129,43 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
 	}
 	return ending{}, false
+}
+
+// await waits until a call ends, or a subagent that asks can go on; then that is taken in. A subagent does not wait any
+// more when the turn has failed, or its step has no time left.
+func (t *toolTurn) await(ctx workflow.Context) {
+	if t.crew == nil {
+		t.ended.Select(ctx)
+		return
+	}
+	var until time.Time
+	if l := t.run.leaf(); l != nil {
+		until = l.Deadline
+	}
+	t.crew.await(ctx, t.ended, until)
+	t.expired = t.expired || !until.IsZero() && !workflow.Now(ctx).Before(until) && t.crew.asks()
+	if t.stopped() {
+		t.crew.dismiss()
+	}
+	t.crew.replySettled(ctx)
+}
+
+// stopped tells whether nobody is to be asked any more.
+func (t *toolTurn) stopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
+
+func (t *toolTurn) fails(err error) { t.err = errors.Join(t.err, err) }
+
+// others is how many calls are under way that no subagent works for.
+func (t *toolTurn) others() int { return t.underWay - len(t.crew.members) }
+
+// carried is what the turn waits for by now.
+func (t *toolTurn) carried(waits Waits) *Waits {
+	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
+	for _, s := range t.suspended {
+		waits.adopt(*s.Suspended, s.Waits)
+	}
+	waits.raise(t.raised)
+	return &waits
 }
 
 // next takes the next call that may begin; ok is false if there is none. Those that are left then wait for
@@ -144,7 +194,8 @@ func (t *toolTurn) begin(lane int) {
 	t.underWay++
 	if c.delegates() {
 		t.run.subagents++
-		t.ended.AddFuture(t.run.delegate(t.ctx, c, in, t.share), func(f workflow.Future) { t.end(c, lane, f) })
+		child := t.delegate(&c, in)
+		t.ended.AddFuture(child, func(f workflow.Future) { t.end(c, lane, f) })
 		return
 	}
 	if c.queue != "" && c.made() {
@@ -154,6 +205,18 @@ func (t *toolTurn) begin(lane int) {
 	}
 	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))
 	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(c, lane, f) })
+}
+
+// delegate starts the subagent that works for a call.
+func (t *toolTurn) delegate(c *call, in ToolCall) (child workflow.ChildWorkflowFuture) {
+	if t.crew == nil {
+		_, child = t.run.delegate(t.ctx, *c, in, t.share)
+		return child
+	}
+	ctx, cancel := workflow.WithCancel(t.ctx)
+	c.child, child = t.run.delegate(ctx, *c, in, t.share)
+	t.crew.join(ctx, c.child, child, cancel)
+	return child
 }
 
 // request asks for a call on a lane.
@@ -211,7 +274,11 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	t.underWay--
 	delete(t.busy, c.sequence)
 	var done ToolAnswer
-	if err := f.Get(t.ctx, &done); err != nil {
+	err := f.Get(t.ctx, &done)
+	if c.child != "" {
+		t.crew.leave(c.child, &done)
+	}
+	if err != nil {
 		t.err = errors.Join(t.err, err)
 		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: c.delegates()})
 		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.delegates() {

@@ -53,13 +53,16 @@ const (
 )
 
 // fits tells whether that payload has room for the calls, and for what may be said about each.
-func (w *Waits) fits(in RunInput) bool {
+func (w *Waits) fits(in RunInput) bool { return w.fitsWith(in, 0) }
+
+// fitsWith is fits if so many bytes come along.
+func (w *Waits) fitsWith(in RunInput, more int) bool {
 	if len(w.Calls) > MaxWaits {
 		return false
 	}
 	in.Queue, in.Resume = nil, nil
 	body, err := encode(Parked{Run: in, Waits: w}) //workflowcheck:ignore the same value gives the same text
-	room := w.maxNews() + maxQueue
+	room := w.maxNews() + maxQueue + more
 	for _, c := range w.Calls {
 		room += maxDecision + c.Approval.maxVotes()*maxVote
 	}

@@ -181,8 +181,16 @@ func (k *walking) begin(in any) {
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		at := lane(in.Step)
+		if in.Aside {
+			if at += " asks"; in.After != k.ends[at] {
+				k.t.Errorf("asks behind %d on %s, not %d", k.ends[at], at, in.After)
+			}
+			k.decide(in.Waits)
+			return k.write(at, ""), nil
+		}
 		k.behind(in.Step)
-		return k.write(lane(in.Step), ""), nil
+		return k.write(at, ""), nil
 	}, activity.RegisterOptions{Name: workflows.ActivityHold})
 	if k.begun != nil {
 		k.begun(w, in)

@@ -1,0 +1,81 @@
+package activities_test
+
+import (
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/perdure/perdure/tools/builtin"
+	"github.com/perdure/perdure/workflows"
+)
+
+// says has somebody decide about a question some time after the run's beginning, by its words. asked are all that are
+// open then.
+func (e *engine) says(t *testing.T, after time.Duration, question string, asked *[]string) {
+	e.env.RegisterDelayedCallback(func() {
+		r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, q := range r.Interrupts {
+			if *asked = append(*asked, q.Message); q.Message != question {
+				continue
+			}
+			d := workflows.Decision{CallID: q.ToolCallID, Verdict: workflows.VerdictApprove, Digest: "d"}
+			e.env.UpdateWorkflow(workflows.UpdateDecide, "says "+question, &testsuite.TestUpdateCallback{
+				OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
+			}, workflows.Decide{Decisions: []workflows.Decision{d}})
+		}
+	}, after)
+}
+
+// What a branch in a branch asks is asked no longer when a sibling fails, or its time is over; what others ask is.
+func TestBranchesInBranchesAskInVain(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]string{
+		"a sibling fails": `
+      - name: left
+        onError: continue
+        parallel:
+          - {name: one, approve: {message: "One?"}}
+          - {name: late, tool: note, args: {note: late, fail: true}, retry: {attempts: 2, interval: 1h}}`,
+		"no time is left": `
+      - name: left
+        onError: continue
+        timeout: 1h
+        parallel:
+          - {name: one, approve: {message: "One?"}}
+          - {name: late, steps: [{name: now, tool: note, args: {note: late}}, {name: again, tool: note, args: {note: late}}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := &journal{}
+			e := newEngine(t, echo, j.tool(), builtin.Approve())
+			e.agent = parsed(t, `name: a
+model: test/m
+tools: [note]
+steps:
+  - name: all
+    parallel:`+left+`
+      - {name: right, steps: [{name: two, approve: {message: "Two?"}}, {name: then, tool: note, args: {note: two}}]}
+  - {name: last, tool: note, args: {note: "${steps.left.error.code}"}}
+`)
+			e.hold, e.limits.Duration = true, 10*time.Hour
+			var before, after []string
+			e.says(t, 30*time.Minute, "nothing", &before)
+			e.says(t, 90*time.Minute, "Two?", &after)
+			events, result := e.run("go")
+			if result.Outcome != workflows.OutcomeSuccess {
+				t.Errorf("%+v: %s", result, typesOf(events))
+			}
+			if len(before) != 2 || len(after) != 1 {
+				t.Errorf("asked is %q, and then %q", before, after)
+			}
+			code := map[string]string{"a sibling fails": "tool_failed", "no time is left": "timeout"}[name]
+			j.want(t, "late", "late", "two", code)
+			e.wantAsShown(events)
+		})
+	}
+}
