@@ -94,7 +94,7 @@ func (s *Server) pump(ctx context.Context, view *stream.View, frames []stream.Fr
 		if frames, err = view.Next(ctx, idle); err == nil && frames == nil {
 			quiet += idle
 			if run, ok := view.Run(); ok {
-				s.lookAfterSilent(ctx, run)
+				err = s.lookAfterSilent(ctx, run)
 			}
 		}
 	}
@@ -124,6 +124,8 @@ func (s *Server) ending(ctx context.Context, err error) string {
 		return "left"
 	case errors.Is(err, stream.ErrBehind):
 		return "behind"
+	case errors.Is(err, stream.ErrGone):
+		return "gone"
 	}
 	s.logger.WarnContext(ctx, "stream ended before its run", "error", err)
 	return "failed"

@@ -63,14 +63,21 @@ func (s *silences) due(run stream.Run, now time.Time) (unbegun time.Duration, du
 	return now.Sub(l.first), true
 }
 
-// lookAfterSilent is lookAfter for a reader, to whom it makes no difference if that fails.
-func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) {
-	if err := s.lookAfter(ctx, run); err != nil && ctx.Err() == nil {
+// lookAfterSilent is lookAfter for a reader, to whom it makes no difference if that fails: but for stream.ErrGone, which
+// is that there is nothing to wait for.
+func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) error {
+	err := s.lookAfter(ctx, run)
+	if errors.Is(err, stream.ErrGone) {
+		return err
+	}
+	if err != nil && ctx.Err() == nil {
 		s.logger.WarnContext(ctx, "a silent run could not be looked after", "error", err)
 	}
+	return nil
 }
 
-// lookAfter writes the end of a run whose workflow has closed without one.
+// lookAfter writes the end of a run whose workflow has closed without one. It fails with stream.ErrGone if the run was
+// purged with its thread: what a reader was not shown by then it will not be shown.
 func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
 	unbegun, due := s.silences.due(run, time.Now())
 	if !due {
@@ -80,6 +87,8 @@ func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
 	switch {
 	case err != nil:
 		return err
+	case begun == nil && s.purged(ctx, run.Thread):
+		return stream.ErrGone
 	case begun == nil && unbegun < unbegunSilences*s.Silence:
 		return nil
 	case begun == nil:
@@ -90,6 +99,11 @@ func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
 		return err
 	}
 	return s.endFromOutside(ctx, silencePlace(run, begun.Execution), status)
+}
+
+func (s *Server) purged(ctx context.Context, thread stream.Thread) bool {
+	purged, err := s.Log.Purged(ctx, thread)
+	return purged && err == nil
 }
 
 func silencePlace(run stream.Run, execution string) stream.Place {

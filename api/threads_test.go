@@ -358,22 +358,40 @@ func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 		}
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
-	n.temporal.closed = func(string) { // the workflow ends what it does before it closes
+	told := make(chan answer, 1)
+	n.temporal.closed = func(string) { // the workflow ends what it does before it closes, and readers are told before it is all gone
 		p := <-begun
 		end := &agui.RunFinished{ThreadID: "t", RunID: "r1", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
 		if _, _, err := n.log.Seal(n.ctx(), p, end); err != nil {
 			t.Error(err)
 		}
+		if a := <-told; !strings.Contains(a.body, `"cancelled"`) {
+			t.Errorf("the reader is told %s", a.body)
+		}
 		closed.Store(true)
 	}
-	told := make(chan answer, 1)
 	go func() { told <- n.says("t", "r1") }()
 	p := <-begun
 	begun <- p
 	if a := n.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent || cancelled != "r1" {
 		t.Errorf("%d %s, cancelled %q", a.status, a.body, cancelled)
 	}
-	if a := <-told; !strings.Contains(a.body, `"cancelled"`) {
+}
+
+// A reader to whom a thread's end was not shown before the thread was deleted does not wait for it.
+func TestDeleteEndsSilentReaders(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	begun := make(chan stream.Place, 1)
+	n.temporal.start = func(in workflows.RunInput) error { begun <- n.begin(in, "e1"); return nil }
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil }
+	told := make(chan answer, 1)
+	go func() { told <- n.says("t", "r1") }()
+	p := <-begun
+	if err := n.log.Purge(n.ctx(), p.Run.Thread); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-told; strings.Contains(a.body, "RUN_FINISHED") || strings.Contains(a.body, "RUN_ERROR") {
 		t.Errorf("the reader is told %s", a.body)
 	}
 }

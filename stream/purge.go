@@ -44,6 +44,12 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	return nil
 }
 
+// Purged tells whether the log has nothing of a thread. Of one that somebody has an input for it has that.
+func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
+	last, err := l.last(ctx, l.threadSubject(t)+".>")
+	return last == nil && err == nil, err
+}
+
 // purgeBlobs removes a thread's checkpoints, and what its records refer to.
 func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 	for _, name := range l.checkpointNames(t) {
