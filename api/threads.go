@@ -122,7 +122,7 @@ func (s *Server) showThread(c *gin.Context) {
 	thread, now, err := s.threadAsItIs(c)
 	if err == nil && now.Status() == stream.StatusRunning {
 		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
-		s.lookAfterSilent(ctx, stream.Run{Thread: thread, ID: now.RunID})
+		_ = s.lookAfterSilent(ctx, stream.Run{Thread: thread, ID: now.RunID})
 		end()
 		now, err = s.Log.Reduce(c.Request.Context(), thread, 0)
 	}

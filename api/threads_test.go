@@ -384,7 +384,9 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 	n := newNode(t)
 	begun := make(chan stream.Place, 1)
 	n.temporal.start = func(in workflows.RunInput) error { begun <- n.begin(in, "e1"); return nil }
-	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) { return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil }
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
 	told := make(chan answer, 1)
 	go func() { told <- n.says("t", "r1") }()
 	p := <-begun
