@@ -23,7 +23,7 @@ import (
 func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answer workflows.ToolAnswer, err error) {
 	defer contain(ctx, &err)
 	began := time.Now()
-	work, leave, err := a.enter(ctx, in.Step)
+	work, leave, err := a.enterCall(ctx, in)
 	if err != nil {
 		return answer, fail(ctx, err)
 	}
@@ -32,6 +32,14 @@ func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answe
 		answer.Advanced, _ = a.onward(ctx, in, answer, began) // a matter of speed: the workflow asks for it otherwise
 	}
 	return answer, fail(ctx, err)
+}
+
+// enterCall is enter, and lets a call that lasts come to its end.
+func (a *Activities) enterCall(ctx context.Context, in workflows.ToolCall) (context.Context, func(), error) {
+	if in.Lasts {
+		return a.attend(ctx)
+	}
+	return a.enter(ctx, in.Step)
 }
 
 func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
@@ -130,10 +138,11 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	if attempt.Resumed() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
 	}
-	// Temporal's own cancellation may take seconds to get here, and the announcement came before.
+	// Temporal's own cancellation may take seconds to get here, and the announcement came before. A call that lasts and may have
+	// been made is made again all the same: what it came to is to be known.
 	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
-	} else if wanted {
+	} else if wanted && !(in.Lasts && attempt.Resumed()) {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	}
 	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)

@@ -125,6 +125,8 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...handed)
 		n.offered, n.delegates = []string{call.name}, to
 		err = w.task(&call.arguments, do.Agent)
 	default:
+		step := pipeline.StepAt(w.definition, do.Path)
+		leaf.Lasts = step != nil && step.Compensate != nil && w.next.Cursor.Undoing == nil
 		call.name = do.Tool.Tool
 		call.arguments.Write(do.Tool.Args)
 		err = w.offer(ctx, n)

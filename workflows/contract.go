@@ -67,7 +67,7 @@ type Limits struct {
 // workflow.GetVersion would cost each of these runs three events. And it must not come right before the cancel of a child
 // in the same task: the SDK (v1.50) counts such a cancel without the events of the marker, and when the workflow is
 // replayed it takes what follows for something else.
-const Version = 3
+const Version = 4
 
 // RunInput starts TypeRun.
 type RunInput struct {
@@ -304,6 +304,8 @@ type ToolCall struct {
 	// Cancelled tells that the run was cancelled before the call began: what was decided about it is written down, and
 	// the tool is not called.
 	Cancelled bool `json:"cancelled,omitempty"`
+	// Lasts tells that a cancel lets the call come to its end, once it has begun: it is compensated for then.
+	Lasts bool `json:"lasts,omitempty"`
 	// Onward is set in the call of a step where nothing but an advance can come behind it.
 	Onward *Onward `json:"onward,omitempty"`
 	// Opens is set in the calls that a run begins with.

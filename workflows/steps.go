@@ -85,8 +85,10 @@ func (t *Then) ending() ending {
 type Leaf struct {
 	Delegate    // the agent; of a call, the one whose rules it is under
 	At       At `json:"at"`
-	// CallID is the call that is made; empty = the step is an agent.
+	// CallID is the call that is made; empty = the step is an agent. Lasts tells that there is something that compensates for
+	// it: whether it was done has to be known, and a cancel lets it come to its end.
 	CallID   string    `json:"callId,omitempty"`
+	Lasts    bool      `json:"lasts,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Turns is how often the agent's model was called. Tokens and Cost are what it has used by now, with what worked for it.
 	Turns  int   `json:"turns,omitempty"`

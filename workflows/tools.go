@@ -203,7 +203,11 @@ func (t *toolTurn) begin(lane int) {
 		s.send()
 		return
 	}
-	ctx := workflow.WithActivityOptions(t.ctx, t.run.options(t.ctx, summary))
+	ctx := t.ctx
+	if in.Lasts {
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+	}
+	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, summary))
 	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(c, lane, f) })
 }
 
@@ -236,11 +240,21 @@ func (t *toolTurn) request(c call, lane int) ToolCall {
 	if in.Onward = t.run.onward(t.ctx, c); in.Onward != nil && !Fits(in) {
 		in.Onward = nil
 	}
+	in.Lasts = t.run.lasts(c)
 	if t.step.After == 0 {
 		in.Opens, in.Announces = t.run.opens()
 	}
 	return in
 }
+
+// lasts tells whether a call comes to its end when the run is cancelled. One that waits for workers of its own does not.
+func (r *run) lasts(c call) bool {
+	l := r.leaf()
+	return r.in.Version >= versionLasting && l != nil && l.Lasts && c.queue == "" && c.delegate == nil && c.made()
+}
+
+// versionLasting is that of the first runs in which calls come to their end that are compensated for.
+const versionLasting = 4
 
 // writeDown has the log tell what was decided about calls of a cancelled run that have come to nothing: whoever
 // decided was told that it counts. None is made.

@@ -1,0 +1,61 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A call that is compensated for comes to its end although the run is cancelled meanwhile, on the main path and in
+// branches: whether there is something to undo is known then. One that has not begun is not made.
+func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
+	t.Parallel()
+	const pay = `{name: pay, tool: pay, compensate: {tool: note, args: {note: "refund ${steps.pay}"}}}`
+	for name, c := range map[string]struct {
+		steps string
+		notes []string
+	}{
+		"on the main path": {`
+  - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
+  - ` + pay + `
+  - {name: two, tool: note, args: {note: "two"}, compensate: {tool: note, args: {note: "undo two"}}}`,
+			[]string{"one", "refund paid", "undo one"}},
+		"in a branch": {`
+  - name: all
+    parallel: [` + pay + `, {name: two, tool: hang}]`,
+			[]string{"refund paid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := &journal{}
+			var e *engine
+			pay := tools.Func("pay", "pays", func(ctx context.Context, _ struct{}) (string, error) {
+				cut, release := e.acts.Cancels.Context(context.WithoutCancel(ctx), run)
+				defer release()
+				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, "")
+				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
+					t.Error(err)
+				}
+				e.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: run.ID})
+				<-cut.Done() // what else the run does has been stopped
+				return "paid", ctx.Err()
+			})
+			hang := tools.Func("hang", "hangs", func(ctx context.Context, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") }, j.tool(), pay, hang)
+			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
+			events, result := e.run("go")
+			if result.Outcome != workflows.OutcomeCancelled {
+				t.Errorf("%+v: %s", result, typesOf(events))
+			}
+			j.want(t, c.notes...)
+			e.wantAsShown(events)
+		})
+	}
+}
