@@ -428,36 +428,6 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 	return k.take(in, d, m), nil
 }
 
-// keptByWalk is what the record of an advance keeps.
-type keptByWalk struct {
-	items []json.RawMessage
-	ends  []uint64
-	done  map[string]pipeline.Done
-	ended pipeline.Ended
-}
-
-// keep keeps what there is to keep of a move, in the record that this is going to be.
-func (k *walking) keep(m pipeline.Move) {
-	for path, record := range m.Cursor.Records {
-		if record == 0 {
-			m.Cursor.Records[path] = k.seq + 1
-		}
-	}
-	kept := &keptByWalk{done: m.Done, ended: pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}}
-	if b := m.Action.Branches; b != nil {
-		kept.items, kept.ends = b.Items, b.Ends
-	}
-	k.kept[k.seq+1] = kept
-}
-
-func (k *walking) recall(path string, record uint64) (pipeline.Done, error) {
-	done, there := k.kept[record].done[path]
-	if !there {
-		k.t.Errorf("record %d has nothing of %s", record, path)
-	}
-	return done, nil
-}
-
 // tree is what is walked: the agent's steps, or those of its program.
 func (k *walking) tree(in workflows.Advance) *agents.Definition {
 	tree := in.Tree
@@ -526,33 +496,4 @@ func (k *walking) take(in workflows.Advance, d *agents.Definition, m pipeline.Mo
 		}
 	}
 	return next
-}
-
-// patient lets activities that are cancelled say what they have come to, if that is to be waited for: the test
-// environment does not.
-type patient struct {
-	interceptor.WorkerInterceptorBase
-}
-
-func (*patient) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	return &patientInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}}
-}
-
-type patientInbound struct {
-	interceptor.WorkflowInboundInterceptorBase
-}
-
-func (p *patientInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
-	return p.Next.Init(&patientOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}})
-}
-
-type patientOutbound struct {
-	interceptor.WorkflowOutboundInterceptorBase
-}
-
-func (p *patientOutbound) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
-	if workflow.GetActivityOptions(ctx).WaitForCancellation && ctx.Err() == nil {
-		ctx, _ = workflow.NewDisconnectedContext(ctx)
-	}
-	return p.Next.ExecuteActivity(ctx, activityType, args...)
 }

@@ -1,0 +1,79 @@
+package activities_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/workflows"
+)
+
+// A pipeline works for a call of another agent: it is told the task, and its last agent's words are the result.
+func TestDelegateWalks(t *testing.T) {
+	t.Parallel()
+	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
+  - {name: one, agent: {}, input: "one of ${input.text}"}
+  - {name: both, parallel: [{name: left, agent: {}, input: "left of ${steps.one}"}, {name: right, agent: {}, input: "right of ${input.text}"}]}
+  - {name: last, agent: {}, input: "${steps.left} and ${steps.right}"}`)
+	e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		switch last := req.Messages[len(req.Messages)-1]; {
+		case req.Model == "lead" && last.Role == llm.RoleUser:
+			return call([3]string{"1", "helper", `{"task":"work"}`})
+		case req.Model == "lead":
+			if want := "re re left of re one of work and re right of work"; last.Text() != want || last.IsError {
+				t.Errorf("the model hears %q, want %q", last.Text(), want)
+			}
+			return say("done")
+		}
+		return echo(n, req)
+	}, []*agents.Definition{worker})
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v: %s", result, typesOf(events))
+	}
+	e.wantAsShown(events)
+}
+
+// A pipeline that works for several calls of a run, beside one another and one after the other, hears of none what it hears of
+// another.
+func TestDelegateWalksApart(t *testing.T) {
+	t.Parallel()
+	worker := parsed(t, "name: helper\nmodel: test/helper\nsteps:\n"+`
+  - {name: one, agent: {}, input: "one of ${input.text}"}
+  - {name: rows, map: {items: "[1, 2]", steps: [{name: row, agent: {}, input: "row of ${steps.one}"}]}}
+  - {name: last, agent: {}, input: "${steps.rows[1].row}"}`)
+	var turns atomic.Int32
+	e := newDelegating(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if req.Model != "lead" {
+			if len(req.Messages) != 1 {
+				t.Errorf("an agent of a step hears %+v", req.Messages)
+			}
+			return echo(n, req)
+		}
+		switch turns.Add(1) {
+		case 1:
+			return call([3]string{"1", "helper", `{"task":"a"}`}, [3]string{"2", "helper", `{"task":"b"}`})
+		case 2:
+			return call([3]string{"3", "helper", `{"task":"c"}`})
+		}
+		return say("done")
+	}, []*agents.Definition{worker})
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Errorf("%+v: %s", result, typesOf(events))
+	}
+	var came []string
+	for _, ev := range events {
+		if r, ok := ev.(*agui.ToolCallResult); ok {
+			came = append(came, r.Content.Text())
+		}
+	}
+	slices.Sort(came)
+	if want := []string{"re re row of re one of a", "re re row of re one of b", "re re row of re one of c"}; !slices.Equal(came, want) {
+		t.Errorf("the calls come to %q, want %q", came, want)
+	}
+	e.wantAsShown(events)
+}

@@ -1,0 +1,37 @@
+package workflows_test
+
+import (
+	"encoding/json"
+
+	"github.com/perdure/perdure/agents/pipeline"
+)
+
+// keptByWalk is what the record of an advance keeps.
+type keptByWalk struct {
+	items []json.RawMessage
+	ends  []uint64
+	done  map[string]pipeline.Done
+	ended pipeline.Ended
+}
+
+// keep keeps what there is to keep of a move, in the record that this is going to be.
+func (k *walking) keep(m pipeline.Move) {
+	for path, record := range m.Cursor.Records {
+		if record == 0 {
+			m.Cursor.Records[path] = k.seq + 1
+		}
+	}
+	kept := &keptByWalk{done: m.Done, ended: pipeline.Ended{Undo: m.Cursor.Undo, Records: m.Cursor.Records}}
+	if b := m.Action.Branches; b != nil {
+		kept.items, kept.ends = b.Items, b.Ends
+	}
+	k.kept[k.seq+1] = kept
+}
+
+func (k *walking) recall(path string, record uint64) (pipeline.Done, error) {
+	done, there := k.kept[record].done[path]
+	if !there {
+		k.t.Errorf("record %d has nothing of %s", record, path)
+	}
+	return done, nil
+}

@@ -1,0 +1,35 @@
+package workflows_test
+
+import (
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+)
+
+// patient lets activities that are cancelled say what they have come to, if that is to be waited for: the test
+// environment does not.
+type patient struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (*patient) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &patientInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}}
+}
+
+type patientInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+func (p *patientInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return p.Next.Init(&patientOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}})
+}
+
+type patientOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+func (p *patientOutbound) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+	if workflow.GetActivityOptions(ctx).WaitForCancellation && ctx.Err() == nil {
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+	}
+	return p.Next.ExecuteActivity(ctx, activityType, args...)
+}
