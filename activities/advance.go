@@ -53,11 +53,16 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 	if err != nil {
 		return workflows.Advanced{}, err
 	}
-	w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{Called: in.Called}}
-	if err := w.walk(ctx); err != nil {
-		return workflows.Advanced{}, err
+	for {
+		w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{Called: in.Called}}
+		if err := w.walk(ctx); err != nil {
+			return workflows.Advanced{}, err
+		}
+		next, err := w.finish(ctx, attempt)
+		if !errors.Is(err, stream.ErrStale) {
+			return next, err
+		}
 	}
-	return w.finish(ctx, attempt)
 }
 
 // comeBehind returns where the lane ends, behind the step that has failed there, if one has.
@@ -119,6 +124,7 @@ type walker struct {
 
 	next   workflows.Advanced
 	told   []agui.Event
+	sets   bool // the state was changed by what it was
 	kept   kept
 	result stream.Result
 }
@@ -171,7 +177,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		w.next.Cursor = move.Cursor
+		w.next.Cursor, w.sets = move.Cursor, w.sets || move.Sets
 		w.keep(move.Done)
 		err = w.take(ctx, move.Action)
 		why := unobtainable(err)
@@ -308,7 +314,13 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows
 	if string(w.result.Kept) == "{}" && w.next.Fan == nil {
 		w.result.Kept = nil
 	}
-	seq, err := attempt.Finish(ctx, &w.result, w.told...)
+	write := attempt.Finish
+	if w.sets && w.in.Branch != nil { // others may be at it, too
+		write = func(ctx context.Context, result *stream.Result, events ...agui.Event) (uint64, error) {
+			return attempt.FinishOn(ctx, w.thread.Mark, result, events...)
+		}
+	}
+	seq, err := write(ctx, &w.result, w.told...)
 	if err != nil {
 		return w.next, err
 	}

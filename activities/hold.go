@@ -48,7 +48,7 @@ func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error
 	}
 	place := speaking(in.Step, in.ID)
 	if in.Aside { // others write where the agent speaks
-		place.Lane = place.Lane.Tool(workflows.MaxLanes)
+		place.Lane = stream.LaneAsks
 	}
 	return a.Log.Open(ctx, place, nil, append(events, told...)...)
 }

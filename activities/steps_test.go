@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -455,4 +456,37 @@ func (e *engine) awaitResults(ctx context.Context, n int) {
 		}
 		runtime.Gosched()
 	}
+}
+
+// Branches that change the same of the state, each by what it was, lose nothing of one another.
+func TestBranchesSetTheSame(t *testing.T) {
+	t.Parallel()
+	e, _ := newWalking(t, echo, `
+  - {name: begin, set: {/n: 0, /all: []}}
+  - name: rows
+    map:
+      items: "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30]"
+      concurrency: 15
+      steps:
+        - {name: count, set: {/n: "${state.n + item}"}}
+        - {name: note, tool: note, args: {note: "${string(item)}"}}
+        - name: once
+          retry: {attempts: 50, interval: 1s}
+          set: [{op: test, path: /n, value: "${state.n}"}, {path: /n, value: "${state.n + 1000}"}, {path: /all/-, value: "${item}"}]
+`)
+	events, result := e.run("go")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("%+v: %s", result, typesOf(events))
+	}
+	var state struct {
+		N   int   `json:"n"`
+		All []int `json:"all"`
+	}
+	if err := json.Unmarshal([]byte(e.state()), &state); err != nil {
+		t.Fatal(err)
+	}
+	if want := 465 + 30*1000; state.N != want || len(state.All) != 30 {
+		t.Errorf("the state comes to %d, not %d, and %v", state.N, want, state.All)
+	}
+	e.wantAsShown(events)
 }

@@ -139,13 +139,9 @@ func (a *Attempt) wake() {
 // unless they are too many: a tool's result and the end of its step are one record, so that nobody
 // has the one without the other.
 func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Event) (uint64, error) {
-	lines, err := a.place.encode(events)
+	lines, size, err := a.lines(events)
 	if err != nil {
 		return 0, err
-	}
-	size := 0
-	for _, line := range lines {
-		size += stored(line)
 	}
 	if size > MaxLine+1 {
 		if err := a.Emit(ctx, events...); err != nil {
@@ -153,6 +149,29 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 		}
 		lines, size = nil, 0
 	}
+	rest, err := a.drain(ctx, max(0, MaxFrame-MaxLine-size))
+	if err != nil {
+		return 0, err
+	}
+	seq, err := a.finish(ctx, result, append(rest, lines...), nil)
+	if err != nil {
+		a.fail(err)
+		return 0, err
+	}
+	a.fail(errors.New("stream: the attempt is finished"))
+	return seq, nil
+}
+
+func (a *Attempt) lines(events []agui.Event) (lines [][]byte, size int, err error) {
+	lines, err = a.place.encode(events)
+	for _, line := range lines {
+		size += stored(line)
+	}
+	return lines, size, err
+}
+
+// finish writes the last frame; on a mark unless that is nil.
+func (a *Attempt) finish(ctx context.Context, result *Result, lines [][]byte, on *mark) (uint64, error) {
 	for i := range result.Messages {
 		result.Messages[i].SubagentRunID = cmp.Or(result.Messages[i].SubagentRunID, a.place.Subagent)
 	}
@@ -160,18 +179,8 @@ func (a *Attempt) Finish(ctx context.Context, result *Result, events ...agui.Eve
 	if err != nil {
 		return 0, fmt.Errorf("stream: encode result: %w", err)
 	}
-	rest, err := a.drain(ctx, max(0, MaxFrame-MaxLine-size))
-	if err != nil {
-		return 0, err
-	}
 	s := stamp{kind: KindDone, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
-	seq, err := a.log.write(ctx, a.subject(), s, a.last, append(rest, lines...), body)
-	if err != nil {
-		a.fail(err)
-		return 0, err
-	}
-	a.fail(errors.New("stream: the attempt is finished"))
-	return seq, nil
+	return a.log.writeOn(ctx, a.subject(), s, a.last, lines, body, on)
 }
 
 // drain waits until the sender is idle and what remains fits the room in the last frame, and takes

@@ -6,7 +6,7 @@
 //	                                                     └─► Reduce ──► conversation and state
 //
 // Writing (lane.go, attempt.go): a lane has one writer and one message in flight; its expected last
-// sequence is order, batching and fence in one. What comes from outside is a proposal (proposal.go).
+// sequence is order, batching and fence in one. Who changes the state by what it was is fenced by it as well (mark.go). What comes from outside is a proposal (proposal.go).
 //
 // Reading (follow.go, consumer.go, view.go): live records come from one consumer per process, past ones
 // by direct gets, spliced by sequence. A View shows one run to one reader; a Projection (project.go) decides

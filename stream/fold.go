@@ -63,6 +63,8 @@ func (f *fold) add(ctx context.Context, rec *Record) error {
 		f.r.Sealed = true
 		f.abandon(func(Lane) bool { return true })
 		return f.end(ctx, rec)
+	case KindMark:
+		f.r.Mark = rec.Seq
 	case KindAttempt:
 		f.abandon(rec.Lane.is)
 	case KindEvents:
@@ -141,7 +143,7 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 	if len(f.r.Interrupts)+len(f.r.Waits) > 0 {
 		f.r.Answered, f.r.Decided = f.r.Interrupts, nil
 	}
-	f.r.Waits, f.r.Interrupts = nil, nil
+	f.r.Waits, f.r.Interrupts, f.r.Mark = nil, nil, 0
 	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened, f.r.Cut = rec.run, o.RunID, o.Execution, false, rec.Seq, nil
 	f.askedFor(o.Agent)
 	f.began(rec, &o)

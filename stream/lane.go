@@ -243,6 +243,11 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 
 // write puts what is too large for a frame aside and appends the record.
 func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
+	return l.writeOn(ctx, subject, s, expected, events, result, nil)
+}
+
+// writeOn is write on a mark, unless that is nil.
+func (l *Log) writeOn(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte, on *mark) (uint64, error) {
 	_, _, lane, _ := splitSubject(subject)
 	s.shared = s.shared || lane.sharesAny(events)
 	events, err := l.shrinkAll(ctx, subject, events)
@@ -254,7 +259,11 @@ func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint6
 			return 0, err
 		}
 	}
-	return l.append(ctx, message(subject, s, events, result), s, expected)
+	msg := message(subject, s, events, result)
+	if on != nil {
+		return l.appendOn(ctx, msg, s, expected, *on)
+	}
+	return l.append(ctx, msg, s, expected)
 }
 
 // encode makes lines of events, each told whose it is.

@@ -48,6 +48,7 @@ type Log struct {
 	prefix     string
 	epoch      string
 	replicas   int
+	marks      bool // can be written
 	blobs      jetstream.ObjectStore
 	probe      jetstream.KeyValue
 	index      jetstream.KeyValue
@@ -103,6 +104,8 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 		DenyDelete:  false,
 		Duplicates:  100 * time.Millisecond, // deduplication is not used; the fence does it better
 		Metadata:    map[string]string{epochKey: strings.ToLower(rand.Text())[:8]},
+
+		AllowAtomicPublish: true, // for marks
 	}
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = -1
@@ -114,9 +117,13 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 			s, err = l.js.Stream(ctx, l.name)
 		}
 	}
+	if err == nil && !s.CachedInfo().Config.AllowAtomicPublish { // it was made by an earlier version
+		s, err = l.allowMarks(ctx, s)
+	}
 	if err != nil {
 		return "", fmt.Errorf("stream: open %s: %w", l.name, err)
 	}
+	l.marks = s.CachedInfo().Config.AllowAtomicPublish
 	epoch := s.CachedInfo().Config.Metadata[epochKey]
 	if epoch == "" {
 		return "", fmt.Errorf("stream: %s exists but is not a log of Perdure: its metadata has no %s", l.name, epochKey)

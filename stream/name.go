@@ -30,6 +30,10 @@ const (
 	LaneMain Lane = "main"
 	// LaneControl carries the request to cancel.
 	LaneControl Lane = "ctl"
+	// LaneAsks carries what is asked while others of the run are under way.
+	LaneAsks Lane = "ask"
+	// laneState carries marks: see Attempt.FinishOn.
+	laneState Lane = "state"
 )
 
 // MaxToolLanes bounds how many tool calls of one agent write at the same time.

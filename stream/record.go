@@ -34,6 +34,8 @@ const (
 	KindTerminal Kind = "terminal"
 	// KindProposal holds what came from outside; it decides nothing and no reader shows it.
 	KindProposal Kind = "proposal"
+	// KindMark tells that the record behind it has changed the state by what it was. No reader shows it.
+	KindMark Kind = "mark"
 	// KindCancel is a request to cancel the run.
 	KindCancel Kind = "cancel"
 	// KindFork begins a thread with what another one was at the end of a run.

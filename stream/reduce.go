@@ -59,6 +59,8 @@ type Reduction struct {
 	Unmoved int  `json:"unmoved,omitempty"`
 	// Cut is what the last run's input cut from the conversation and clients keep unless they are told.
 	Cut []CutMessage `json:"cut,omitempty"`
+	// Mark is the last mark of the run (see Attempt.FinishOn); 0 = none.
+	Mark uint64 `json:"mark,omitempty"`
 	// State is what finished steps made of the state.
 	State json.RawMessage `json:"state,omitempty"`
 	// Journal and Pending hold what attempts changed that are still open: see journal.go.

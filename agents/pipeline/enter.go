@@ -156,6 +156,7 @@ func (w *walk) route(p place) {
 // set changes the state by all operations together, or by none.
 func (w *walk) set(p place) {
 	before, told := w.env.State, len(w.changes)
+	w.sets = true
 	for i, o := range p.step.Set {
 		f := w.operate(p, i, o)
 		if f == nil {

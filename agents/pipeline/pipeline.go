@@ -173,6 +173,8 @@ type Move struct {
 	// Changes are to be told first, in this order.
 	Changes []Change
 	Action  Action
+	// Sets tells that a step has changed the state by what it was: that counts only if it is that still.
+	Sets bool
 	// Done is to be kept, by path, for whoever compensates (see Env.Recall).
 	Done map[string]Done
 }

@@ -31,7 +31,7 @@ func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
 		}
 	}
 	maps.DeleteFunc(w.noted, func(path string, _ Done) bool { return w.at.Records[path] != 0 }) // they are kept already
-	return Move{Cursor: w.at, Changes: w.changes, Action: *w.action, Done: w.noted}, nil
+	return Move{Cursor: w.at, Changes: w.changes, Action: *w.action, Sets: w.sets, Done: w.noted}, nil
 }
 
 // clone keeps what the caller has from being changed.
@@ -50,8 +50,9 @@ type walk struct {
 	d       *agents.Definition
 	at      Cursor
 	env     Env
-	seen    map[string]any  // what expressions see; nil = the state has changed since
-	ended   Event           // how the branches at the top have ended
+	seen    map[string]any // what expressions see; nil = the state has changed since
+	ended   Event          // how the branches at the top have ended
+	sets    bool
 	noted   map[string]Done // what is done of steps, by path
 	changes []Change
 	then    transition

@@ -1,0 +1,141 @@
+package stream
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// A lane orders what its one writer says; nothing orders lanes among one another. So two branches that read the same
+// counter, and each write it with one added, would lose one of the two.
+//
+// Who changes the state by what it was writes two records at once: a mark, on a lane that all of the run share, and its
+// own. The mark has to stand right behind the last one that the writer has seen. If it does not, others have changed the
+// state meanwhile: neither record is written, and the writer looks again.
+//
+// JetStream writes both or neither (atomic batches, NATS 2.12). A server that cannot leaves it at the lanes' own fences.
+
+// ErrStale: others have changed the state since it was looked at. Nothing was written.
+var ErrStale = errors.New("stream: the state was changed meanwhile")
+
+// mark is where the next one has to stand: on a subject, behind a record.
+type mark struct {
+	subject string
+	behind  uint64
+}
+
+// FinishOn is Finish for a step that changes the state by what it was, as it is reduced up to the run's mark behind, and that
+// has emitted nothing. If others have changed it meanwhile that is ErrStale, and the step may be finished again. Events that
+// are too many for one record are written as Finish does.
+func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, events ...agui.Event) (uint64, error) {
+	lines, size, err := a.lines(events)
+	if err != nil {
+		return 0, err
+	}
+	if size > MaxLine+1 || !a.log.marks {
+		return a.Finish(ctx, result, events...)
+	}
+	seq, err := a.finish(ctx, result, lines, &mark{a.log.laneSubject(a.place.Run, laneState), behind})
+	switch {
+	case errors.Is(err, ErrStale):
+		return 0, err
+	case err != nil:
+		a.fail(err)
+		return 0, err
+	}
+	a.fail(errors.New("stream: the attempt is finished"))
+	return seq, nil
+}
+
+// allowMarks has a log take them that was made before there were any.
+func (l *Log) allowMarks(ctx context.Context, s jetstream.Stream) (jetstream.Stream, error) {
+	cfg := s.CachedInfo().Config
+	cfg.AllowAtomicPublish = true
+	updated, err := l.js.UpdateStream(ctx, cfg)
+	var api *jetstream.APIError
+	if errors.As(err, &api) { // an older server, or one that does not let us: it goes without
+		return s, nil
+	}
+	return updated, err
+}
+
+// appendOn is append of a record and a mark, both or neither.
+func (l *Log) appendOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		seq, err := l.publishOn(ctx, msg, s, expected, on)
+		if err == nil {
+			return seq, nil
+		}
+		if hopeless(err) {
+			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, unreached(err))
+		}
+		if !refused(err) {
+			if err := sleep(ctx, pause); err != nil {
+				return 0, err
+			}
+		}
+		if seq, err = l.resolve(ctx, msg.Subject, s, expected); seq != 0 || err != nil {
+			return seq, err
+		}
+		last, err := l.lastOfLane(ctx, on.subject)
+		if err != nil {
+			return 0, err
+		}
+		if lastSeq(last) != on.behind {
+			return 0, ErrStale
+		}
+	}
+}
+
+// Headers of an atomic batch (ADR-50).
+const (
+	headerBatch       = "Nats-Batch-Id"
+	headerBatchPlace  = "Nats-Batch-Sequence"
+	headerBatchCommit = "Nats-Batch-Commit"
+)
+
+// publishOn sends the mark and the record, and waits for their acknowledgement.
+func (l *Log) publishOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishPatience)
+	defer cancel()
+	batch := strings.ToLower(rand.Text())
+	first := message(on.subject, stamp{kind: KindMark, step: s.step, writer: s.writer}, nil, nil)
+	batched(first, batch, 1, on.behind)
+	second := nats.NewMsg(msg.Subject)
+	second.Data, second.Header = msg.Data, nats.Header{header: msg.Header[header], headerBatchCommit: {"1"}}
+	batched(second, batch, 2, expected)
+	if err := l.nc.PublishMsg(first); err != nil {
+		return 0, err
+	}
+	answer, err := l.nc.RequestMsgWithContext(ctx, second)
+	if err != nil {
+		return 0, err
+	}
+	var ack struct {
+		Sequence uint64              `json:"seq"`
+		Error    *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+		return 0, fmt.Errorf("stream: acknowledgement: %w", err)
+	}
+	if ack.Error != nil {
+		return 0, ack.Error
+	}
+	return ack.Sequence, nil
+}
+
+// batched puts a message into a batch, behind the last record of its subject.
+func batched(msg *nats.Msg, batch string, at int, behind uint64) {
+	msg.Header.Set(headerBatch, batch)
+	msg.Header.Set(headerBatchPlace, strconv.Itoa(at))
+	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(behind, 10))
+}

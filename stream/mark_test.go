@@ -1,0 +1,185 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// counter is a branch that counts in the state, which others do as well.
+type counter struct {
+	log   *stream.Log
+	place stream.Place
+}
+
+func newCounter(l *stream.Log, i int) *counter {
+	return &counter{l, stream.Place{Run: run, Lane: stream.LaneMain.Subagent(i), Execution: "e1"}}
+}
+
+// begin begins the next step.
+func (c *counter) begin(ctx context.Context, n int) (*stream.Attempt, error) {
+	c.place.Step = fmt.Sprintf("count/%d", n)
+	a, done, err := c.log.Begin(ctx, c.place)
+	if done != nil {
+		err = errors.Join(err, fmt.Errorf("step %s is done", c.place.Step))
+	}
+	return a, err
+}
+
+// count adds one to the number that it finds in the state. stale is how often it had changed meanwhile.
+func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
+	a, err := c.begin(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	defer a.Close()
+	for ; ; stale++ {
+		found, err := c.log.Reduce(ctx, run.Thread, 0)
+		if errors.Is(err, stream.ErrUnavailable) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return stale, err
+		}
+		seq, err := a.FinishOn(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1))
+		if !errors.Is(err, stream.ErrStale) {
+			c.place.After = seq
+			return stale, err
+		}
+	}
+}
+
+func numberIn(r *stream.Reduction) int {
+	var state struct{ N int }
+	_ = json.Unmarshal(r.State, &state)
+	return state.N
+}
+
+func adding(n int) agui.Event {
+	return &agui.StateDelta{Delta: json.RawMessage(fmt.Sprintf(`[{"op":"add","path":"/n","value":%d}]`, n))}
+}
+
+// opened begins the run whose state it is.
+func opened(t *testing.T, ctx context.Context, l *stream.Log) {
+	t.Helper()
+	must[uint64](t)(l.Open(ctx, place("1/model", 0), stream.Opening{RunID: run.ID, Input: proposed(t, ctx, l)}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
+}
+
+// Who changes the state by what it was is refused when it is something else, writes nothing then, and may try again.
+func TestAStaleStateIsNotChanged(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	opened(t, ctx, l)
+	left, right := newCounter(l, 0), newCounter(l, 1)
+	first, second := must[*stream.Attempt](t)(left.begin(ctx, 1)), must[*stream.Attempt](t)(right.begin(ctx, 1))
+	defer first.Close()
+	defer second.Close()
+	before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	must[uint64](t)(first.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)))
+	between := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	if _, err := second.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)); !errors.Is(err, stream.ErrStale) {
+		t.Fatalf("the state was another one: %v", err)
+	}
+	if after := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
+		t.Errorf("at %d it is %s", after.Seq, after.State)
+	}
+	must[uint64](t)(second.FinishOn(ctx, between.Mark, &stream.Result{}, adding(2)))
+	after := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	if numberIn(after) != 2 || after.Mark == between.Mark {
+		t.Errorf("behind mark %d it is %s", after.Mark, after.State)
+	}
+	right.place.After = 0
+	if _, done, err := l.Begin(ctx, right.place); done == nil || err != nil {
+		t.Errorf("another attempt: %v, %v", done, err)
+	}
+}
+
+// A count is written once, whatever gets lost on the way.
+func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]loss{"publication": thePublication, "acknowledgement": theAcknowledgement} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := testContext(t)
+			n := &network{server: streamtest.Server(t)}
+			l := n.dial(t, ctx)
+			opened(t, ctx, l)
+			c := newCounter(l, 0)
+			for i := range 5 {
+				a := must[*stream.Attempt](t)(c.begin(ctx, i))
+				found := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+				n.loseNext(lost)
+				c.place.After = must[uint64](t)(a.FinishOn(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1)))
+				a.Close()
+			}
+			if end := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); numberIn(end) != 5 || n.losses() != 5 {
+				t.Errorf("behind %d losses it is %s", n.losses(), end.State)
+			}
+		})
+	}
+}
+
+// A zombie that changes the state is refused by its lane, however fresh its view is.
+func TestAZombieDoesNotCount(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	opened(t, ctx, l)
+	c := newCounter(l, 0)
+	zombie := must[*stream.Attempt](t)(c.begin(ctx, 1))
+	defer zombie.Close()
+	if _, err := c.count(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	found := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	if _, err := zombie.FinishOn(ctx, found.Mark, &stream.Result{}, adding(7)); !errors.Is(err, stream.ErrFenced) {
+		t.Errorf("the zombie is told %v", err)
+	}
+	if end := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); numberIn(end) != 1 {
+		t.Errorf("it is %s", end.State)
+	}
+}
+
+// Many count at the same time, on all nodes of a cluster, of which one dies after the other: no count is lost.
+func TestCountersSurviveNodes(t *testing.T) {
+	// Not in parallel: its nodes take what others need.
+	const counters, each = 6, 20
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := startNodes(t)
+	l := c.open(t, ctx, 0)
+	opened(t, ctx, l)
+	var counting sync.WaitGroup
+	half := make(chan struct{}, counters)
+	for i := range counters {
+		own := newCounter(c.open(t, ctx, i%len(c)), i)
+		counting.Go(func() {
+			for n := range each {
+				if n == each/2 {
+					half <- struct{}{}
+				}
+				if _, err := own.count(ctx, n); err != nil {
+					t.Errorf("counter %d, %d: %v", i, n, err)
+					return
+				}
+			}
+		})
+	}
+	for kill := range 2 {
+		<-half
+		victim := (c.leader(t, ctx, l) + kill) % len(c)
+		c[victim].kill()
+		c[victim].start(t)
+	}
+	counting.Wait()
+	if end := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); numberIn(end) != counters*each {
+		t.Errorf("%d times %d counts come to %s", counters, each, end.State)
+	}
+}
