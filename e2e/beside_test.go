@@ -425,3 +425,36 @@ func TestBranchesAskOverACrash(t *testing.T) {
 	q.open()
 	q.ends(t, q.f)
 }
+
+// Branches count in the same place of the state, and none of the counts is lost, also over the death of their process.
+func TestBranchesCount(t *testing.T) {
+	t.Parallel()
+	p := startPerdureWith(t, `name: counts
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps:
+  - {name: begin, set: {/n: 0, /all: []}}
+  - name: rows
+    map:
+      items: "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30]"
+      concurrency: 10
+      steps:
+        - {name: count, set: {/n: "${state.n + 1}"}}
+        - {name: square, tool: calculate, args: {expression: "${string(item)}*${string(item)}"}}
+        - {name: add, set: {/n: "${state.n + 100}", /all/-: "${steps.square}"}}
+`)
+	in := newInput(say("this."))
+	f := p.followAgent(t, "/v1/agents/counts/runs", in)
+	for range 2 {
+		for range 8 {
+			f.until(t, func(e event) bool { return e.Type == "TOOL_CALL_RESULT" })
+		}
+		p.kill()
+		p.start(t)
+	}
+	f.untilSuccess(t)
+	state := p.stateOf(t, in)
+	if all, _ := state["all"].([]any); state["n"] != 3030.0 || len(all) != 30 {
+		t.Errorf("the state comes to %v and %v", state["n"], state["all"])
+	}
+}
