@@ -40,11 +40,10 @@ type Ask struct {
 	// Suspended is who asks, as it waits, and Waits what for; nil = only what is below is told.
 	Suspended Suspended `json:"suspended,omitzero"`
 	Waits     *Waits    `json:"waits,omitempty"`
-	// By names who asks. Stays tells that it cannot end and begin again, Room how much there has to be in a payload for those
-	// between it and the thread's workflow.
-	By    string `json:"by,omitempty"`
-	Stays bool   `json:"stays,omitempty"`
-	Room  int    `json:"room,omitempty"`
+	// By names who asks. Stays tells that it cannot end and begin again, Between who else comes along in a payload if it does.
+	By      string    `json:"by,omitempty"`
+	Stays   bool      `json:"stays,omitempty"`
+	Between []Between `json:"between,omitempty"`
 	// From is the child that tells it. Idle tells that nothing is under way there but what waits for answers, as of so many
 	// Replies that have come.
 	From    string `json:"from,omitempty"`
@@ -52,6 +51,12 @@ type Ask struct {
 	Replies int    `json:"replies,omitempty"`
 	// Ends tells that who has asked is cancelled, and wants to hear what was decided by now.
 	Ends bool `json:"ends,omitempty"`
+}
+
+// Between is a subagent between one that asks and the thread's workflow: with all who ask below it, it is one.
+type Between struct {
+	By   string `json:"by"`
+	Size int    `json:"size"` // in bytes
 }
 
 // Reply is what SignalReply carries.
@@ -124,7 +129,7 @@ const replyPatience = 10 * time.Second
 // host takes what somebody asks, and tells readers of it.
 func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 	r := c.run
-	a := &asking{member: m, by: in.By, stays: in.Stays, room: in.Room, waits: r.waitsOf(ctx, ModelAnswer{})}
+	a := &asking{member: m, by: in.By, stays: in.Stays, between: in.Between, waits: r.waitsOf(ctx, ModelAnswer{})}
 	a.waits.Walk, a.waits.Round = nil, in.Waits.Round
 	a.waits.adopt(in.Suspended, in.Waits)
 	workflow.Go(m.ctx, func(ctx workflow.Context) { c.tellEnd(ctx, a) })
@@ -193,11 +198,16 @@ func (c *crew) maySuspend(ctx workflow.Context) bool {
 	if r.in.Version == 0 {
 		return true
 	}
-	waits, room := c.carried(ctx), 0
+	waits, room, counted := c.carried(ctx), 0, map[string]bool{}
 	for _, a := range c.asking {
-		if !a.replied {
-			waits.adopt(a.waits.Suspended[0], a.waits.of(1))
-			room += a.room
+		if a.replied {
+			continue
+		}
+		waits.adopt(a.waits.Suspended[0], a.waits.of(1))
+		for _, b := range a.between {
+			if !counted[b.By] {
+				room, counted[b.By] = room+b.Size, true
+			}
 		}
 	}
 	return waits.fitsWith(r.in, room)

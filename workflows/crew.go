@@ -39,11 +39,11 @@ type member struct {
 
 // asking is somebody who waits for answers: a child, or one below it.
 type asking struct {
-	member *member
-	by     string
-	waits  *Waits // with it as the first of the suspended; nil = the thread's workflow has it
-	stays  bool
-	room   int
+	member  *member
+	by      string
+	waits   *Waits // with it as the first of the suspended; nil = the thread's workflow has it
+	stays   bool
+	between []Between // it and this workflow
 	// replied tells that it was answered, suspended that it was told to end.
 	replied   bool
 	suspended bool
@@ -123,7 +123,10 @@ func (c *crew) passOn(ctx workflow.Context, m *member, in Ask) {
 	if in.Waits != nil {
 		c.asking = append(c.asking, &asking{member: m, by: in.By, stays: in.Stays})
 	}
-	in.Idle, in.Room, in.Stays = c.tellsIdle(), in.Room+c.run.size(), in.Stays || c.run.in.Program != ""
+	in.Idle, in.Stays = c.tellsIdle(), in.Stays || c.run.in.Program != ""
+	if in.Waits != nil {
+		in.Between = append(in.Between, Between{By: c.run.branch.CallID, Size: c.run.size()})
+	}
 	if in.Waits != nil || in.Ends || in.Idle {
 		c.run.tellParent(ctx, in)
 	}
