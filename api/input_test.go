@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
 )
@@ -71,5 +72,35 @@ func TestCapabilities(t *testing.T) {
 	}
 	if *c.Execution.MaxIterations != 30 || *c.Execution.MaxExecutionTime != 2*60*60*1000 {
 		t.Errorf("execution %+v", c.Execution)
+	}
+}
+
+// The outputs of steps are members of the state: one that has no members would be lost to them.
+func TestStateOfSteps(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) {
+		steps := &agents.Definition{Name: "stepping", Limits: agents.DefaultLimits(), Steps: []agents.Step{agents.Set("done", []agents.Op{{Path: "/done", Value: true}})}}
+		if _, err := c.Catalog.Publish(t.Context(), steps, false); err != nil {
+			t.Fatal(err)
+		}
+	})
+	n.works()
+	for state, status := range map[string]int{`[1]`: 400, `"x"`: 400, `0`: 400, ` {"a":1}`: 200, `{}`: 200, `null`: 200, ``: 200} {
+		for agent, want := range map[string]int{"stepping": status, "a": http.StatusOK} {
+			in := inputOf("r1", "hello")
+			in.ThreadID, in.State = "t-"+agent+"-"+state, json.RawMessage(state)
+			got := n.postTo(agent, in)
+			if got.status != want || want == 400 && (got.problem.Code != "invalid_input" || got.problem.Pointer != "/state") {
+				t.Errorf("agent %s, state %s: %d %s", agent, state, got.status, got.body)
+			}
+		}
+	}
+	listed := inputOf("r1", "hello")
+	listed.State = json.RawMessage(`[1]`)
+	if got := n.post(listed); got.status != http.StatusOK {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if got := n.postTo("stepping", inputOf("r2", "hello")); got.status != http.StatusBadRequest {
+		t.Errorf("the list that the thread has: %d %s", got.status, got.body)
 	}
 }

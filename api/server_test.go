@@ -250,11 +250,16 @@ func (n *node) do(method, path, body string, header ...string) answer {
 
 func (n *node) post(in agui.RunAgentInput) answer {
 	n.t.Helper()
+	return n.postTo("a", in)
+}
+
+func (n *node) postTo(agent string, in agui.RunAgentInput) answer {
+	n.t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return n.do(http.MethodPost, "/v1/agents/a/runs", string(body))
+	return n.do(http.MethodPost, "/v1/agents/"+agent+"/runs", string(body))
 }
 
 func inputOf(run, message string) agui.RunAgentInput {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -104,6 +105,13 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if o.agent.LegacyInterrupts {
 		o.input.Resume = s.meant(o.sent, thread)
 	}
+	agent, err := s.speaker(o.agent, thread)
+	if err != nil {
+		return false, err
+	}
+	if err := mayHaveOutputs(agent, o.input, thread); err != nil {
+		return false, err
+	}
 	decisions, answers, err := s.resumed(ctx, o, thread)
 	if err != nil {
 		return false, err
@@ -129,10 +137,6 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 		proposed.Late = lateAnswers(o.input.Resume, thread)
 	}
 	proposal, err := s.Log.ProposeInput(ctx, o.run, o.digest, proposed)
-	if err != nil {
-		return false, err
-	}
-	agent, err := s.speaker(o.agent, thread)
 	if err != nil {
 		return false, err
 	}
@@ -162,6 +166,18 @@ func (s *Server) speaker(named catalog.Published, thread *stream.Reduction) (cat
 		return p, fmt.Errorf("api: this node does not know agent %q yet, which has the thread", name)
 	}
 	return p, err
+}
+
+// mayHaveOutputs refuses a state that the outputs of the agent's steps would replace: they are a member of it.
+func mayHaveOutputs(agent catalog.Published, input *agui.RunAgentInput, thread *stream.Reduction) error {
+	if len(agent.Steps) == 0 && agent.Workflow == "" {
+		return nil
+	}
+	state := bytes.TrimSpace(thread.StateWith(&stream.Input{Input: *input}))
+	if bytes.HasPrefix(state, []byte("{")) || bytes.Equal(state, []byte("null")) {
+		return nil
+	}
+	return badRequest("invalid_input", "/state", "must be an object: the outputs of the agent's steps are members of it")
 }
 
 // asker is who asks for a run. Who only answers what another run has asked asks for nothing: what goes on is

@@ -144,6 +144,9 @@ func (r *Reduction) KeepsState(in *Input, keeps string) bool {
 	return !bytes.Equal(in.stateOn(r.State, keeps), in.Input.State)
 }
 
+// StateWith is the state that a run with this input begins with.
+func (r *Reduction) StateWith(in *Input) json.RawMessage { return in.stateOn(r.State, "") }
+
 // emptyState is the state of a thread that nobody wrote to.
 var emptyState = json.RawMessage("{}")
 

@@ -307,13 +307,17 @@ Perdure is ready.
   NATS       %s
   models     %s
 
-Try it:
+`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv))
+	if first == "" {
+		return
+	}
+	fmt.Fprintf(out, `Try it:
 
   curl -N %s/v1/agents/%s/runs -H 'Content-Type: application/json' -d '
     {"threadId": "thread-%d", "runId": "run-1", "messages":
       [{"id": "m1", "role": "user", "content": "What is 12*7, and what time is it?"}]}'
 
-`, a.API, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv), a.API, first, time.Now().Unix())
+`, a.API, first, time.Now().Unix())
 }
 
 // providers says which models can be used: the demo's without a key, others with theirs.
