@@ -68,7 +68,7 @@ func hurried(ctx workflow.Context, a *workflows.Agent) error {
 // (RunInput.Version, or a new type name) instead of changing the recorded history. A new path
 // gets a new recording (CONTRIBUTING.md says how). Those of steps, branches and a program are of
 //
-//	E2E_HISTORIES=/tmp/histories go test ./e2e -run 'TestSteps$|TestBranchesAsk|TestBusyPipeline|TestCancelInEachKindOfStep|TestContinuedPipelines|TestProgramOfAnotherModule'
+//	E2E_HISTORIES=/tmp/histories go test ./e2e -run 'TestSteps$|TestBranchesAsk|TestBusyPipeline|TestCancelInEachKindOfStep|TestContinuedPipelines|TestSubagentsGoOnBesideOthers|TestProgramOfAnotherModule'
 func TestRecordedHistoriesReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/replay/*.json")
