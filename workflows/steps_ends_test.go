@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/pipeline"
@@ -172,5 +173,29 @@ func TestAnAdvanceFails(t *testing.T) {
 	}
 	if k.want(k.walk(stepsInput()), workflows.OutcomeError, "broken", "book"); asked != 2 { // by the call before, and by the workflow
 		t.Errorf("it is asked for %d times", asked)
+	}
+}
+
+// A step whose time is over is got over, also if the log is down for a while just then.
+func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
+	t.Parallel()
+	k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "one" {
+			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
+		}
+		return done(`1`), nil
+	}
+	refused := 0
+	k.refuse = func(in workflows.Advance) error {
+		if in.ID != "advance/2" || refused == 4 {
+			return nil
+		}
+		refused++
+		return temporal.NewApplicationError("the log is out of reach", "log_unavailable")
+	}
+	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
+	if refused != 4 {
+		t.Errorf("the advance was refused %d times", refused)
 	}
 }
