@@ -67,7 +67,7 @@ func fail(ctx context.Context, err error) error {
 	case errors.Is(err, stream.ErrUnavailable):
 		return failure("the log is out of reach", "log_unavailable", false)
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure("a step took too long", "timeout", last)
+		return failure("the step took too long", "timeout", last)
 	}
 	// Only an error of this package comes unwrapped; what a tool may have made is as foreign as others.
 	if app, ok := err.(*temporal.ApplicationError); ok { //nolint:errorlint // see above

@@ -9,6 +9,7 @@ import (
 // this package return them joined when there are several.
 type DefinitionError struct {
 	File   string // "" for a definition that is not from a file
+	Agent  string // whose definition it is, if it was made in Go and has a name; "" otherwise
 	Line   int    // from 1; 0 if the error has no place
 	Column int    // from 1; 0 if the error has no column
 	Key    string // the key at fault, such as limits.turns; "" if it is the whole file
@@ -18,10 +19,12 @@ type DefinitionError struct {
 func (e *DefinitionError) Error() string {
 	var b strings.Builder
 	switch {
-	case e.File == "":
-		b.WriteString("agent definition")
-	default:
+	case e.File != "":
 		b.WriteString(e.File)
+	case e.Agent != "":
+		fmt.Fprintf(&b, "agent definition %q", e.Agent)
+	default:
+		b.WriteString("agent definition")
 	}
 	if e.Line > 0 {
 		fmt.Fprintf(&b, ":%d", e.Line)

@@ -44,7 +44,7 @@ func (d *Definition) complainHandoffs() []complaint {
 		case !nameRule.MatchString(name):
 			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q must name one agent, without a pattern", tool)})
 		case !d.HandsOver():
-			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is for agents that are neither steps nor a workflow", tool)})
+			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is for agents with a model of their own, which one of steps or of a workflow has not", tool)})
 		case name == d.Name:
 			found = append(found, complaint{"tools", i, fmt.Sprintf("tools: %q is the agent itself", tool)})
 		case !toolName.MatchString(called):

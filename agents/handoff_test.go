@@ -19,8 +19,8 @@ func TestHandoffErrors(t *testing.T) {
 		"long name":        {least + "tools: [\"handoff:" + long + "\"]\n", `a.yaml:3: tools: "handoff:` + long + `" is too long a name: models call it transfer_to_` + long + `, of at most 64 characters`},
 		"name of a tool":   {least + "tools: [transfer_to_b, \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have one name for the model, transfer_to_b`},
 		"name of an agent": {least + "tools: [\"agent:transfer_to_b\", \"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" and another tool have one name for the model, transfer_to_b`},
-		"from steps":       {least + "tools: [\"handoff:b\"]\nsteps: [{name: x, agent: c}]\n", `a.yaml:3: tools: "handoff:b" is for agents that are neither steps nor a workflow`},
-		"from a workflow":  {"name: a\nworkflow: w\ntools: [\"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" is for agents that are neither steps nor a workflow`},
+		"from steps":       {least + "tools: [\"handoff:b\"]\nsteps: [{name: x, agent: c}]\n", `a.yaml:3: tools: "handoff:b" is for agents with a model of their own, which one of steps or of a workflow has not`},
+		"from a workflow":  {"name: a\nworkflow: w\ntools: [\"handoff:b\"]\n", `a.yaml:3: tools: "handoff:b" is for agents with a model of their own, which one of steps or of a workflow has not`},
 		"from a step":      {least + "steps:\n  - {name: x, agent: {tools: [\"handoff:b\"]}}\n", `a.yaml:4: steps[0].agent.tools "handoff:b" is not for a step: a step cannot hand the thread over`},
 		"unused rule":      {least + "tools: [\"handoff:b\"]\napprovals: [{tools: [b]}]\n", `a.yaml:4: approvals[0].tools: "b" is none of the agent's tools`},
 	} {

@@ -198,7 +198,7 @@ func TestWrongSteps(t *testing.T) {
 		`steps[1].tool "buy" is none of the agent's tools`:                                                                              agents.Call[string]("x", "buy", nil),
 	} {
 		_, err := agents.New(agents.Definition{Name: "a", Model: "p/m", Tools: []string{"pay"}}, pay, step)
-		if err == nil || err.Error() != "agent definition: "+want {
+		if err == nil || err.Error() != `agent definition "a": `+want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}

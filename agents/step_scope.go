@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,10 +57,16 @@ func (t *treeCheck) expression(key, source string, sc scope) *expression.Express
 	return e
 }
 
+// assignment finds an = that is no comparison; there is none in CEL.
+var assignment = regexp.MustCompile(`[^=!<>]=([^=]|$)`)
+
 // hint is what was most likely meant by a text that cannot be read.
 func (t *treeCheck) hint(source string, alone bool) string {
 	if alone && strings.Contains(source, "${") {
 		return " (an expression stands here by itself, without ${ and })"
+	}
+	if alone && assignment.MatchString(source) {
+		return " (== compares)"
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.known)) {
 		if strings.Contains(name, "-") && strings.Contains(source, "steps."+name) {

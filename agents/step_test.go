@@ -35,6 +35,7 @@ func TestStepErrors(t *testing.T) {
 
 		{"condition", "  - name: x\n    tool: pay\n    when: state.x >\n", `a.yaml:7: steps[0].when is no expression: 1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}`},
 		{"condition that is a text", "  - name: x\n    tool: pay\n    when: \"'yes'\"\n", `a.yaml:7: steps[0].when must be true or false`},
+		{"assignment for a comparison", "  - name: x\n    tool: pay\n    when: state.x = 1\n", `a.yaml:7: steps[0].when is no expression: 1:9: Syntax error: token recognition error at: '= ' (== compares)`},
 		{"template for a condition", "  - name: x\n    tool: pay\n    when: ${state.x}\n", `a.yaml:7: steps[0].when is no expression: 1:1: Syntax error: token recognition error at: '$' (an expression stands here by itself, without ${ and })`},
 		{"hyphen", "  - {name: x-y, tool: pay}\n  - name: x\n    agent: b\n    input: ${steps.x-y}\n", `a.yaml:8: steps[1].input is no template: ${steps.x-y}: 1:9: undeclared reference to 'y' (did you mean steps["x-y"]?)`},
 		{"unknown variable", "  - name: x\n    tool: pay\n    when: itme.ok\n", `a.yaml:7: steps[0].when is no expression: 1:1: undeclared reference to 'itme'`},

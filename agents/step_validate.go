@@ -59,7 +59,7 @@ func (d *Definition) ValidateStep(s Step) error {
 		t.length("step", []Step{s}, 0)
 		t.step("step", &s, scope{})
 	}
-	return joined(t.found)
+	return joined("", t.found) // whose step it is, whoever does it knows
 }
 
 func (t *treeCheck) complain(key, format string, args ...any) {

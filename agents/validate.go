@@ -36,13 +36,17 @@ func about(key, format string, args ...any) complaint {
 // Validate checks a definition made in Go by the rules of the files. Limits of
 // zero are fine: they are defaults. The error is a *DefinitionError, or several joined.
 func (d *Definition) Validate() error {
-	return joined(d.complaints())
+	return joined(d.Name, d.complaints())
 }
 
-func joined(found []complaint) error {
+// joined are complaints of the agent's definition; a name that is wrong itself is none.
+func joined(agent string, found []complaint) error {
+	if !nameRule.MatchString(agent) {
+		agent = ""
+	}
 	var wrong []error
 	for _, c := range found {
-		wrong = append(wrong, &DefinitionError{Key: c.key, Reason: c.reason})
+		wrong = append(wrong, &DefinitionError{Agent: agent, Key: c.key, Reason: c.reason})
 	}
 	return errors.Join(wrong...)
 }

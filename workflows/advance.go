@@ -67,7 +67,12 @@ func (r *run) advanceAgain(ctx workflow.Context, in Advance, next *Advanced) err
 const again = 5 * time.Second
 
 func (r *run) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
-	return r.runAdvanceWith(ctx, r.options(ctx, "next step"), in, next)
+	options := r.options(ctx, "next step")
+	// The time of the step that has ended, or of the run, may be over: that is what the advance is to deal with, and where it
+	// is disturbed, by a log that is down say, it has to have the time to.
+	left := max(r.deadline.Sub(workflow.Now(ctx)), undoing)
+	options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
+	return r.runAdvanceWith(ctx, options, in, next)
 }
 
 func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {

@@ -350,16 +350,18 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 // tool said is in the log and nowhere else.
 func (r *run) failure(ctx workflow.Context, err error) ending {
 	var app *temporal.ApplicationError
-	var timeout *temporal.TimeoutError
+	var timedOut *temporal.TimeoutError
 	switch {
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}
+	case r.in.Version >= versionLate && late(err):
+		return r.outOfWhichTime()
 	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
 		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message()}
-	case errors.As(err, &timeout) && !workflow.Now(ctx).Before(r.deadline):
+	case errors.As(err, &timedOut) && !workflow.Now(ctx).Before(r.deadline):
 		return r.outOfTime()
-	case errors.As(err, &timeout):
-		return ending{outcome: OutcomeError, code: "timeout", message: "a step took too long"}
+	case errors.As(err, &timedOut):
+		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
 	default:
 		return ending{outcome: OutcomeError, code: CodeInternal, message: "a step failed"}
 	}

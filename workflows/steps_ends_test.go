@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/pipeline"
@@ -172,5 +173,49 @@ func TestAnAdvanceFails(t *testing.T) {
 	}
 	if k.want(k.walk(stepsInput()), workflows.OutcomeError, "broken", "book"); asked != 2 { // by the call before, and by the workflow
 		t.Errorf("it is asked for %d times", asked)
+	}
+}
+
+// A step whose time is over is got over, also if the log is down for a while just then.
+func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
+	t.Parallel()
+	k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "one" {
+			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
+		}
+		return done(`1`), nil
+	}
+	refused := 0
+	k.refuse = func(in workflows.Advance) error {
+		if in.ID != "advance/2" || refused == 4 {
+			return nil
+		}
+		refused++
+		return temporal.NewApplicationError("the log is out of reach", "log_unavailable")
+	}
+	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
+	if refused != 4 {
+		t.Errorf("the advance was refused %d times", refused)
+	}
+}
+
+// A step whose worker was down when its time was over has failed with the time, as it would have otherwise.
+func TestStepsAreLateWhateverWasDown(t *testing.T) {
+	t.Parallel()
+	for version, code := range map[int]string{3: "worker_lost", workflows.Version: "timeout"} {
+		k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+		k.answer = func(path string) (pipeline.Event, error) {
+			if path == "one" {
+				return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, temporal.NewApplicationError("", "worker_lost"))
+			}
+			return done(`1`), nil
+		}
+		in := stepsInput()
+		in.Version = version
+		k.want(k.walk(in), workflows.OutcomeSuccess, "", "one", "two")
+		if f := k.advances[1].Walk.Event.Failure; f == nil || f.Code != code {
+			t.Errorf("in version %d it fails with %+v", version, f)
+		}
 	}
 }

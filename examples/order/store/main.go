@@ -21,14 +21,16 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 )
 
+// defaultJournal is beside the data of perdure dev, which takes no directory that it finds in use: the store is opened first.
+const defaultJournal = ".perdure-store.jsonl"
+
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8091", "address; port 0 = any free one")
-	file := flag.String("journal", filepath.Join(".perdure", "store.jsonl"), "file that keeps what was done")
+	file := flag.String("journal", defaultJournal, "file that keeps what was done")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *addr, *file, os.Stdout)

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,6 +28,16 @@ func open(t *testing.T, file string) (routes http.Handler, closes func()) {
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Who opens the store before perdure dev is there leaves its data directory to it, which has to be empty or not there.
+func TestJournalIsBesidePerdure(t *testing.T) {
+	t.Chdir(t.TempDir())
+	_, closes := open(t, defaultJournal)
+	closes()
+	if _, err := os.Stat(".perdure"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data directory of perdure dev is there: %v", err)
 	}
 }
 

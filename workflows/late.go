@@ -1,0 +1,38 @@
+package workflows
+
+import (
+	"errors"
+	"slices"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+)
+
+// versionLate is that of the first runs in which a step whose time is over has failed with that, whatever was down meanwhile.
+const versionLate = 4
+
+// disturbances are the codes of attempts that ended for no fault of the step.
+var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
+
+// late tells whether an activity came to no end in its time because of what happened around it. Temporal tells of its last attempt
+// then, and an undisturbed one would have failed with the time.
+func late(err error) bool {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || !slices.Contains(disturbances, app.Type()) {
+		return false
+	}
+	var ended *temporal.ActivityError
+	if errors.As(err, &ended) && ended.RetryState() == enums.RETRY_STATE_TIMEOUT {
+		return true
+	}
+	var timedOut *temporal.TimeoutError
+	return errors.As(err, &timedOut) && timedOut.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
+}
+
+// outOfWhichTime is the end of what is late: that of the step's time if it has less than the run.
+func (r *run) outOfWhichTime() ending {
+	if l := r.leaf(); l != nil && earlier(l.Deadline, r.deadline).Before(r.deadline) {
+		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
+	}
+	return r.outOfTime()
+}
