@@ -189,7 +189,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	if votes != 2 {
 		t.Errorf("%d votes before the last, want one each", votes)
 	}
-	opened, numbers := 0, map[string]bool{}
+	opened, numbers, since := 0, map[string]bool{}, map[string]time.Time{}
 	for _, n := range b.notices {
 		for _, c := range n.Calls {
 			name := fmt.Sprint(c.ID, n.Event, n.Number)
@@ -197,9 +197,15 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 				t.Errorf("%s is told twice", name)
 			}
 			numbers[name] = true
+			since[c.ID] = c.Since(n.Opened)
 		}
 		if n.Event == workflows.NoticeOpened {
 			opened += len(n.Calls)
+		}
+	}
+	for _, c := range next.Resume.Calls { // the inbox, reminders and escalations go by it
+		if at := c.Since(next.Resume.Opened); !at.Equal(since[c.ID]) {
+			t.Errorf("%s is asked since %s behind the end, and was since %s", c.ID, at, since[c.ID])
 		}
 	}
 	if opened != 2 {

@@ -173,7 +173,7 @@ func (c *crew) leave(id string, answer *ToolAnswer) {
 			return false
 		case a.waits == nil:
 		case answer.Suspended != nil && !a.replied:
-			answer.Waits.heed(a.waits)
+			answer.Waits.heed(a.waits, c.run.in.Version >= versionSince)
 			c.run.moved = append(c.run.moved, a.waits)
 			c.run.retire(a.waits)
 		default:
@@ -183,13 +183,19 @@ func (c *crew) leave(id string, answer *ToolAnswer) {
 	})
 }
 
-// heed takes over what people have said about calls.
-func (w *Waits) heed(said *Waits) {
+// versionSince is that of the first runs whose questions count from when they were asked, also behind the run's end.
+const versionSince = 4
+
+// heed takes over what people have said about calls, and since when they are asked about them.
+func (w *Waits) heed(said *Waits, since bool) {
 	for _, c := range said.of(1).Calls {
 		if own := w.find(c.ID); own != nil {
 			within := own.Within
 			*own = c
 			own.Within = within
+			if since && c.Told {
+				own.Opened = c.Since(said.Opened)
+			}
 		}
 	}
 	w.Noticed = max(w.Noticed, said.Noticed)
