@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -394,6 +395,36 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 				t.Errorf("the decision: %+v; it stands: %t", r, stands)
 			}
 		})
+	}
+}
+
+// Branches in branches end with their questions only if the run can end with all of them: what comes to them by then counts,
+// whatever is the last byte that has room.
+func TestRoomForBranchesInBranches(t *testing.T) {
+	t.Parallel()
+	for size := 1000; size < 1120; size += 4 {
+		b := newBranching(t, 3)
+		b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+			nests := in.Branch != nil && len(in.Branch.Slots) == 1 && in.Branch.Index > 0
+			begins := in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventBegun
+			switch {
+			case nests && begins && len(in.Suspends) == 0:
+				return workflows.Advanced{Cursor: in.Walk.Cursor, Fan: &workflows.Fan{Path: fmt.Sprintf("pair%d", in.Branch.Index), Count: 2, AtOnce: 2}}, nil
+			case nests:
+				return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
+			}
+			next, err := b.walk(in)
+			if next.Leaf != nil {
+				next.Leaf.CallID, next.Answer.Calls[0].ID = in.Branch.Fork, in.Branch.Fork
+				next.Leaf.At.Path = strings.Repeat("s", size)
+			}
+			return next, err
+		}
+		b.decide(90*time.Minute, "pair1/1", "pair2/1")
+		b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+		if end := b.finished[0]; end.Outcome == workflows.OutcomeError {
+			t.Errorf("with %d bytes the run ends with %s: %s", size, end.Code, end.Message)
+		}
 	}
 }
 
