@@ -231,14 +231,14 @@ func (c *crew) suspend(ctx workflow.Context) {
 		return
 	}
 	r := c.run
-	r.moving = true
+	r.moves(true)
 	for _, a := range c.asking {
 		if a.open() && !a.waits.settled() {
 			a.suspended = true
 			c.reply(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
 		}
 	}
-	r.moving = slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open)
+	r.moves(slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open))
 }
 
 // retire takes answers to what branches have asked no longer. What there is to tell of it is told.
