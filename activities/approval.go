@@ -103,7 +103,7 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 func asked(w *workflows.Waits, c workflows.Waiting) (agui.Metadata, error) {
 	by := w.Asker(c)
 	rule, err := json.Marshal(stream.Asked{
-		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: w.Opened, Quorum: max(1, c.Approval.Quorum),
+		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(w.Opened), Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode question: %w", err)

@@ -216,7 +216,7 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished
 		if err != nil {
 			return finished, err
 		}
-		if by != nil {
+		if by != nil && by.AskedAt.After(finished.AskedAt) { // others were asked before the end
 			finished.AskedAt = by.AskedAt
 		}
 		if q.ExpiresAt == "" {

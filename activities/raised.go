@@ -126,7 +126,7 @@ func (a *Activities) raisedInterrupt(ctx context.Context, w *workflows.Waits, c 
 		return agui.Interrupt{}, err
 	}
 	by := w.Asker(c)
-	about, err := json.Marshal(stream.RaisedBy{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: w.Opened})
+	about, err := json.Marshal(stream.RaisedBy{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: c.Since(w.Opened)})
 	if err != nil {
 		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
 	}

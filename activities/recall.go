@@ -45,7 +45,7 @@ func (r *recollection) approval(ctx context.Context, c workflows.Waiting) (*inbo
 	in := r.notice
 	a := &inbox.Approval{
 		ID: questionID(runOf(in.Run), c.Question()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
-		ToolCallID: c.ID, RequestedAt: in.Opened.UTC(), Approvers: []string{},
+		ToolCallID: c.ID, RequestedAt: c.Since(in.Opened).UTC(), Approvers: []string{},
 		Quorum: 1, Requester: r.requester, Escalations: c.Escalations,
 	}
 	if !c.Expires.IsZero() {

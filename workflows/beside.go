@@ -40,7 +40,8 @@ type Ask struct {
 	// Suspended is who asks, as it waits, and Waits what for; nil = only what is below is told.
 	Suspended Suspended `json:"suspended,omitzero"`
 	Waits     *Waits    `json:"waits,omitempty"`
-	// By names who asks. Stays tells that it cannot end and begin again, Between who else comes along in a payload if it does.
+	// By names who asks. Stays tells that it cannot end and begin again, Between who else comes along in a payload if it does,
+	// or how large they have become by now.
 	By      string    `json:"by,omitempty"`
 	Stays   bool      `json:"stays,omitempty"`
 	Between []Between `json:"between,omitempty"`
@@ -210,8 +211,18 @@ func (c *crew) maySuspend(ctx workflow.Context) bool {
 			}
 		}
 	}
+	if r.in.Version >= versionRoom {
+		room += roomToEnd * (1 + len(waits.Suspended) + len(counted))
+	}
 	return waits.fitsWith(r.in, room)
 }
+
+// versionRoom is that of the first runs that count what comes to who asks, and to those between, by its end. roomToEnd is
+// how many bytes that is for each but for what it was by then: its place among the others, since when it asks, that it waits.
+const (
+	versionRoom = 4
+	roomToEnd   = 80
+)
 
 // suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
 // about it; but results come by signal, too, and one whose answers are all there goes on with them.
@@ -220,14 +231,14 @@ func (c *crew) suspend(ctx workflow.Context) {
 		return
 	}
 	r := c.run
-	r.moving = true
+	r.moves(true)
 	for _, a := range c.asking {
 		if a.open() && !a.waits.settled() {
 			a.suspended = true
 			c.reply(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
 		}
 	}
-	r.moving = slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open)
+	r.moves(slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open))
 }
 
 // retire takes answers to what branches have asked no longer. What there is to tell of it is told.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,7 +190,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	if votes != 2 {
 		t.Errorf("%d votes before the last, want one each", votes)
 	}
-	opened, numbers := 0, map[string]bool{}
+	opened, numbers, since := 0, map[string]bool{}, map[string]time.Time{}
 	for _, n := range b.notices {
 		for _, c := range n.Calls {
 			name := fmt.Sprint(c.ID, n.Event, n.Number)
@@ -197,9 +198,15 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 				t.Errorf("%s is told twice", name)
 			}
 			numbers[name] = true
+			since[c.ID] = c.Since(n.Opened)
 		}
 		if n.Event == workflows.NoticeOpened {
 			opened += len(n.Calls)
+		}
+	}
+	for _, c := range next.Resume.Calls { // the inbox, reminders and escalations go by it
+		if at := c.Since(next.Resume.Opened); !at.Equal(since[c.ID]) {
+			t.Errorf("%s is asked since %s behind the end, and was since %s", c.ID, at, since[c.ID])
 		}
 	}
 	if opened != 2 {
@@ -356,8 +363,8 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	}
 }
 
-// Who decides while questions of branches go to the end of the run is told what counts: the run ends with what they
-// decided, or was cancelled before.
+// Who decides while questions of branches go to the end of the run is told what counts, and it stands in the next one. A
+// cancel comes too late then: branches that have ended have what is to be compensated for, and go on in the run behind it.
 func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, cancelled := range map[string]bool{"it ends with the questions": false, "it is cancelled": true} {
@@ -373,21 +380,49 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 			}
 			b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
 			var next workflows.RunInput
-			stands := false
-			if !cancelled {
-				continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
-				stands = next.Resume.Calls[0].Decision != nil
+			continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
+			if end := b.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
+				t.Errorf("the run ends with %+v", end)
 			}
-			vain := slices.ContainsFunc(b.notices, func(n workflows.Notice) bool {
+			if r := (<-answered).(workflows.Decided).Results[0]; r.Error != "" || next.Resume.Calls[0].Decision == nil {
+				t.Errorf("the decision: %+v", r)
+			}
+			if slices.ContainsFunc(b.notices, func(n workflows.Notice) bool {
 				return n.Event == workflows.NoticeDecided && n.Calls[0].Decision.Verdict == workflows.VerdictCancel
-			})
-			switch r := (<-answered).(workflows.Decided).Results[0]; {
-			case vain != cancelled:
+			}) {
 				t.Errorf("people were told %+v", b.notices)
-			case cancelled != (r.Error == workflows.ErrorUnknownCall), stands != (r.Error == ""):
-				t.Errorf("the decision: %+v; it stands: %t", r, stands)
 			}
 		})
+	}
+}
+
+// Branches in branches end with their questions only if the run can end with all of them: what comes to them by then counts,
+// whatever is the last byte that has room.
+func TestRoomForBranchesInBranches(t *testing.T) {
+	t.Parallel()
+	for size := 1000; size < 1120; size += 4 {
+		b := newBranching(t, 3)
+		b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+			nests := in.Branch != nil && len(in.Branch.Slots) == 1 && in.Branch.Index > 0
+			begins := in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventBegun
+			switch {
+			case nests && begins && len(in.Suspends) == 0:
+				return workflows.Advanced{Cursor: in.Walk.Cursor, Fan: &workflows.Fan{Path: fmt.Sprintf("pair%d", in.Branch.Index), Count: 2, AtOnce: 2}}, nil
+			case nests:
+				return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
+			}
+			next, err := b.walk(in)
+			if next.Leaf != nil {
+				next.Leaf.CallID, next.Answer.Calls[0].ID = in.Branch.Fork, in.Branch.Fork
+				next.Leaf.At.Path = strings.Repeat("s", size)
+			}
+			return next, err
+		}
+		b.decide(90*time.Minute, "pair1/1", "pair2/1")
+		b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+		if end := b.finished[0]; end.Outcome == workflows.OutcomeError {
+			t.Errorf("with %d bytes the run ends with %s: %s", size, end.Code, end.Message)
+		}
 	}
 }
 

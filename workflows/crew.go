@@ -108,6 +108,7 @@ func (c *crew) hear(ctx workflow.Context, in Ask) {
 	if in.Replies == m.sent { // else it had not heard the last one
 		m.waits = m.waits || in.Idle
 	}
+	c.measure(in.Between)
 	switch {
 	case c.run.branch != nil:
 		c.passOn(ctx, m, in)
@@ -124,11 +125,29 @@ func (c *crew) passOn(ctx workflow.Context, m *member, in Ask) {
 		c.asking = append(c.asking, &asking{member: m, by: in.By, stays: in.Stays})
 	}
 	in.Idle, in.Stays = c.tellsIdle(), in.Stays || c.run.in.Program != ""
-	if in.Waits != nil {
-		in.Between = append(in.Between, Between{By: c.run.branch.CallID, Size: c.run.size()})
+	if in.Waits != nil || in.Idle && c.run.in.Version >= versionRoom {
+		in.Between = append(in.Between, c.between(ctx))
 	}
-	if in.Waits != nil || in.Ends || in.Idle {
+	if in.Waits != nil || in.Ends || len(in.Between) > 0 || in.Idle {
 		c.run.tellParent(ctx, in)
+	}
+}
+
+// between is this workflow, as large as it is by now: what has become of those that have ended is part of it.
+func (c *crew) between(ctx workflow.Context) Between {
+	return Between{By: c.run.branch.CallID, Size: c.run.size(c.carried(ctx))}
+}
+
+// measure takes in how large those have become that are between this workflow and who asks.
+func (c *crew) measure(sizes []Between) {
+	for _, now := range sizes {
+		for _, a := range c.asking {
+			for i := range a.between {
+				if a.between[i].By == now.By {
+					a.between[i] = now
+				}
+			}
+		}
 	}
 }
 
@@ -173,7 +192,7 @@ func (c *crew) leave(id string, answer *ToolAnswer) {
 			return false
 		case a.waits == nil:
 		case answer.Suspended != nil && !a.replied:
-			answer.Waits.heed(a.waits)
+			answer.Waits.heed(a.waits, c.run.in.Version >= versionSince)
 			c.run.moved = append(c.run.moved, a.waits)
 			c.run.retire(a.waits)
 		default:
@@ -183,13 +202,19 @@ func (c *crew) leave(id string, answer *ToolAnswer) {
 	})
 }
 
-// heed takes over what people have said about calls.
-func (w *Waits) heed(said *Waits) {
+// versionSince is that of the first runs whose questions count from when they were asked, also behind the run's end.
+const versionSince = 4
+
+// heed takes over what people have said about calls, and since when they are asked about them.
+func (w *Waits) heed(said *Waits, since bool) {
 	for _, c := range said.of(1).Calls {
 		if own := w.find(c.ID); own != nil {
 			within := own.Within
 			*own = c
 			own.Within = within
+			if since && c.Told {
+				own.Opened = c.Since(said.Opened)
+			}
 		}
 	}
 	w.Noticed = max(w.Noticed, said.Noticed)
@@ -217,7 +242,11 @@ func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time
 		changes.Select(ctx)
 	}
 	if r.branch != nil && c.tellsIdle() {
-		r.tellParent(ctx, Ask{Idle: true})
+		in := Ask{Idle: true}
+		if r.in.Version >= versionRoom {
+			in.Between = []Between{c.between(ctx)}
+		}
+		r.tellParent(ctx, in)
 	}
 }
 

@@ -309,7 +309,7 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 		return false, end, true
 	}
 	switch {
-	case f.late(ctx):
+	case f.late(ctx) && (len(f.suspended) == 0 || r.in.Version < versionMoves): // else the run behind this one finds it
 		r.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:

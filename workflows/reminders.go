@@ -18,10 +18,10 @@ func (w *Waits) next() time.Time {
 			continue
 		}
 		if c.Escalations < len(c.Approval.Escalate) {
-			next = earlier(next, w.Opened.Add(c.Approval.Escalate[c.Escalations]))
+			next = earlier(next, c.Since(w.Opened).Add(c.Approval.Escalate[c.Escalations]))
 		}
 		if c.Approval.Remind > 0 && c.Reminded < MaxReminders {
-			next = earlier(next, w.Opened.Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
+			next = earlier(next, c.Since(w.Opened).Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
 		}
 	}
 	return next
@@ -31,7 +31,6 @@ func (w *Waits) next() time.Time {
 // people may decide. Several of those that were missed are one.
 func (w *Waits) pass(now time.Time) {
 	var expired, escalated, reminded []*Waiting
-	open := now.Sub(w.Opened)
 	for i := range w.Calls {
 		c := &w.Calls[i]
 		switch {
@@ -44,6 +43,7 @@ func (w *Waits) pass(now time.Time) {
 		case c.Approval == nil:
 			continue
 		}
+		open := now.Sub(c.Since(w.Opened))
 		if n := c.Approval.escalations(open); n > c.Escalations {
 			c.Escalations, escalated = n, append(escalated, c)
 		}

@@ -23,7 +23,7 @@ const stepAttempts = 100
 func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	running, cancel := workflow.WithCancel(ctx) // the run; what waits behind its end is not cancelled with it
 	r := begin(running, in)
-	r.cancel, r.mayDelegate = func() { r.cancelled = true; cancel() }, MaxSubagents
+	r.cancel, r.mayDelegate = func() { r.end(cancel) }, MaxSubagents
 	r.programs, r.outer = p, ctx
 	if p := in.Progress; p != nil && p.Cancelled {
 		r.cancel()
@@ -81,6 +81,7 @@ type run struct {
 	answered *Waits   // what it has waited for last
 	beside   []*Waits // what branches wait for while others are under way
 	moving   bool     // that goes to the end of the run, if the run ends with it
+	tooLate  bool     // and a cancel came meanwhile
 	moved    []*Waits // which is that
 	earlier  []*Waits // and before that, as long as there is something to tell of it
 	results  results
@@ -410,7 +411,30 @@ func (r *run) settle(ctx workflow.Context, asks bool) {
 	if !asks {
 		r.close(ctx, r.moved...)
 	}
-	r.moved, r.moving = nil, false
+	r.moved = nil
+	r.moves(false)
+}
+
+// end cancels the run. One that is on its way to end with questions does so: those who asked have ended, with what they
+// have done, and what is decided about them is for the run behind it.
+func (r *run) end(cancel workflow.CancelFunc) {
+	if r.tooLate = r.moving && r.in.Version >= versionMoves; !r.tooLate {
+		r.cancelled = true
+		cancel()
+	}
+}
+
+// versionMoves is that of the first runs that nothing keeps from ending with questions once those who asked end.
+const versionMoves = 4
+
+// moves tells whether questions go to the end of the run. If it does not end with them, a cancel that came meanwhile counts.
+func (r *run) moves(moving bool) {
+	late := r.tooLate && !moving
+	if r.moving = moving; late {
+		if r.tooLate = false; !r.ended {
+			r.cancel()
+		}
+	}
 }
 
 func isType(err error, errorType string) bool {

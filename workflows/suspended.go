@@ -45,8 +45,12 @@ func (r *run) suspended(w *Waits) *Suspended {
 }
 
 // size is how many bytes this subagent takes as it waits for what those below it ask.
-func (r *run) size() int {
-	body, err := encode(r.suspended(&Waits{})) //workflowcheck:ignore the same value gives the same text
+func (r *run) size(w *Waits) int {
+	s := r.suspended(w)
+	if r.branch.Fork != "" {
+		s.Fork = &r.branch.Index
+	}
+	body, err := encode(s) //workflowcheck:ignore the same value gives the same text
 	if err != nil {
 		return MaxPayload
 	}

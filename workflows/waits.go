@@ -75,7 +75,9 @@ type Waiting struct {
 	Index int `json:"index"` // its place in the message
 	// Within is the suspended subagent whose call it is, from 1; 0 = the run's own agent's.
 	Within int `json:"within,omitempty"`
-	// Expires is when nobody can decide any more; zero = never.
+	// Opened is when it was asked for, if that was not with the others: while the run was under way. Expires is when nobody
+	// can decide any more; zero = never.
+	Opened  time.Time `json:"opened,omitzero"`
 	Expires time.Time `json:"expires,omitzero"`
 	// Votes are those for making the call that did not decide. They do not name the call, and no arguments
 	// unless these are others than the model's.
@@ -279,6 +281,14 @@ func (w *Waits) find(callID string) *Waiting {
 		}
 	}
 	return nil
+}
+
+// Since is when it was asked for, where the others were at some time.
+func (c *Waiting) Since(others time.Time) time.Time {
+	if c.Opened.IsZero() {
+		return others
+	}
+	return c.Opened
 }
 
 // open are the calls that nothing was decided about.
