@@ -363,8 +363,8 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	}
 }
 
-// Who decides while questions of branches go to the end of the run is told what counts, and it stands in the next one. A
-// cancel comes too late then: branches that have ended have what is to be compensated for, and go on in the run behind it.
+// Who decides while questions of branches go to the end of the run is told what counts: it stands in the next one. So does a
+// cancel: branches that have ended have what is to be compensated for, and begin again in the run behind it, cancelled.
 func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, cancelled := range map[string]bool{"it ends with the questions": false, "it is cancelled": true} {
@@ -384,15 +384,50 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 			if end := b.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
 				t.Errorf("the run ends with %+v", end)
 			}
-			if r := (<-answered).(workflows.Decided).Results[0]; r.Error != "" || next.Resume.Calls[0].Decision == nil {
-				t.Errorf("the decision: %+v", r)
+			stands := next.Resume.Calls[0].Decision
+			if r := (<-answered).(workflows.Decided).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Verdict == workflows.VerdictCancel) != cancelled {
+				t.Errorf("the decision: %+v; it is %+v", r, stands)
 			}
-			if slices.ContainsFunc(b.notices, func(n workflows.Notice) bool {
+			vain := slices.ContainsFunc(b.notices, func(n workflows.Notice) bool {
 				return n.Event == workflows.NoticeDecided && n.Calls[0].Decision.Verdict == workflows.VerdictCancel
-			}) {
-				t.Errorf("people were told %+v", b.notices)
+			})
+			if vain || next.Cancelled != cancelled || len(next.Resume.News) != 1 { // which the run behind tells
+				t.Errorf("people were told %+v, are to be told %+v, and the run behind is cancelled: %t", b.notices, next.Resume.News, next.Cancelled)
 			}
 		})
+	}
+}
+
+// Branches that were suspended are begun again also if the run that goes on with them is cancelled before: they compensate for
+// what they have done.
+func TestSuspendedBranchesHearOfACancel(t *testing.T) {
+	t.Parallel()
+	first := newBranching(t, 3)
+	first.decide(90*time.Minute, "1", "2")
+	in := steppedInput()
+	in.ParkAfter = 3 * time.Hour
+	first.env.ExecuteWorkflow(workflows.TypeRun, in)
+	var next workflows.RunInput
+	continuedAs(t, first.env.GetWorkflowError(), workflows.TypeRun, &next)
+	b, again := newBranching(t, 3), 0
+	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		switch {
+		case in.Reopens && in.Branch == nil:
+			b.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: next.Run.ID})
+		case in.Reopens:
+			b.mu.Lock()
+			again++
+			b.mu.Unlock()
+		}
+		return b.walk(in)
+	}
+	if result, _ := b.run(next); result.Outcome != workflows.OutcomeCancelled || again != 2 {
+		t.Errorf("the run ends with %+v, and %d branches were begun again", result, again)
+	}
+	for _, made := range b.made {
+		if !strings.Contains(made, "not made") {
+			t.Errorf("behind the cancel there is a call: %s", made)
+		}
 	}
 }
 

@@ -103,6 +103,11 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 	r.programs, r.outer = p, ctx
 	r.branch, r.call, r.mayDelegate = &in.Branch, &in.Call, in.Subagents
 	r.cancel = func() { r.cancelled = true }
+	if in.Progress != nil && in.Progress.Cancelled { // it has only to compensate for what it has done
+		var cancel workflow.CancelFunc
+		ctx, cancel = workflow.WithCancel(ctx)
+		cancel()
+	}
 	if in.Branch.Fork != "" {
 		return r.walkBranch(ctx)
 	}
@@ -183,7 +188,7 @@ func (c call) delegates() bool {
 func (c call) made() bool { return c.decision == nil || c.decision.approves() }
 
 // delegate starts the subagent that a call hands work to, as the workflow of that id. What it returns is a tool's answer.
-func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents int) (id string, child workflow.ChildWorkflowFuture) {
+func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
 	run := hex.EncodeToString(sum[:8])
@@ -211,6 +216,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	progress := &Progress{Execution: r.execution, Turn: 1, Deadline: deadline}
 	if c.resumes != nil {
 		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
+		progress.Cancelled = cancelled && r.in.Version >= versionMoves
 	}
 	if r.branch != nil {
 		branch.Slots = append(branch.Slots, r.branch.Slots...)

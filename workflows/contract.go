@@ -108,6 +108,8 @@ type RunInput struct {
 	Resume *Waits `json:"resume,omitempty"`
 	// Continues is the run before, in a run that nobody asked for: it has no input.
 	Continues string `json:"continues,omitempty"`
+	// Cancelled is set in a run that goes on for one that was cancelled on its way to end with questions.
+	Cancelled bool `json:"cancelled,omitempty"`
 	// Late is set in a run that only answers what was decided without it: there is nothing to do.
 	Late bool `json:"late,omitempty"`
 	// Progress is set where an execution goes on with the run of the one before it.

@@ -178,7 +178,9 @@ func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
 	r, p := f.run, place{index, f.free[0], max(f.run.main, f.fan.Last)}
 	f.free = f.free[1:]
 	f.ids[index] = r.branchID(f.ctx, f.fan, index)
-	child := r.startBranch(f.ctx, f.fan, p, waits, resumes)
+	child := r.again(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
+		return r.startBranch(ctx, f.fan, p, waits, resumes, f.ctx.Err() != nil)
+	})
 	f.crew.join(f.ctx, f.ids[index], child, f.cancel)
 	f.changes.AddFuture(child, func(done workflow.Future) { f.take(p, done) })
 }
@@ -331,7 +333,7 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 }
 
 // startBranch starts the child that walks a branch.
-func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, resumes *Suspended) workflow.ChildWorkflowFuture {
+func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, resumes *Suspended, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), p.index
 	path := r.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -358,7 +360,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 		in.Branch.Within, in.Branch.Slots = r.branch.CallID, slices.Clone(r.branch.Slots)
 	}
 	in.Branch.Slots = append(in.Branch.Slots, p.slot)
-	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline)}
+	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline), Cancelled: cancelled && resumes != nil && r.in.Version >= versionMoves}
 	if resumes == nil {
 		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Home, w.Cursor.Branch = r.walk.Cursor.Home, r.walk.Cursor.Into(f.Path, index)

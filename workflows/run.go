@@ -25,7 +25,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 	r := begin(running, in)
 	r.cancel, r.mayDelegate = func() { r.end(cancel) }, MaxSubagents
 	r.programs, r.outer = p, ctx
-	if p := in.Progress; p != nil && p.Cancelled {
+	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
 		r.cancel()
 	}
 	if err := errors.Join(r.listen(running), r.rename(running)); err != nil {
@@ -43,6 +43,9 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 	result, err := r.finish(running, end)
 	if r.waits != nil && err == nil && result.Outcome == end.outcome {
 		r.waits.After = result.Seq
+		if r.tooLate {
+			r.waits.giveUp(workflow.Now(ctx))
+		}
 		return result, r.suspend(ctx, r.in.parkAfter())
 	}
 	r.waits = nil
@@ -81,7 +84,7 @@ type run struct {
 	answered *Waits   // what it has waited for last
 	beside   []*Waits // what branches wait for while others are under way
 	moving   bool     // that goes to the end of the run, if the run ends with it
-	tooLate  bool     // and a cancel came meanwhile
+	tooLate  bool     // and a cancel came meanwhile, that is for the run behind this one
 	moved    []*Waits // which is that
 	earlier  []*Waits // and before that, as long as there is something to tell of it
 	results  results
@@ -415,8 +418,8 @@ func (r *run) settle(ctx workflow.Context, asks bool) {
 	r.moves(false)
 }
 
-// end cancels the run. One that is on its way to end with questions does so: those who asked have ended, with what they
-// have done, and what is decided about them is for the run behind it.
+// end cancels the run. One that is on its way to end with questions does so: those who asked have ended, and only they know
+// what they have done. They begin again in the run behind it, which is cancelled.
 func (r *run) end(cancel workflow.CancelFunc) {
 	if r.tooLate = r.moving && r.in.Version >= versionMoves; !r.tooLate {
 		r.cancelled = true
@@ -427,13 +430,11 @@ func (r *run) end(cancel workflow.CancelFunc) {
 // versionMoves is that of the first runs that nothing keeps from ending with questions once those who asked end.
 const versionMoves = 4
 
-// moves tells whether questions go to the end of the run. If it does not end with them, a cancel that came meanwhile counts.
+// moves tells whether questions go to the end of the run. If it does not end with them, it is cancelled if that came meanwhile.
 func (r *run) moves(moving bool) {
-	late := r.tooLate && !moving
-	if r.moving = moving; late {
-		if r.tooLate = false; !r.ended {
-			r.cancel()
-		}
+	if r.moving = moving; r.tooLate && !moving && !r.ended {
+		r.tooLate = false
+		r.cancel()
 	}
 }
 

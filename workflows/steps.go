@@ -306,8 +306,9 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 func (r *run) work(ctx workflow.Context) (end ending, over bool, err error) {
 	w := r.walk
 	end, over = r.exhausted(ctx)
+	again := w.Fan != nil && w.Fan.Waits && ctx.Err() != nil && r.in.Version >= versionMoves // branches that have done something
 	switch {
-	case over:
+	case over && !again:
 	case w.Fan != nil:
 		end, over, err = r.fan(ctx)
 	case w.Leaf != nil && w.Leaf.CallID != "":

@@ -81,7 +81,7 @@ func (r *run) goOn(ctx workflow.Context) *RunInput {
 		next.Limits = h.To.Limits
 	}
 	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])
-	next.Input, next.Digest, next.Token, next.Continues, next.Resume = 0, "", next.Run.ID, r.in.Run.ID, nil
+	next.Input, next.Digest, next.Token, next.Continues, next.Resume, next.Cancelled = 0, "", next.Run.ID, r.in.Run.ID, nil, r.tooLate
 	return &next
 }
 

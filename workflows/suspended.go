@@ -1,5 +1,7 @@
 package workflows
 
+import "go.temporal.io/sdk/workflow"
+
 // A subagent that waits for people ends: it has no workflow meanwhile. What it waits for is a question of the
 // run, like those of the run's own agent, and goes the same way. When all is decided the next run begins
 // the subagent again where it was, as the work for the same call.
@@ -42,6 +44,22 @@ func (r *run) suspended(w *Waits) *Suspended {
 		s.Asks = &l.Delegate
 	}
 	return s
+}
+
+// again starts a subagent, also when the run is cancelled if it was suspended: what it has done is known to nobody else, and
+// it compensates for it. The cancel reaches it when it has begun.
+func (r *run) again(ctx workflow.Context, resumes *Suspended, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
+	if resumes == nil || r.in.Version < versionMoves {
+		return start(ctx)
+	}
+	lasting, cancel := workflow.NewDisconnectedContext(ctx)
+	child := start(lasting)
+	workflow.Go(lasting, func(lasting workflow.Context) {
+		_ = child.GetChildWorkflowExecution().Get(lasting, nil)
+		ctx.Done().Receive(lasting, nil)
+		cancel()
+	})
+	return child
 }
 
 // size is how many bytes this subagent takes as it waits for what those below it ask.

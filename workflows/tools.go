@@ -13,7 +13,7 @@ import (
 // toolTurn runs the tool calls of one turn that can be made, each on the lowest lane that is free: as
 // many at a time as there are lanes, the others in their order as lanes become free. Those of one sequence go
 // one after another; meanwhile the ones behind them begin. All that have begun end before the turn does; none
-// begins behind a failure or a cancel.
+// begins behind a failure or a cancel, but for subagents that were suspended.
 type toolTurn struct {
 	run       *run
 	ctx       workflow.Context
@@ -99,7 +99,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	for len(r.lanes) < atOnce {
 		r.lanes = append(r.lanes, 0)
 	}
-	for lane := 0; lane < atOnce && ctx.Err() == nil; lane++ {
+	for lane := 0; lane < atOnce && (ctx.Err() == nil || r.in.Version >= versionMoves); lane++ {
 		t.begin(lane)
 	}
 	for t.underWay > 0 {
@@ -171,7 +171,7 @@ func (t *toolTurn) carried(waits Waits) *Waits {
 // next takes the next call that may begin; ok is false if there is none. Those that are left then wait for
 // ones of their sequence that are under way, and take over their lanes.
 func (t *toolTurn) next() (c call, ok bool) {
-	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] })
+	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || t.ctx.Err() == nil) })
 	if at < 0 {
 		return call{}, false
 	}
@@ -214,11 +214,14 @@ func (t *toolTurn) begin(lane int) {
 // delegate starts the subagent that works for a call.
 func (t *toolTurn) delegate(c *call, in ToolCall) (child workflow.ChildWorkflowFuture) {
 	if t.crew == nil {
-		_, child = t.run.delegate(t.ctx, *c, in, t.share)
+		_, child = t.run.delegate(t.ctx, *c, in, t.share, false)
 		return child
 	}
 	ctx, cancel := workflow.WithCancel(t.ctx)
-	c.child, child = t.run.delegate(ctx, *c, in, t.share)
+	child = t.run.again(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
+		c.child, child = t.run.delegate(ctx, *c, in, t.share, t.ctx.Err() != nil)
+		return child
+	})
 	t.crew.join(ctx, c.child, child, cancel)
 	return child
 }
