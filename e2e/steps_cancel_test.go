@@ -113,16 +113,96 @@ func TestCancelAtAnyMoment(t *testing.T) {
 		if outcomes[outcome(last)+last.member("code")]++; outcome(last) != "cancelled" && last.member("code") != "tool_failed" {
 			t.Errorf("cancelled at event %d it ended with %s", n, last.Data)
 		}
-		var done []string
-		for _, m := range show(t, e.reader.in.Messages, e.again(t)) {
-			what, ok := strings.CutPrefix(m.Content, `{"kept":"`)
-			if m.Role == "tool" && ok && !strings.HasPrefix(what, "undo") {
-				done = append(done, strings.TrimSuffix(what, "\"}\n"))
-			}
-		}
-		if e.wantUndone(t, done); t.Failed() {
+		if e.wantUndone(t, e.kept(t)); t.Failed() {
 			t.Fatalf("it was cancelled at event %d of %d", n, events)
 		}
 	}
 	t.Logf("of %d events: %v", events, outcomes)
+}
+
+// So is one whose branches ask people, and end with what they ask: on their way there, and when they begin again.
+func TestCancelWhereBranchesAsk(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, nil)
+	outcomes := map[string]int{}
+	for i := range contests() {
+		e := s.errand(t, s.p, "sworn")
+		run, seen := 1+i%2, 0
+		last := e.through(t, func(runs int) {
+			if runs != run {
+				return
+			}
+			if seen++; seen == 1+i*7%60 {
+				in := e.reader.in
+				in.RunID = e.run()
+				s.p.cancel(t, in)
+			}
+		})
+		outcomes[outcome(last)]++
+		var undone []string
+		if outcome(last) == "cancelled" {
+			undone = e.kept(t)
+		}
+		if slices.Contains(e.work(), "keep undo pledge") { // the agent was done: it undoes nothing any more
+			undone = append(slices.DeleteFunc(undone, func(what string) bool { return strings.HasPrefix(what, "right") }), "pledge")
+		}
+		e.wantUndone(t, undone)
+		s.p.pending(t, "?thread="+e.reader.in.ThreadID)
+		if t.Failed() {
+			t.Fatalf("run %d was cancelled at event %d", run, 1+i*7%60)
+		}
+	}
+	t.Logf("%v", outcomes)
+}
+
+// through reads to the end of the last run, and approves what is asked while somebody is asked. seen is called behind each
+// event with how many runs have begun.
+func (e *errand) through(t *testing.T, seen func(runs int)) (last event) {
+	t.Helper()
+	for runs := 0; ; {
+		last, err := e.reader.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last.Type == "RUN_STARTED" {
+			runs++
+		}
+		seen(runs)
+		switch {
+		case !last.terminal():
+		case outcome(last) != "interrupt":
+			e.reader.cut()
+			return last
+		default:
+			e.reader.cut()
+			for _, q := range interruptsOf(t, e.reader.events) {
+				if status, answer := decide(t, e.reader.p, e.reader.in.ThreadID, q.ID, `{"decision":"approve"}`); status != http.StatusOK && status != http.StatusNotFound && status != http.StatusConflict {
+					t.Fatalf("approve: %d %v", status, answer)
+				}
+			}
+			e.reader.view = threadPath(e.reader.in)
+		}
+	}
+}
+
+// run is the id of the run that has begun last.
+func (e *errand) run() string {
+	for _, seen := range slices.Backward(e.reader.events) {
+		if seen.Type == "RUN_STARTED" {
+			return seen.member("runId")
+		}
+	}
+	return ""
+}
+
+// kept is what was done, and does not undo anything, as the conversation has it.
+func (e *errand) kept(t *testing.T) (done []string) {
+	t.Helper()
+	for _, m := range show(t, e.reader.in.Messages, e.again(t)) {
+		what, ok := strings.CutPrefix(m.Content, `{"kept":"`)
+		if m.Role == "tool" && ok && !strings.HasPrefix(what, "undo") {
+			done = append(done, strings.TrimSuffix(what, "\"}\n"))
+		}
+	}
+	return done
 }
