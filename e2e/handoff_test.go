@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -98,11 +99,18 @@ func TestHandoff(t *testing.T) {
 	}
 	d := p.converse()
 	d.says(t, toFront, "hand over")
-	var list struct {
-		Items []struct{ ThreadID, Agent string }
-	}
-	if p.ask(t, "/v1/threads?agent=desk", &list); len(list.Items) != 1 || list.Items[0].ThreadID != d.in.ThreadID {
-		t.Errorf("threads of the desk are %+v", list)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for { // the list may lag
+		var list struct {
+			Items []struct{ ThreadID, Agent string }
+		}
+		if p.ask(t, "/v1/threads?agent=desk", &list); len(list.Items) == 1 && list.Items[0].ThreadID == d.in.ThreadID {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("threads of the desk are %+v", list)
+		}
 	}
 }
 
