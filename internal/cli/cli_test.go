@@ -268,6 +268,8 @@ func TestLists(t *testing.T) {
 		"GET /v1/approvals?agent=a&limit=2":      says(pending),
 		"GET /v1/threads?limit=1&status=waiting": says(`{"items":[{"threadId":"t1","agent":"a","status":"waiting","runId":"r1","later":1}],"nextCursor":"n"}`),
 		"GET /v1/threads/t1":                     says(`{"threadId":"t1","status":"running","runId":"r 1","runs":3}`),
+		"GET /v1/threads/t2":                     says(`{"threadId":"t2","status":"waiting","runId":"r 2","runs":1}`),
+		"POST /v1/threads/t2/runs/r%202/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 		"GET /v1/threads/t1/state":               says(`{"state":{"a":[1]}}`),
 		"GET /v1/threads/t1/messages":            says(`{"items":[{"id":"1","role":"user","content":"hi"}]}`),
 		"GET /v1/threads/t1/runs":                says(`{"items":[{"runId":"r1","agent":"a","startedAt":"2026-01-01T00:00:00Z","outcome":"error","code":"x"}]}`),
@@ -301,6 +303,7 @@ func TestLists(t *testing.T) {
 	}
 	run(t, environ, "", "threads", "delete", "t1", "--json").want(t, 0, "{}\n", "")
 	run(t, environ, "", "cancel", "t1").want(t, 0, "r 1 is told to end.\n", "")
+	run(t, environ, "", "cancel", "t2").want(t, 0, "r 2 has ended with what it asks, and waits: answer or reject that.\n", "")
 	run(t, environ, "", "steer", "t1", "more").want(t, 0, "r1 has taken it.\n", "")
 	run(t, environ, "", "agents").want(t, 0, "AGENT   MODEL   REVISION       DESCRIPTION\na       m       0123456789ab   -\n", "")
 	run(t, environ, "", "schedules", "create", "a", "hi", "--id", "s1", "--cron", "@daily", "--every", "1h").want(t, 0, "s1 is made.\n", "")

@@ -17,6 +17,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 				return err
 			}
 			var run string
+			said := "%s is told to end."
 			if len(args) > 1 {
 				run = args[1]
 			} else {
@@ -25,11 +26,17 @@ func (e *environment) cancelCommand() *cobra.Command {
 					return err
 				}
 				run = t.Value.RunID
+				switch t.Value.Status {
+				case "waiting":
+					said = "%s has ended with what it asks, and waits: answer or reject that."
+				case "idle":
+					said = "%s is over."
+				}
 			}
 			if err := c.Cancel(cmd.Context(), args[0], run, reason); err != nil {
 				return err
 			}
-			return e.done(cmd, "%s is told to end.", run)
+			return e.done(cmd, said, run)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
