@@ -100,7 +100,7 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	}
 	model, req, offered, err := a.request(ctx, definition)
 	if err != nil {
-		return err
+		return ofModel(definition.Model, err)
 	}
 	n.place(offered)
 	if req.Tools, err = a.offerAgents(ctx, definition, in, n, req.Tools); err != nil {
@@ -130,7 +130,7 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
 		Provider: provider, Model: req.Model, Conversation: in.Run.Thread, Agent: in.Agent, Revision: in.Revision,
 	})
-	err = listen(ctx, model, req, n, chat)
+	err = ofModel(definition.Model, listen(ctx, model, req, n, chat))
 	n.answer.Usage = a.priced(definition.Model, n.answer.Usage)
 	u := n.answer.Usage
 	chat.End(telemetry.ChatResponse{Model: u.Model, Finish: n.answer.Finish, Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: a.currency(), Error: kindOf(err)})

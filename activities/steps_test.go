@@ -130,6 +130,19 @@ func TestWalks(t *testing.T) {
   - {name: two, agent: {}, input: "after ${steps.one.error.code}"}`,
 			state: `{"steps":{"one":{"error":{"code":"invalid_request","message":"step \"one\": the model call failed: invalid_request"}},"two":"re after invalid_request"}}`,
 		},
+		"a provider that no worker has": {
+			steps: `
+  - {name: one, agent: {model: nobody/large}, input: "x", onError: continue}`,
+			state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found: nobody/large"}}}}`,
+		},
+		"a model that its provider does not know": {
+			steps: `
+  - {name: one, agent: {}, input: "x", onError: continue}`,
+			model: func(int, *llm.Request) ([]llm.Chunk, error) {
+				return nil, &llm.Error{Code: llm.CodeNotFound, Status: 404, Message: "of the provider's own"}
+			},
+			state: `{"steps":{"one":{"error":{"code":"not_found","message":"step \"one\": the model call failed: not_found (HTTP 404): test/m"}}}}`,
+		},
 		"an agent that fails in a later turn": {
 			steps: `
   - {name: one, agent: {tools: [note]}, input: "go on", onError: continue}

@@ -196,7 +196,7 @@ func (f *fitting) ask(ctx context.Context, transcript string) (summary, error) {
 	provider, name, _ := strings.Cut(named, "/")
 	model := f.activities.Models[provider]
 	if model == nil {
-		return summary{}, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
+		return summary{}, ofModel(named, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)})
 	}
 	req := &llm.Request{Model: name, IdempotencyKey: runOf(f.call.Run).Identify("summary", f.call.ID), Messages: []llm.Message{
 		{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: summaryTask}}},
@@ -211,7 +211,7 @@ func (f *fitting) ask(ctx context.Context, transcript string) (summary, error) {
 	chat.End(telemetry.ChatResponse{
 		Model: u.Model, Finish: string(finish.Reason), Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: f.activities.currency(), Error: kindOf(err),
 	})
-	return made, err
+	return made, ofModel(named, err)
 }
 
 // collect listens to what only we hear.
