@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,11 +63,46 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		after, _ := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31) // a date is none: 0
 		return nil, &statusError{status: resp.StatusCode, retryAfter: time.Duration(after) * time.Second}
 	}
-	// The events of a stream are bounded one by one.
-	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType != "text/event-stream" {
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode == http.StatusOK && mediaType != mediaJSON && mediaType != mediaEvents && isCall(req) {
+		_ = resp.Body.Close()
+		return nil, &foreignError{mediaType}
+	}
+	if mediaType != mediaEvents { // those are bounded one by one
 		resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxMessage}
 	}
 	return resp, nil
+}
+
+// What calls are answered with.
+const (
+	mediaJSON   = "application/json"
+	mediaEvents = "text/event-stream"
+)
+
+// foreignError is an answer of some other server, such as a proxy's page. The SDK would find it too, but it breaks
+// the connection off over it, and then says now that, now only that the connection is closed.
+type foreignError struct{ mediaType string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("the server answered with the content type %.80q, which is none of MCP", e.mediaType)
+}
+
+// isCall tells whether the request has a call. What servers answer to the other messages means nothing.
+func isCall(req *http.Request) bool {
+	if req.Method != http.MethodPost || req.GetBody == nil {
+		return false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }()
+	var message struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	return json.NewDecoder(body).Decode(&message) == nil && message.ID != nil && message.Method != ""
 }
 
 var errTooLarge = errors.New("the server's answer is too large")
@@ -88,7 +124,10 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 }
 
 func (r *remote) explain(err error) (egress.Failure, string) {
-	var status *statusError
+	var (
+		status  *statusError
+		foreign *foreignError
+	)
 	switch {
 	case errors.As(err, &status) && (status.status == http.StatusUnauthorized || status.status == http.StatusForbidden):
 		return egress.Refused, status.Error()
@@ -96,6 +135,8 @@ func (r *remote) explain(err error) (egress.Failure, string) {
 		return egress.Unreached, status.Error()
 	case errors.As(err, &status):
 		return egress.Broken, status.Error()
+	case errors.As(err, &foreign):
+		return egress.Broken, foreign.Error()
 	case errors.Is(err, mcp.ErrSessionMissing):
 		return egress.Unreached, "the server has forgotten our session; nothing was done"
 	}

@@ -521,6 +521,32 @@ func TestSessionsThatAreForgotten(t *testing.T) {
 	c.call(t, "echo", `{}`)
 }
 
+// What stands before a server may answer in its place, such as with a page that asks to sign in.
+func TestPagesInsteadOfAnswers(t *testing.T) {
+	t.Parallel()
+	var page atomic.Bool
+	inner := newPlayground().serve(t, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if page.Load() {
+			_, _ = io.WriteString(w, "<!DOCTYPE html><title>Sign in</title>")
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c := connect(t, url(server.URL))
+	c.log.await(t, connected, 1)
+	page.Store(true)
+	want := `play_key failed: the server answered with the content type "text/html", which is none of MCP; what it was asked to do may have happened all the same`
+	for range 3 {
+		if got := awayText(t, c.find(t, "key")); got != want {
+			t.Errorf("the model hears %q", got)
+		}
+	}
+	page.Store(false)
+	c.call(t, "echo", `{}`)
+}
+
 func TestAnswersThatAreNoneOfMCP(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -533,7 +559,7 @@ func TestAnswersThatAreNoneOfMCP(t *testing.T) {
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://192.0.2.1/", http.StatusTemporaryRedirect)
 		}, "which is not allowed"},
-		"nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }, "unsupported content type"},
+		"nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }, "text/plain"},
 		"echo": {func(w http.ResponseWriter, r *http.Request) {
 			var asked struct{ ID json.RawMessage }
 			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
