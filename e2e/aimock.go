@@ -6,8 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
+	"net/url"
 	"testing"
 )
 
@@ -162,17 +161,15 @@ func (m *model) calls(t *testing.T, containing string) []call {
 // callsOf is calls for the API that has a word in its path.
 func (m *model) callsOf(t *testing.T, api, containing string) []call {
 	t.Helper()
-	calls, err := m.journal(t.Context(), api)
+	calls, err := m.find(t.Context(), url.Values{"api": {api}, "containing": {containing}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(calls, func(c call) bool {
-		return !slices.ContainsFunc(c.Body.Messages, func(m chatMessage) bool { return strings.Contains(m.text(), containing) })
-	})
+	return calls
 }
 
-func (m *model) journal(ctx context.Context, api string) ([]call, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/__aimock/journal?path="+api, nil)
+func (m *model) find(ctx context.Context, query url.Values) (calls []call, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/calls?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +178,5 @@ func (m *model) journal(ctx context.Context, api string) ([]call, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	var calls []call
 	return calls, json.NewDecoder(resp.Body).Decode(&calls)
 }

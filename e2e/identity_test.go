@@ -139,7 +139,7 @@ func TestBusyThread(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g generation) {
 		in := newInput(say("Slowly, please."))
-		sharedModel.attempts(t, in.Messages[0].Content, pours(long(300)))
+		sharedModel.attempts(t, in.Messages[0].Content, pours(long(4_500))) // clients take their time to start
 		f := shared.follow(t, in)
 		f.contents(t, 1)
 		next := in
@@ -160,6 +160,9 @@ func TestBusyThread(t *testing.T) {
 				t.Errorf("the client's promise was %s: %s", l.Outcome, l.Error)
 			}
 			break
+		}
+		if status := shared.cancel(t, in); status != http.StatusAccepted {
+			t.Errorf("cancel: %d", status)
 		}
 		f.finish(t)
 	})

@@ -22,6 +22,19 @@ const count = ({ messages }) => {
 };
 server.on({ userMessage: /^count to / }, count, { latency: 30, chunkSize: 4 });
 
+// GET /calls?api=completions&containing=x: the requests in which somebody says x. The whole journal, which aimock would
+// give, grows with the suite.
+server.mount("/calls", {
+  async handleRequest(req, res) {
+    const asked = new URL(req.url, server.url).searchParams;
+    const meant = ({ path, body }) =>
+      path.includes(asked.get("api")) && (body?.messages ?? []).some((m) => textOf(m).includes(asked.get("containing")));
+    res.writeHead(200, { "Content-Type": "application/json" });
+    res.end(JSON.stringify(server.getRequests().filter(meant)));
+    return true;
+  },
+});
+
 await server.start();
 process.stdout.write(JSON.stringify({ url: server.url }) + "\n");
 process.stdin.resume();
