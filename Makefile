@@ -79,7 +79,7 @@ clients: cold $(NODE_READY) # the tests of the clients, each with its own runner
 
 .PHONY: e2e
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
-	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 40m ./e2e/...; fi
+	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 50m ./e2e/...; fi
 
 # How long the random part of "make chaos" goes on, and the seed that chooses what happens; empty = any.
 CHAOS_TIME ?= 3m

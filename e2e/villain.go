@@ -3,7 +3,6 @@ package e2e
 import (
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -239,9 +238,7 @@ var tricks = map[string]func(*act){
 var packedZeros = sync.OnceValue(func() string {
 	var b strings.Builder
 	z := gzip.NewWriter(&b)
-	_, err := z.Write(make([]byte, 1<<20))
-	if err := errors.Join(err, z.Close()); err != nil {
-		panic(err) // a strings.Builder takes everything
-	}
+	_, _ = z.Write(make([]byte, 1<<20)) // a strings.Builder takes everything
+	_ = z.Close()
 	return b.String()
 })
