@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -159,24 +158,20 @@ func (m *model) calls(t *testing.T, containing string) []call {
 }
 
 // callsOf is calls for the API that has a word in its path.
-func (m *model) callsOf(t *testing.T, api, containing string) []call {
+func (m *model) callsOf(t *testing.T, api, containing string) (calls []call) {
 	t.Helper()
-	calls, err := m.find(t.Context(), url.Values{"api": {api}, "containing": {containing}})
+	query := url.Values{"api": {api}, "containing": {containing}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.url+"/calls?"+query.Encode(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return calls
-}
-
-func (m *model) find(ctx context.Context, query url.Values) (calls []call, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/calls?"+query.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	return calls, json.NewDecoder(resp.Body).Decode(&calls)
+	if err := json.NewDecoder(resp.Body).Decode(&calls); err != nil {
+		t.Fatal(err)
+	}
+	return calls
 }
