@@ -26,12 +26,14 @@ func TestDiskFull(t *testing.T) {
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		t.Parallel()
+		disk := mountDisk(t, t.TempDir(), "size=64m") // before the cluster, which writes to it until it has stopped
 		c := newCluster(t)
-		disk := filepath.Join(c.data, "nats-1")
-		if err := os.MkdirAll(disk, 0o700); err != nil {
+		if err := os.MkdirAll(c.data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		mountDisk(t, disk, "size=64m")
+		if err := os.Symlink(disk, filepath.Join(c.data, "nats-1")); err != nil {
+			t.Fatal(err)
+		}
 		log := c.startLog(t, 1)[0]
 		c.startTemporal(t)
 		g := c.startAPI(t)
