@@ -47,11 +47,6 @@ func (a *Activities) fire(ctx context.Context, in workflows.Firing) (workflows.F
 	}
 	run := k.RunAt(in.Tenant, in.At)
 	out := workflows.Fired{Run: workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
-	if k.Overlap == schedules.OverlapTerminate {
-		if err := a.cancelBefore(ctx, k, in); err != nil {
-			return out, err
-		}
-	}
 	agent, err := a.Agents.Latest(ctx, k.Agent)
 	if err != nil {
 		return out, err
@@ -116,27 +111,6 @@ func holds(forwardedProps json.RawMessage) bool {
 		} `json:"perdure"`
 	}
 	return len(forwardedProps) > 0 && json.Unmarshal(forwardedProps, &props) == nil && props.Perdure.Hold
-}
-
-// cancelBefore cancels the runs of times before. Temporal has terminated their firings, which could not do so.
-func (a *Activities) cancelBefore(ctx context.Context, k *schedules.Kept, in workflows.Firing) error {
-	now, err := a.Dispatch.Temporal.ScheduleClient().GetHandle(ctx, schedules.TemporalID(in.Tenant, in.Schedule)).Describe(ctx)
-	if err != nil {
-		return err
-	}
-	for _, recent := range now.Info.RecentActions {
-		if recent.StartWorkflowResult == nil {
-			continue
-		}
-		at, ok := schedules.NominalOf(in.Tenant, in.Schedule, recent.StartWorkflowResult.WorkflowID)
-		if !ok || !at.Before(in.At) {
-			continue
-		}
-		if err := a.cancelFired(ctx, k.RunAt(in.Tenant, at), "the next run of its schedule takes its place"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Withdraw is schedule.cancel.v1: it cancels the run that a firing began, or what goes on for it, and tells how

@@ -41,7 +41,6 @@ type firings struct {
 	occupied bool                                                   // the thread has a workflow
 	submit   func(in workflows.Submit) (workflows.Submitted, error) // of that one
 	signals  []workflows.Cancel                                     // that it was sent
-	recent   []client.ScheduleActionResult                          // firings that Temporal knows of
 }
 
 func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
@@ -115,20 +114,6 @@ func (f *firings) DescribeWorkflowExecution(context.Context, string, string) (*w
 	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
-
-type recentFirings struct {
-	client.ScheduleClient
-	client.ScheduleHandle
-	list []client.ScheduleActionResult
-}
-
-func (r recentFirings) GetHandle(context.Context, string) client.ScheduleHandle { return r }
-
-func (r recentFirings) Describe(context.Context) (*client.ScheduleDescription, error) {
-	return &client.ScheduleDescription{Info: client.ScheduleInfo{RecentActions: r.list}}, nil
-}
-
-func (f *firings) ScheduleClient() client.ScheduleClient { return recentFirings{list: f.recent} }
 
 func (f *firings) fire() (out workflows.Fired, err error) {
 	f.t.Helper()
@@ -359,31 +344,5 @@ func TestAFiringIsWithdrawn(t *testing.T) {
 	f.begin(next, stream.Opening{Continues: f.run.ID})
 	if _, err := f.withdraw(); err != nil || !f.cancelled(next) {
 		t.Errorf("what goes on for it is not cancelled (%v)", err)
-	}
-}
-
-// Temporal terminates firings without asking them.
-func TestTheNextTimeCancelsThoseBefore(t *testing.T) {
-	t.Parallel()
-	f := newFirings(t, func(k *schedules.Kept) { k.Overlap = schedules.OverlapTerminate })
-	if _, err := f.fire(); err != nil {
-		t.Fatal(err)
-	}
-	f.begin(f.run, f.opening())
-	first, then := f.in.At, f.in.At.Add(time.Hour)
-	for _, at := range []time.Time{first, then} {
-		id := schedules.FireID("shop", "daily") + "-" + at.Format(time.RFC3339)
-		f.recent = append(f.recent, client.ScheduleActionResult{StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}})
-	}
-	f.recent = append(f.recent, client.ScheduleActionResult{})
-	f.in.At, f.occupied = then, false
-	f.submit = func(workflows.Submit) (workflows.Submitted, error) { return workflows.Submitted{Attached: true}, nil }
-	for range 2 { // attempts
-		if _, err := f.fire(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !f.cancelled(f.run) || f.cancelled(f.kept.RunAt("shop", then)) {
-		t.Error("the run of the time before is not cancelled, or that of this time is")
 	}
 }

@@ -209,14 +209,32 @@ func (s *Server) becameOf(ctx context.Context, run stream.Run, fire string, acti
 	switch {
 	case errors.As(err, &failed):
 		return outcomeFailed, failed.Type(), nil
-	case errors.As(err, &gone), temporal.IsCanceledError(err), temporal.IsTerminatedError(err):
-		return "", "", nil // the run may still be on its way to its end
+	case temporal.IsCanceledError(err), temporal.IsTerminatedError(err):
+		return s.withdrawn(ctx, run)
+	case errors.As(err, &gone):
+		return "", "", nil
 	case err != nil:
 		return "", "", fmt.Errorf("api: ask for a firing: %w", err)
 	case result.Refused != "":
 		return outcomeRefused, result.Refused, nil
 	}
 	return "", "", nil
+}
+
+// withdrawn tells what became of a run without an end whose firing was cancelled or terminated: it is on its way to
+// its end, or nobody begins it any more.
+func (s *Server) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
+	begun, err := s.Log.Begun(ctx, run)
+	if err != nil || begun != nil {
+		return "", "", err
+	}
+	known, err := s.Log.Known(ctx, run)
+	if err == nil && known {
+		if asked, err := s.Log.CancelRequested(ctx, run); err != nil || !asked {
+			return "", "", err // it waits for its turn
+		}
+	}
+	return string(workflows.OutcomeCancelled), "", err
 }
 
 // What becomes of a firing that has no run.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -199,6 +200,19 @@ func TestASchedulesContentIsNotTemporals(t *testing.T) {
 	}
 }
 
+// A firing that Temporal terminates could not cancel its run.
+func TestNoScheduleTerminatesItsFirings(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	for _, overlap := range []string{"cancel_other", "terminate_other"} {
+		n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"id": overlap, "overlap": overlap})).schedule(t, http.StatusCreated)
+		policy := n.temporal.clock.schedules[schedules.TemporalID("default", overlap)].Schedule.Policy.Overlap
+		if in := n.firingOf("default", overlap); policy != enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER || in.TryCancel != (overlap == "terminate_other") {
+			t.Errorf("%s: Temporal does %s, and firings are told %+v", overlap, policy, in)
+		}
+	}
+}
+
 func TestTheSameScheduleIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -362,7 +376,7 @@ func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 	}{
 		{workflows.FireResult{Fired: workflows.Fired{Refused: workflows.ErrorBusy}}, nil, "refused", "busy"},
 		{workflows.FireResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
-		{workflows.FireResult{}, temporal.NewCanceledError(), "", ""},
+		{workflows.FireResult{}, temporal.NewCanceledError(), "cancelled", ""},
 		{workflows.FireResult{}, serviceerror.NewNotFound("forgotten"), "", ""},
 	} {
 		n.temporal.lasts = func(string) bool { return false }
@@ -371,6 +385,25 @@ func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 			t.Errorf("%+v, want %s %s", r, c.outcome, c.code)
 		}
 	}
+	n.temporal.fired = func(string) (workflows.FireResult, error) { return workflows.FireResult{}, temporal.NewCanceledError() }
+	in := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: "s-20300131T090000Z", ID: "s-20300131T090000Z"}, Digest: "d"}
+	becomes := func(when, outcome string) {
+		t.Helper()
+		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != outcome {
+			t.Errorf("%s: %+v, want %q", when, r, outcome)
+		}
+	}
+	var err error
+	if in.Input, err = n.propose(streamRun(in)); err != nil {
+		t.Fatal(err)
+	}
+	becomes("it waits for its turn", "")
+	if _, err := n.log.RequestCancel(n.ctx(), streamRun(in), "no"); err != nil {
+		t.Fatal(err)
+	}
+	becomes("it is cancelled before its turn", "cancelled")
+	n.begin(in, "e")
+	becomes("it is on its way to its end", "")
 }
 
 func (n *node) propose(run stream.Run) (uint64, error) {

@@ -71,10 +71,13 @@ func (s *timetable) ask(t *testing.T, method, path string, body any, status int,
 	}
 }
 
-// newTimetable makes a schedule of the assistant's, with some members of its own.
-func newTimetable(t *testing.T, p *endpoint, id string, members map[string]any) *timetable {
+// newTimetable makes a schedule of the assistant's, with some members of its own. The model knows its answer before
+// there is a schedule: the first time may come at once.
+func newTimetable(t *testing.T, p *endpoint, id string, answer fixture, members map[string]any) *timetable {
 	t.Helper()
 	s := &timetable{p: p, id: id, prompt: say("What is new?")}
+	answer.Match = match{UserMessage: s.prompt}
+	sharedModel.answer(t, answer)
 	body := map[string]any{
 		"id": id, "agent": "assistant", "note": say("a note"),
 		"input": map[string]any{"messages": []any{map[string]any{"role": "user", "content": s.prompt}}},
@@ -133,6 +136,15 @@ func (s *timetable) tell(t *testing.T, what string) {
 	s.ask(t, http.MethodPost, "/"+s.id+"/"+what, nil, http.StatusNoContent, nil)
 }
 
+// rest pauses it, and waits until nothing goes on for it.
+func (s *timetable) rest(t *testing.T) scheduled {
+	t.Helper()
+	s.tell(t, "pause")
+	return s.until(t, "it is paused and nothing goes on", func(now scheduled) bool {
+		return now.Paused && !slices.ContainsFunc(now.Recent, func(r recent) bool { return r.Active })
+	})
+}
+
 // over lets nothing come any more.
 func (s *timetable) over(t *testing.T) {
 	t.Helper()
@@ -157,9 +169,8 @@ func ended(n int) func(scheduled) bool {
 func TestTimetableSurvives(t *testing.T) {
 	t.Parallel()
 	p := startPerdure(t)
-	s := newTimetable(t, p.endpoint, "every-second", everySecond())
 	answer := say("Nothing.")
-	sharedModel.answerWith(t, s.prompt, answer)
+	s := newTimetable(t, p.endpoint, "every-second", fixture{Response: response{Content: answer}}, everySecond())
 	s.until(t, "two runs have ended", ended(2))
 	p.kill()
 	died := time.Now()
@@ -167,10 +178,7 @@ func TestTimetableSurvives(t *testing.T) {
 	s.until(t, "a run has ended behind the restart", func(now scheduled) bool {
 		return len(now.Recent) > 0 && now.Recent[0].ScheduledAt.After(died) && now.Recent[0].Outcome == "success"
 	})
-	s.tell(t, "pause")
-	paused := s.until(t, "it is paused and nothing goes on", func(now scheduled) bool {
-		return now.Paused && !slices.ContainsFunc(now.Recent, func(r recent) bool { return r.Active })
-	})
+	paused := s.rest(t)
 	for _, r := range paused.Recent {
 		if r.Outcome != "success" || r.ThreadID != r.RunID || r.ThreadID != "every-second-"+r.ScheduledAt.UTC().Format("20060102T150405Z") {
 			t.Errorf("at %s: %+v", r.ScheduledAt, r)
@@ -193,6 +201,7 @@ func TestTimetableSurvives(t *testing.T) {
 	}
 	s.tell(t, "resume")
 	s.until(t, "it goes on", func(now scheduled) bool { return now.Fired > triggered.Fired && !now.Paused })
+	s.rest(t) // a time that comes while it is deleted has no run
 	s.over(t)
 	p.firesOnce(t)
 }
@@ -230,57 +239,55 @@ func (p *endpoint) firesOnce(t *testing.T) {
 	}
 }
 
-// slowly makes the model take some seconds.
-func (s *timetable) slowly(t *testing.T, length int) {
+// cancelRest pauses it, cancels the run that goes on, and waits until all of its runs were cancelled.
+func (s *timetable) cancelRest(t *testing.T) {
 	t.Helper()
-	sharedModel.answer(t, fixture{Match: match{UserMessage: s.prompt}, Response: response{Content: long(length)}, ChunkSize: 8, Latency: 25})
-}
-
-func (s *timetable) cancelRun(t *testing.T, r recent) {
-	t.Helper()
-	if status := s.p.cancel(t, input{ThreadID: r.ThreadID, RunID: r.RunID}); status != http.StatusAccepted {
-		t.Errorf("cancel: %d", status)
-	}
+	s.tell(t, "pause")
+	s.until(t, "it is paused and all of its runs were cancelled", func(now scheduled) bool {
+		for _, r := range now.Recent {
+			if !r.Active {
+				continue
+			}
+			// It may not have begun: then it is unknown yet.
+			if status := s.p.cancel(t, input{ThreadID: r.ThreadID, RunID: r.RunID}); status != http.StatusAccepted && status != http.StatusNotFound {
+				t.Errorf("cancel: %d", status)
+			}
+		}
+		return now.Paused && !slices.ContainsFunc(now.Recent, func(r recent) bool { return r.Active || r.Outcome != "cancelled" })
+	})
 }
 
 // What Temporal does about overlaps is about runs.
 func TestTimetableOverlaps(t *testing.T) {
 	t.Parallel()
 	p := startPerdure(t)
-	with := func(overlap string) map[string]any {
-		members := everySecond()
-		members["overlap"] = overlap
-		return members
+	slowly := fixture{Response: response{Content: long(200_000)}, ChunkSize: 8, Latency: 25}
+	cancelled := func(atLeast int) func(scheduled) bool {
+		return func(now scheduled) bool {
+			gone := 0
+			for _, r := range now.Recent {
+				if r.Outcome == "cancelled" {
+					gone++
+				}
+			}
+			return gone >= atLeast
+		}
 	}
 	for _, overlap := range []string{"skip", "cancel_other", "terminate_other"} {
-		s := newTimetable(t, p.endpoint, overlap, with(overlap))
-		s.slowly(t, 200_000)
-		var last recent
+		members := everySecond()
+		members["overlap"] = overlap
+		s := newTimetable(t, p.endpoint, overlap, slowly, members)
 		if overlap == "skip" {
 			now := s.until(t, "times are skipped", func(now scheduled) bool { return now.Skipped >= 2 })
 			if len(now.Recent) != 1 || !now.Recent[0].Active || now.Fired != 1 {
 				t.Errorf("beside a run: %+v", now)
 			}
-			last = now.Recent[0]
+			s.ask(t, http.MethodPost, "/skip/trigger", map[string]any{"overlap": "terminate_other"}, http.StatusNoContent, nil)
+			s.until(t, "its run has made way for a trigger", func(now scheduled) bool { return now.Fired == 2 && cancelled(1)(now) })
 		} else {
-			now := s.until(t, "two runs have made way", func(now scheduled) bool {
-				gone := 0
-				for _, r := range now.Recent {
-					if r.Outcome == "cancelled" {
-						gone++
-					}
-				}
-				return gone >= 2
-			})
-			last = now.Recent[0]
+			s.until(t, "two runs have made way", cancelled(2))
 		}
-		s.tell(t, "pause")
-		now := s.until(t, "it is paused", func(now scheduled) bool { return now.Paused })
-		if len(now.Recent) > 0 {
-			last = now.Recent[0]
-		}
-		s.cancelRun(t, last)
-		s.until(t, "its run was cancelled", func(now scheduled) bool { return now.Recent[0].Outcome == "cancelled" && !now.Recent[0].Active })
+		s.cancelRest(t)
 		s.over(t)
 	}
 }
@@ -291,8 +298,7 @@ func TestTimetableOfAThread(t *testing.T) {
 	p := startPerdure(t)
 	members := everySecond()
 	members["threadId"] = newThread()
-	s := newTimetable(t, p.endpoint, "diary", members)
-	sharedModel.answerWith(t, s.prompt, say("Nothing."))
+	s := newTimetable(t, p.endpoint, "diary", fixture{Response: response{Content: say("Nothing.")}}, members)
 	s.until(t, "three runs have ended", ended(3))
 	s.over(t)
 	calls := sharedModel.calls(t, s.prompt)
@@ -315,8 +321,7 @@ func TestTimetablePausesOnFailure(t *testing.T) {
 	p := startPerdure(t)
 	members := everySecond()
 	members["pauseOnFailure"] = true
-	s := newTimetable(t, p.endpoint, "fails", members)
-	sharedModel.answer(t, fixture{Match: match{UserMessage: s.prompt}, Response: response{Error: &modelError{Message: say("no"), Type: "invalid_request_error"}, Status: 400}})
+	s := newTimetable(t, p.endpoint, "fails", fixture{Response: response{Error: &modelError{Message: say("no"), Type: "invalid_request_error"}, Status: 400}}, members)
 	now := s.until(t, "it is paused", func(now scheduled) bool { return now.Paused })
 	if len(now.Recent) == 0 || now.Recent[0].Outcome != "error" || now.PausedBecause == "" || now.Fired != 1 {
 		t.Errorf("%+v", now)

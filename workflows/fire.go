@@ -15,6 +15,8 @@ type Firing struct {
 	Revision uint64 `json:"revision"`
 	// ParkAfter is that of the run.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+	// TryCancel: where the firing is cancelled it cancels its run, and does not wait for the run's end.
+	TryCancel bool `json:"tryCancel,omitempty"`
 	// At is the nominal time. Temporal's schedules give it beside the input.
 	At time.Time `json:"at,omitzero"`
 	// Fire is the firing's own workflow id.
@@ -186,15 +188,18 @@ func (f *fire) standing(ctx workflow.Context) (s Standing, err error) {
 	return s, err
 }
 
-// awaitCancelled cancels the run and waits for its end. What it asks people stays asked: nobody gives questions
+// awaitCancelled cancels the run and waits for its end, unless it is not to. What it asks people stays asked: nobody gives questions
 // up by not answering them.
 func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	s, err := f.withdraw(ctx)
 	if err != nil {
 		return err
 	}
-	if f.ended == nil && (s.Over || s.Outcome != "") {
+	if f.ended == nil && (s.Over || s.Outcome != "" || f.in.TryCancel) {
 		f.ended = &s.Ended
+	}
+	if f.in.TryCancel {
+		return nil
 	}
 	apart, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()

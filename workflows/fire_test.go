@@ -17,6 +17,7 @@ import (
 type fired struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
+	in  workflows.Firing
 	// begin, look and withdraw are the activities; each test sets those that it expects.
 	begin    func(in workflows.Firing) (workflows.Fired, error)
 	look     func() (workflows.Standing, error)
@@ -33,7 +34,7 @@ var (
 
 func newFired(t *testing.T) *fired {
 	t.Helper()
-	f := &fired{t: t}
+	f := &fired{t: t, in: firing}
 	f.env = newEnv()
 	f.env.SetDataConverter(workflows.DataConverter())
 	scheduled := temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime").ValueSet(nominal.Add(300 * time.Millisecond))
@@ -62,7 +63,7 @@ func newFired(t *testing.T) *fired {
 // run executes the firing, and returns what came of it.
 func (f *fired) run() (result workflows.FireResult, err error) {
 	f.t.Helper()
-	f.env.ExecuteWorkflow(workflows.TypeFire, firing)
+	f.env.ExecuteWorkflow(workflows.TypeFire, f.in)
 	if err = f.env.GetWorkflowError(); err == nil {
 		err = f.env.GetWorkflowResult(&result)
 	}
@@ -180,12 +181,15 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		standing workflows.Standing
 		told     bool // the run tells when it is over
+		try      bool
 	}{
-		"running":          {workflows.Standing{}, true},
-		"over":             {workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, false},
-		"waits for people": {workflows.Standing{Ended: workflows.Ended{Outcome: workflows.OutcomeInterrupt}}, false},
+		"running":          {workflows.Standing{}, true, false},
+		"over":             {workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, false, false},
+		"waits for people": {workflows.Standing{Ended: workflows.Ended{Outcome: workflows.OutcomeInterrupt}}, false, false},
+		"no wait":          {workflows.Standing{}, false, true},
 	} {
 		f := newFired(t)
+		f.in.TryCancel = c.try
 		began, withdrawn := f.env.Now(), 0
 		f.withdraw = func(in workflows.Firing) (workflows.Standing, error) {
 			if withdrawn++; !in.At.Equal(nominal) || in.Schedule != firing.Schedule {

@@ -54,7 +54,8 @@ const (
 	minCatchup = 10 * time.Second
 )
 
-// Overlaps are Temporal's policies by their names.
+// overlaps are Temporal's policies by their names, but for terminate_other: a firing that Temporal terminates could not
+// cancel its run, and if the schedule is paused by then nobody else would. It is told by workflows.Firing.
 var overlaps = []struct {
 	name   string
 	policy enums.ScheduleOverlapPolicy
@@ -63,12 +64,12 @@ var overlaps = []struct {
 	{"buffer_one", enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE},
 	{"buffer_all", enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL},
 	{"cancel_other", enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER},
-	{OverlapTerminate, enums.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER},
+	{overlapTerminate, enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER},
 	{"allow_all", enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
 }
 
-// OverlapTerminate does not wait for what it cancels.
-const OverlapTerminate = "terminate_other"
+// overlapTerminate does not wait for the end of what it cancels.
+const overlapTerminate = "terminate_other"
 
 // Overlap is a policy by its name; at is where the name stands. Errors: *FieldError.
 func Overlap(name, at string) (enums.ScheduleOverlapPolicy, error) {

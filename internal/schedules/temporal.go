@@ -85,7 +85,9 @@ func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 		Spec: &spec,
 		Action: &client.ScheduleWorkflowAction{
 			ID: FireID(tenant, k.ID), Workflow: workflows.TypeFire, TaskQueue: workflows.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
-			Args:                  []any{workflows.Firing{Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: c.ParkAfter}},
+			Args: []any{workflows.Firing{
+				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: c.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
+			}},
 			TypedSearchAttributes: attributes(tenant, k),
 		},
 		Policy: &client.SchedulePolicies{Overlap: overlap, CatchupWindow: window, PauseOnFailure: k.PauseOnFailure},
