@@ -188,8 +188,8 @@ func (f *fire) standing(ctx workflow.Context) (s Standing, err error) {
 	return s, err
 }
 
-// awaitCancelled cancels the run and waits for its end, unless it is not to. What it asks people stays asked: nobody gives questions
-// up by not answering them.
+// awaitCancelled cancels the run and waits for its end, unless it is only to try. What the run asks people stays asked:
+// nobody gives questions up by not answering them.
 func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	s, err := f.withdraw(ctx)
 	if err != nil {

@@ -55,7 +55,7 @@ const (
 )
 
 // overlaps are Temporal's policies by their names, but for terminate_other: a firing that Temporal terminates could not
-// cancel its run, and if the schedule is paused by then nobody else would. It is told by workflows.Firing.
+// cancel its run, and if the schedule is paused by then nobody else would. workflows.Firing.TryCancel is the difference.
 var overlaps = []struct {
 	name   string
 	policy enums.ScheduleOverlapPolicy
