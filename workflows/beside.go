@@ -127,7 +127,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 // replyPatience is how long who is cancelled waits to hear what was decided.
 const replyPatience = 10 * time.Second
 
-// host takes what somebody asks, and tells readers of it.
+// host takes what somebody asks. When all that has come is taken in, readers and the inbox are told of it (announce).
 func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 	r := c.run
 	a := &asking{member: m, by: in.By, stays: in.Stays, between: in.Between, waits: r.waitsOf(ctx, ModelAnswer{})}
@@ -139,15 +139,45 @@ func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 	}
 	c.asking = append(c.asking, a)
 	r.beside = append(r.beside, a.waits)
-	if r.in.Version >= versionCrew && c.idle() && c.maySuspend(ctx) {
-		return // the run ends with it
-	}
-	hold := Hold{Waits: a.waits, Aside: r.in.Version >= versionCrew}
-	if hold.Aside {
-		hold.Step = r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
-		hold.Closes, hold.After = "", r.asks
+	a.hold = &Hold{Waits: a.waits, Aside: r.in.Version >= versionCrew}
+	if a.hold.Aside {
+		a.hold.Step = r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
+		a.hold.Closes = "" // the step stays open for the others
 	} else {
-		hold.Step = r.plainStep(fmt.Sprintf("%sask/%s/%d/%d/%d", r.walk.prefix(), r.walk.Fan.Path, *in.Suspended.Fork, in.Suspended.Turn, in.Waits.Round))
+		a.hold.Step = r.plainStep(fmt.Sprintf("%sask/%s/%d/%d/%d", r.walk.prefix(), r.walk.Fan.Path, *in.Suspended.Fork, in.Suspended.Turn, in.Waits.Round))
+	}
+	switch {
+	case r.in.Version >= versionTogether:
+	case r.in.Version >= versionCrew && c.idle() && c.maySuspend(ctx): // the run ends with it, unless somebody has just been answered
+		a.hold = nil
+	default:
+		c.tell(ctx, a)
+	}
+}
+
+// versionTogether is that of the first runs that tell of what is asked behind all that has come with it: somebody else may
+// have been answered, and the run does not end as it seemed. And all who ask are told to end in one moment, in which nobody
+// is answered.
+const versionTogether = 5
+
+// announce tells readers and the inbox what is asked, unless the run is about to end with it.
+func (c *crew) announce(ctx workflow.Context) {
+	if c.run.in.Version < versionTogether || c.run.branch != nil || c.idle() && c.maySuspend(ctx) {
+		return
+	}
+	for _, a := range slices.Clone(c.asking) {
+		if a.hold != nil && a.open() && !c.stopped() {
+			c.tell(ctx, a)
+		}
+	}
+}
+
+// tell tells readers and the inbox what somebody asks.
+func (c *crew) tell(ctx workflow.Context, a *asking) {
+	r, hold := c.run, *a.hold
+	a.hold = nil
+	if hold.Aside {
+		hold.After = r.asks
 	}
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
 	var seq uint64
@@ -196,6 +226,9 @@ func (c *crew) maySuspend(ctx workflow.Context) bool {
 	if c.stopped() || r.in.Hold && !full(ctx) || slices.ContainsFunc(c.asking, func(a *asking) bool { return a.stays && a.open() }) {
 		return false
 	}
+	if r.in.Version >= versionTogether && slices.ContainsFunc(c.asking, (*asking).settled) {
+		return false // it goes on, and may fail: who has ended by then would hear nothing of that
+	}
 	if r.in.Version == 0 {
 		return true
 	}
@@ -225,18 +258,29 @@ const (
 )
 
 // suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
-// about it; but results come by signal, too, and one whose answers are all there goes on with them.
+// about it; results that come by signal meanwhile go to the run's end with the rest.
 func (c *crew) suspend(ctx workflow.Context) {
 	if !c.maySuspend(ctx) {
 		return
 	}
 	r := c.run
 	r.moves(true)
+	var told []func()
 	for _, a := range c.asking {
-		if a.open() && !a.waits.settled() {
-			a.suspended = true
-			c.reply(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
+		if !a.open() || a.waits.settled() {
+			continue
 		}
+		a.suspended = true
+		taken := c.send(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
+		await := func() { c.sent(ctx, a, taken.Get(ctx, nil)) }
+		if r.in.Version < versionTogether { // one may be settled meanwhile, and goes on
+			await()
+			continue
+		}
+		told = append(told, await)
+	}
+	for _, await := range told {
+		await()
 	}
 	r.moves(slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open))
 }

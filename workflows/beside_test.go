@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/workflows"
@@ -27,6 +29,7 @@ type branching struct {
 	also    bool   // each asks about another call as well, named like it with a +
 	breaks  bool   // the one that is busy fails
 	moves   func() // called when a branch ends, since nothing but questions is left
+	tells   func(workflows.Hold)
 }
 
 func newBranching(t *testing.T, branches int) *branching {
@@ -38,6 +41,9 @@ func newBranching(t *testing.T, branches int) *branching {
 	b.advance = b.walk
 	began := b.env.Now()
 	b.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
+		if b.tells != nil {
+			b.tells(in)
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, c := range in.Waits.Calls {
@@ -242,6 +248,52 @@ func TestBranchesAreAnsweredWhileTheyEnd(t *testing.T) {
 	}
 	if w := next.Resume; w == nil || len(w.Suspended) != 2 || slices.ContainsFunc(w.Calls, func(c workflows.Waiting) bool { return c.Decision == nil }) {
 		t.Errorf("the next run goes on with %+v", next.Resume)
+	}
+}
+
+// Somebody asks, and nothing but questions is left; in the same moment another one is answered, and goes on. People are told
+// of the question by then, and not when that one has ended.
+func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 4)
+	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
+	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		switch {
+		case in.Branch == nil || in.Walk.Event == nil:
+		case in.Branch.Index == 0: // it has nothing to do
+			return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
+		case in.Branch.Index == 1 && in.Walk.Event.Kind != pipeline.EventBegun && !busy:
+			busy = true
+			return workflows.Advanced{Cursor: in.Walk.Cursor, Sleep: time.Hour}, nil
+		case in.Branch.Index == 2 && in.Walk.Event.Kind == pipeline.EventBegun:
+			<-second
+		case in.Branch.Index == 3 && in.Walk.Event.Kind == pipeline.EventBegun:
+			<-third
+		}
+		return b.walk(in)
+	}
+	b.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
+		if strings.Contains(info.WorkflowExecution.ID, "/all/3") { // what it asks is sent now, and comes before the second callback
+			b.env.RegisterDelayedCallback(func() { b.env.RegisterDelayedCallback(func() { once.Do(func() { close(asked) }) }, 0) }, 0)
+		}
+	})
+	b.tells = func(in workflows.Hold) {
+		switch in.Waits.Calls[0].ID {
+		case "1":
+			close(second)
+			return
+		case "3":
+			return
+		}
+		if r := b.decide(0, "1")(); len(r) != 1 || r[0].Error != "" {
+			t.Errorf("the answer is answered with %+v", r)
+		}
+		close(third)
+		<-asked
+	}
+	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+	if told := b.told[len(b.told)-1]; told != "3 0s" || len(b.told) != 3 {
+		t.Errorf("people are told of %q", b.told)
 	}
 }
 

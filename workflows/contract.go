@@ -67,7 +67,7 @@ type Limits struct {
 // workflow.GetVersion would cost each of these runs three events. And it must not come right before the cancel of a child
 // in the same task: the SDK (v1.50) counts such a cancel without the events of the marker, and when the workflow is
 // replayed it takes what follows for something else.
-const Version = 4
+const Version = 5
 
 // RunInput starts TypeRun.
 type RunInput struct {

@@ -44,6 +44,7 @@ type asking struct {
 	waits   *Waits // with it as the first of the suspended; nil = the thread's workflow has it
 	stays   bool
 	between []Between // it and this workflow
+	hold    *Hold     // what tells readers and the inbox; nil = they are told
 	// replied tells that it was answered, suspended that it was told to end.
 	replied   bool
 	suspended bool
@@ -173,10 +174,18 @@ func (c *crew) answer(ctx workflow.Context, in Reply) {
 }
 
 func (c *crew) reply(ctx workflow.Context, a *asking, in Reply) {
+	c.sent(ctx, a, c.send(ctx, a, in).Get(ctx, nil))
+}
+
+func (c *crew) send(ctx workflow.Context, a *asking, in Reply) workflow.Future {
 	in.To = a.by
 	a.member.sent, a.member.waits = a.member.sent+1, false
-	err := a.member.SignalChildWorkflow(ctx, SignalReply, in).Get(ctx, nil)
-	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.member.id) != nil { // cancelled: it ends without
+	return a.member.SignalChildWorkflow(ctx, SignalReply, in)
+}
+
+// sent takes in whether a reply has come to its child: one that has ended, or is cancelled, ends without.
+func (c *crew) sent(ctx workflow.Context, a *asking, err error) {
+	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.member.id) != nil {
 		c.fails(err)
 	}
 }
@@ -224,6 +233,7 @@ func (w *Waits) heed(said *Waits, since bool) {
 // children end, so it needs no context that does.
 func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time.Time) {
 	r := c.run
+	c.announce(ctx) // of what the run did not end with, though it seemed to
 	idle, since := c.idle(), workflow.Now(ctx)
 	if r.branch == nil && idle {
 		c.suspend(ctx)
@@ -241,6 +251,7 @@ func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time
 	for changes.HasPending() {
 		changes.Select(ctx)
 	}
+	c.announce(ctx)
 	if r.branch != nil && c.tellsIdle() {
 		in := Ask{Idle: true}
 		if r.in.Version >= versionRoom {
@@ -273,7 +284,7 @@ func (c *crew) replySettled(ctx workflow.Context) {
 		if a.waits == nil {
 			continue
 		}
-		if a.waits.pass(workflow.Now(ctx)); a.settled() {
+		if a.waits.pass(workflow.Now(ctx)); a.settled() && a.hold == nil {
 			c.reply(ctx, a, Reply{Calls: a.waits.of(1).Calls})
 			a.replied = true
 		}
