@@ -63,7 +63,7 @@ lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are
 .PHONY: unit
 unit: $(NODE_READY) ## Test every package that does not have the embedded Temporal server in it
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
-	go test $(RACE) -shuffle=on $(LIGHT)
+	go test $(RACE) -shuffle=on -timeout 30m $(LIGHT)
 
 .PHONY: heavy
 heavy: cold # the packages that have the embedded Temporal server in them

@@ -104,7 +104,7 @@ func newPlayground() *playground {
 		return text("refused"), nil
 	})
 	p.add("huge", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return text(strings.Repeat("x", 30<<20)), nil
+		return text(strings.Repeat("x", 21<<20)), nil
 	})
 	p.add("long", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return text(strings.Repeat("x", 5<<20)), nil

@@ -414,6 +414,7 @@ func TestAMessageThatIsTooLargeEndsTheConnection(t *testing.T) {
 	for name, cfg := range map[string]mcptool.Config{"program": stdio("server"), "web": url(server.URL)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			cfg.Timeout = 4 * patience // the server writes for long, under the race detector
 			c := connect(t, cfg)
 			c.log.await(t, connected, 1)
 			awayText(t, c.find(t, "huge"))

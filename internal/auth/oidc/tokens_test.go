@@ -186,8 +186,14 @@ func TestKeysAreKeptOverAnOutage(t *testing.T) {
 		t.Errorf("with a key that is new: %v", err)
 	}
 	p.breaks(nil)
-	p.pass(2 * time.Second)
-	if _, err := tokens.Authenticate(bearing(p.signed("k2", nil))); err != nil {
+	err := auth.ErrUnavailable
+	for range 100 { // go-oidc (v3.21) tells whoever waits how it went before it lets the next request begin
+		if errors.Is(err, auth.ErrUnavailable) {
+			p.pass(2 * time.Second)
+			_, err = tokens.Authenticate(bearing(p.signed("k2", nil)))
+		}
+	}
+	if err != nil {
 		t.Errorf("with the key when it can be had: %v", err)
 	}
 }
