@@ -117,11 +117,16 @@ func holds(forwardedProps json.RawMessage) bool {
 // far that has come. A run that never began is over.
 func (a *Activities) Withdraw(ctx context.Context, in workflows.Firing) (out workflows.Standing, err error) {
 	defer contain(ctx, &err)
-	k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
-	if err != nil {
-		return out, failFiring(ctx, err)
+	var run stream.Run
+	if in.Fired != nil {
+		run = runOf(in.Fired.Run)
+	} else {
+		k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
+		if err != nil {
+			return out, failFiring(ctx, err)
+		}
+		run = k.RunAt(in.Tenant, in.At)
 	}
-	run := k.RunAt(in.Tenant, in.At)
 	if err := a.cancelFired(ctx, run, "its schedule cancels it"); err != nil {
 		return out, fail(ctx, err)
 	}

@@ -346,3 +346,18 @@ func TestAFiringIsWithdrawn(t *testing.T) {
 		t.Errorf("what goes on for it is not cancelled (%v)", err)
 	}
 }
+
+// What a schedule says is kept for some changes; a run may last longer.
+func TestAFiringIsWithdrawnThoughItsScheduleIsAnother(t *testing.T) {
+	t.Parallel()
+	f := newFirings(t)
+	fired, err := f.fire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.begin(f.run, f.opening())
+	f.in.Revision, f.in.Fired = f.in.Revision+100, &fired
+	if _, err := f.withdraw(); err != nil || !f.cancelled(f.run) {
+		t.Errorf("the run is not cancelled (%v)", err)
+	}
+}

@@ -151,7 +151,7 @@ func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 	case r.in.Version >= versionCrew && c.idle() && c.maySuspend(ctx): // the run ends with it, unless somebody has just been answered
 		a.hold = nil
 	default:
-		c.tell(ctx, a)
+		_ = c.tell(ctx, a)
 	}
 }
 
@@ -160,20 +160,21 @@ func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 // is answered.
 const versionTogether = 5
 
-// announce tells readers and the inbox what is asked, unless the run is about to end with it.
-func (c *crew) announce(ctx workflow.Context) {
+// announce tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
+func (c *crew) announce(ctx workflow.Context) (ok bool) {
 	if c.run.in.Version < versionTogether || c.run.branch != nil || c.idle() && c.maySuspend(ctx) {
-		return
+		return true
 	}
 	for _, a := range slices.Clone(c.asking) {
-		if a.hold != nil && a.open() && !c.stopped() {
-			c.tell(ctx, a)
+		if a.hold != nil && a.open() && !c.stopped() && !c.tell(ctx, a) {
+			return false
 		}
 	}
+	return true
 }
 
-// tell tells readers and the inbox what somebody asks.
-func (c *crew) tell(ctx workflow.Context, a *asking) {
+// tell tells readers and the inbox what somebody asks; ok tells that it did not fail.
+func (c *crew) tell(ctx workflow.Context, a *asking) (ok bool) {
 	r, hold := c.run, *a.hold
 	a.hold = nil
 	if hold.Aside {
@@ -183,7 +184,7 @@ func (c *crew) tell(ctx workflow.Context, a *asking) {
 	var seq uint64
 	if err := workflow.ExecuteActivity(ctx, ActivityHold, hold).Get(ctx, &seq); err != nil {
 		c.fails(err)
-		return
+		return false
 	}
 	if hold.Aside {
 		r.asks = seq
@@ -192,6 +193,7 @@ func (c *crew) tell(ctx workflow.Context, a *asking) {
 	}
 	a.waits.After = seq
 	a.waits.noteOpened()
+	return true
 }
 
 // give tells who has asked and is cancelled what was decided by now. Nobody is asked any more.
@@ -258,7 +260,7 @@ const (
 )
 
 // suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
-// about it; results that come by signal meanwhile go to the run's end with the rest.
+// about it; results that come by signal before a child has ended go to the run's end with what it asks.
 func (c *crew) suspend(ctx workflow.Context) {
 	if !c.maySuspend(ctx) {
 		return

@@ -11,6 +11,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/workflows"
@@ -30,6 +31,7 @@ type branching struct {
 	breaks  bool   // the one that is busy fails
 	moves   func() // called when a branch ends, since nothing but questions is left
 	tells   func(workflows.Hold)
+	client  bool // they ask for results of the client's calls
 }
 
 func newBranching(t *testing.T, branches int) *branching {
@@ -96,7 +98,9 @@ func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
 			answer = says(next.Seq, id, id+"+")
 		}
 		for i := range answer.Calls {
-			answer.Calls[i].Approval = &approve
+			if answer.Calls[i].Client = b.client; !b.client {
+				answer.Calls[i].Approval = &approve
+			}
 		}
 		answer.WaitCount = len(answer.Calls)
 		next.Answer = &answer
@@ -294,6 +298,80 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
 	if told := b.told[len(b.told)-1]; told != "3 0s" || len(b.told) != 3 {
 		t.Errorf("people are told of %q", b.told)
+	}
+}
+
+// The time of the step is over by the time that somebody asks, and so is that of the question.
+func TestAQuestionThatIsTooLate(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 2)
+	b.fan.Deadline = b.env.Now().Add(200 * time.Millisecond)
+	late := make(chan struct{})
+	var asks workflows.ModelAnswer
+	b.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		b.env.RegisterDelayedCallback(func() { close(late) }, 400*time.Millisecond)
+		<-late
+		return asks, nil
+	}
+	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		switch {
+		case in.Branch == nil || in.Walk.Event == nil:
+		case in.Branch.Index == 0: // it has nothing to do
+			return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
+		case in.Walk.Event.Kind == pipeline.EventBegun:
+			next, err := b.walk(in)
+			asks, next.Answer, next.Leaf.CallID, next.Leaf.Deadline = *next.Answer, nil, "", b.fan.Deadline
+			return next, err
+		}
+		return b.walk(in)
+	}
+	_, last := b.run(steppedInput())
+	if last.Code != "timeout" || len(b.made) != 1 || !strings.HasPrefix(b.made[0], "1 not made") {
+		t.Errorf("the run ends with %s %q after %q", last.Outcome, last.Code, b.made)
+	}
+}
+
+// A result may come while the branches end with what they wait for: it is that of the run's end.
+func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 3)
+	b.client = true
+	b.env.RegisterActivityWithOptions(func(context.Context, workflows.Keep, workflows.ToolResult) (workflows.Decision, error) {
+		return workflows.Decision{CallID: "1", Verdict: workflows.VerdictResult, Input: 80, Digest: "kept"}, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityKeep})
+	var once sync.Once
+	come := make(chan struct{})
+	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		switch {
+		case in.Branch != nil && in.Branch.Index == 0: // it has nothing to do
+			return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
+		case len(in.Suspends) > 0 && in.Branch.Index == 2:
+			<-come // the other one has ended
+		}
+		return b.walk(in)
+	}
+	b.env.SetOnChildWorkflowCompletedListener(func(info *workflow.Info, _ converter.EncodedValue, _ error) {
+		if strings.HasSuffix(info.WorkflowExecution.ID, "/all/1") {
+			once.Do(func() {
+				b.env.RegisterDelayedCallback(func() {
+					b.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: "1", Content: []byte(`"blue"`)})
+					b.env.RegisterDelayedCallback(func() { close(come) }, 0)
+				}, 0)
+			})
+		}
+	})
+	in := steppedInput()
+	in.OnMissing = workflows.OnOpenAbandon
+	b.env.ExecuteWorkflow(workflows.TypeRun, in)
+	var parked workflows.Parked
+	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	for _, c := range parked.Waits.Calls {
+		if (c.Decision != nil) != (c.ID == "1") {
+			t.Errorf("%s is parked with %+v", c.ID, c.Decision)
+		}
+	}
+	if len(parked.Waits.Calls) != 2 {
+		t.Errorf("%d calls are parked", len(parked.Waits.Calls))
 	}
 }
 

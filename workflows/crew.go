@@ -233,7 +233,9 @@ func (w *Waits) heed(said *Waits, since bool) {
 // children end, so it needs no context that does.
 func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time.Time) {
 	r := c.run
-	c.announce(ctx) // of what the run did not end with, though it seemed to
+	if !c.announce(ctx) { // what the run did not end with, though it seemed to
+		return
+	}
 	idle, since := c.idle(), workflow.Now(ctx)
 	if r.branch == nil && idle {
 		c.suspend(ctx)
@@ -251,7 +253,7 @@ func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time
 	for changes.HasPending() {
 		changes.Select(ctx)
 	}
-	c.announce(ctx)
+	_ = c.announce(ctx) // whoever waits looks whether that has failed
 	if r.branch != nil && c.tellsIdle() {
 		in := Ask{Idle: true}
 		if r.in.Version >= versionRoom {
@@ -284,7 +286,8 @@ func (c *crew) replySettled(ctx workflow.Context) {
 		if a.waits == nil {
 			continue
 		}
-		if a.waits.pass(workflow.Now(ctx)); a.settled() && a.hold == nil {
+		if a.waits.pass(workflow.Now(ctx)); a.settled() {
+			a.hold = nil // it is over, so nobody is asked
 			c.reply(ctx, a, Reply{Calls: a.waits.of(1).Calls})
 			a.replied = true
 		}

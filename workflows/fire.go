@@ -210,7 +210,11 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 func (f *fire) withdraw(ctx workflow.Context) (s Standing, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), ActivityWithdraw, f.in).Get(ctx, &s)
+	in := f.in
+	if f.fired.Run.ID != "" {
+		in.Fired = &f.fired // what the schedule said then may be gone
+	}
+	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), ActivityWithdraw, in).Get(ctx, &s)
 	return s, err
 }
 

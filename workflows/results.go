@@ -43,13 +43,14 @@ func (r *run) takeResults(ctx workflow.Context) {
 // takeResult takes a result that is waited for. Nobody hears an answer to a signal: what is unknown, too
 // large, no content or not the first changes nothing.
 func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
+	r.results.busy = true
+	defer func() { r.results.busy = false }()
+	r.awaitMoved(ctx)
 	c := r.waitsFor(in.CallID).find(in.CallID)
 	body, err := encode(in) //workflowcheck:ignore the same value gives the same text
 	if c == nil || !c.Client || c.Decision != nil || err != nil || len(body) > MaxPayload {
 		return
 	}
-	r.results.busy = true
-	defer func() { r.results.busy = false }()
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -61,7 +62,13 @@ func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
 		workflow.GetLogger(ctx).Warn("a result that came by signal is none", "error", err)
 		return
 	}
+	r.awaitMoved(ctx)
 	r.waitsFor(in.CallID).decide(d, workflow.Now(ctx))
+}
+
+// awaitMoved waits while questions go to the end of the run: those of branches that have ended by then are nowhere else.
+func (r *run) awaitMoved(ctx workflow.Context) {
+	_ = workflow.Await(ctx, func() bool { return r.in.Version < versionTogether || !r.moving })
 }
 
 // hear waits until no result is on its way: who continues as new would lose it. It fails if the run is
