@@ -16,8 +16,12 @@ import (
 	"time"
 )
 
-// stopPatience is how long a process may take to end that was asked to.
-const stopPatience = 10 * time.Second
+// startPatience is how long a process may take until it is ready, and stopPatience until it has ended that was asked to. A
+// worker waits for a minute until its version is current, and says then why it is not.
+const (
+	startPatience = 90 * time.Second
+	stopPatience  = 10 * time.Second
+)
 
 // process is a program that runs by itself.
 type process struct {
@@ -30,7 +34,7 @@ type process struct {
 // launch starts a process and waits until it says on its standard output that it is ready: ready is
 // given the lines up to then. All that it writes goes to out.
 func launch(ctx context.Context, cmd *exec.Cmd, out *output, ready func(line []byte) bool) (*process, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	p := &process{name: filepath.Base(cmd.Path), cmd: cmd, ended: make(chan struct{})}
 	cmd.Stderr = out
