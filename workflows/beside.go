@@ -260,7 +260,7 @@ const (
 )
 
 // suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
-// about it; results that come by signal before a child has ended go to the run's end with what it asks.
+// about it, and results that come by signal wait.
 func (c *crew) suspend(ctx workflow.Context) {
 	if !c.maySuspend(ctx) {
 		return

@@ -27,11 +27,11 @@ type branching struct {
 	made    []string // the calls that were made
 	joined  []pipeline.BranchFailure
 	seq     uint64
-	also    bool   // each asks about another call as well, named like it with a +
-	breaks  bool   // the one that is busy fails
-	moves   func() // called when a branch ends, since nothing but questions is left
-	tells   func(workflows.Hold)
-	client  bool // they ask for results of the client's calls
+	also    bool                 // each asks about another call as well, named like it with a +
+	breaks  bool                 // the one that is busy fails
+	moves   func()               // called when a branch ends, since nothing but questions is left
+	tells   func(workflows.Hold) // called when readers are told
+	client  bool                 // they ask for results of the client's calls
 }
 
 func newBranching(t *testing.T, branches int) *branching {

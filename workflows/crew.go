@@ -280,14 +280,13 @@ func (c *crew) until(at time.Time) (until time.Time) {
 
 func (a *asking) settled() bool { return a.waits != nil && a.open() && a.waits.settled() }
 
-// replySettled has those go on who have their answers.
+// replySettled has those go on who have their answers, also if nobody was told that they ask: it may be too late already.
 func (c *crew) replySettled(ctx workflow.Context) {
 	for _, a := range c.asking {
 		if a.waits == nil {
 			continue
 		}
 		if a.waits.pass(workflow.Now(ctx)); a.settled() {
-			a.hold = nil // it is over, so nobody is asked
 			c.reply(ctx, a, Reply{Calls: a.waits.of(1).Calls})
 			a.replied = true
 		}

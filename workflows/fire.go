@@ -21,7 +21,8 @@ type Firing struct {
 	At time.Time `json:"at,omitzero"`
 	// Fire is the firing's own workflow id.
 	Fire string `json:"fire,omitempty"`
-	// Fired is set where an execution goes on with the firing of the one before it.
+	// Fired is set where an execution goes on with the firing of the one before it, and for the activity that cancels what
+	// was begun.
 	Fired *Fired `json:"fired,omitempty"`
 }
 
