@@ -19,6 +19,7 @@ import (
 // which it writes down in one record: the steps that begin and end, what changes of the state, and the call
 // or the question that the next step is. A later attempt of it finds that record, or nothing.
 func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next workflows.Advanced, err error) {
+	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
 	if err != nil {
@@ -31,12 +32,19 @@ func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next wo
 
 func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflows.Advanced, error) {
 	place := speaking(in.Step, in.ID)
-	if err := a.takeOver(ctx, place, in.Lanes); err != nil {
+	used, err := a.takeOver(ctx, place, in.Lanes)
+	if err != nil {
 		return workflows.Advanced{}, err
 	}
-	var err error
 	if in.After, err = a.comeBehind(ctx, place, in); err != nil {
 		return workflows.Advanced{}, err
+	}
+	if in.Broken != nil {
+		more, err := a.unreported(ctx, place)
+		if err != nil {
+			return workflows.Advanced{}, err
+		}
+		used = workflows.Sum(used, more)
 	}
 	if place.After, err = a.openWalk(ctx, place, in); err != nil {
 		return workflows.Advanced{}, err
@@ -54,9 +62,9 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 		return workflows.Advanced{}, err
 	}
 	for {
-		w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{Called: in.Called}}
+		w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{Called: in.Called, Usage: used}}
 		if err := w.walk(ctx); err != nil {
-			return workflows.Advanced{}, err
+			return workflows.Advanced{}, a.tellLacking(ctx, in.Step, attempt, err)
 		}
 		next, err := w.finish(ctx, attempt)
 		if !errors.Is(err, stream.ErrStale) {
@@ -166,6 +174,9 @@ func (w *walker) walk(ctx context.Context) (err error) {
 		return err
 	}
 	w.next.Cursor = w.in.Walk.Cursor
+	if err := w.readDetails(ctx, event); err != nil {
+		return err
+	}
 	for {
 		move, err := pipeline.Advance(w.definition, w.next.Cursor, event, env)
 		if err != nil {
@@ -223,7 +234,7 @@ func unobtainable(err error) *pipeline.Failure {
 	case errors.Is(err, errTooDeep):
 		return &pipeline.Failure{Code: workflows.CodeLimitSubagents, Message: fmt.Sprintf("more than %d agents would work for one another", workflows.MaxDepth)}
 	case errors.As(err, &lacking) && lacking.retry == 0:
-		return &pipeline.Failure{Code: "tool_unavailable", Message: "a tool or an agent that the step needs is not available"}
+		return &pipeline.Failure{Code: "tool_unavailable", Message: "the step needs what is not available: " + lacking.what()}
 	}
 	return nil
 }
@@ -295,15 +306,56 @@ func (w *walker) end() {
 		return
 	}
 	if f := w.next.Failed; f != nil {
-		w.tell(&agui.SubagentError{SubagentRunID: w.place.Subagent, Message: f.Message, Code: f.Code})
+		w.tell(&agui.SubagentError{SubagentRunID: w.place.Subagent, Message: f.Text(), Code: f.Code})
 		return
 	}
 	w.kept.Ended = pipeline.Ended{Undo: w.next.Cursor.Undo, Records: w.next.Cursor.Records}
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
+// failures are those that the answer holds.
+func (w *walker) failures() []*pipeline.Failure {
+	all := w.next.Cursor.Failures()
+	if w.next.Failed != nil {
+		all = append(all, w.next.Failed)
+	}
+	return all
+}
+
+// readDetails looks up what the log says about the failures that the steps are told of.
+func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
+	failures := w.next.Cursor.Failures()
+	if event.Failure != nil {
+		failures = append(failures, event.Failure)
+	}
+	for i := range event.Branches {
+		failures = append(failures, &event.Branches[i].Failure)
+	}
+	known := map[uint64]string{} // branches that failed alike share a record
+	for _, f := range failures {
+		if f.Record == 0 {
+			continue
+		}
+		detail, ok := known[f.Record]
+		if !ok {
+			var err error
+			if detail, err = w.activities.detail(ctx, w.place.Run.Thread, f.Record); err != nil {
+				return err
+			}
+			known[f.Record] = detail
+		}
+		f.Detail = detail
+	}
+	return nil
+}
+
 // finish writes all of it in one record, as far as it has room.
 func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows.Advanced, error) {
+	for _, f := range w.failures() {
+		if f.Detailed && f.Record == 0 {
+			w.kept.Detail = f.Detail
+		}
+	}
 	var err error
 	if w.result.Answer, err = json.Marshal(w.next); err != nil {
 		return w.next, fmt.Errorf("activities: encode what comes next: %w", err)
@@ -337,6 +389,11 @@ func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (workf
 func at(next workflows.Advanced, seq uint64, tree bool) workflows.Advanced {
 	next.Seq = seq
 	keptAs(next.Cursor.Records, seq)
+	for _, f := range append(next.Cursor.Failures(), next.Failed) {
+		if f != nil && f.Detailed && f.Record == 0 {
+			f.Record = seq
+		}
+	}
 	if next.Answer != nil {
 		next.Answer.Seq = seq
 	}

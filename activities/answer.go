@@ -26,6 +26,7 @@ const (
 // last. What it left open is taken over first, like at a run's end. A subagent that failed is a call that
 // failed: the model that made it goes on.
 func (a *Activities) Answer(ctx context.Context, in workflows.Answer) (answer workflows.ToolAnswer, err error) {
+	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
 	if err != nil {
@@ -41,10 +42,11 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	begun, err := a.endSpeaking(ctx, in)
+	begun, used, err := a.endSpeaking(ctx, in)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
+	in.Usage = workflows.Sum(in.Usage, used)
 	var closing []agui.Event
 	if begun != "" && !in.Walks {
 		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Branch.CallID)})
@@ -91,20 +93,24 @@ func forget(callID string, state json.RawMessage) []agui.Event {
 	return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(patch)}}
 }
 
-// endSpeaking takes over what the subagent left open, and returns the id of the step that it was in; "" = it was
-// never announced.
-func (a *Activities) endSpeaking(ctx context.Context, in workflows.Answer) (step string, err error) {
+// endSpeaking takes over what the subagent left open. It returns the id of the step that the subagent was in, and what was
+// used there that its workflow was not told of. step is "" if the subagent was never announced.
+func (a *Activities) endSpeaking(ctx context.Context, in workflows.Answer) (step string, used []workflows.Usage, err error) {
 	p := speaking(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if err := a.takeOver(ctx, p, in.Lanes); err != nil {
-		return "", err
+	if used, err = a.takeOver(ctx, p, in.Lanes); err != nil {
+		return "", nil, err
 	}
 	if p.Step == "" {
-		return "", nil
+		return "", used, nil
 	}
-	return p.Step, a.Log.Supersede(ctx, p, in.Outcome == workflows.OutcomeCancelled)
+	if err := a.Log.Supersede(ctx, p, in.Outcome == workflows.OutcomeCancelled); err != nil {
+		return "", nil, err
+	}
+	more, err := a.unreported(ctx, p)
+	return p.Step, workflows.Sum(used, more), err
 }
 
 // workResult is what the call comes to.

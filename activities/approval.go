@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -32,7 +31,7 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *str
 	}
 	return func(tool, arguments string) *workflows.Approval {
 		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
-		if rule < 0 || slices.Contains(thread.Remembered, stream.Remembered{Tool: tool, Rule: d.RuleDigest(rule)}) {
+		if rule < 0 || isRemembered(thread.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil
 		}
 		return approval(d, rule, arguments)
@@ -43,10 +42,14 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *str
 func approval(d *agents.Definition, rule int, arguments string) *workflows.Approval {
 	r := d.Approvals[rule]
 	expires, then := r.Deadline()
-	return &workflows.Approval{
+	asks := &workflows.Approval{
 		Rule: rule, Args: workflows.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
 		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: workflows.OnExpiry(then),
 	}
+	if digest := canonicalDigest(arguments); digest != asks.Args {
+		asks.Canonical = digest
+	}
+	return asks
 }
 
 // interrupts are the questions that a run ends with, in the order of the calls.
@@ -121,4 +124,4 @@ const approvalSchema = `{"type":"object","required":["approved"],"properties":{`
 	`"editedArgs":{"type":"object","description":"Arguments to make it with, instead of the model's."},` +
 	`"content":{"type":"string","description":"If it is not approved: a result to give the model instead."},` +
 	`"reason":{"type":"string","description":"If it is not approved: why, for the model."},` +
-	`"remember":{"type":"boolean","description":"If it is approved as it is: whether to make further calls of this tool, on this thread, without asking."}}}`
+	`"remember":{"enum":[false,true,"arguments","tool"],"description":"If it is approved as it is: which further calls of this tool on this thread to make without asking. true and arguments: those with equal arguments. tool: all."}}}`

@@ -2,11 +2,14 @@ package activities_test
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -105,7 +108,7 @@ func (e *engine) askModel(id, step string, after uint64) (workflows.ModelAnswer,
 func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
-	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: w.Calls[0].Approval.Args, Remember: true}, "")
+	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +126,62 @@ func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 	}
 	if second.WaitCount != 1 || second.Calls[0].Approval == nil {
 		t.Errorf("a rule that changed does not ask: %+v", second.Calls)
+	}
+}
+
+// An approval of equal arguments covers the calls that have them, however they are written, and no others.
+func TestEqualArgumentsAreRemembered(t *testing.T) {
+	t.Parallel()
+	var other atomic.Bool
+	e, w := askingWith(t, func() string {
+		if other.Load() {
+			return `{"a":1,"b":3}`
+		}
+		return `{"a":1,"b":2}`
+	})
+	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberArguments}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(now.Remembered) != 1 || now.Remembered[0].Args != activities.CanonicalDigest(` { "b": 2, "a": 1 } `) {
+		t.Errorf("remembered is %+v", now.Remembered)
+	}
+	equal, err := e.askModel("r2", "1/model", tool.Opened)
+	if err != nil || equal.WaitCount != 0 {
+		t.Errorf("equal arguments are asked about again: %+v, %v", equal, err)
+	}
+	other.Store(true)
+	if answer, err := e.askModel("r2", "2/model", equal.Seq); err != nil || answer.WaitCount != 1 {
+		t.Errorf("other arguments are not asked about: %+v, %v", answer, err)
+	}
+}
+
+// Arguments are equal if they are the same JSON value. Those that have more than one reading equal only themselves.
+func TestCanonicalDigest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		a, b  string
+		equal bool
+	}{
+		"order and space":    {`{"a":1,"b":[{"c":"x","d":null}]}`, "{ \"b\": [ {\"d\":null, \"c\":\"\\u0078\"} ],\n\"a\":1 }", true},
+		"a list's order":     {`{"a":[1,2]}`, `{"a":[2,1]}`, false},
+		"another number":     {`{"a":1}`, `{"a":1.0}`, false},
+		"a large number":     {`{"a":9007199254740993}`, `{"a":9007199254740992}`, false},
+		"a number's text":    {`{"a":1}`, `{"a":"1"}`, false},
+		"a member twice":     {`{"a":1,"a":2}`, `{"a":2}`, false},
+		"half a character":   {`{"a":"\ud800"}`, `{"a":"\ud801"}`, false},
+		"more than one text": {`{"a":1}`, `{"a":1}{"a":2}`, false},
+		"no JSON":            {`add`, `add `, false},
+		"no JSON again":      {`add`, `add`, true},
+		"too deep":           {strings.Repeat("[", 200) + strings.Repeat("]", 200), strings.Repeat("[", 200) + " " + strings.Repeat("]", 200), false},
+	} {
+		if got := activities.CanonicalDigest(c.a) == activities.CanonicalDigest(c.b); got != c.equal {
+			t.Errorf("%s: equal is %v", name, got)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 // CallModel is model.call.v1: it streams one completion of the agent's model into the log.
 func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (answer workflows.ModelAnswer, err error) {
+	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.enter(ctx, in.Step)
 	if err != nil {
@@ -41,24 +42,34 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 	}
 	if done != nil {
 		answer, err := recordedModelAnswer(ctx, done)
-		return answer, errors.Join(err, a.count(ctx, in, answer))
+		return answer, errors.Join(err, a.countAnswer(ctx, in, answer))
 	}
 	defer attempt.Close()
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
 	n := newNarrator(place.Run, in.ID, attempt)
 	n.at = in.At
+	if attempt.Resumed() {
+		if err := a.meterBefore(work, place, attempt); err != nil {
+			return workflows.ModelAnswer{}, err
+		}
+	}
 	switch err := a.narrate(work, in, n); {
 	case err != nil && cancelled(work, err):
 		n.answer.Outcome = workflows.OutcomeCancelled
 	case err != nil:
-		return workflows.ModelAnswer{}, err
+		return workflows.ModelAnswer{}, a.failedCall(ctx, in, attempt, a.tellLacking(ctx, in.Step, attempt, err))
+	}
+	if attempt.Resumed() || n.summarizes {
+		if n.answer.More, err = a.usedBefore(work, place, attempt); err != nil {
+			return workflows.ModelAnswer{}, err
+		}
 	}
 	answer, err := n.finish(work)
 	if err != nil {
 		return answer, err
 	}
-	return answer, a.count(ctx, in, answer)
+	return answer, a.countAnswer(ctx, in, answer)
 }
 
 func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
@@ -118,7 +129,9 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	req.Output = outputOf(output)
-	if req.Messages, n.answer.More, err = a.messages(ctx, fitting{call: in, definition: definition, output: output, thread: conversation}, req.Tools); err != nil {
+	n.summarizes = definition.Context.Summarizes()
+	var heard []stream.Entry
+	if req.Messages, heard, err = a.messages(ctx, fitting{call: in, definition: definition, output: output, thread: conversation}, req.Tools); err != nil {
 		return err
 	}
 	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
@@ -127,28 +140,14 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 	n.predict.predictions = definition.State.Predict
 	req.IdempotencyKey = run.Identify("model", in.ID)
 	provider, _ := definition.ModelProvider()
-	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
-		Provider: provider, Model: req.Model, Conversation: in.Run.Thread, Agent: in.Agent, Revision: in.Revision,
-	})
-	err = ofModel(definition.Model, listen(ctx, model, req, n, chat))
-	n.answer.Usage = a.priced(definition.Model, n.answer.Usage)
-	u := n.answer.Usage
-	chat.End(telemetry.ChatResponse{Model: u.Model, Finish: n.answer.Finish, Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: a.currency(), Error: kindOf(err)})
-	return err
-}
-
-// listen tells what the model says, as it says it.
-func listen(ctx context.Context, model llm.Model, req *llm.Request, n *narrator, chat *telemetry.Chat) error {
-	for chunk, err := range model.Stream(ctx, req) {
-		if err != nil {
-			return err
-		}
-		chat.Chunk()
-		if err := n.tell(ctx, chunk); err != nil {
-			return err
-		}
+	if err := n.tellDropped(ctx, droppedParts(provider, req.Model, model, heard)); err != nil {
+		return err
 	}
-	return nil
+	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: provider, Model: req.Model})
+	c := a.newModelCall(n.attempt, definition.Model, chat)
+	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.tell(ctx, chunk) }))
+	n.answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
+	return err
 }
 
 // request is what the model is asked, but for the messages, with the tools of ours that it is offered.
@@ -156,7 +155,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
 	if model == nil {
-		return nil, nil, nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)}
+		return nil, nil, nil, &llm.Error{Code: llm.CodeNotFound, Reason: fmt.Sprintf("no worker has a model provider %.64q", provider)}
 	}
 	offered, err := a.offer(ctx, d)
 	if err != nil {
@@ -183,9 +182,8 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in w
 	return offered, nil
 }
 
-// messages are what the model is told: of the conversation as much as it has room for, and what was used to find
-// that out.
-func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []workflows.Usage, error) {
+// messages are what the model is told, as much of the conversation as it has room for, and the whole conversation.
+func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []stream.Entry, error) {
 	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
 		return nil, nil, err
@@ -194,8 +192,8 @@ func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, used, err := a.fit(ctx, f, entries, textTokens(told)+toolTokens(offered))
-	return prompt(told, entries), used, err
+	room, err := a.fit(ctx, f, entries, textTokens(told)+toolTokens(offered))
+	return prompt(told, room), entries, err
 }
 
 // cancelled tells whether work ended because the run is cancelled, by either way: the announcement

@@ -21,6 +21,7 @@ import (
 // CallTool is tool.call.v1: it runs one tool call and puts its result into the log. A tool's failure
 // is a result, which the model sees. Behind the call of a step it advances, if it is to.
 func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answer workflows.ToolAnswer, err error) {
+	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	began := time.Now()
 	work, leave, err := a.enterCall(ctx, in)
@@ -93,7 +94,7 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 		result, outcome, err = tools.Failed(tooManyQuestions), workflows.OutcomeError, nil
 	}
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return workflows.ToolAnswer{}, a.tellLacking(ctx, in.Step, attempt, err)
 	}
 	return finishTool(ctx, in, call, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handed})
 }
@@ -204,7 +205,7 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.At), Answer: recorded}
-	told.Decided, told.Edited = decidedOf(in, call.Name), editedBy(in, call)
+	told.Decided, told.Edited = decidedOf(in, call.Name, call.Arguments), editedBy(in, call)
 	events := append(before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
 	if answer.HandedOver {
 		told.Handoff = &stream.Handoff{From: in.Agent, To: in.HandsTo}

@@ -3,8 +3,12 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/scripted"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -66,8 +71,7 @@ func TestThinkingGoesBackToWhoThoughtIt(t *testing.T) {
 	if diff := cmp.Diff(want, back); diff != "" {
 		t.Errorf("the model hears of its thoughts (-want +got):\n%s", diff)
 	}
-	types := "REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT REASONING_MESSAGE_CONTENT REASONING_MESSAGE_END REASONING_ENCRYPTED_VALUE REASONING_END " +
-		"REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_END REASONING_ENCRYPTED_VALUE REASONING_END TEXT_MESSAGE_START"
+	types := "REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT REASONING_MESSAGE_CONTENT REASONING_MESSAGE_END REASONING_ENCRYPTED_VALUE REASONING_END TEXT_MESSAGE_START"
 	if got := typesOf(events); !strings.Contains(got, types) {
 		t.Errorf("events are\n%s, want in it\n%s", got, types)
 	}
@@ -98,8 +102,71 @@ func TestAScriptIsToldItsThoughts(t *testing.T) {
 			}
 		}
 	}
-	if len(ids) != 4 {
-		t.Errorf("%d blocks were sealed, want two in each of two answers", len(ids))
+	if len(ids) != 2 {
+		t.Errorf("%d blocks were sealed where clients see it, want that with text in each of two answers", len(ids))
+	}
+}
+
+// Thinking without text is no message for clients. It goes back to its provider all the same, also when clients of either
+// generation send the conversation as they have it.
+func TestClientsSeeNoEmptyReasoning(t *testing.T) {
+	t.Parallel()
+	var back []llm.Reasoning
+	e := newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n == 2 {
+			for _, m := range req.Messages {
+				back = append(back, m.Reasoning...)
+			}
+			return say("done")
+		}
+		return []llm.Chunk{
+			llm.ReasoningDelta{Text: ""}, llm.ReasoningEnd{Provider: "test"},
+			llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`"hidden"`)},
+			llm.ReasoningDelta{Text: ""}, llm.ReasoningEnd{Provider: "test", Data: json.RawMessage(`"hidden too"`)},
+			llm.ToolCallStart{Index: 0, ID: "x", Name: "add"}, llm.ToolCallDelta{Index: 0, Arguments: `{"a":1,"b":2}`},
+			llm.Finish{Reason: llm.FinishToolCalls},
+		}, nil
+	}, add())
+	events, _ := e.run("go")
+	if got := typesOf(events); strings.Contains(got, "REASONING") {
+		t.Errorf("clients are shown %s", got)
+	}
+	want := []llm.Reasoning{{Provider: "test", Data: json.RawMessage(`"hidden"`)}, {Provider: "test", Data: json.RawMessage(`"hidden too"`)}}
+	if diff := cmp.Diff(want, back); diff != "" {
+		t.Errorf("the model hears of its thoughts (-want +got):\n%s", diff)
+	}
+	e.agrees(events)
+	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := r.Messages()
+	if len(shown) != len(r.Entries)-2 {
+		t.Errorf("clients have %d of %d messages", len(shown), len(r.Entries))
+	}
+	for mode, cut := range map[stream.History]bool{stream.HistoryAuto: false, stream.HistoryAppend: false, stream.HistoryReplace: true} {
+		asked := append(slices.Clip(shown), agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")})
+		if a := r.Accept(stream.Claim{Messages: asked, History: mode}); a.Differs || a.Cut != cut || a.Keep != len(r.Entries) || len(a.Tail) != 1 {
+			t.Errorf("history %q: %+v", mode, a)
+		}
+	}
+	for _, profile := range []stream.Profile{stream.Profile0, stream.Profile1} {
+		view := e.follower.View(run, stream.ViewOptions{Profile: profile, Join: true})
+		defer view.Close()
+		for {
+			frames, err := view.Next(t.Context(), time.Minute)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range frames {
+				if strings.Contains(string(f.Event), `"reasoning"`) || strings.Contains(string(f.Event), "REASONING") {
+					t.Errorf("who joins with profile %v is shown %s", profile, f.Event)
+				}
+			}
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -47,14 +48,21 @@ func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *workflow
 	return &workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }
 
-// count adds what an answer has used to what its tenant has used today. It comes behind the record of the answer: an attempt
-// that dies in between is followed by one that finds the record, and counts.
-func (a *Activities) count(ctx context.Context, in workflows.ModelCall, answer workflows.ModelAnswer) error {
-	usage := append([]workflows.Usage{answer.Usage}, answer.More...)
+// count adds the usage of a step to its tenant's day, once however often it is called for the step. Call it after the log
+// has the usage: an attempt that dies in between is followed by one that finds the record, and counts.
+func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []workflows.Usage) error {
 	cost, _ := workflows.Cost(usage)
+	estimated, _ := workflows.Estimated(usage)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return a.Budget.Count(ctx, in.Run.Tenant, runOf(in.Run).Identify("use", in.ID), workflows.Tokens(usage), agents.Money(cost))
+	return a.Budget.Count(ctx, run.Thread.Tenant, run.Identify("use", step), budget.Use{
+		Tokens: workflows.Tokens(usage), Cost: agents.Money(cost), Estimated: estimated,
+	})
+}
+
+// countAnswer is count for the step of a model call.
+func (a *Activities) countAnswer(ctx context.Context, in workflows.ModelCall, answer workflows.ModelAnswer) error {
+	return a.count(ctx, runOf(in.Run), in.ID, usageIn(answer))
 }
 
 // priced adds what a call has cost to what it has used, if both are known.
@@ -77,20 +85,54 @@ func (a *Activities) currency() string {
 	return a.Prices.Currency
 }
 
-// metadataCost is where a run's end says what its models have cost: the protocol's usage has tokens only.
+// metadataCost is the key of what the models of a run have cost, in the metadata of the run's last event: the protocol's
+// usage has tokens only.
 const metadataCost = "perdure.cost"
 
-func (a *Activities) costMetadata(usage []workflows.Usage) (agui.Metadata, error) {
-	sum, known := workflows.Cost(usage)
-	if !known {
+// usageMetadata is what the last event of a run says about its usage that the protocol has no members for; nil = nothing.
+func (a *Activities) usageMetadata(usage []workflows.Usage) (agui.Metadata, error) {
+	metadata := agui.Metadata{}
+	if err := a.costMetadata(metadata, usage); err != nil {
+		return nil, err
+	}
+	var cut stream.EstimatedUsage
+	for _, u := range usage {
+		if e := u.Estimated; e != nil {
+			total := e.Input + e.Output
+			cut.Calls += e.Calls
+			cut.Usage = append(cut.Usage, agui.TokenUsage{
+				Provider: u.Provider, Model: u.Model, InputTokens: &e.Input, OutputTokens: &e.Output, TotalTokens: &total,
+			})
+		}
+	}
+	if err := cut.Put(metadata); err != nil {
+		return nil, err
+	}
+	if len(metadata) == 0 {
 		return nil, nil
 	}
-	told, err := json.Marshal(struct {
-		Amount   agents.Money `json:"amount"`
-		Currency string       `json:"currency,omitempty"`
-	}{agents.Money(sum), a.currency()})
-	if err != nil {
-		return nil, fmt.Errorf("activities: encode cost: %w", err)
+	return metadata, nil
+}
+
+func (a *Activities) costMetadata(metadata agui.Metadata, usage []workflows.Usage) error {
+	sum, known := workflows.Cost(usage)
+	if !known {
+		return nil
 	}
-	return agui.Metadata{metadataCost: told}, nil
+	var estimated agents.Money
+	for _, u := range usage {
+		if u.Estimated != nil {
+			estimated += agents.Money(u.Estimated.Cost)
+		}
+	}
+	told, err := json.Marshal(struct {
+		Amount    agents.Money `json:"amount"`
+		Currency  string       `json:"currency,omitempty"`
+		Estimated agents.Money `json:"estimated,omitempty"` // the part of cut calls
+	}{agents.Money(sum), a.currency(), estimated})
+	if err != nil {
+		return fmt.Errorf("activities: encode cost: %w", err)
+	}
+	metadata[metadataCost] = told
+	return nil
 }

@@ -110,7 +110,7 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	sameDay(t)
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
 	openLedger(t, e, budget.AmountsOf(10, 0))
-	if err := e.acts.Budget.Count(t.Context(), "default", "other", 10, 0); err != nil {
+	if err := e.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
 	said := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("hello")}
@@ -161,7 +161,7 @@ steps:
   - {name: all, map: {items: "[1, 2, 3]", concurrency: 1, steps: [{name: say, agent: {instructions: Say it.}}]}}
 `)
 	openLedger(t, l.engine, budget.AmountsOf(10, 0))
-	if err := l.acts.Budget.Count(t.Context(), "default", "other", 10, 0); err != nil {
+	if err := l.acts.Budget.Count(t.Context(), "default", "other", budget.Use{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
 	events, result := l.run("go")

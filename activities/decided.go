@@ -97,8 +97,8 @@ func editedBy(in workflows.ToolCall, call agui.ToolCall) map[string]string {
 	return map[string]string{call.ID: call.Arguments}
 }
 
-// decidedOf is what the log keeps of a decision about a call of a tool; nil = there was none.
-func decidedOf(in workflows.ToolCall, tool string) *stream.Decided {
+// decidedOf is what the log keeps of a decision about a call of a tool with some arguments; nil = there was none.
+func decidedOf(in workflows.ToolCall, tool, arguments string) *stream.Decided {
 	d := in.Decision
 	if d == nil {
 		return nil
@@ -109,6 +109,9 @@ func decidedOf(in workflows.ToolCall, tool string) *stream.Decided {
 	}
 	if in.Remember != "" {
 		decided.Remembered = &stream.Remembered{Tool: tool, Rule: in.Remember}
+		if d.Remember == workflows.RememberArguments {
+			decided.Remembered.Args = canonicalDigest(arguments)
+		}
 	}
 	return decided
 }

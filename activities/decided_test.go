@@ -17,8 +17,14 @@ import (
 // asking is an engine whose run has ended with the question whether 1 and 2 may be added.
 func asking(t *testing.T) (*engine, *workflows.Waits) {
 	t.Helper()
+	return askingWith(t, func() string { return `{"a":1,"b":2}` })
+}
+
+// askingWith is asking with other arguments in the answers that follow the first.
+func askingWith(t *testing.T, arguments func() string) (*engine, *workflows.Waits) {
+	t.Helper()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		return call([3]string{"x", "add", `{"a":1,"b":2}`}, [3]string{"y", "add", `{"a":9,"b":9}`})
+		return call([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
 	}, add())
 	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: "args.a == 1"}}
 	e.ask("go")
@@ -62,7 +68,7 @@ func (e *engine) resume(w *workflows.Waits, d workflows.Decision, then workflows
 		Step: workflows.Step{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
 		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &workflows.Beginning{Continues: run.ID},
 	}
-	if d.Remember {
+	if d.Remember != "" {
 		in.Remember = e.agent.RuleDigest(0)
 	}
 	value, err := env.ExecuteActivity(e.acts.CallTool, in)

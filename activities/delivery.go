@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/internal/inbox"
@@ -51,11 +50,12 @@ func (a *Activities) deliver(ctx context.Context, in workflows.Delivery) (workfl
 	if err != nil {
 		return workflows.Delivered{}, err
 	}
+	ctx = inRun(ctx, workflows.Run{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
 	body, err := json.Marshal(message{Type: "approval." + string(e.Type), Timestamp: e.At, Data: data{Tenant: in.Tenant, Approval: e.Approval}})
 	if err != nil {
 		return workflows.Delivered{}, fmt.Errorf("activities: encode message: %w", err)
 	}
 	status, err := a.Webhooks.Send(ctx, in.Webhook, in.Event, body)
-	activity.GetLogger(ctx).Debug("a webhook was sent", "webhook", in.Webhook, "event", in.Event, "status", status)
+	logger(ctx).Debug("a webhook was sent", "webhook", in.Webhook, "event", in.Event, "status", status)
 	return workflows.Delivered{Status: status}, err
 }

@@ -55,9 +55,10 @@ func fail(ctx context.Context, err error) error {
 	case errors.Is(err, budget.ErrExceeded):
 		return temporal.NewNonRetryableApplicationError("the tenant has used its budget of the day", workflows.CodeBudgetExceeded, nil)
 	case errors.As(err, &model):
-		return failModel(model, unknownModel(err), last)
+		of, _ := errors.AsType[*modelError](err)
+		return failModel(ctx, model, of, last)
 	case errors.As(err, &lacking):
-		return temporal.NewApplicationErrorWithOptions("a tool of the agent is not available", "tool_unavailable", temporal.ApplicationErrorOptions{
+		return temporal.NewApplicationErrorWithOptions("the agent needs what is not available: "+lacking.what(), "tool_unavailable", temporal.ApplicationErrorOptions{
 			NonRetryable: lacking.retry == 0, NextRetryDelay: lacking.retry,
 		})
 	case errors.As(err, &unavailable) && !errors.Is(err, stream.ErrUnavailable):
@@ -82,7 +83,7 @@ func contain(ctx context.Context, err *error) {
 	if recover() == nil {
 		return
 	}
-	activity.GetLogger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
+	logger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
 	*err = failure("a step panicked", workflows.CodeInternal, countFailure(ctx))
 }
 
@@ -128,49 +129,6 @@ func root(err error) error {
 		}
 		err = next
 	}
-}
-
-// longestRetryAfter bounds what a provider may ask for; the run's duration bounds it as well.
-const longestRetryAfter = 10 * time.Minute
-
-// failModel names the model if it is unknown, since that is most often a slip of whoever wrote the agent.
-func failModel(e *llm.Error, unknown string, last bool) error {
-	words := fmt.Sprintf("the model call failed: %s", e.Code)
-	if e.Status != 0 {
-		words += fmt.Sprintf(" (HTTP %d)", e.Status)
-	}
-	if unknown != "" {
-		words += ": " + unknown
-	}
-	return temporal.NewApplicationErrorWithOptions(words, string(e.Code), temporal.ApplicationErrorOptions{
-		NonRetryable:   last || !e.Retryable(),
-		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
-	})
-}
-
-// unknownModelError is that of a model that nobody knows, by the name that the agent has for it.
-type unknownModelError struct {
-	name string
-	err  error
-}
-
-func (e *unknownModelError) Error() string { return e.name + ": " + e.err.Error() }
-func (e *unknownModelError) Unwrap() error { return e.err }
-
-// ofModel has an error name the model if that is what it is about.
-func ofModel(name string, err error) error {
-	if e, ok := errors.AsType[*llm.Error](err); ok && e.Code == llm.CodeNotFound {
-		return &unknownModelError{name, err}
-	}
-	return err
-}
-
-// unknownModel is the name of the model that is not known; "" = it is not about that.
-func unknownModel(err error) string {
-	if e, ok := errors.AsType[*unknownModelError](err); ok {
-		return e.name
-	}
-	return ""
 }
 
 func failTool(e *tools.UnavailableError, last bool) error {

@@ -63,3 +63,18 @@ func toolTokens(tools []llm.Tool) int64 {
 	}
 	return n
 }
+
+// requestTokens estimates a request as the model is sent it.
+func requestTokens(req *llm.Request) int64 {
+	n := toolTokens(req.Tools)
+	if req.Output != nil {
+		n += textTokens(string(req.Output.Schema))
+	}
+	for _, m := range req.Messages {
+		n += tokensPerMessage + partTokens(m.Parts)
+		for _, c := range m.ToolCalls {
+			n += tokensPerTool + textTokens(c.Name) + textTokens(c.Arguments)
+		}
+	}
+	return n
+}

@@ -18,3 +18,6 @@ var Afterwards = afterwards
 
 // ShownArgs is for tests.
 var ShownArgs = shownArgs
+
+// CanonicalDigest is for tests.
+var CanonicalDigest = canonicalDigest

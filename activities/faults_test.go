@@ -105,7 +105,7 @@ func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
 	release := make(chan struct{})
 	var e *engine
 	deaf := tools.Func("deaf", "does not listen", func(ctx context.Context, _ pair) (int, error) {
-		if _, err := e.log.RequestCancel(ctx, run, "enough"); err != nil {
+		if _, err := e.log.RequestCancel(ctx, run, stream.Cancel{Reason: "enough"}); err != nil {
 			t.Error(err)
 		}
 		if err := e.log.AnnounceCancel(run); err != nil {
@@ -143,7 +143,7 @@ func TestACancelAmidAWord(t *testing.T) {
 					if !yield(chunks[0], nil) {
 						return
 					}
-					if _, err := e.log.RequestCancel(ctx, run, ""); err != nil {
+					if _, err := e.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
 						t.Error(err)
 					}
 					if err := e.log.AnnounceCancel(run); err != nil {
@@ -186,7 +186,7 @@ func TestNoToolIsCalledAfterACancel(t *testing.T) {
 	tool := tools.Func("tool", "works", func(context.Context, pair) (int, error) { called = true; return 0, nil })
 	var e *engine
 	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		_, err := e.log.RequestCancel(t.Context(), run, "")
+		_, err := e.log.RequestCancel(t.Context(), run, stream.Cancel{})
 		chunks, _ := call([3]string{"x", "tool", `{"a":1,"b":2}`})
 		return chunks, err
 	}, tool)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
@@ -19,6 +20,7 @@ import (
 //
 // A log that lacks what the run had written can still say so: the run then ends with log_lost.
 func (a *Activities) Finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
+	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	finished, err := a.finish(ctx, in)
 	if errors.Is(err, stream.ErrLogLost) {
 		in.After, in.Outcome, in.Code, in.Message = 0, workflows.OutcomeError, workflows.ErrorLogLost, "the log lacks what the run had written"
@@ -38,12 +40,20 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 			return workflows.Finished{}, err
 		}
 	}
-	if err := a.takeOver(ctx, place, in.Lanes); err != nil {
+	used, err := a.takeOver(ctx, place, in.Lanes)
+	if err != nil {
 		return workflows.Finished{}, err
 	}
 	// A model call that nobody finished: what it said is kept if the run was cancelled.
 	if err := a.Log.Supersede(ctx, place, in.Outcome == workflows.OutcomeCancelled); err != nil {
 		return workflows.Finished{}, err
+	}
+	more, err := a.unreported(ctx, place)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	if in.Code != workflows.ErrorLogLost { // else the log no longer tells what the workflow knows from what it does not
+		in.Usage = workflows.Sum(in.Usage, used, more)
 	}
 	if len(in.Steered) > 0 {
 		if err := a.noteSteering(ctx, place, in.Steered); err != nil {
@@ -74,8 +84,9 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 	return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 
-// takeOver takes over the lanes of calls that came to no end, and those of the subagents that worked for them.
-func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []workflows.Lane) error {
+// takeOver takes over the lanes of calls that came to no end, and those of the subagents that worked for them. It returns
+// what those subagents have used, which nobody else reports.
+func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []workflows.Lane) (used []workflows.Usage, err error) {
 	for _, lane := range lanes {
 		p := speaking
 		p.Lane, p.After = speaking.Lane.Tool(lane.Index), lane.After
@@ -84,7 +95,7 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 		}
 		if !lane.Fork {
 			if err := a.Log.Supersede(ctx, p, false); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if !lane.Subagents {
@@ -92,10 +103,25 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 		}
 		p.Lane, p.After, p.Since, p.Subagent = speaking.Lane.Subagent(lane.Index), 0, lane.After, ""
 		if err := a.Log.SupersedeSubagents(ctx, p, false); err != nil {
-			return err
+			return nil, err
+		}
+		if p.Since = lane.After; lane.After == 0 {
+			p.Since = max(speaking.Since, speaking.After)
+		}
+		below, err := a.Log.SpeakingLanes(ctx, p.Run, p.Lane)
+		if err != nil {
+			return nil, err
+		}
+		for _, lane := range below {
+			p.Lane = lane
+			more, err := a.unreported(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			used = workflows.Sum(used, more)
 		}
 	}
-	return nil
+	return used, nil
 }
 
 // openUnbegun opens a run whose first step failed before it could: a run's first event is
@@ -168,15 +194,20 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 
 func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
-	cost, err := a.costMetadata(in.Usage)
+	metadata, err := a.usageMetadata(in.Usage)
 	if err != nil {
 		return nil, err
 	}
-	told := agui.BaseEvent{Metadata: cost}
+	told := agui.BaseEvent{Metadata: metadata}
 	end := &agui.RunFinished{BaseEvent: told, ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
 	switch in.Outcome {
 	case workflows.OutcomeError:
-		return &agui.RunError{BaseEvent: told, Code: in.Code, Message: in.Message, Usage: usage}, nil
+		detail, err := a.detail(ctx, runOf(in.Run).Thread, in.Detail)
+		if err != nil {
+			return nil, err
+		}
+		message := pipeline.Failure{Message: in.Message, Detail: detail}.Text()
+		return &agui.RunError{BaseEvent: told, Code: in.Code, Message: message, Usage: usage}, nil
 	case workflows.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case workflows.OutcomeInterrupt:
@@ -189,6 +220,14 @@ func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (ag
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: pendingCalls(in.Waits)}
 	}
 	return end, nil
+}
+
+// detail is what a record says about a failure; "" for none, also where the log has lost it: a run does not fail over it.
+func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64) (string, error) {
+	if record == 0 {
+		return "", nil
+	}
+	return a.Log.Detail(ctx, t, record)
 }
 
 func pendingCalls(w *workflows.Waits) []string {
@@ -237,6 +276,9 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished
 func tokenUsage(usage []workflows.Usage) []agui.TokenUsage {
 	var out []agui.TokenUsage
 	for _, u := range usage {
+		if u.Provider == "" && u.Model == "" && u.Input == nil && u.Output == nil && u.Total == nil {
+			continue // calls whose provider reports nothing
+		}
 		out = append(out, agui.TokenUsage{
 			Provider: u.Provider, Model: u.Model, InputTokens: u.Input, OutputTokens: u.Output, TotalTokens: u.Total,
 			ReasoningTokens: u.Reasoning, CachedInputTokens: u.CachedInput, CacheWriteInputTokens: u.CacheWrite,

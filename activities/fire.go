@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -47,6 +48,7 @@ func (a *Activities) fire(ctx context.Context, in workflows.Firing) (workflows.F
 	}
 	run := k.RunAt(in.Tenant, in.At)
 	out := workflows.Fired{Run: workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
+	ctx = inRun(ctx, out.Run, k.Agent, "")
 	agent, err := a.Agents.Latest(ctx, k.Agent)
 	if err != nil {
 		return out, err
@@ -77,12 +79,13 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 		said := *input
 		said.Messages = nil
 		proposal, err := a.Log.ProposeInput(ctx, run, digest, &stream.Input{
-			Input: said, Accepted: thread.Accept(input.Messages, stream.HistoryAppend), Requester: k.Requester,
+			Input: said, Accepted: thread.Accept(stream.Claim{Messages: input.Messages, History: stream.HistoryAppend}), Requester: k.Requester,
 		})
 		if err != nil {
 			return "", false, err
 		}
 		start := dispatch.RunInput(run, speaks, proposal)
+		start.Trace = telemetry.TraceParent(ctx)
 		start.ParkAfter, start.Fire, start.Hold = in.ParkAfter, in.Fire, holds(input.ForwardedProps)
 		_, placed, err := a.Dispatch.Place(ctx, start, dispatch.Terms{OnBusy: k.OnBusy}, thread)
 		if refused := dispatch.Refusal(err); refused != "" {
@@ -127,6 +130,7 @@ func (a *Activities) Withdraw(ctx context.Context, in workflows.Firing) (out wor
 		}
 		run = k.RunAt(in.Tenant, in.At)
 	}
+	ctx = inRun(ctx, workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}, "", "")
 	if err := a.cancelFired(ctx, run, "its schedule cancels it"); err != nil {
 		return out, fail(ctx, err)
 	}
@@ -137,7 +141,7 @@ func (a *Activities) Withdraw(ctx context.Context, in workflows.Firing) (out wor
 func (a *Activities) cancelFired(ctx context.Context, run stream.Run, reason string) error {
 	current, err := a.current(ctx, run)
 	if err == nil {
-		err = a.Dispatch.Cancel(ctx, current, reason)
+		err = a.Dispatch.Cancel(ctx, current, stream.Cancel{Reason: reason})
 	}
 	if errors.Is(err, dispatch.ErrUnknownRun) {
 		return nil
@@ -172,6 +176,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 
 // Standing is schedule.look.v1: it tells how far a run has come that a firing began.
 func (a *Activities) Standing(ctx context.Context, in workflows.Run) (out workflows.Standing, err error) {
+	ctx = inRun(ctx, in, "", "")
 	defer contain(ctx, &err)
 	out, err = a.standing(ctx, runOf(in))
 	return out, fail(ctx, err)

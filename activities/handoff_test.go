@@ -127,7 +127,7 @@ func TestTheFirstHandoffCounts(t *testing.T) {
 			return call([3]string{"1", "transfer_to_second", ``}, [3]string{"2", "transfer_to_first", `{}`})
 		}
 		results := req.Messages[len(req.Messages)-2:]
-		if refused := results[0]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first counts") || results[1].IsError {
+		if refused := results[1]; req.Model != "second" || !refused.IsError || !strings.Contains(refused.Text(), "only the first counts") || results[0].IsError {
 			t.Errorf("the model %s hears %+v", req.Model, results)
 		}
 		return say("done")
@@ -207,7 +207,7 @@ func TestCancelledHandoff(t *testing.T) {
 	t.Parallel()
 	var e *engine
 	e = newHandingOver(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		if _, err := e.log.RequestCancel(context.Background(), run, "changed my mind"); err != nil {
+		if _, err := e.log.RequestCancel(context.Background(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
 			t.Error(err)
 		}
 		return call([3]string{"1", "transfer_to_helper", `{}`})

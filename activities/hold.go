@@ -11,6 +11,7 @@ import (
 // Hold is run.hold.v1: it tells readers what a run waits for that goes on afterwards. It returns the main
 // lane's last record.
 func (a *Activities) Hold(ctx context.Context, in workflows.Hold) (seq uint64, err error) {
+	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // Keep is tool.result.v1: it puts a result that came by signal into the log, and returns the decision that
 // refers to it. One that is none fails for good.
 func (a *Activities) Keep(ctx context.Context, in workflows.Keep, said workflows.ToolResult) (d workflows.Decision, err error) {
+	ctx = inRun(ctx, in.Run, "", "")
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
 	if err != nil {

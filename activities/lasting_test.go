@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
@@ -36,7 +37,7 @@ func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 			pay := tools.Func("pay", "pays", func(ctx context.Context, _ struct{}) (string, error) {
 				cut, release := e.acts.Cancels.Context(context.WithoutCancel(ctx), run)
 				defer release()
-				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, "")
+				_, err := e.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
 				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
 					t.Error(err)
 				}

@@ -33,6 +33,8 @@ type kept struct {
 	// Done is what has to be known of steps to compensate for them, by path, Ended what a branch has done that is at its end.
 	Done  map[string]pipeline.Done `json:"done,omitempty"`
 	Ended pipeline.Ended           `json:"ended,omitzero"`
+	// Detail is what a step said that failed in this advance (see stream.Log.Detail).
+	Detail string `json:"detail,omitempty"`
 }
 
 // leaf is a step that is about to begin.

@@ -16,6 +16,7 @@ import (
 // AskLimit is limit.ask.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
 // call of a message that is for people only. A later attempt of it finds that record, or nothing.
 func (a *Activities) AskLimit(ctx context.Context, in workflows.AskLimit) (answer workflows.ModelAnswer, err error) {
+	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
@@ -189,7 +190,7 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	}
 	const figures = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	if want := (&workflows.Approval{Args: workflows.DigestArgs(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
+	if want := (&workflows.Approval{Args: workflows.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
 		t.Errorf("the call is %+v, decided about by %+v", c, c.Approval)
 	}
 	m := e.conversation()

@@ -44,7 +44,9 @@ type narrator struct {
 	text      strings.Builder
 	thinking  thinking
 	calls     []*narratedCall
-	answer    workflows.ModelAnswer
+	// summarizes tells that the step may have had a summary made.
+	summarizes bool
+	answer     workflows.ModelAnswer
 }
 
 // narratedCall is a tool call that is being told.
@@ -98,9 +100,14 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 	var events []agui.Event
 	switch c := chunk.(type) {
 	case llm.ReasoningDelta:
-		events = append(n.endText(), n.thinking.tell(c.Text)...)
+		if c.Text != "" {
+			events = append(n.endText(), n.thinking.tell(c.Text)...)
+		}
 	case llm.ReasoningEnd:
-		events = n.thinking.seal(c)
+		var hidden *thought
+		if events, hidden = n.thinking.seal(c); hidden != nil {
+			n.begin(hidden.id)
+		}
 	case llm.TextDelta:
 		events = n.tellText(c.Text)
 	case llm.ToolCallStart:
@@ -118,7 +125,6 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 		return n.show(ctx, func(r *reporter) error { return r.patchActivity(c.Name, c.Patch) })
 	case llm.Finish:
 		n.answer.Finish = string(c.Reason)
-		n.answer.Usage = usageOf(c)
 	}
 	if len(events) == 0 {
 		return nil

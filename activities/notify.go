@@ -14,6 +14,7 @@ import (
 // the log, the index of what is pending, the event for those who follow, the webhooks. Each is written once
 // under a name of its own, so that the same notice again, also a late one, changes nothing.
 func (a *Activities) Notify(ctx context.Context, in workflows.Notice) (err error) {
+	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer contain(ctx, &err)
 	if a.Inbox == nil {
 		return nil
@@ -55,7 +56,9 @@ func (a *Activities) makeKnown(ctx context.Context, in workflows.Notice, c workf
 	var err error
 	switch {
 	case e.Type.Settles():
-		err = a.Inbox.Settle(ctx, in.Run.Tenant, &e.Approval)
+		if err = a.Inbox.Settle(ctx, in.Run.Tenant, &e.Approval); err == nil {
+			err = a.Inbox.Archive(ctx, in.Run.Tenant, e)
+		}
 	case c.Decision == nil: // else it is about to be settled
 		err = a.Inbox.Put(ctx, in.Run.Tenant, &e.Approval, in.At)
 	}

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/webhook"
@@ -125,18 +128,18 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
 		ArgsDigest: c.Approval.Args, Message: "May add be called?", RequestedAt: asked, ExpiresAt: &expires, Approvers: []string{"role:finance"},
-		Quorum: 2, Decisions: []inbox.Decision{},
+		Quorum: 2, Decisions: []inbox.Decision{}, Proposals: []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Missing: 2}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, d.pending()); diff != "" {
 		t.Errorf("pending is (-want +got):\n%s", diff)
 	}
-	c.Votes = []workflows.Decision{d.says("alice", "rest", "approve", "")}
+	c.Votes = []workflows.Decision{d.says("alice", "http", "approve", "")}
 	c.Escalations = 1
 	for range 2 {
 		d.notify(workflows.NoticeVoted, time.Hour)
 	}
 	voted := d.pending()[0]
-	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "rest" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
+	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "http" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
 		t.Errorf("with a vote it is %+v", voted)
 	}
 	last := d.says("bob", "link", "approve", "fine")
@@ -151,7 +154,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	if len(past) != 1 || past[0].Status != inbox.StatusDecided || string(past[0].Args) != `{"a":1,"b":2}` || len(past[0].Events) != 3 {
 		t.Fatalf("the audit has %+v", past)
 	}
-	for i, want := range []inbox.Decision{{By: "alice", Channel: "rest"}, {By: "bob", Channel: "link", Reason: "fine"}} {
+	for i, want := range []inbox.Decision{{By: "alice", Channel: "http"}, {By: "bob", Channel: "link", Reason: "fine"}} {
 		got := past[0].Decisions[i]
 		if got.By != want.By || got.Channel != want.Channel || got.Reason != want.Reason || got.Decision != "approve" || got.ArgsDigest != c.Approval.Args || got.Digest == "" || got.At.IsZero() {
 			t.Errorf("decision %d is %+v", i, got)
@@ -186,7 +189,7 @@ func TestALostInboxIsRestored(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.notify(workflows.NoticeOpened, 0)
-	d.waits.Calls[0].Votes = []workflows.Decision{d.says("alice", "rest", "approve", "")}
+	d.waits.Calls[0].Votes = []workflows.Decision{d.says("alice", "http", "approve", "")}
 	d.notify(workflows.NoticeVoted, time.Hour)
 	before := d.pending()
 	lose := func() {
@@ -214,7 +217,7 @@ func TestALostInboxIsRestored(t *testing.T) {
 	if diff := cmp.Diff(before, d.pending()); diff != "" || len(before) != 1 || len(before[0].Decisions) != 1 {
 		t.Errorf("restored is (-want +got):\n%s", diff)
 	}
-	decision := d.says("bob", "rest", "approve", "")
+	decision := d.says("bob", "http", "approve", "")
 	d.waits.Calls[0].Decision = &decision
 	d.notify(workflows.NoticeDecided, 2*time.Hour)
 	restore()
@@ -285,5 +288,104 @@ func TestDeliver(t *testing.T) {
 	}
 	if err := deliver(workflows.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
 		t.Errorf("an event that is not kept: %v", err)
+	}
+}
+
+// Votes for different arguments are counted for each proposal. The audit has what every decision says: the arguments of an
+// edit, an answer, the scope of an approval, and who cancelled a run and why.
+func TestTheAuditSaysWhatWasDecided(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	c := &d.waits.Calls[0]
+	c.Approval.Quorum = 2
+	d.notify(workflows.NoticeOpened, 0)
+	decides := func(subject string, said stream.Decision) workflows.Decision {
+		said.CallID, said.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
+		p, err := d.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Verdict)), &said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := workflows.Decision{CallID: c.ID, Verdict: workflows.Verdict(said.Verdict), Digest: subject + said.Verdict, Input: p.Seq}
+		if len(said.Args) > 0 {
+			made.Args = workflows.DigestArgs(string(said.Args))
+		}
+		return made
+	}
+	other := json.RawMessage(`{"a":5,"b":2}`)
+	approves := decides("alice", stream.Decision{Verdict: "approve", Remember: "arguments"})
+	edits := decides("bob", stream.Decision{Verdict: "edit", Args: other})
+	c.Votes = []workflows.Decision{approves, edits}
+	d.notify(workflows.NoticeVoted, time.Hour)
+	voted := d.pending()[0]
+	want := []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.Args, Decision: "edit", Votes: 1, Missing: 1}}
+	if diff := cmp.Diff(want, voted.Proposals); diff != "" {
+		t.Errorf("proposals (-want +got):\n%s", diff)
+	}
+	if got := voted.Decisions; len(got) != 2 || got[0].Remember != "arguments" || string(got[1].Args) != string(other) {
+		t.Errorf("the votes are %+v", got)
+	}
+	last := func(decision workflows.Decision, after time.Duration) inbox.Decision {
+		t.Helper()
+		c.Decision = &decision
+		d.notify(workflows.NoticeDecided, after)
+		past := d.history()[0]
+		if past.Status != inbox.StatusDecided || past.Proposals != nil {
+			t.Errorf("the audit has %+v", past)
+		}
+		event := past.Events[len(past.Events)-1]
+		if added := event.Decisions; len(added) != 1 || !cmp.Equal(added[0], past.Decisions[len(past.Decisions)-1]) {
+			t.Errorf("the event added %+v", added)
+		}
+		return past.Decisions[len(past.Decisions)-1]
+	}
+	if got := last(decides("eve", stream.Decision{Verdict: "edit", Args: other}), time.Since(asked)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
+		t.Errorf("an edit is %+v", got)
+	}
+	x, err := d.store.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Stop()
+	if page, _, err := x.Decided("default", inbox.Filter{Agent: "a", Tool: "add", Thread: "t1"}, "", 10); err != nil || len(page) != 1 || page[0].ID != d.history()[0].ID {
+		t.Errorf("the archive lists %+v, %v", page, err)
+	}
+}
+
+func TestTheAuditOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text      string
+		content   string
+		truncated bool
+	}{
+		"short": {"ready", `"ready"`, false},
+		"long":  {strings.Repeat("x", inbox.MaxArgs), "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.notify(workflows.NoticeOpened, 0)
+			seq := d.propose(&stream.Decision{CallID: d.waits.Calls[0].ID, Verdict: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
+			d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.VerdictAnswer, Digest: "d", Input: seq}
+			d.notify(workflows.NoticeDecided, time.Hour)
+			if got := d.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// An approval that a cancel closes says who cancelled the run, and why.
+func TestTheAuditOfACancel(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.notify(workflows.NoticeOpened, 0)
+	if _, err := d.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
+		t.Fatal(err)
+	}
+	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.VerdictCancel}
+	d.notify(workflows.NoticeDecided, time.Hour)
+	if got := d.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
+		t.Errorf("%+v", got)
 	}
 }

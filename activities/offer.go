@@ -1,15 +1,20 @@
 package activities
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
@@ -32,6 +37,15 @@ type lackingError struct {
 }
 
 func (e *lackingError) Error() string { return "activities: " + e.cause.Error() }
+
+// maxLacking bounds, in bytes, what is said about what is lacking.
+const maxLacking = 200
+
+// what names what is lacking. Definitions and configurations name it, so it is no content.
+func (e *lackingError) what() string {
+	text := strings.ReplaceAll(e.cause.Error(), "\n", "; ")
+	return strings.ToValidUTF8(text[:min(len(text), maxLacking)], "")
+}
 
 // Unwrap returns which tools are lacking.
 func (e *lackingError) Unwrap() error { return e.cause }
@@ -77,6 +91,30 @@ func (a *Activities) Await(ctx context.Context, in workflows.Await) (err error) 
 	return fail(ctx, a.lacking(ctx, fmt.Errorf("no worker serves the task queue %q", in.Queue)))
 }
 
+// CustomToolUnavailable names the event that tells clients what a run lacks and waits for.
+const CustomToolUnavailable = "perdure.toolUnavailable"
+
+// tellLacking tells clients and the worker's log what a step lacks, with its first attempt: the step may wait for it for long.
+func (a *Activities) tellLacking(ctx context.Context, s workflows.Step, attempt *stream.Attempt, err error) error {
+	lacking, ok := errors.AsType[*lackingError](err)
+	info := activity.GetInfo(ctx)
+	if !ok || info.Attempt > 1 {
+		return err
+	}
+	until := info.ScheduledTime.Add(a.grace()).UTC()
+	activity.GetLogger(ctx).Warn("a run needs what is not available", "agent", s.Agent, "thread", s.Run.Thread, "run", s.Run.ID, "lacks", lacking.what(), "until", until)
+	if lacking.retry == 0 {
+		return err // the run's end, or the step's failure, tells
+	}
+	value, encodeErr := json.Marshal(map[string]any{"reason": lacking.what(), "until": until.Format(time.RFC3339)})
+	if encodeErr != nil {
+		return errors.Join(err, encodeErr)
+	}
+	// A notice that does not get out changes nothing: the step waits all the same.
+	_ = attempt.Leave(ctx, &agui.Custom{Name: CustomToolUnavailable, Value: value})
+	return err
+}
+
 // specsOf are tools of ours as a model is told of them.
 func specsOf(offered []tools.Tool) []llm.Tool {
 	var specs []llm.Tool
@@ -87,12 +125,11 @@ func specsOf(offered []tools.Tool) []llm.Tool {
 	return specs
 }
 
+func (a *Activities) grace() time.Duration { return cmp.Or(a.ToolGrace, DefaultToolGrace) }
+
 // lacking is what a step fails with that lacks something of its agent's.
 func (a *Activities) lacking(ctx context.Context, cause error) error {
-	grace := a.ToolGrace
-	if grace == 0 {
-		grace = DefaultToolGrace
-	}
+	grace := a.grace()
 	lacking := &lackingError{cause: cause}
 	if time.Since(activity.GetInfo(ctx).ScheduledTime) < grace {
 		lacking.retry = max(toolInterval, grace/toolLooks)

@@ -2,12 +2,18 @@ package activities_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
@@ -55,7 +61,62 @@ func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 	d := newDeploying(t, 20)
 	d.acts.ToolGrace = time.Nanosecond
 	events, _ := d.run("go")
-	if end := terminal(t, events); end.Code != "tool_unavailable" || d.looks.Load() != 1 {
+	if end := terminal(t, events); end.Code != "tool_unavailable" || end.Message != `the agent needs what is not available: unknown tool "charge"` || d.looks.Load() != 1 {
 		t.Errorf("%+v after %d looks", end, d.looks.Load())
+	}
+}
+
+// Who watches is told at once what the run waits for, once. Later readers see only that it came.
+func TestWhatARunLacksIsTold(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t, 4)
+	view := d.follower.View(run, stream.ViewOptions{})
+	defer view.Close()
+	var told []agui.Event
+	watching := make(chan error, 1)
+	go func() {
+		var verifier agui.Verifier
+		for {
+			frames, err := view.Next(t.Context(), time.Minute)
+			if errors.Is(err, io.EOF) {
+				err = nil
+				watching <- err
+				return
+			}
+			if err != nil || frames == nil {
+				watching <- fmt.Errorf("nothing is shown: %w", err)
+				return
+			}
+			for _, f := range frames {
+				event, err := agui.Decode(f.Event)
+				if err == nil {
+					err = verifier.Check(event)
+				}
+				if err != nil {
+					watching <- err
+					return
+				}
+				told = append(told, event)
+			}
+		}
+	}()
+	events, result := d.run("go")
+	if err := <-watching; err != nil || result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("%v, %+v", err, result)
+	}
+	var notices []string
+	for _, e := range told {
+		if c, ok := e.(*agui.Custom); ok {
+			notices = append(notices, c.Name+" "+string(c.Value))
+		}
+	}
+	if len(notices) != 1 || !strings.HasPrefix(notices[0], `perdure.toolUnavailable {"reason":"unknown tool \"charge\"","until":"`) {
+		t.Errorf("live readers are told %q", notices)
+	}
+	if strings.Contains(typesOf(events), "CUSTOM") {
+		t.Errorf("later readers are told %s", typesOf(events))
+	}
+	if log := d.logged.String(); strings.Count(log, "a run needs what is not available") != 1 || !strings.Contains(log, `unknown tool \"charge\"`) {
+		t.Errorf("the log says %s", log)
 	}
 }

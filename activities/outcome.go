@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -64,7 +66,9 @@ func (w *walker) called(ctx context.Context, leaf *workflows.Leaf) (pipeline.Eve
 	case at < 0:
 		return failedWith(toolFailed, "the call has no result"), nil
 	case w.thread.Entries[at].Message.Error != "":
-		return failedWith(toolFailed, calledBy(step)+" failed"), nil
+		failed := failedWith(toolFailed, calledBy(step)+" failed")
+		failed.Failure.Detail, failed.Failure.Detailed = clip(w.thread.Entries[at].Message.Error, maxDetail), true
+		return failed, nil
 	}
 	text := w.thread.Entries[at].Message.Content.Text()
 	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) { // what an agent says is a text
@@ -79,6 +83,20 @@ func calledBy(step *agents.Step) string {
 		return "the agent"
 	}
 	return fmt.Sprintf("the tool %q", step.Tool)
+}
+
+// maxDetail bounds, in bytes, what a failure tells of a tool's words.
+const maxDetail = 500
+
+// clip makes one line of a text, of at most limit bytes.
+func clip(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
 func failedWith(code, message string) pipeline.Event {

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
@@ -30,7 +31,29 @@ func prompt(told string, entries []stream.Entry) []llm.Message {
 			messages = append(messages, m)
 		}
 	}
+	sortResults(messages)
 	return messages
+}
+
+// sortResults puts the results that follow an answer into the order of the answer's tool calls. In the conversation they
+// stand in the order in which the tools finished, because clients have them so and a snapshot moves no message.
+// A model must not see an order that depends on timing: it would read the same calls differently each time, and
+// the provider's prompt cache would not match after a restart.
+func sortResults(messages []llm.Message) {
+	for i, answer := range messages {
+		if len(answer.ToolCalls) < 2 {
+			continue
+		}
+		end := i + 1
+		for end < len(messages) && messages[end].Role == llm.RoleTool {
+			end++
+		}
+		places := make(map[string]int, len(answer.ToolCalls))
+		for place, call := range answer.ToolCalls {
+			places[call.ID] = place
+		}
+		slices.SortStableFunc(messages[i+1:end], func(a, b llm.Message) int { return cmp.Compare(places[a.ToolCallID], places[b.ToolCallID]) })
+	}
 }
 
 // thoughtsOf finds the reasoning of each answer. In the conversation it has messages of its own; for

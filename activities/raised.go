@@ -115,7 +115,7 @@ func (q *inquiry) raise(ctx context.Context, in workflows.ToolCall, call agui.To
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Raised: raised, Decided: decidedOf(in, call.Name), Edited: editedBy(in, call)})
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Raised: raised, Decided: decidedOf(in, call.Name, call.Arguments), Edited: editedBy(in, call)})
 	return answer, err
 }
 

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/stream"
@@ -62,8 +64,20 @@ func (r *recollection) approval(ctx context.Context, c workflows.Waiting) (*inbo
 		return nil, err
 	}
 	a.ToolName, a.Args, a.ArgsTruncated = r.call(c)
+	for _, t := range c.Tallies() {
+		a.Proposals = append(a.Proposals, proposal(t, a.ArgsDigest))
+	}
 	a.Decisions, err = r.decisions(ctx, c)
 	return a, err
+}
+
+// proposal is what people are shown of the votes for some arguments.
+func proposal(t workflows.Tally, original string) inbox.Proposal {
+	p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(workflows.VerdictEdit), Votes: t.Votes, Missing: t.Missing}
+	if t.Args == original {
+		p.Decision = string(workflows.VerdictApprove)
+	}
+	return p
 }
 
 // raised adds what a tool asks.
@@ -102,7 +116,9 @@ func (r *recollection) rule(ctx context.Context, c workflows.Waiting, a *inbox.A
 	if err != nil {
 		return err
 	}
-	a.Agent = by.Agent
+	if a.Agent, a.Step = by.Agent, by.Step; a.Step == pipeline.LimitPath {
+		a.Step = "" // the message says that it is a limit
+	}
 	if by.Rule < len(definition.Approvals) {
 		rule := definition.Approvals[by.Rule]
 		a.NotByRequester = rule.NotByRequester
@@ -158,12 +174,48 @@ func (r *recollection) decisions(ctx context.Context, c workflows.Waiting) ([]in
 			if err != nil {
 				return nil, err
 			}
-			decision.At, decision.Channel, decision.Reason = at.UTC(), said.Channel, said.Reason
+			decision.At, decision.Channel, decision.Reason, decision.Remember = at.UTC(), said.Channel, said.Reason, said.Remember
 			if said.By != nil {
 				decision.By = said.By.Subject
+			}
+			if err := decide(&decision, said); err != nil {
+				return nil, err
+			}
+		} else if d.Verdict == workflows.VerdictCancel {
+			if err := r.cancelled(ctx, &decision); err != nil {
+				return nil, err
 			}
 		}
 		decisions = append(decisions, decision)
 	}
 	return decisions, nil
+}
+
+// decide adds the content of a decision: the arguments of an edit, or the answer.
+func decide(d *inbox.Decision, said *stream.Decision) error {
+	d.Args, d.Content = said.Args, said.Content
+	if said.Result != nil && said.Result.Content.IsText() {
+		text, err := json.Marshal(said.Result.Content.Text())
+		if err != nil {
+			return fmt.Errorf("activities: encode answer: %w", err)
+		}
+		d.Content = text
+	}
+	if len(d.Args) > inbox.MaxArgs || len(d.Content) > inbox.MaxArgs {
+		d.Args, d.Content, d.Truncated = nil, nil, true
+	}
+	return nil
+}
+
+// cancelled adds the caller who cancelled the run, and the reason.
+func (r *recollection) cancelled(ctx context.Context, d *inbox.Decision) error {
+	c, err := r.activities.Log.CancelOf(ctx, runOf(r.notice.Run))
+	if c == nil || err != nil {
+		return err
+	}
+	d.At, d.Reason = c.At.UTC(), c.Reason
+	if c.By != nil {
+		d.By = c.By.Subject
+	}
+	return nil
 }

@@ -2,16 +2,18 @@ package activities_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/activities"
@@ -44,6 +46,8 @@ type engine struct {
 	accepted  stream.Acceptance             // what the run's input means, if not nothing but the message
 	hold      bool                          // the run is held while something waits
 	calls     atomic.Int32                  // of the model
+	history   history                       // what Temporal is told
+	logged    buffer                        // from warnings on
 	outage    atomic.Int32                  // how often the definition can't be had yet
 }
 
@@ -100,8 +104,14 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 			}
 		}
 	})
-	e.env = newWorkflowEnv()
-	e.env.SetDataConverter(workflows.DataConverter())
+	e.env = newWorkflowEnv(slog.NewJSONHandler(&e.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	e.history.DataConverter = workflows.DataConverter()
+	e.env.SetDataConverter(&e.history)
+	e.env.SetOnActivityCompletedListener(func(_ *activity.Info, _ converter.EncodedValue, err error) {
+		if err != nil {
+			e.history.note(err.Error())
+		}
+	})
 	workflows.Register(e.env, nil)
 	e.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
 	e.acts = &activities.Activities{Log: e.log, Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: e}
@@ -350,18 +360,30 @@ func TestRetryableModelErrorInMidStream(t *testing.T) {
 	}
 }
 
-func TestModelErrorEndsTheRunWithItsCodeAndNoContent(t *testing.T) {
+// What the provider said is in the run's end, and not in the history.
+func TestModelErrorEndsTheRunWithItsCause(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
-		return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{Code: llm.CodeInvalidRequest, Status: 400, Message: "SECRET PROMPT"}
+		return []llm.Chunk{llm.TextDelta{Text: "hal"}}, &llm.Error{
+			Code: llm.CodeInvalidRequest, Status: 400, Message: "temperature is not supported", Host: "models.example", Hint: "set NOTHING",
+		}
 	})
 	events, result := e.run("hello")
 	last, ok := events[len(events)-1].(*agui.RunError)
 	if !ok || last.Code != string(llm.CodeInvalidRequest) || result.Code != last.Code || e.calls.Load() != 1 {
 		t.Fatalf("the run ends with %+v (%+v) after %d calls", events[len(events)-1], result, e.calls.Load())
 	}
-	if raw, _ := json.Marshal(result); strings.Contains(string(raw)+last.Message, "SECRET") {
-		t.Errorf("content is in the result: %s, %s", raw, last.Message)
+	const safe = "the model call failed: invalid_request (HTTP 400): test/m at models.example; set NOTHING"
+	if want := safe + ": temperature is not supported"; last.Message != want {
+		t.Errorf("the run ends with the message\n%s, want\n%s", last.Message, want)
+	}
+	if told := e.history.String(); !strings.Contains(told, safe) || strings.Contains(told, "temperature") {
+		t.Errorf("Temporal is told\n%s, want %q and no more", told, safe)
+	}
+	for _, want := range []string{"temperature is not supported", `"provider":"test"`, `"model":"m"`, `"host":"models.example"`, `"hint":"set NOTHING"`, `"status":400`, `"attempt":1`} {
+		if !strings.Contains(e.logged.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, e.logged.String())
+		}
 	}
 	if m := e.conversation(); len(m) != 1 {
 		t.Errorf("the half answer is in the conversation: %+v", m)
@@ -372,7 +394,7 @@ func TestModelErrorEndsTheRunWithItsCodeAndNoContent(t *testing.T) {
 func TestCancelBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("too late") })
-	if _, err := e.log.RequestCancel(t.Context(), run, "changed my mind"); err != nil {
+	if _, err := e.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "changed my mind"}); err != nil {
 		t.Fatal(err)
 	}
 	events, result := e.run("hello")

@@ -24,34 +24,33 @@ type fitting struct {
 	output     *agents.Output // what the agent has to answer; nil = any text
 	thread     *stream.Reduction
 	window     *window
-
-	used []workflows.Usage // by the summary that this step made
 }
 
 // fit returns what of the entries the model is told, whose other input takes so many tokens.
-func (a *Activities) fit(ctx context.Context, f fitting, entries []stream.Entry, other int64) ([]stream.Entry, []workflows.Usage, error) {
+func (a *Activities) fit(ctx context.Context, f fitting, entries []stream.Entry, other int64) ([]stream.Entry, error) {
 	c := f.definition.Context
 	if c.MaxTokens == 0 {
-		return entries, nil, nil
+		return entries, nil
 	}
 	f.activities, f.window = a, newWindow(entries, c.MaxTokens-other)
 	if f.window.over() == 0 {
-		return entries, nil, nil
+		return entries, nil
 	}
 	f.window.cutResults(resultShare)
 	f.window.keep(c.Keep)
 	if c.Summarizes() {
 		if err := f.summarize(ctx); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		f.window.squeeze()
 	} else {
 		f.window.trim()
 	}
-	return f.window.entries(), f.used, nil
+	return f.window.entries(), nil
 }
 
-// summary is what the record of one keeps.
+// summary is what the record of one keeps. The step that made it reports its usage (see usedBefore); steps that find it
+// use its text alone.
 type summary struct {
 	Text  string          `json:"text"`
 	Usage workflows.Usage `json:"usage"`
@@ -98,20 +97,13 @@ func (f *fitting) known(ctx context.Context) (s summary, count int, err error) {
 			continue
 		}
 		err = f.activities.Log.Kept(ctx, runOf(f.call.Run).Thread, noted.Seq, &s)
-		if err == nil && noted.Seq > f.place().Since { // by an attempt of this step
-			f.used = append(f.used, s.Usage)
-		}
 		return s, count, err
 	}
 	return summary{}, 0, nil
 }
 
-// place is where the step keeps a summary. Earlier ones on the lane are older than what the step goes on from.
-func (f *fitting) place() stream.Place {
-	p := speaking(f.call.Step, f.call.ID+"/summary")
-	p.Lane, p.Since, p.After = p.Lane.Summary(), max(p.Since, p.After), 0
-	return p
-}
+// place is where the step keeps a summary.
+func (f *fitting) place() stream.Place { return summaryPlace(speaking(f.call.Step, f.call.ID)) }
 
 // put tells the model a summary in the place of so many groups.
 func (f *fitting) put(text string, count int) {
@@ -147,13 +139,17 @@ func (f *fitting) write(ctx context.Context, old summary, from, until int) (summ
 	var made summary
 	if done != nil {
 		err = recordedKept(ctx, done, &made)
-		f.used = append(f.used, made.Usage)
 		return made, err
 	}
 	defer attempt.Close()
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
-	if made, err = f.ask(ctx, f.transcript(old.Text, f.behind()[from:until])); err != nil {
+	if attempt.Resumed() {
+		if err := f.activities.meterBefore(ctx, f.place(), attempt); err != nil {
+			return summary{}, err
+		}
+	}
+	if made, err = f.ask(ctx, attempt, f.transcript(old.Text, f.behind()[from:until])); err != nil {
 		return summary{}, err
 	}
 	var covered []stream.Entry
@@ -164,7 +160,6 @@ func (f *fitting) write(ctx context.Context, old summary, from, until int) (summ
 	if result.Kept, err = json.Marshal(made); err != nil {
 		return summary{}, fmt.Errorf("activities: encode summary: %w", err)
 	}
-	f.used = append(f.used, made.Usage)
 	last, end := afterwards(ctx)
 	defer end()
 	_, err = attempt.Finish(last, result)
@@ -188,7 +183,7 @@ const summaryTask = `You keep the notes of an assistant that has a long conversa
 const summaryShare = 4
 
 // ask makes the model call.
-func (f *fitting) ask(ctx context.Context, transcript string) (summary, error) {
+func (f *fitting) ask(ctx context.Context, attempt *stream.Attempt, transcript string) (summary, error) {
 	named := cmp.Or(f.definition.Context.Model, f.definition.Model)
 	if _, err := f.activities.mayPay(ctx, f.call, named, nil); err != nil {
 		return summary{}, err
@@ -196,39 +191,30 @@ func (f *fitting) ask(ctx context.Context, transcript string) (summary, error) {
 	provider, name, _ := strings.Cut(named, "/")
 	model := f.activities.Models[provider]
 	if model == nil {
-		return summary{}, ofModel(named, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no model provider %q", provider)})
+		return summary{}, ofModel(named, &llm.Error{Code: llm.CodeNotFound, Reason: fmt.Sprintf("no worker has a model provider %.64q", provider)})
 	}
 	req := &llm.Request{Model: name, IdempotencyKey: runOf(f.call.Run).Identify("summary", f.call.ID), Messages: []llm.Message{
 		{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: summaryTask}}},
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: transcript}}},
 	}}
-	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
-		Provider: provider, Model: name, Conversation: f.call.Run.Thread, Agent: f.call.Agent, Revision: f.call.Revision,
-	})
-	text, finish, err := collect(ctx, model, req, chat)
-	made := summary{Text: cutMiddle(text, max(minResult, f.window.room/summaryShare)), Usage: f.activities.priced(named, usageOf(finish))}
-	u := made.Usage
-	chat.End(telemetry.ChatResponse{
-		Model: u.Model, Finish: string(finish.Reason), Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: f.activities.currency(), Error: kindOf(err),
-	})
-	return made, ofModel(named, err)
+	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: provider, Model: name})
+	c := f.activities.newModelCall(attempt, named, chat)
+	text, err := collect(ctx, c, model, req)
+	u := c.end(ctx, err, err == nil)
+	return summary{Text: cutMiddle(text, max(minResult, f.window.room/summaryShare)), Usage: u}, ofModel(named, err)
 }
 
-// collect listens to what only we hear.
-func collect(ctx context.Context, model llm.Model, req *llm.Request, chat *telemetry.Chat) (string, llm.Finish, error) {
+// collect returns the whole text of an answer that no reader is shown.
+func collect(ctx context.Context, c *modelCall, model llm.Model, req *llm.Request) (string, error) {
 	var heard llm.Collector
-	for chunk, err := range model.Stream(ctx, req) {
-		if err != nil {
-			return "", llm.Finish{}, err
-		}
-		chat.Chunk()
-		heard.Add(chunk)
+	if err := c.stream(ctx, model, req, func(chunk llm.Chunk) error { heard.Add(chunk); return nil }); err != nil {
+		return "", err
 	}
 	text := strings.TrimSpace(heard.Message().Text())
 	if heard.Finish() == nil || text == "" {
-		return "", llm.Finish{}, &llm.Error{Code: llm.CodeMalformedResponse, Message: "the summary is empty"}
+		return "", &llm.Error{Code: llm.CodeMalformedResponse, Message: "the summary is empty"}
 	}
-	return text, *heard.Finish(), nil
+	return text, nil
 }
 
 // transcript is what a summary is made of: as large as the window at most, since the model has no more room.

@@ -1,9 +1,14 @@
 package activities_test
 
 import (
+	"bytes"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -12,17 +17,68 @@ import (
 // Temporal's test environments take a workflow that gets no processor for a second for one that hangs, and one
 // to which nothing happens for three seconds for one that is stuck. A busy machine needs longer.
 
-func newWorkflowEnv() *testsuite.TestWorkflowEnvironment {
-	return newSuite().NewTestWorkflowEnvironment().SetTestTimeout(time.Minute).
+func newWorkflowEnv(log slog.Handler) *testsuite.TestWorkflowEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(log)))
+	return suite.NewTestWorkflowEnvironment().SetTestTimeout(time.Minute).
 		SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 }
 
 func newActivityEnv() *testsuite.TestActivityEnvironment {
-	return newSuite().NewTestActivityEnvironment()
-}
-
-func newSuite() *testsuite.WorkflowTestSuite {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	return &suite
+	return suite.NewTestActivityEnvironment()
+}
+
+// history notes all that Temporal is told: payloads, and the messages of failures. It may be used concurrently.
+type history struct {
+	converter.DataConverter
+	mu   sync.Mutex
+	told strings.Builder
+}
+
+func (h *history) note(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told.WriteString(text + "\n")
+}
+
+func (h *history) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.told.String()
+}
+
+// ToPayload implements [converter.DataConverter].
+func (h *history) ToPayload(value any) (*common.Payload, error) {
+	p, err := h.DataConverter.ToPayload(value)
+	h.note(string(p.GetData()))
+	return p, err
+}
+
+// ToPayloads implements [converter.DataConverter].
+func (h *history) ToPayloads(values ...any) (*common.Payloads, error) {
+	all, err := h.DataConverter.ToPayloads(values...)
+	for _, p := range all.GetPayloads() {
+		h.note(string(p.GetData()))
+	}
+	return all, err
+}
+
+// buffer is a bytes.Buffer that may be used concurrently.
+type buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }

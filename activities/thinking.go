@@ -27,13 +27,19 @@ type thought struct {
 	sealed string // as in sealThought
 }
 
+// add begins another block.
+func (t *thinking) add() *thought {
+	block := &thought{id: t.run.Identify("rsn", fmt.Sprintf("%s/%d", t.step, len(t.blocks)))}
+	t.blocks = append(t.blocks, block)
+	t.ended = false
+	return block
+}
+
 // begin opens the current block on screen, or a new one if there is none. A block that was interrupted
 // by text goes on under its id.
 func (t *thinking) begin() (*thought, []agui.Event) {
 	if len(t.blocks) == 0 || t.ended {
-		id := t.run.Identify("rsn", fmt.Sprintf("%s/%d", t.step, len(t.blocks)))
-		t.blocks = append(t.blocks, &thought{id: id})
-		t.ended = false
+		t.add()
 	}
 	block := t.blocks[len(t.blocks)-1]
 	if t.open {
@@ -43,31 +49,41 @@ func (t *thinking) begin() (*thought, []agui.Event) {
 	return block, []agui.Event{&agui.ReasoningStart{MessageID: block.id}, &agui.ReasoningMessageStart{MessageID: block.id}}
 }
 
-// tell continues the current block.
+// tell continues the current block. A block begins with its first text, so that clients see none without.
 func (t *thinking) tell(delta string) []agui.Event {
+	if delta == "" {
+		return nil
+	}
 	block, events := t.begin()
 	block.text.WriteString(delta)
 	return append(events, &agui.ReasoningMessageContent{MessageID: block.id, Delta: delta})
 }
 
-// seal closes the current block, or one without text, with what its provider wants back.
-func (t *thinking) seal(end llm.ReasoningEnd) []agui.Event {
-	var events []agui.Event
+// seal closes the current block, or one without text, with what its provider wants back. A block without text is no
+// event: it is returned as hidden, to be kept in the conversation for the provider. One that the provider does not want
+// back either is nothing.
+func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thought) {
+	sealed := sealThought(end.Provider, end.Data)
 	if len(t.blocks) == 0 || t.ended {
-		_, events = t.begin()
+		if sealed == "" {
+			return nil, nil
+		}
+		hidden = t.add()
+		hidden.sealed, t.ended = sealed, true
+		return nil, hidden
 	}
 	block := t.blocks[len(t.blocks)-1]
-	block.sealed = sealThought(end.Provider, end.Data)
+	block.sealed = sealed
 	t.ended = true
-	if block.sealed == "" {
-		return append(events, t.end()...)
+	if sealed == "" {
+		return t.end(), nil
 	}
-	sealed := &agui.ReasoningEncryptedValue{Subtype: agui.EncryptedMessage, EntityID: block.id, EncryptedValue: block.sealed}
+	value := &agui.ReasoningEncryptedValue{Subtype: agui.EncryptedMessage, EntityID: block.id, EncryptedValue: sealed}
 	if !t.open {
-		return append(events, sealed)
+		return []agui.Event{value}, nil
 	}
 	t.open = false
-	return append(events, &agui.ReasoningMessageEnd{MessageID: block.id}, sealed, &agui.ReasoningEnd{MessageID: block.id})
+	return []agui.Event{&agui.ReasoningMessageEnd{MessageID: block.id}, value, &agui.ReasoningEnd{MessageID: block.id}}, nil
 }
 
 // end closes the current block on screen.

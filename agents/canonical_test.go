@@ -43,6 +43,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"kind spelled":        base + "kind: agent\n",
 		"inputs refused":      base + "onNewInput: reject\n",
 		"results abandoned":   base + "onMissingToolResult: abandon\n",
+		"history aligned":     base + "history: auto\n",
 		"an empty limits map": base + "limits: {}\n",
 		"an empty state":      base + "state: {}\n",
 		"an empty reasoning":  base + "reasoning: {}\n",
@@ -66,6 +67,7 @@ func TestRevisionIsOfTheMeaning(t *testing.T) {
 		"another effort":                       base + "reasoning: {effort: high}\n",
 		"a limit":                              base + "limits: {turns: 31}\n",
 		"inputs that wait":                     base + "onNewInput: queue\n",
+		"lists that are added":                 base + "history: append\n",
 		"inputs that wait for results":         base + "onMissingToolResult: queue\n",
 		"inputs refused without results":       base + "onMissingToolResult: reject\n",
 	}

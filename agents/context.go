@@ -51,7 +51,7 @@ func (r *reader) context(into *Context) func(*yaml.Node) string {
 			return "must have keys, not be " + describe(node)
 		}
 		r.mapping("context.", node, []field{
-			{"maxTokens", count(&into.MaxTokens)},
+			{"maxTokens", atLeast(&into.MaxTokens, minContext, "tokens")},
 			{"keep", r.keep(&into.Keep)},
 			{"policy", oneOf(&into.Policy, contextPolicies...)},
 			{"model", text(&into.Model)},
@@ -77,7 +77,7 @@ func (c Context) complaints() []complaint {
 	}
 	var found []complaint
 	if c.MaxTokens < minContext {
-		found = append(found, about("context.maxTokens", "must be at least %d", minContext))
+		found = append(found, about("context.maxTokens", "must be at least %d tokens", minContext))
 	}
 	for _, k := range []struct {
 		key string

@@ -49,6 +49,10 @@ type Definition struct {
 	// Limits is how far a run may go.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
 
+	// History says how the messages of a run's input relate to the thread's: auto (the default), append or replace. An
+	// input may say otherwise, in forwardedProps.perdure.history.
+	History string `json:"history,omitempty" yaml:"history,omitempty"`
+
 	// OnNewInput is what becomes of an input that leaves questions open: reject (the default) or queue.
 	OnNewInput string `json:"onNewInput,omitempty" yaml:"onNewInput,omitempty"`
 

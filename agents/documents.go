@@ -3,6 +3,7 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ type Folder struct {
 	Tools   []*Tool
 	Servers []*Server
 	Scripts []*Script
+
+	places map[string]Place // of the documents, by kind and name
 }
 
 // Place is where a document stands, and where its keys do.
@@ -39,9 +42,13 @@ func (p Place) Wrong(key, reason string) *DefinitionError {
 // ParseFile reads the documents of a YAML file of at most 1 MiB, of whatever kinds. Errors are as those of [Parse].
 func ParseFile(filename string, data []byte) (*Folder, error) {
 	file := newReader(filename)
-	found, _ := file.folder(data)
+	found, places := file.folder(data)
 	if err := file.err(); err != nil {
 		return nil, err
+	}
+	found.places = map[string]Place{}
+	for _, n := range places {
+		found.places[n.kind+" "+n.name] = n.place
 	}
 	return found, nil
 }
@@ -117,6 +124,18 @@ func (r *reader) kind(want string) func(*yaml.Node) string {
 	}
 }
 
+// Join adds the documents of another folder, whatever their names.
+func (f *Folder) Join(more *Folder) {
+	f.Agents = append(f.Agents, more.Agents...)
+	f.Tools = append(f.Tools, more.Tools...)
+	f.Servers = append(f.Servers, more.Servers...)
+	f.Scripts = append(f.Scripts, more.Scripts...)
+	if f.places == nil {
+		f.places = map[string]Place{}
+	}
+	maps.Copy(f.places, more.places)
+}
+
 // merge adds what a file defines, and complains of names that are taken.
 func (f *Folder) merge(more *Folder, places []named, taken map[string]Place) error {
 	var wrong []error
@@ -128,9 +147,6 @@ func (f *Folder) merge(more *Folder, places []named, taken map[string]Place) err
 		}
 		taken[key] = n.place
 	}
-	f.Agents = append(f.Agents, more.Agents...)
-	f.Tools = append(f.Tools, more.Tools...)
-	f.Servers = append(f.Servers, more.Servers...)
-	f.Scripts = append(f.Scripts, more.Scripts...)
+	f.Join(more)
 	return errors.Join(wrong...)
 }

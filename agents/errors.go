@@ -32,6 +32,14 @@ func (e *DefinitionError) Error() string {
 	return b.String() + ": " + e.Reason
 }
 
+// Pointer is the key as a JSON pointer, such as /tools/2; "" if it is the whole document.
+func (e *DefinitionError) Pointer() string {
+	if e.Key == "" {
+		return ""
+	}
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "").Replace(e.Key)
+}
+
 // suggestion names the candidate that a mistyped key is nearest to, if one is near.
 func suggestion(typed string, candidates []string) string {
 	best, least := "", 3

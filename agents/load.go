@@ -41,11 +41,30 @@ func LoadDir(dir string) (*Folder, error) {
 	if wrong = append(wrong, all.complainTakers(taken)...); len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
+	all.places = taken
 	slices.SortFunc(all.Agents, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(all.Tools, func(a, b *Tool) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(all.Servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(all.Scripts, func(a, b *Script) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// NamesIn returns the names of the documents in a folder, as far as they can be read: what is wrong with its files is for
+// [LoadDir] to tell.
+func NamesIn(dir string) Names {
+	files, err := definitionFiles(dir)
+	if err != nil {
+		return Names{}
+	}
+	var all Names
+	for _, file := range files {
+		if data, err := read(file); err == nil {
+			if f, err := ParseFile(file, data); err == nil {
+				all = all.With(f.Names())
+			}
+		}
+	}
+	return all
 }
 
 func definitionFiles(dir string) ([]string, error) {

@@ -12,7 +12,11 @@ const (
 	OpenAbandon = "abandon" // what is open is given up
 )
 
+// HistoryAuto is the default of Definition.History.
+const HistoryAuto = "auto"
+
 var (
+	histories      = []string{HistoryAuto, "append", "replace"}
 	newInputs      = []string{OpenReject, OpenQueue}
 	missingResults = []string{OpenAbandon, OpenReject, OpenQueue}
 )
@@ -30,6 +34,9 @@ func (d *Definition) withoutDefaults() {
 	if d.OnNewInput == OpenReject {
 		d.OnNewInput = ""
 	}
+	if d.History == HistoryAuto {
+		d.History = ""
+	}
 	if d.Context.Policy == ContextTrim {
 		d.Context.Policy = ""
 	}
@@ -40,6 +47,9 @@ func (d *Definition) withoutDefaults() {
 
 func (d *Definition) complainOpen() []complaint {
 	var found []complaint
+	if d.History != "" && !slices.Contains(histories, d.History) {
+		found = append(found, about("history", "must be one of %s, not %.80q", strings.Join(histories, ", "), d.History))
+	}
 	if d.OnNewInput != "" && !slices.Contains(newInputs, d.OnNewInput) {
 		found = append(found, about("onNewInput", "must be one of %s, not %.80q", strings.Join(newInputs, ", "), d.OnNewInput))
 	}

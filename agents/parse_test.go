@@ -111,6 +111,7 @@ func TestParseErrors(t *testing.T) {
 		{"long instructions", least + "instructions: " + strings.Repeat("a", 256<<10+1), "a.yaml:3: instructions must be at most 262144 bytes, not 262145"},
 
 		{"questions abandoned", least + "onNewInput: abandon\n", `a.yaml:3: onNewInput must be one of reject, queue, not "abandon"`},
+		{"history, unknown", least + "history: complete\n", `a.yaml:3: history must be one of auto, append, replace, not "complete"`},
 		{"results forgotten", least + "onMissingToolResult: forget\n", `a.yaml:3: onMissingToolResult must be one of abandon, reject, queue, not "forget"`},
 
 		{"tools as text", least + "tools: calculate\n", "a.yaml:3: tools must be a list, not text"},
@@ -120,7 +121,9 @@ func TestParseErrors(t *testing.T) {
 		{"cyclic alias", least + "tools: &t [*t]\n", "a.yaml:3: an entry of tools must be text, not a list"},
 
 		{"limits as a number", least + "limits: 3\n", "a.yaml:3: limits must have keys, not be a number"},
-		{"small context", least + "context: {maxTokens: 10}\n", "a.yaml:3: context.maxTokens must be at least 1000"},
+		{"small context", least + "context: {maxTokens: 10}\n", "a.yaml:3: context.maxTokens must be at least 1000 tokens"},
+		{"no room for context", least + "context: {maxTokens: 0}\n", "a.yaml:3: context.maxTokens must be at least 1000 tokens"},
+		{"context of less than nothing", least + "context: {maxTokens: -1, policy: summarize}\n", "a.yaml:3: context.maxTokens must be at least 1000 tokens"},
 		{"context without a bound", least + "context: {policy: trim}\n", "a.yaml:3: context.maxTokens is missing"},
 		{"model of no summary", least + "context: {maxTokens: 1000, model: p/s}\n", "a.yaml:3: context.model writes a summary, so context.policy must be summarize"},
 		{"no cost", least + "limits: {cost: 0.0}\n", "a.yaml:3: limits.cost must be greater than zero"},

@@ -76,6 +76,8 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{"summary's model without a summary", least + "context: {maxTokens: 1000, model: p/small}\n", false},
 		{"summary's model without a provider", least + "context: {maxTokens: 1000, policy: summarize, model: small}\n", false},
 		{"new inputs and results", least + "onNewInput: queue\nonMissingToolResult: reject\n", true},
+		{"history", least + "history: append\n", true},
+		{"history, unknown", least + "history: complete\n", false},
 		{"defaults of both", least + "onNewInput: reject\nonMissingToolResult: abandon\n", true},
 		{"questions abandoned", least + "onNewInput: abandon\n", false},
 		{"results forgotten", least + "onMissingToolResult: forget\n", false},

@@ -75,6 +75,23 @@ func count[N int | int64](into *N) func(*yaml.Node) string {
 	}
 }
 
+// atLeast reads a whole number that has a minimum, in a unit.
+func atLeast(into *int64, minimum int64, unit string) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		var n int64
+		switch {
+		case node.ShortTag() != "!!int":
+			return "must be a whole number, not " + describe(node)
+		case node.Decode(&n) != nil:
+			return "is out of range"
+		case n < minimum:
+			return fmt.Sprintf("must be at least %d %s", minimum, unit)
+		}
+		*into = n
+		return ""
+	}
+}
+
 func duration(into *time.Duration) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		const want = "must be a duration such as 90s, 15m or 2h"

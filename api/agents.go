@@ -23,12 +23,16 @@ type Agent struct {
 	// UnavailableTools are those that no worker has just now, and agents that are not published: runs that begin
 	// wait for one.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
+	// Warnings are said when a definition is published: the names in it that this node does not know. A worker may know them.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Tools knows which tools there are workers for.
 type Tools interface {
 	// Missing returns those of an agent's tools that no worker has.
 	Missing(tools []string) []string
+	// Known are the names that workers announce.
+	Known() agents.Names
 	// Check finds what is wrong with the arguments of a call, and where; no reason = nothing is, as far as
 	// is known.
 	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
@@ -41,7 +45,7 @@ func (s *Server) listAgents(c *gin.Context) {
 	for _, p := range s.Catalog.List() {
 		list = append(list, s.describe(p))
 	}
-	c.JSON(http.StatusOK, gin.H{"agents": list})
+	c.JSON(http.StatusOK, gin.H{"items": list})
 }
 
 func (s *Server) showAgent(c *gin.Context) {
@@ -58,13 +62,38 @@ func (s *Server) describe(p catalog.Published) Agent {
 	others, missing := s.delegates(p)
 	a := Agent{
 		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
-		Capabilities: capabilities(p, others),
+		Capabilities: capabilities(p, others, involve(p.Definition, s.definition)),
 	}
 	if s.Tools != nil {
 		a.UnavailableTools = s.Tools.Missing(p.Tools)
 	}
 	a.UnavailableTools = append(a.UnavailableTools, missing...)
 	return a
+}
+
+// warnings name what a definition refers to and this node does not know.
+func (s *Server) warnings(d *agents.Definition) []string {
+	if s.Tools == nil {
+		return nil
+	}
+	published := agents.Names{Agents: []string{d.Name}}
+	for _, p := range s.Catalog.List() {
+		published.Agents = append(published.Agents, p.Name)
+	}
+	var all []string
+	for _, e := range d.UnknownNames(agents.BuiltIn().With(s.Known).With(s.Tools.Known()).With(published)) {
+		all = append(all, e.Reason)
+	}
+	return all
+}
+
+// definition is that of an agent as it is published now; nil = it is not.
+func (s *Server) definition(name string) *agents.Definition {
+	p, err := s.Catalog.Current(name)
+	if err != nil {
+		return nil
+	}
+	return p.Definition
 }
 
 // delegates are the agents that an agent may hand work to, and the names of those, or of ones that it may hand its

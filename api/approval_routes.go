@@ -51,7 +51,7 @@ func (s *Server) forget(ctx context.Context, thread stream.Thread, now *stream.R
 	if s.Inbox == nil || !errors.As(err, &p) {
 		return
 	}
-	if p.Code != errNoApproval().Code && questionOf(now.Interrupts, id) != nil {
+	if p.Code != codeUnknownApproval && questionOf(now.Interrupts, id) != nil {
 		return
 	}
 	if err := s.Inbox.Index.Forget(ctx, thread.Tenant, thread.ID, id); err != nil {
@@ -72,9 +72,16 @@ func (s *Server) showAudit(c *gin.Context) {
 	if err == nil {
 		from, err = countBehind(c.Query("cursor"))
 	}
+	var status inbox.Status
+	if err == nil {
+		status, err = approvalStatus(c)
+	}
 	var all []*inbox.Past
 	if err == nil {
 		all, err = inbox.History(c.Request.Context(), s.Log, thread)
+	}
+	if status != "" {
+		all = slices.DeleteFunc(all, func(p *inbox.Past) bool { return (p.Status == inbox.StatusOpen) != (status == inbox.StatusOpen) })
 	}
 	if err != nil {
 		s.refuse(c, err)
@@ -91,4 +98,15 @@ func (s *Server) showAudit(c *gin.Context) {
 		page.NextCursor = cursorBehind(from + limit)
 	}
 	c.JSON(http.StatusOK, page)
+}
+
+// approvalStatus reads which approvals a client asks for: those that are open, or those that are decided, also by time;
+// "" = both.
+func approvalStatus(c *gin.Context) (inbox.Status, error) {
+	text, ok := c.GetQuery("status")
+	status := inbox.Status(text)
+	if ok && status != inbox.StatusOpen && status != inbox.StatusDecided {
+		return "", badRequest("invalid_input", "", "status must be open or decided")
+	}
+	return status, nil
 }

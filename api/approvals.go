@@ -1,27 +1,39 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
 
-// decided tells which decision about a call stands.
+// decided tells what became of a decision, or which one stands.
 type decided struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
-	Repeated bool   `json:"repeated,omitempty"`
-	// Missing is how many more people have to approve.
-	Missing int `json:"missing,omitempty"`
-	// Args are the arguments that others have approved instead of the model's.
-	Args json.RawMessage `json:"args,omitempty"`
+	// Repeated tells that the same was decided before; Recorded is that decision.
+	Repeated bool     `json:"repeated,omitempty"`
+	Recorded *decided `json:"recorded,omitempty"`
+	// Missing is how many more people have to vote for the same arguments. Proposals counts the votes for each proposal.
+	Missing   int              `json:"missing,omitempty"`
+	Proposals []inbox.Proposal `json:"proposals,omitempty"`
+	// By and At are set in a recorded decision: the subject who decided, and when. Args are those of an edit.
+	By     string          `json:"by,omitempty"`
+	At     time.Time       `json:"at,omitzero"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	// Cursor is what a reader waits for that is to see what came of the decision.
+	Cursor string `json:"cursor,omitempty"`
 }
 
 // decideApproval decides about a tool call that waits for it. The answer comes when the run has taken
@@ -39,7 +51,7 @@ func (s *Server) decideApproval(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(through(c.Request.Context(), channelIn(c, channelHTTP)), patience)
 	defer cancel()
 	answer, err := s.decide(ctx, thread, segment(c, "approval"), v)
 	if err != nil {
@@ -58,7 +70,9 @@ type asked struct {
 // judged is what became of it: a decision that stands, or why it does not.
 type judged struct {
 	decided
-	err error
+	// proposal is the record of the decision, if the thread goes on with it; 0 = readers have nothing to wait for.
+	proposal uint64
+	err      error
 }
 
 // decide decides about one call of a thread.
@@ -99,6 +113,9 @@ func (s *Server) decideSome(ctx context.Context, thread stream.Thread, all []ask
 		}
 	}
 	for i, a := range all {
+		if answer := &answers[i]; answer.err == nil {
+			answer.Cursor = s.decisionCursor(now, answer.proposal)
+		}
 		s.forget(ctx, thread, now, a.id, answers[i].err)
 	}
 	return answers
@@ -115,7 +132,7 @@ func failAll(answers []judged, err error) []judged {
 func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *stream.Reduction, a asked) (workflows.Decision, error) {
 	question := questionOf(slices.Concat(now.Interrupts, now.Answered), a.id)
 	if question == nil {
-		return workflows.Decision{}, errNoApproval()
+		return workflows.Decision{}, errNoApproval(a.id)
 	}
 	v, err := a.v.aboutLimit(now, question, "")
 	if err == nil {
@@ -143,24 +160,126 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 			answers[n].decided, answers[n].err = s.decidedBefore(ctx, thread, id, d)
 			continue
 		}
-		if r := taken.Results[n]; r.Error == workflows.ErrorOtherEdit {
-			answers[n].err = s.otherEdit(ctx, id, r.Recorded)
-			continue
+		answers[n].decided, answers[n].err = s.outcome(ctx, id, d, taken.Results[n])
+		if taken.Results[n].Settled {
+			answers[n].proposal = d.Input
 		}
-		answers[n].decided, answers[n].err = outcomeOf(id, d, taken.Results[n])
 	}
 	return answers
 }
 
-// otherEdit refuses an edit while people approve of another one, and says which that is.
-func (s *Server) otherEdit(ctx context.Context, id string, stands *workflows.Decision) error {
-	said, err := s.Log.Decision(ctx, stands.Input)
-	if err != nil {
-		return err
+// outcome tells what the workflow made of a decision.
+func (s *Server) outcome(ctx context.Context, id string, d workflows.Decision, r workflows.DecisionResult) (decided, error) {
+	answer := decided{ID: id, Decision: string(d.Verdict), Missing: r.Missing, Proposals: proposals(r.Proposals)}
+	if r.Recorded == nil {
+		if r.Error != "" {
+			return decided{}, errNoApproval(id)
+		}
+		return answer, nil
 	}
-	p := problem(http.StatusConflict, workflows.ErrorOtherEdit, "others have approved of other arguments: approve of these, of the model's, or reject the call")
-	p.Recorded = &decided{ID: id, Decision: string(stands.Verdict), Args: said.Args}
-	return p
+	before, err := s.standing(ctx, *r.Recorded)
+	if err != nil {
+		return decided{}, err
+	}
+	switch r.Error {
+	case "":
+	case workflows.ErrorDecided:
+		same, err := s.says(ctx, d, before)
+		if err != nil {
+			return decided{}, err
+		}
+		if !same {
+			return decided{}, errDecided(before.as(id))
+		}
+	case workflows.ErrorExpired:
+		return decided{}, errTooLate(before.as(id))
+	case workflows.ErrorOtherEdit:
+		p := problem(http.StatusConflict, workflows.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
+		p.Recorded = before.as(id)
+		return decided{}, p
+	default:
+		return decided{}, errNoApproval(id)
+	}
+	answer.Repeated, answer.Recorded = true, before.as(id)
+	return answer, nil
+}
+
+// proposals shows the votes for each proposal: the model's arguments come first, then an edit.
+func proposals(tallies []workflows.Tally) []inbox.Proposal {
+	var all []inbox.Proposal
+	for i, t := range tallies {
+		p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(workflows.VerdictApprove), Votes: t.Votes, Missing: t.Missing}
+		if i > 0 {
+			p.Decision = string(workflows.VerdictEdit)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// standing is a decision that was recorded, with its content.
+type standing struct {
+	workflows.Decision
+	by     string
+	at     time.Time
+	args   json.RawMessage
+	reason string
+	// content is an answer in JSON; nil = there is none, or it is not known.
+	content json.RawMessage
+}
+
+func (d *standing) as(id string) *decided {
+	return &decided{ID: id, Decision: string(d.Verdict), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
+}
+
+// standing reads the content of a recorded decision from the log. Time, and the end of a run, decide without one.
+func (s *Server) standing(ctx context.Context, d workflows.Decision) (*standing, error) {
+	if d.Input == 0 {
+		return &standing{Decision: d}, nil
+	}
+	said, at, err := s.Log.DecisionSaid(ctx, d.Input)
+	if err != nil {
+		return nil, err
+	}
+	before := &standing{Decision: d, at: at, args: said.Args, reason: said.Reason}
+	if before.content, err = contentOf(said); err != nil {
+		return nil, err
+	}
+	if said.By != nil {
+		before.by = said.By.Subject
+	}
+	return before, nil
+}
+
+// contentOf is the answer that a decision gives, in JSON; nil = none.
+func contentOf(said *stream.Decision) (json.RawMessage, error) {
+	if said.Result == nil {
+		return said.Content, nil
+	}
+	text, err := json.Marshal(said.Result.Content.Text())
+	if err != nil {
+		return nil, fmt.Errorf("api: encode answer: %w", err)
+	}
+	return text, nil
+}
+
+// says tells whether a decision has the effect of a recorded one: the verdict and what the call, or the model, gets with it.
+// That is the arguments of an edit, an answer, or the reason of a rejection. The caller and the scope make no difference.
+func (s *Server) says(ctx context.Context, d workflows.Decision, before *standing) (bool, error) {
+	if d.Verdict != before.Verdict {
+		return false, nil
+	}
+	switch d.Verdict {
+	case workflows.VerdictApprove:
+		return true, nil
+	case workflows.VerdictEdit:
+		return d.Args == before.Args, nil
+	}
+	mine, err := s.standing(ctx, d)
+	if err != nil {
+		return false, err
+	}
+	return mine.reason == before.reason && bytes.Equal(mine.content, before.content), nil
 }
 
 // decidedBefore answers from the log, where the thread has gone on from what was decided.
@@ -171,55 +290,48 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 	}
 	question := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
 	if question == nil {
-		return decided{}, errNoApproval()
+		return decided{}, errNoApproval(id)
 	}
 	before, err := s.became(ctx, thread, now, question)
 	if err != nil {
 		return decided{}, err
 	}
 	if before == nil {
-		return decided{}, errNoApproval()
+		return decided{}, errNoApproval(id)
 	}
-	r := workflows.DecisionResult{Recorded: &workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(before.Verdict), Digest: before.Digest}}
+	voted := slices.ContainsFunc(before.votes, func(digest string) bool { return digest == d.Digest })
+	same, err := s.says(ctx, d, &before.standing)
 	switch {
-	case slices.ContainsFunc(before.Votes, func(v stream.Vote) bool { return v.Digest == d.Digest }):
-	case before.Verdict == string(workflows.VerdictExpire):
-		r.Error = workflows.ErrorExpired
-	case before.Digest != d.Digest || before.Verdict != string(d.Verdict):
-		r.Error = workflows.ErrorDecided
+	case err != nil:
+		return decided{}, err
+	case voted, same:
+		return decided{ID: id, Decision: string(d.Verdict), Repeated: true, Recorded: before.as(id)}, nil
+	case before.Verdict == workflows.VerdictExpire:
+		return decided{}, errTooLate(before.as(id))
 	}
-	return outcomeOf(id, d, r)
+	return decided{}, errDecided(before.as(id))
 }
 
-// outcomeOf tells what the workflow made of a decision.
-func outcomeOf(id string, d workflows.Decision, r workflows.DecisionResult) (decided, error) {
-	var stands any
-	if r.Recorded != nil {
-		stands = &decided{ID: id, Decision: string(r.Recorded.Verdict)}
+// errDecided refuses a decision: another one stands.
+func errDecided(stands *decided) *Problem {
+	detail := "it is decided: " + stands.Decision
+	if stands.By != "" {
+		detail += " by " + stands.By
 	}
-	switch r.Error {
-	case "":
-		return decided{ID: id, Decision: string(d.Verdict), Repeated: r.Recorded != nil, Missing: r.Missing}, nil
-	case workflows.ErrorDecided:
-		return decided{}, errDecided("it was decided otherwise", stands)
-	case workflows.ErrorExpired:
-		return decided{}, errTooLate(stands)
-	}
-	return decided{}, errNoApproval()
-}
-
-func errDecided(detail string, stands any) *Problem {
 	p := problem(http.StatusConflict, "decided", detail)
 	p.Recorded = stands
 	return p
 }
 
-func errTooLate(stands any) *Problem {
+func errTooLate(stands *decided) *Problem {
 	p := problem(http.StatusGone, "expired", "the time to decide is over")
 	p.Recorded = stands
 	return p
 }
 
-func errNoApproval() *Problem {
-	return problem(http.StatusNotFound, "unknown_approval", "the thread waits for no such decision")
+// codeUnknownApproval is that of a decision which nothing waits for.
+const codeUnknownApproval = "unknown_approval"
+
+func errNoApproval(id string) *Problem {
+	return problem(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
 }

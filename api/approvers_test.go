@@ -168,6 +168,8 @@ type small struct{}
 
 func (small) Missing([]string) []string { return nil }
 
+func (small) Known() agents.Names { return agents.Names{Others: []string{"*"}} }
+
 func (small) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
 	return "", "", nil
 }

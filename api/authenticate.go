@@ -15,7 +15,7 @@ import (
 
 // public are the routes that everybody may ask. They say nothing of what anybody did. All others need a
 // principal, also those that are added one day.
-var public = []string{"/healthz", "/readyz", "/metrics", openAPIPath}
+var public = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
 
 // errExpired is the cause with which requests end whose credentials have expired under way. The client
 // comes back with new ones, and its last event id.
@@ -28,7 +28,7 @@ func (s *Server) authenticate(c *gin.Context) {
 		return
 	}
 	if changes(c.Request) && !s.allowed(c.Request) {
-		s.refuse(c, problem(http.StatusForbidden, "origin_not_allowed", "pages of this origin may not call"))
+		s.refuse(c, errOrigin(c.Request))
 		return
 	}
 	identity, err := s.Auth.Authenticate(c.Request)
@@ -83,7 +83,11 @@ func unauthenticated(err error) *Problem {
 	case errors.Is(err, auth.ErrInvalid):
 		return challenge("invalid_token", "the credentials are not accepted")
 	case errors.Is(err, auth.ErrUntrusted):
-		return problem(http.StatusForbidden, "forbidden", "nobody is let in who comes this way")
+		detail := "requests that come this way are not let in"
+		if named, ok := errors.AsType[*auth.UntrustedError](err); ok {
+			detail = named.Detail
+		}
+		return problem(http.StatusForbidden, "forbidden", detail)
 	case errors.Is(err, auth.ErrUnavailable):
 		p := problem(http.StatusServiceUnavailable, "auth_unavailable", "the credentials cannot be checked now; nothing was begun")
 		p.RetryAfter = 1
@@ -104,7 +108,7 @@ func challenge(code, detail string) *Problem {
 // administers lets only those go on who may change what all tenants share.
 func (s *Server) administers(c *gin.Context) {
 	if p, ok := auth.From(c.Request.Context()); !ok || !p.Has(s.AdminRole) {
-		s.refuse(c, problem(http.StatusForbidden, "forbidden", "what is every tenant's, only those may change who have the role for it"))
+		s.refuse(c, problem(http.StatusForbidden, "forbidden", "changing what all tenants share needs the role that PERDURE_ADMIN_ROLE names"))
 	}
 }
 

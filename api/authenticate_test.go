@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +64,40 @@ func TestWhyNobodyIsLetInIsTold(t *testing.T) {
 		if said := log.String(); strings.Count(said, secret) != 1 || !strings.Contains(said, "level="+tt.level) || strings.Contains(said, "t0ken") {
 			t.Errorf("%v is logged as %s", tt.err, said)
 		}
+	}
+}
+
+// A request that is refused for the way it comes says which setting would let it in, and nothing of that setting's value.
+func TestARefusalNamesItsSetting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		auth    auth.Authenticator
+		host    string
+		setting string
+	}{
+		{&auth.Anonymous{Local: true}, "pages.example:8080", "PERDURE_AUTH_ALLOW_ANONYMOUS"},
+		{&auth.Proxy{Trusted: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}}, "", "PERDURE_AUTH_PROXIES"},
+	} {
+		n := newNode(t, func(c *api.Config) { c.Auth = tt.auth })
+		req, err := http.NewRequestWithContext(n.ctx(), http.MethodGet, n.http.URL+"/v1/agents", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = tt.host
+		resp, err := n.http.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusForbidden || !strings.Contains(string(body), tt.setting) || strings.Contains(string(body), "10.1.2") {
+			t.Errorf("%s: %d %s (%v)", tt.setting, resp.StatusCode, body, err)
+		}
+	}
+	n := newNode(t)
+	a := n.do(http.MethodPost, "/v1/agents/a/runs", "{}", "Origin", "https://pages.example")
+	if a.status != http.StatusForbidden || !strings.Contains(a.problem.Detail, "PERDURE_CORS_ORIGINS") || !strings.Contains(a.problem.Detail, "https://pages.example") {
+		t.Errorf("an origin: %d %s", a.status, a.body)
 	}
 }
 
@@ -223,7 +259,7 @@ func TestDecisionsSayWhoseTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &stream.Decision{CallID: "c1", Verdict: "approve", By: &auth.Principal{Tenant: "alpha", Subject: "ann"}, Channel: "agui"}
+	want := &stream.Decision{CallID: "c1", Verdict: "approve", By: &auth.Principal{Tenant: "alpha", Subject: "ann"}, Channel: "input"}
 	if diff := gocmp.Diff(want, said); diff != "" {
 		t.Errorf("the log has (-want +got):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -33,10 +34,13 @@ type batchResult struct {
 	Decision string `json:"decision,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
 	Missing  int    `json:"missing,omitempty"`
-	Code     string `json:"code,omitempty"`
-	Detail   string `json:"detail,omitempty"`
-	Pointer  string `json:"pointer,omitempty"`
-	Recorded any    `json:"recorded,omitempty"`
+	// Proposals counts the votes for each proposal.
+	Proposals []inbox.Proposal `json:"proposals,omitempty"`
+	Cursor    string           `json:"cursor,omitempty"`
+	Code      string           `json:"code,omitempty"`
+	Detail    string           `json:"detail,omitempty"`
+	Pointer   string           `json:"pointer,omitempty"`
+	Recorded  any              `json:"recorded,omitempty"`
 }
 
 // decideBatch decides about many calls, each for itself, and answers in their order.
@@ -52,7 +56,7 @@ func (s *Server) decideBatch(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(through(c.Request.Context(), channelBatch), patience)
+	ctx, cancel := context.WithTimeout(through(c.Request.Context(), channelIn(c, channelBatch)), patience)
 	defer cancel()
 	c.JSON(http.StatusOK, gin.H{"results": s.decideEach(ctx, body.Decisions)})
 }
@@ -90,8 +94,8 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 
 // readEntry reads one entry, with the checks that a request for it alone would have.
 func readEntry(raw json.RawMessage, e *batchEntry) error {
-	if err := json.Unmarshal(raw, e); err != nil {
-		return badRequest("invalid_input", "", "must be a JSON object with the documented members")
+	if err := decodeObject(raw, e); err != nil {
+		return err
 	}
 	if err := checkID("/threadId", e.ThreadID); err != nil {
 		return err
@@ -104,7 +108,10 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 
 // resultOf is what a client is told of the i-th. Causes behind a 503 are for the log, once.
 func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judged) batchResult {
-	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing}
+	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing, Proposals: answer.Proposals, Cursor: answer.Cursor}
+	if answer.Recorded != nil {
+		r.Recorded = answer.Recorded
+	}
 	if answer.err != nil {
 		p := problemOf(answer.err)
 		if p.Status >= http.StatusInternalServerError {

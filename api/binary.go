@@ -14,7 +14,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// binary is the transport of a response in frames of AG-UI's binary wire.
+// binary is the transport of a response in frames of AG-UI's binary wire. It has no heartbeats: the wire has no frame
+// that clients skip. They refuse an empty frame, and refuse or warn of an unknown event. TCP keep-alive finds clients
+// that are gone.
 type binary struct{ w *live.Writer }
 
 func (b binary) Send(frames []stream.Frame) error {
@@ -36,10 +38,6 @@ func (b binary) Send(frames []stream.Frame) error {
 	}
 	return b.w.Flush()
 }
-
-// Heartbeat sends nothing: this wire has no frame that clients pass over. They refuse an empty one,
-// and one with an unknown event they either warn of or refuse too.
-func (b binary) Heartbeat() error { return nil }
 
 // wantsBinary tells whether a request names the binary wire. The specification would give it to */*
 // too; then what curl shows could not be read.

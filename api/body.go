@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,17 +60,60 @@ func checkBodyKind(r *http.Request) error {
 	return nil
 }
 
-// readJSON reads a body that is one JSON object, or nothing.
+// readJSON reads a body that is one JSON object, or nothing. The value null is nothing: clients send it for a missing value.
 func (s *Server) readJSON(c *gin.Context, into any) error {
 	if c.Request.ContentLength == 0 { // whatever kind of nothing it is said to be
 		return nil
 	}
 	body, err := s.readBody(c)
-	if err != nil || len(body) == 0 {
+	if err != nil || len(body) == 0 || bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
 		return err
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return badRequest("invalid_input", "", "must be a JSON object with the documented members")
+	return decodeObject(body, into)
+}
+
+// decodeObject reads one JSON object into a pointer to a struct. It refuses members that the struct does not have, so
+// that a member with a typing error is not ignored. The problem names the member.
+func decodeObject(body []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		if _, err := decoder.Token(); !errors.Is(err, io.EOF) || bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
+			return badRequest("invalid_input", "", "must be one JSON object")
+		}
+		return nil
+	case errors.As(err, &mistyped) && mistyped.Field == "":
+		return badRequest("invalid_input", "", "must be a JSON object")
+	case errors.As(err, &mistyped):
+		path := strings.Split(mistyped.Field, ".")
+		kind, _, _ := strings.Cut(mistyped.Value, " ") // of a number it has all the digits
+		return badRequest("invalid_input", "/"+path[len(path)-1], "has the wrong type: "+kind)
 	}
-	return nil
+	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the error has no type of its own
+		if name, err := strconv.Unquote(quoted); err == nil {
+			return unknownMember(name, into)
+		}
+	}
+	return badRequest("invalid_input", "", "must be JSON")
+}
+
+func unknownMember(name string, into any) *Problem {
+	name = fmt.Sprintf("%.80s", name)
+	known := strings.Join(members(reflect.TypeOf(into).Elem()), ", ")
+	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901
+	return badRequest("invalid_input", "/"+escaped, fmt.Sprintf("is no member of this object, which may have %s", known))
+}
+
+// members are the names of the JSON members of a struct, in its order.
+func members(of reflect.Type) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(of) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -67,8 +67,8 @@ func TestBusyRefusals(t *testing.T) {
 		t.Errorf("too many: %d %s", a.status, a.body)
 	}
 	for props, pointer := range map[string]string{
-		`{"onBusy":"hope"}`: "/forwardedProps/perdure/onBusy", `{"onBusy":1}`: "/forwardedProps/perdure", `[]`: "/forwardedProps/perdure",
-		`{"history":"all"}`: "/forwardedProps/perdure/history", `{"cancelOnDisconnect":"yes"}`: "/forwardedProps/perdure",
+		`{"onBusy":"hope"}`: "/forwardedProps/perdure/onBusy", `{"onBusy":1}`: "/forwardedProps/perdure/onBusy", `[]`: "/forwardedProps/perdure",
+		`{"history":"all"}`: "/forwardedProps/perdure/history", `{"cancelOnDisconnect":"yes"}`: "/forwardedProps/perdure/cancelOnDisconnect",
 	} {
 		if a := n.post(asking(inputOf("r3", "?"), props)); a.status != http.StatusBadRequest || a.problem.Pointer != pointer {
 			t.Errorf("%s: %d %s", props, a.status, a.body)

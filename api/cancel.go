@@ -50,16 +50,16 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// cancel cancels the last segment of a run.
+// cancel cancels the last segment of a run, in the name of the caller.
 func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
 	run, err := s.latest(ctx, run)
 	if err == nil {
-		err = s.dispatch.Cancel(ctx, run, reason)
+		err = s.dispatch.Cancel(ctx, run, stream.Cancel{Reason: reason, By: requester(ctx)})
 	}
 	if errors.Is(err, dispatch.ErrUnknownRun) {
-		return problem(http.StatusNotFound, "unknown_run", "there is no such run")
+		return errNoRun(run)
 	}
 	return err
 }

@@ -10,12 +10,12 @@ import (
 
 var yes, no = true, false
 
-// capabilities declares what holds for an agent that may hand work to these others. What is left out is unknown,
-// not absent.
-func capabilities(p catalog.Published, subagents []agui.SubagentInfo) agui.AgentCapabilities {
+// capabilities declares what holds for an agent that may hand work to these others, and involves people like this. What is
+// left out is unknown, not absent.
+func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h people) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
-	clients, asks := len(fromClients) > 0, len(p.Approvals) > 0
+	clients := len(fromClients) > 0
 	delegates, handsOver := len(subagents) > 0, len(agents.Handoffs(p.Tools)) > 0
 	several := delegates || handsOver
 	parallel := hasTools && p.Limits.ParallelTools > 1
@@ -32,7 +32,7 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo) agui.Agent
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
 		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &several, Delegation: &delegates, Handoffs: &handsOver, Subagents: subagents},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
-		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &asks, Feedback: &no, Interrupts: &asks, ApproveWithEdits: &asks},
+		HumanInTheLoop: &agui.HumanInTheLoopCapabilities{Approvals: &h.approves, Feedback: &no, Interrupts: h.interrupts(), ApproveWithEdits: &h.approves},
 	}
 }
 

@@ -19,9 +19,50 @@ func TestCapabilitiesSayWhatTheDefinitionAllows(t *testing.T) {
 		"some tool may, or may not":     {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"t"}}, `{"snapshots":true,"persistentState":true}`},
 		"the state follows an argument": {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"write"}, State: agents.State{Predict: predict}}, `{"snapshots":true,"deltas":true,"persistentState":true}`},
 	} {
-		got, err := json.Marshal(capabilities(catalog.Published{Definition: &test.definition}, nil).State)
+		got, err := json.Marshal(capabilities(catalog.Published{Definition: &test.definition}, nil, people{}).State)
 		if err != nil || string(got) != test.state {
 			t.Errorf("%s: state is %s (%v), want %s", name, got, err, test.state)
+		}
+	}
+}
+
+// Whether people are asked is told by the agent's rules, limits, steps and tools, and by those of the agents that it runs.
+// What only workers know is left out.
+func TestCapabilitiesSayHowPeopleAreInvolved(t *testing.T) {
+	t.Parallel()
+	const none, asked, decides, unknown = `{"approvals":false,"feedback":false,"interrupts":false,"approveWithEdits":false}`,
+		`{"approvals":false,"feedback":false,"interrupts":true,"approveWithEdits":false}`,
+		`{"approvals":true,"feedback":false,"interrupts":true,"approveWithEdits":true}`,
+		`{"approvals":false,"feedback":false,"approveWithEdits":false}`
+	others := map[string]*agents.Definition{
+		"asker":  {Name: "asker", Tools: []string{"ask_user", "agent:asker"}},
+		"strict": {Name: "strict", Approvals: []agents.Approval{{Tools: []string{"t"}}}},
+		"soft":   {Name: "soft", Limits: agents.Limits{Soft: &agents.SoftLimits{}}},
+	}
+	for name, c := range map[string]struct {
+		d    agents.Definition
+		want string
+	}{
+		"nobody":                   {agents.Definition{}, none},
+		"tools that ask nothing":   {agents.Definition{Tools: []string{"calculate", "client:*"}}, none},
+		"tools of workers":         {agents.Definition{Tools: []string{"lookup"}}, unknown},
+		"a program":                {agents.Definition{Workflow: "w"}, unknown},
+		"ask_user":                 {agents.Definition{Tools: []string{"ask_user"}}, asked},
+		"a pattern":                {agents.Definition{Tools: []string{"conf*"}}, asked},
+		"a rule":                   {agents.Definition{Approvals: []agents.Approval{{Tools: []string{"t"}}}}, decides},
+		"a soft limit":             {agents.Definition{Limits: agents.Limits{Soft: &agents.SoftLimits{}}}, decides},
+		"an approve step":          {agents.Definition{Steps: []agents.Step{{Parallel: &agents.ParallelStep{Steps: []agents.Step{{Approve: &agents.ApproveStep{}}}}}}}, decides},
+		"a step that asks":         {agents.Definition{Steps: []agents.Step{{Tool: "confirm"}}}, asked},
+		"a subagent that asks":     {agents.Definition{Tools: []string{"agent:asker", "agent:gone"}}, asked},
+		"a subagent with a rule":   {agents.Definition{Steps: []agents.Step{{Agent: &agents.AgentStep{Name: "strict"}}}}, decides},
+		"an inline agent":          {agents.Definition{Steps: []agents.Step{{Agent: &agents.AgentStep{Tools: []string{"agent:strict"}}}}}, decides},
+		"a subagent's soft limits": {agents.Definition{Tools: []string{"agent:soft"}}, none},
+		"a hand-off":               {agents.Definition{Tools: []string{"handoff:soft"}}, decides},
+	} {
+		h := involve(&c.d, func(name string) *agents.Definition { return others[name] })
+		got, err := json.Marshal(capabilities(catalog.Published{Definition: &c.d}, nil, h).HumanInTheLoop)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s (%v), want %s", name, got, err, c.want)
 		}
 	}
 }

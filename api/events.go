@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -35,6 +34,10 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.refuse(c, badRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
 		return
 	}
+	if err := s.awaitShown(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {
+		s.refuse(c, err)
+		return
+	}
 	if err := s.knows(c.Request.Context(), run, o.After); err != nil {
 		s.refuse(c, err)
 		return
@@ -54,7 +57,7 @@ func (s *Server) runEvents(c *gin.Context) {
 func (s *Server) knows(ctx context.Context, run stream.Run, after *stream.Cursor) error {
 	known, err := s.Log.Known(ctx, run)
 	if err == nil && !known {
-		err = s.purgedOr(ctx, after, problem(http.StatusNotFound, "unknown_run", "there is no such run"))
+		err = s.purgedOr(ctx, after, errNoRun(run))
 	}
 	return err
 }
@@ -63,7 +66,7 @@ func (s *Server) knows(ctx context.Context, run stream.Run, after *stream.Cursor
 func (s *Server) knowsThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
 	known, err := s.Log.KnownThread(ctx, thread)
 	if err == nil && !known {
-		err = s.purgedOr(ctx, after, errNoThread())
+		err = s.purgedOr(ctx, after, errNoThread(thread))
 	}
 	return err
 }
@@ -91,6 +94,9 @@ func (s *Server) threadEvents(c *gin.Context) {
 	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
 		o.Follow, err = flag(c, "follow", true)
 	}
+	if err == nil {
+		err = s.awaitShown(c.Request.Context(), thread, c.Query("waitFor"))
+	}
 	if err != nil {
 		s.refuse(c, err)
 		return
@@ -113,11 +119,6 @@ func (s *Server) showEvents(c *gin.Context, view *stream.View, after *stream.Cur
 		s.showPage(c, view, after)
 		return
 	}
-	if !s.streams.take() {
-		s.refuse(c, errFull())
-		return
-	}
-	defer s.streams.leave()
 	frames, err := view.NextPast(c.Request.Context())
 	switch {
 	case errors.Is(err, io.EOF):
@@ -237,14 +238,6 @@ func (s *Server) attachment(after string, version *string) (*stream.Cursor, stre
 	}
 	cursor, err := s.Log.ParseCursor(after)
 	return &cursor, profile, err
-}
-
-// checkQuery refuses a query that cannot be read as a whole: what is asked for would be lost in silence,
-// and a cursor with it.
-func (s *Server) checkQuery(c *gin.Context) {
-	if _, err := url.ParseQuery(c.Request.URL.RawQuery); err != nil {
-		s.refuse(c, badRequest("invalid_input", "", "the query of the URL cannot be read"))
-	}
 }
 
 // flag reads a parameter that is true or false.

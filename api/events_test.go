@@ -95,14 +95,22 @@ func types(body string) string {
 	return strings.Join(all, " ")
 }
 
-// start posts an input and leaves when its run has begun to speak.
+// startRun posts an input and leaves when its run has begun to speak.
 func (n *node) startRun(id string) {
 	n.t.Helper()
-	body, err := json.Marshal(inputOf(id, "hello"))
+	w := n.watchRun(inputOf(id, "hello"))
+	w.until("TEXT_MESSAGE_CONTENT")
+	w.close()
+}
+
+// watchRun posts an input and watches its run.
+func (n *node) watchRun(in agui.RunAgentInput, query ...string) *watched {
+	n.t.Helper()
+	body, err := json.Marshal(in)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(n.ctx(), http.MethodPost, n.http.URL+"/v1/agents/a/runs?"+strings.Join(query, "&"), strings.NewReader(string(body)))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -110,9 +118,9 @@ func (n *node) startRun(id string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	w := &watched{t: n.t, body: bufio.NewScanner(resp.Body)}
-	w.until("TEXT_MESSAGE_CONTENT")
-	_ = resp.Body.Close()
+	w := &watched{t: n.t, body: bufio.NewScanner(resp.Body), close: func() { _ = resp.Body.Close() }}
+	n.t.Cleanup(w.close)
+	return w
 }
 
 func TestJoinARun(t *testing.T) {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/sse"
@@ -26,8 +28,17 @@ type approvals struct {
 	EventsCursor string `json:"eventsCursor"`
 }
 
-// listApprovals lists what waits for a person, the oldest first.
+// listApprovals lists approvals of all threads: those that are open, the oldest first, or those that are decided.
 func (s *Server) listApprovals(c *gin.Context) {
+	status, err := approvalStatus(c)
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	if status == inbox.StatusDecided {
+		s.listDecided(c)
+		return
+	}
 	limit, err := limitOf(c)
 	var q inbox.Filter
 	if err == nil {
@@ -45,6 +56,62 @@ func (s *Server) listApprovals(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusOK, approvals{Items: p.Items, NextCursor: p.Next, EventsCursor: p.Events.String()})
+}
+
+// Bounds of a page of decided approvals: each is read from the audit of its thread, several threads at a time.
+const (
+	maxDecided   = 100
+	auditThreads = 8
+)
+
+// listDecided lists what was decided on all threads, the last first.
+func (s *Server) listDecided(c *gin.Context) {
+	limit, err := limitOf(c)
+	for _, name := range []string{"assignee", "olderThan"} {
+		if _, ok := c.GetQuery(name); ok && err == nil {
+			err = badRequest("invalid_input", "", name+" belongs to status=open")
+		}
+	}
+	var page []inbox.Reference
+	var next string
+	if err == nil {
+		q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
+		page, next, err = s.Inbox.Index.Decided(caller(c.Request.Context()).Tenant, q, c.Query("cursor"), min(limit, maxDecided))
+	}
+	var items []*inbox.Past
+	if err == nil {
+		items, err = s.pasts(c.Request.Context(), page)
+	}
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, struct {
+		Items      []*inbox.Past `json:"items"`
+		NextCursor string        `json:"nextCursor,omitempty"`
+	}{items, next})
+}
+
+// pasts reads approvals from the audits of their threads, in their order. What is not there any more is left out.
+func (s *Server) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Past, error) {
+	tenant, found := caller(ctx).Tenant, make([]*inbox.Past, len(page))
+	places := map[string][]int{}
+	for i, d := range page {
+		places[d.Thread] = append(places[d.Thread], i)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(auditThreads)
+	for thread, of := range places {
+		group.Go(func() error {
+			history, err := inbox.History(ctx, s.Log, stream.Thread{Tenant: tenant, ID: thread})
+			for _, i := range of {
+				found[i] = inbox.ByID(history, page[i].ID)
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	return slices.DeleteFunc(found, func(p *inbox.Past) bool { return p == nil }), err
 }
 
 // filterOf reads which approvals a client asks for.
@@ -97,6 +164,9 @@ func countBehind(cursor string) (int, error) {
 	return n, nil
 }
 
+// feedWait is how long a feed waits for a message at a time.
+const feedWait = time.Minute
+
 // feeds bounds those who follow the inbox on a node: each is a reader of its own on the log's side.
 const feeds = 1000
 
@@ -114,11 +184,6 @@ func (s *Server) approvalEvents(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	if !s.streams.take() {
-		s.refuse(c, errFull())
-		return
-	}
-	defer s.streams.leave()
 	if !s.feeds.take() {
 		s.refuse(c, errFull())
 		return
@@ -130,7 +195,7 @@ func (s *Server) approvalEvents(c *gin.Context) {
 		return
 	}
 	defer feed.Close()
-	to, err := sse.NewWriter(c.Writer, s.Patience)
+	to, err := sse.NewWriter(c.Writer)
 	if err != nil {
 		return // the client is gone
 	}
@@ -155,23 +220,22 @@ func (s *Server) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()
+	defer to.KeepAlive(s.Heartbeat, cancel)()
 	end := telemetry.Viewer(ctx)
 	var err error
 	for err == nil {
 		var m *inbox.Message
-		m, err = feed.Next(ctx, s.Heartbeat)
+		m, err = feed.Next(ctx, feedWait)
 		switch {
-		case err != nil:
-		case m == nil:
-			to.Comment("heartbeat")
-			err = to.Flush()
+		case err != nil, m == nil:
 		case q.Picks(&m.Event):
-			to.Event(m.Cursor.String(), m.JSON)
-			err = to.Flush()
+			if err = to.Event(m.Cursor.String(), m.JSON); err == nil {
+				err = to.Flush()
+			}
 		}
 	}
 	if errors.Is(err, inbox.ErrBroken) {
-		err = errors.Join(err, stream.ErrBehind) // the client is to come back, as one that has fallen behind
+		err = errors.Join(err, stream.ErrInterrupted) // the client comes back
 	}
 	end(s.ending(ctx, err))
 }

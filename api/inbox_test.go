@@ -85,6 +85,10 @@ func (o *office) take(workflow string, in workflows.Decide) (out workflows.Decid
 		case before.Digest != d.Digest:
 			r.Error = workflows.ErrorDecided
 		}
+		r.Settled = known
+		for _, decision := range calls {
+			r.Settled = r.Settled && decision != nil
+		}
 		out.Results = append(out.Results, r)
 	}
 	return out, nil
@@ -390,7 +394,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	read("")
-	if len(page.Items) != 2 || page.Items[0].Status != inbox.StatusDecided || page.Items[0].Decisions[0].By != "ada" || page.Items[1].Status != inbox.StatusPending || len(page.Items[0].Events) != 2 {
+	if len(page.Items) != 2 || page.Items[0].Status != inbox.StatusDecided || page.Items[0].Decisions[0].By != "ada" || page.Items[1].Status != inbox.StatusOpen || len(page.Items[0].Events) != 2 {
 		t.Errorf("%+v", page)
 	}
 	read("?limit=1")
@@ -400,6 +404,16 @@ func TestAudit(t *testing.T) {
 	read("?limit=1&cursor=" + page.NextCursor)
 	if len(page.Items) != 1 || page.NextCursor != "" || page.Items[0].ID != ids[1] {
 		t.Errorf("%+v", page)
+	}
+	for status, want := range map[string]string{"open": ids[1], "decided": ids[0]} {
+		if read("?status=" + status); len(page.Items) != 1 || page.Items[0].ID != want {
+			t.Errorf("%s: %+v", status, page)
+		}
+	}
+	for _, status := range []string{"", "pending", "expired"} {
+		if a := o.do(http.MethodGet, "/v1/threads/t1/approvals?status="+status, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, "status") {
+			t.Errorf("%q: %d %s", status, a.status, a.body)
+		}
 	}
 	if a := o.do(http.MethodGet, "/v1/threads/t1/approvals?cursor=-1", ""); a.problem.Code != "invalid_cursor" {
 		t.Errorf("%d %s", a.status, a.body)
@@ -432,7 +446,7 @@ func TestWhoDecides(t *testing.T) {
 	ids := o.asks("t1", "c1", "c2")
 	o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[0], `{"decision":"approve"}`)
 	o.do(http.MethodPost, "/v1/approvals/batch", fmt.Sprintf(`{"decisions":[{"threadId":"t1","id":%q,"decision":"reject"}]}`, ids[1]))
-	for call, want := range map[string]string{"c1": "rest", "c2": "batch"} {
+	for call, want := range map[string]string{"c1": "http", "c2": "batch"} {
 		if d := o.said("thread/default/t1", call); d.Channel != want || d.By != nil && d.By.Tenant != auth.TenantDefault {
 			t.Errorf("%s: %+v", call, d)
 		}

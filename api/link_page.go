@@ -10,6 +10,10 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/stream"
 )
 
 // linkPage is what whoever follows a link is shown: what is to be decided, or that it is done, or why it
@@ -18,12 +22,21 @@ type linkPage struct {
 	Decision string
 	Subject  string
 	Message  string
-	Tool     string
-	Args     string
-	Done     bool
-	Problem  string
-	Unknown  bool // whether it was decided, behind a Problem
-	Style    template.CSS
+	// Agent, Step and Thread name where the interrupt was raised; Step is empty outside of pipelines. Tool is empty where a step asks itself, and
+	// Args where it asks about nothing but its message.
+	Agent  string
+	Step   string
+	Thread string
+	Tool   string
+	Args   string
+	Done   bool
+	// Before tells that another caller made the same decision before.
+	Before bool
+	// Missing is how many more people have to vote for the same.
+	Missing int
+	Problem string
+	Unknown bool // whether it was decided, behind a Problem
+	Style   template.CSS
 }
 
 //go:embed link.html
@@ -70,4 +83,26 @@ func shownText(arguments string) string {
 		return strings.ToValidUTF8(arguments, "�")
 	}
 	return b.String()
+}
+
+// linkPageOf is the page that asks for the decision of a link.
+func linkPageOf(l links.Link, q *question) (linkPage, error) {
+	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.thread.Agent(), Tool: q.call.Name, Args: shownText(q.call.Arguments)}
+	asked, err := stream.AskedBy(q.Interrupt)
+	if err != nil {
+		return page, err
+	}
+	if asked != nil {
+		page.Agent = asked.Agent
+		if asked.Step != pipeline.LimitPath {
+			page.Step = asked.Step
+		}
+	}
+	if q.call.Name == pipeline.ApproveTool {
+		page.Tool = ""
+		if page.Args == "{}" {
+			page.Args = ""
+		}
+	}
+	return page, nil
 }

@@ -139,7 +139,7 @@ func (s *Server) question(ctx context.Context, thread stream.Thread, id string) 
 	}
 	found := questionOf(slices.Concat(now.Interrupts, now.Answered), id)
 	if found == nil {
-		return nil, errNoApproval()
+		return nil, errNoApproval(id)
 	}
 	q := &question{Interrupt: *found, open: questionOf(now.Interrupts, id) != nil, thread: now}
 	for _, e := range now.Entries {
@@ -162,7 +162,12 @@ func (s *Server) showLink(c *gin.Context) {
 		s.showRefusal(c, err)
 		return
 	}
-	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Tool: q.call.Name, Args: shownText(q.call.Arguments)})
+	page, err := linkPageOf(l, q)
+	if err != nil {
+		s.showRefusal(c, err)
+		return
+	}
+	showLinkPage(c, http.StatusOK, page)
 }
 
 // readLink returns what a link says and what it is about. It fails if there is nothing to decide any more.
@@ -185,7 +190,7 @@ func (s *Server) readLink(ctx context.Context, token string) (links.Link, *quest
 	}
 	q, err := s.question(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval)
 	if err == nil && q.open && q.args() != l.Args {
-		err = errNoApproval()
+		err = errNoApproval(l.Approval)
 	}
 	return l, q, err
 }
@@ -195,9 +200,12 @@ func (s *Server) useLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
 	l, _, err := s.readLink(ctx, segment(c, "token"))
+	var answer decided
 	if err == nil {
+		ctx = ofRun(ctx, stream.Run{Thread: stream.Thread{Tenant: l.Tenant, ID: l.Thread}}, "")
+		c.Request = c.Request.WithContext(ctx)
 		as := through(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), channelLink)
-		_, err = s.decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, verdict{Decision: l.Decision})
+		answer, err = s.decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, verdict{Decision: l.Decision})
 	}
 	if err != nil {
 		s.showRefusal(c, err)
@@ -208,7 +216,7 @@ func (s *Server) useLink(c *gin.Context) {
 	if err := s.Inbox.Links.Use(ctx, l); err != nil {
 		s.logger.WarnContext(ctx, "a link is not known to be used", "error", err)
 	}
-	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true})
+	showLinkPage(c, http.StatusOK, linkPage{Decision: l.Decision, Done: true, Missing: answer.Missing, Before: answer.Recorded != nil && answer.Recorded.By != l.Subject})
 }
 
 // showRefusal shows why a link does not decide.

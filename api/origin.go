@@ -1,11 +1,13 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/gin-contrib/cors"
+	"github.com/gin-gonic/gin"
 )
 
 // allows tells whether pages of an origin may call. One rule is for requests and for sockets, which
@@ -30,6 +32,18 @@ func (s *Server) allowed(r *http.Request) bool {
 	return origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.allows(origin)
 }
 
+// refuseOrigin refuses requests of pages that may not call, before the CORS middleware would with an empty body.
+func (s *Server) refuseOrigin(c *gin.Context) {
+	if !s.allowed(c.Request) {
+		s.refuse(c, errOrigin(c.Request))
+	}
+}
+
+func errOrigin(r *http.Request) *Problem {
+	return problem(http.StatusForbidden, "origin_not_allowed",
+		fmt.Sprintf("pages of the origin %.200q may not call this API; PERDURE_CORS_ORIGINS lists the origins that may", r.Header.Get("Origin")))
+}
+
 func (s *Server) cors() cors.Config {
 	cfg := cors.Config{
 		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
@@ -40,7 +54,7 @@ func (s *Server) cors() cors.Config {
 	if len(s.Origins) == 1 && s.Origins[0] == "*" {
 		cfg.AllowAllOrigins = true
 	} else {
-		cfg.AllowOriginFunc = s.allows
+		cfg.AllowOriginWithContextFunc = func(c *gin.Context, _ string) bool { return s.allowed(c.Request) }
 	}
 	return cfg
 }

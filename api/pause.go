@@ -1,22 +1,32 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
 
 // pauseThread and resumeThread are an operator's: the thread's active run stops before its next step,
 // and goes on. What is under way is not touched, and the time counts for no limit.
-func (s *Server) pauseThread(c *gin.Context)  { s.turn(c, workflows.UpdatePause) }
-func (s *Server) resumeThread(c *gin.Context) { s.turn(c, workflows.UpdateResume) }
+func (s *Server) pauseThread(c *gin.Context)  { s.turn(c, workflows.UpdatePause, true) }
+func (s *Server) resumeThread(c *gin.Context) { s.turn(c, workflows.UpdateResume, false) }
 
-func (s *Server) turn(c *gin.Context, update string) {
+// turn pauses or resumes the run, and writes that to the index of threads. If only the latter fails the answer is 503:
+// the same request again does both.
+func (s *Server) turn(c *gin.Context, update string, paused bool) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
 	thread, err := threadOf(c)
+	var taken workflows.Paused
 	if err == nil {
-		err = s.update(c.Request.Context(), thread, update, workflows.Pause{}, nil)
+		err = s.update(ctx, thread, update, workflows.Pause{}, &taken)
+	}
+	if err == nil {
+		err = s.Log.ListPaused(ctx, stream.Run{Thread: thread, ID: taken.RunID}, paused)
 	}
 	if err != nil {
 		s.refuse(c, err)

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -60,6 +61,19 @@ func badRequest(code, pointer, detail string) *Problem {
 	return p
 }
 
+// unknown is the problem of something that a request names and that does not exist. It is told by name.
+func unknown(what, name string) *Problem {
+	detail := "there is no such " + what
+	if name != "" {
+		detail = fmt.Sprintf("there is no %s %.100q", what, name)
+	}
+	return problem(http.StatusNotFound, "unknown_"+what, detail)
+}
+
+func errNoRun(run stream.Run) *Problem {
+	return problem(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
+}
+
 // problemOf maps an error to its answer: the one place where that is decided. What has no meaning to
 // a client is 503: it may be unknown whether something happened, and repeating is safe.
 func problemOf(err error) *Problem {
@@ -68,6 +82,7 @@ func problemOf(err error) *Problem {
 		decode  *agui.DecodeError
 		field   *schedules.FieldError
 		tooLong *http.MaxBytesError
+		missing *catalog.UnknownError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -79,7 +94,7 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &field):
 		return badRequest("invalid_schedule", field.Pointer, field.Detail)
 	case errors.Is(err, schedules.ErrUnknown):
-		return problem(http.StatusNotFound, "unknown_schedule", "there is no such schedule")
+		return unknown("schedule", "") // the route knows its name
 	case errors.Is(err, schedules.ErrChanged):
 		return problem(http.StatusConflict, "schedule_changed", "somebody else has changed the schedule meanwhile; look at it again")
 	case errors.Is(err, stream.ErrInvalidCursor):
@@ -90,10 +105,10 @@ func problemOf(err error) *Problem {
 		return problem(http.StatusGone, "gone", "the thread that the cursor is of was deleted; attach anew")
 	case errors.Is(err, inbox.ErrGone):
 		return problem(http.StatusGone, "gone", "what came behind the cursor may not be kept any more; list what is pending, and follow from there")
-	case errors.Is(err, catalog.ErrUnknownAgent):
-		return problem(http.StatusNotFound, "unknown_agent", "there is no such agent")
-	case errors.Is(err, catalog.ErrUnknownRevision):
-		return problem(http.StatusNotFound, "unknown_revision", "the agent has no such revision")
+	case errors.As(err, &missing) && missing.Revision == "":
+		return unknown("agent", missing.Agent)
+	case missing != nil:
+		return problem(http.StatusNotFound, "unknown_revision", fmt.Sprintf("the agent %.100q has no revision %.100q", missing.Agent, missing.Revision))
 	case errors.Is(err, catalog.ErrMismatch):
 		return problem(http.StatusPreconditionFailed, "revision_mismatch", "another revision is current than the request expects")
 	}
@@ -111,6 +126,9 @@ func problemOf(err error) *Problem {
 // refuse answers with a problem. Causes behind a 503 are for the log, once.
 func (s *Server) refuse(c *gin.Context, err error) {
 	p := problemOf(err)
+	if errors.Is(err, schedules.ErrUnknown) {
+		p = unknown("schedule", segment(c, "schedule"))
+	}
 	if p.Status >= http.StatusInternalServerError && p.Code != codeFull && c.Request.Context().Err() == nil {
 		s.logger.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
@@ -10,7 +11,10 @@ import (
 
 // props are what a client may ask of us in forwardedProps.perdure, beside what the protocol has.
 type props struct {
-	History            stream.History   `json:"history"`
+	// History says how the input's messages relate to the thread's; "" = as the agent's definition says.
+	History stream.History `json:"history"`
+	// Seen is the newest cursor of the thread that the client has; "" = it does not say.
+	Seen               string           `json:"seen"`
 	OnBusy             workflows.OnBusy `json:"onBusy"`
 	CancelOnDisconnect bool             `json:"cancelOnDisconnect"`
 	Hold               bool             `json:"hold"`
@@ -27,15 +31,16 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 		_ = json.Unmarshal(in.ForwardedProps, &object) // something else than an object has nothing of ours
 	}
 	var p props
-	if ours := object["perdure"]; ours != nil {
-		if err := json.Unmarshal(ours, &p); err != nil {
-			return p, badRequest("invalid_input", "/forwardedProps/perdure", "must be an object whose members have the documented types")
+	if ours := object["perdure"]; ours != nil && string(ours) != "null" {
+		if wrong, ok := errors.AsType[*Problem](decodeObject(ours, &p)); ok {
+			wrong.Pointer = "/forwardedProps/perdure" + wrong.Pointer
+			return p, wrong
 		}
 	}
 	switch p.History {
-	case stream.HistoryMerge, stream.HistoryAppend, stream.HistoryComplete:
+	case "", stream.HistoryAuto, stream.HistoryAppend, stream.HistoryReplace:
 	default:
-		return p, badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "append" or "complete"`)
+		return p, badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "auto", "append" or "replace"`)
 	}
 	switch p.OnBusy {
 	case "", workflows.OnBusyReject, workflows.OnBusyEnqueue, workflows.OnBusyInterrupt, workflows.OnBusySteer:
@@ -49,4 +54,50 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/parentRunId", "must not differ from parentRunId")
 	}
 	return p, checkOptionalID(parentThreadPointer, p.ParentThreadID)
+}
+
+// seen is the sequence of the last record that a client was shown, by the newest cursor that it has; 0 = it does not say.
+// A cursor of another log says nothing of this one.
+func (s *Server) seen(cursor string) (uint64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	at, err := s.Log.ParseCursor(cursor)
+	switch {
+	case errors.Is(err, stream.ErrLogReplaced):
+		return 0, nil
+	case err != nil:
+		return 0, badRequest("invalid_input", "/forwardedProps/perdure/seen", "must be a cursor of the thread: the id of an event")
+	}
+	return at.Seq, nil
+}
+
+// digestInput identifies what an input asks for. What the client has seen so far is no part of that: when it sends
+// the input again it may have seen more.
+func digestInput(input *agui.RunAgentInput) [32]byte {
+	plain := *input
+	plain.ForwardedProps = withoutSeen(input.ForwardedProps)
+	return plain.Digest()
+}
+
+// withoutSeen leaves perdure.seen out of forwarded properties, and perdure itself if nothing else is in it.
+func withoutSeen(forwarded json.RawMessage) json.RawMessage {
+	var props, ours map[string]json.RawMessage
+	if json.Unmarshal(forwarded, &props) != nil || json.Unmarshal(props["perdure"], &ours) != nil || ours["seen"] == nil {
+		return forwarded
+	}
+	delete(ours, "seen")
+	delete(props, "perdure")
+	if len(ours) > 0 {
+		text, err := json.Marshal(ours)
+		if err != nil {
+			return forwarded
+		}
+		props["perdure"] = text
+	}
+	text, err := json.Marshal(props)
+	if err != nil {
+		return forwarded
+	}
+	return text
 }

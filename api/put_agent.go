@@ -40,8 +40,9 @@ func (s *Server) putAgent(c *gin.Context) {
 		return
 	}
 	answer := s.describe(catalog.Published{Definition: d, Revision: revision})
-	if len(answer.UnavailableTools) > 0 {
-		s.logger.WarnContext(ctx, "an agent is published with tools that no worker has", "agent", name, "tools", answer.UnavailableTools)
+	answer.Warnings = s.warnings(d)
+	if len(answer.UnavailableTools) > 0 || len(answer.Warnings) > 0 {
+		s.logger.WarnContext(ctx, "an agent is published with names that no worker knows", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
 	}
 	c.Header("ETag", etag(revision))
 	if existed {

@@ -45,7 +45,7 @@ func (v verdict) suitsLimit(at string) error {
 	switch {
 	case v.Decision == string(workflows.VerdictAnswer):
 		return unfit(at+"/content", "the question is whether the run may go on: approve, edit or reject")
-	case v.Remember:
+	case v.Remember != "":
 		return unfit(at+"/remember", "each limit that a run passes is asked about")
 	}
 	return nil

@@ -47,6 +47,8 @@ type acceptedResult struct {
 	Content    any    `json:"content,omitempty"` // of one that stands: text or parts
 	Error      string `json:"error,omitempty"`
 	Repeated   bool   `json:"repeated,omitempty"`
+	// Cursor is what a reader waits for that is to see what came of the result.
+	Cursor string `json:"cursor,omitempty"`
 }
 
 // postToolResult takes what came of a call of the client's. The answer comes when the run has taken it; the
@@ -63,7 +65,7 @@ func (s *Server) postToolResult(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
-	answer, err := s.takeResult(ctx, thread, r, channelREST)
+	answer, err := s.takeResult(ctx, thread, r, channelHTTP)
 	if err != nil {
 		s.refuse(c, err)
 		return
@@ -91,6 +93,9 @@ func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolRes
 			return acceptedResult{}, err
 		}
 		answer, err := s.tryResult(ctx, now, stream.Run{Thread: thread, ID: now.RunID}, m, channel)
+		if err == nil && answer.Cursor == "" {
+			answer.Cursor = s.decisionCursor(now, 0)
+		}
 		p, ok := errors.AsType[*Problem](err)
 		if !ok || p.Code != errUnknownCall().Code || now.Sealed || now.Run == "" || look == looks {
 			return answer, err
@@ -129,7 +134,11 @@ func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run strea
 	case r.Error == workflows.ErrorUnknownCall:
 		return s.resultMissed(ctx, run.Thread, m)
 	case r.Error == "":
-		return acceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}, nil
+		answer := acceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}
+		if r.Settled {
+			answer.Cursor = s.decisionCursor(now, p.Seq)
+		}
+		return answer, nil
 	default:
 		return s.resultStands(ctx, run.Thread, m, r.Recorded.Input)
 	}

@@ -66,11 +66,11 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 		}
 	}
 	blue := `{"toolCallId":"c1","content":[{"type":"text","text":"blue"}],"error":"dim"}`
-	post(blue, 200, `{"toolCallId":"c1"}`)
+	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
 	post(`{"content":[{"text":"blue","type":"text"}],"error":"dim","toolCallId":"c1"}`, 200, `"repeated":true`)
 	post(`{"toolCallId":"c1","content":"blue"}`, 409, `"recorded":{"toolCallId":"c1","content":[{"type":"text","text":"blue"}],"error":"dim"}`)
 	said, err := n.log.Decision(n.ctx(), taken.Input)
-	if err != nil || said.Verdict != "result" || said.Channel != "rest" || said.Result.Content.Text() != "blue" {
+	if err != nil || said.Verdict != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
 		t.Errorf("the log has %+v: %v", said, err)
 	}
 	taken = &workflows.Decision{CallID: "c1", Verdict: workflows.VerdictAbandon}
@@ -107,7 +107,7 @@ func TestAToolResultComesEarly(t *testing.T) {
 	for f.ID != "2" {
 		f = c.next()
 	}
-	if f.Type != "ack" || string(f.Result) != `{"toolCallId":"c1"}` || asked != 3 {
+	if f.Type != "ack" || !strings.HasPrefix(string(f.Result), `{"toolCallId":"c1","cursor":"`) || asked != 3 {
 		t.Errorf("after %d updates: %+v", asked, f)
 	}
 }

@@ -26,10 +26,32 @@ type verdict struct {
 	// Content is a text that stands for the call's result, or the answer to the tool's question.
 	Content json.RawMessage `json:"content,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
-	// Remember makes further calls of the tool on this thread without asking.
-	Remember bool `json:"remember,omitempty"`
+	// Remember covers further calls of the tool on this thread.
+	Remember remember `json:"remember,omitempty"`
 	// allowed is the figure that an edit of a question about a limit names.
 	allowed int64
+}
+
+// remember is the scope of an approval that covers further calls, as a client writes it; "" = none.
+type remember string
+
+// UnmarshalJSON reads true as the scope arguments. It takes anything; isKnown tells whether it is a scope.
+func (r *remember) UnmarshalJSON(raw []byte) error {
+	switch string(raw) {
+	case "true":
+		*r = remember(workflows.RememberArguments)
+	case "false", "null":
+		*r = ""
+	default:
+		if json.Unmarshal(raw, (*string)(r)) != nil || *r == "" {
+			*r = "?"
+		}
+	}
+	return nil
+}
+
+func (r remember) isKnown() bool {
+	return r == "" || r == remember(workflows.RememberArguments) || r == remember(workflows.RememberTool)
 }
 
 // check reads what a verdict must have; at is where it stands in the request.
@@ -39,7 +61,9 @@ func (v verdict) check(at string) error {
 		return unfit(editPointer(at), "must be an object: the arguments to make the call with")
 	case v.Decision == string(workflows.VerdictAnswer) && len(v.Content) == 0:
 		return unfit(contentPointer(at), "must be the answer, or the result to give the model")
-	case v.Remember && v.Decision != string(workflows.VerdictApprove):
+	case !v.Remember.isKnown():
+		return unfit(at+"/remember", `must be true, "arguments" or "tool"`)
+	case v.Remember != "" && v.Decision != string(workflows.VerdictApprove):
 		return unfit(at+"/remember", "belongs to an approval of the call as it is")
 	case len(v.Reason) > maxReason:
 		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", maxReason))
@@ -75,14 +99,14 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	var decisions []workflows.Decision
 	var told []stream.LateAnswer
 	for _, a := range answers {
-		d, err := s.propose(ctx, asked, a.question, a.verdict, channelAGUI)
+		d, err := s.propose(ctx, asked, a.question, a.verdict, channelInput)
 		if err != nil {
 			return nil, nil, err
 		}
 		decisions, told = append(decisions, d), append(told, answerOf(a.question, a.verdict))
 	}
 	if unknown > 0 {
-		s.logger.WarnContext(ctx, "an input answers what was not asked; it goes on without", "thread", o.run.Thread.ID, "run", o.run.ID, "count", unknown)
+		s.logger.WarnContext(ctx, "the input answers unknown interrupts, which are ignored", "count", unknown)
 	}
 	return append(decisions, results(o.input.Messages, thread)...), told, nil
 }
@@ -168,7 +192,7 @@ func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (ver
 		EditedArgs json.RawMessage `json:"editedArgs"`
 		Content    *string         `json:"content"`
 		Reason     string          `json:"reason"`
-		Remember   bool            `json:"remember"`
+		Remember   remember        `json:"remember"`
 	}
 	if err := json.Unmarshal(entry.Payload, &payload); err != nil || payload.Approved == nil {
 		return verdict{}, unfit(at+"/payload", "must be an object as the question's responseSchema describes it, with approved true or false")
@@ -191,19 +215,13 @@ func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (ver
 	return v, v.check(at + "/payload")
 }
 
-// Channels are the ways that decisions come by.
-const (
-	channelAGUI = "agui" // resume of an input
-	channelREST = "rest"
-)
-
 // said is what a verdict about a question says, as the log has it.
 func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
 	by, err := stream.RaisedIn(*question)
 	if err != nil {
 		return nil, err
 	}
-	d := &stream.Decision{CallID: question.ToolCallID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason}
+	d := &stream.Decision{CallID: question.ToolCallID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
 	var b bytes.Buffer
 	switch {
 	case v.Decision == string(workflows.VerdictEdit):
@@ -232,7 +250,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 	if err != nil {
 		return workflows.Decision{}, err
 	}
-	d := workflows.Decision{CallID: said.CallID, Verdict: workflows.Verdict(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: v.Remember, Allowed: v.allowed}
+	d := workflows.Decision{CallID: said.CallID, Verdict: workflows.Verdict(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: workflows.RememberScope(v.Remember), Allowed: v.allowed}
 	if len(said.Args) > 0 {
 		d.Args = workflows.DigestArgs(string(said.Args))
 	}
@@ -302,7 +320,7 @@ func withoutAnswers(messages []agui.Message, thread *stream.Reduction, history s
 		if m.Role != agui.RoleTool || knows(thread, m.ID) {
 			return false
 		}
-		return history != stream.HistoryComplete && answersTwice(m, thread) ||
+		return history != stream.HistoryReplace && answersTwice(m, thread) ||
 			slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	})
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -137,7 +136,7 @@ func (s *Server) published(ctx context.Context, agent, revision string) (d *agen
 	for ; at >= 0 && list[at].Revision != revision; at-- {
 	}
 	if at < 0 {
-		return nil, "", fmt.Errorf("%w: %.64q", catalog.ErrUnknownRevision, revision)
+		return nil, "", &catalog.UnknownError{Agent: agent, Revision: revision}
 	}
 	for i := at - 1; i >= 0 && before == ""; i-- {
 		if list[i].Revision != revision { // it may have been published again by somebody else

@@ -163,6 +163,8 @@ func (l lacks) Missing(tools []string) []string {
 	return slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return !slices.Contains(l, tool) })
 }
 
+func (lacks) Known() agents.Names { return agents.Names{Tools: []string{"charge"}} }
+
 func (lacks) Fits(json.RawMessage, json.RawMessage) (pointer, reason string, err error) {
 	return "", "", nil
 }
@@ -175,7 +177,10 @@ func (l lacks) Check(context.Context, string, json.RawMessage) (pointer, reason 
 func TestToolsThatNoWorkerHas(t *testing.T) {
 	t.Parallel()
 	var logged output
-	n := newNode(t, func(c *api.Config) { c.Tools, c.Logger = lacks{"refund"}, slog.New(slog.NewTextHandler(&logged, nil)) })
+	n := newNode(t, func(c *api.Config) {
+		c.Tools, c.Logger = lacks{"refund"}, slog.New(slog.NewTextHandler(&logged, nil))
+		c.Known = agents.Names{Providers: []string{"test"}}
+	})
 	n.revise(brief + "tools: [charge]\n")
 	if strings.Contains(n.do(http.MethodGet, "/v1/agents/a", "").body, "unavailableTools") || logged.String() != "" {
 		t.Errorf("something is missing: %s", logged.String())
@@ -186,8 +191,54 @@ func TestToolsThatNoWorkerHas(t *testing.T) {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}
-	if !strings.Contains(logged.String(), "refund") || strings.Contains(logged.String(), "charge") {
+	if !strings.Contains(logged.String(), `unknown tool \"refund\"`) || strings.Contains(logged.String(), "charge") {
 		t.Errorf("the log says %s", logged.String())
+	}
+}
+
+// A definition with names that nobody knows is published, and the answer says which.
+func TestWarningsOfAPublication(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) {
+		c.Tools, c.Known = lacks{}, agents.Names{Scripts: []string{"refund"}, Servers: []string{"shop"}}
+	})
+	put := func(name, text string) []string {
+		t.Helper()
+		a := n.do(http.MethodPut, "/v1/agents/"+name, text)
+		var published api.Agent
+		if err := json.Unmarshal([]byte(a.body), &published); err != nil || a.status/100 != 2 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return published.Warnings
+	}
+	if w := put("b", "name: b\nmodel: scripted/refund\ntools: [charge, calculate, \"mcp:shop/*\", \"client:*\"]\n"); w != nil {
+		t.Errorf("known names are warned of: %q", w)
+	}
+	want := []string{
+		`/tools/0: unknown tool "chrage" (did you mean "charge"?)`, `/tools/1: unknown agent "nobody"`, `/tools/3: unknown MCP server "shp" (did you mean "shop"?)`,
+		`/model: unknown model provider "opnai" (did you mean "openai"?)`,
+	}
+	if w := put("c", "name: c\nmodel: opnai/m\ntools: [chrage, \"agent:nobody\", \"agent:b\", \"mcp:shp/buy\"]\n"); !slices.Equal(w, want) {
+		t.Errorf("warnings are\n%q, want\n%q", w, want)
+	}
+}
+
+// What is not there is named.
+func TestUnknownThingsAreNamed(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.revise(brief)
+	for path, want := range map[string]string{
+		"/v1/agents/nobody":                     `there is no agent "nobody"`,
+		"/v1/agents/a/revisions/0123":           `the agent "a" has no revision "0123"`,
+		"/v1/threads/t-404":                     `there is no thread "t-404"`,
+		"/v1/threads/t-404/runs/r-404/events":   `the thread "t-404" has no run "r-404"`,
+		"/v1/threads/t-404/events?follow=false": `there is no thread "t-404"`,
+		"/v1/threads/t-404/messages":            `there is no thread "t-404"`,
+	} {
+		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Detail != want {
+			t.Errorf("%s: %d %s, want %s", path, a.status, a.body, want)
+		}
 	}
 }
 

@@ -34,9 +34,14 @@ func (s *Server) startRun(c *gin.Context) {
 		return
 	}
 	defer o.view.Close()
+	c.Request = c.Request.WithContext(ofRun(c.Request.Context(), o.run, agent.Name))
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
-	if err := s.place(ctx, o); err != nil {
+	err = s.awaitCarriedOut(ctx, o.run.Thread, c.Query("waitFor"))
+	if err == nil {
+		err = s.place(ctx, o)
+	}
+	if err != nil {
 		s.refuse(c, err)
 		return
 	}

@@ -76,7 +76,7 @@ func (s *Server) checkSchedule(said *schedules.Schedule) error {
 		return err
 	}
 	if _, err := s.Catalog.Current(said.Agent); err != nil {
-		p := problem(http.StatusNotFound, "unknown_agent", "there is no such agent")
+		p := unknown("agent", said.Agent)
 		p.Pointer = "/agent"
 		return p
 	}

@@ -398,7 +398,7 @@ func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	becomes("it waits for its turn", "")
-	if _, err := n.log.RequestCancel(n.ctx(), streamRun(in), "no"); err != nil {
+	if _, err := n.log.RequestCancel(n.ctx(), streamRun(in), stream.Cancel{Reason: "no"}); err != nil {
 		t.Fatal(err)
 	}
 	becomes("it is cancelled before its turn", "cancelled")

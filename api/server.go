@@ -16,9 +16,11 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
 	"go.temporal.io/sdk/client"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/live"
 	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
@@ -37,6 +39,8 @@ type Config struct {
 	AdminRole string
 	// Tools knows which tools there are workers for. nil = nobody does.
 	Tools Tools
+	// Known are names of the folder that the agents come from: its workers know them.
+	Known agents.Names
 
 	// Inbox is what waits for people, over all threads. nil = there are no routes for it.
 	Inbox *Inbox
@@ -55,14 +59,15 @@ type Config struct {
 	Heartbeat time.Duration
 	// Silence is how long a run may say nothing before its workflow is looked at. Defaults to 5 s.
 	Silence time.Duration
-	// Patience is how long a client may take no bytes before it is cut. Defaults to 30 s.
+	// Patience is how long a client may take no bytes of any answer before it is cut. A client is cut as well if it takes
+	// less than live.MinRate over twice this time. Defaults to 30 s.
 	Patience time.Duration
 	// Origins are the origins that browsers may call from: exact, or "*" for all. Empty = none.
 	Origins []string
 	// SocketStreams bounds what a client may have open on one WebSocket. Defaults to 64.
 	SocketStreams int
 	// Sockets bounds the open WebSockets, Streams the event streams that are sent over them and over
-	// HTTP. Defaults to 10,000 and 20,000.
+	// HTTP together with the answers to GET requests. Defaults to 10,000 and 20,000.
 	Sockets, Streams int
 	// ParkAfter is how long a run waits for a person in the workflow that runs it.
 	// 0 = workflows.DefaultParkAfter.
@@ -137,8 +142,10 @@ func (s *Server) Drain() {
 // Wait waits, after Drain, until the last socket has ended, or ctx.
 func (s *Server) Wait(ctx context.Context) error { return s.sockets.wait(ctx) }
 
-// Handler returns the routes.
-func (s *Server) Handler() http.Handler {
+// Handler serves the routes. No answer waits for longer than Patience for a client that does not read.
+func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Patience) }
+
+func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	// Ids stand in paths as one percent-encoded segment: a "/" in an id must not split it. They are
@@ -151,22 +158,23 @@ func (s *Server) Handler() http.Handler {
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
 	}))
 	r.Use(s.timeBody)
-	r.GET(socketPath, s.authenticate, s.openSocket) // before CORS, whose refusals say nothing
-	s.linkRoutes(r)                                 // before CORS and before anybody signs in: a link is all it takes
+	r.GET(socketPath, s.authenticate, s.checkQuery, s.openSocket) // before CORS, whose refusals say nothing
+	s.linkRoutes(r)                                               // before CORS and before anybody signs in: a link is all it takes
 	if len(s.Origins) > 0 {
-		r.Use(cors.New(s.cors())) // browsers ask without credentials whether they may
+		r.Use(s.refuseOrigin, cors.New(s.cors())) // browsers ask without credentials whether they may
 	}
-	r.Use(s.authenticate)
+	r.Use(s.authenticate, s.checkQuery)
 	r.NoRoute(func(c *gin.Context) { s.refuse(c, problem(http.StatusNotFound, "not_found", "there is no such route")) })
-	r.NoMethod(func(c *gin.Context) { s.refuse(c, problem(http.StatusMethodNotAllowed, "method_not_allowed", "")) })
+	r.NoMethod(s.refuseMethod)
 
+	r.GET(rootPath, s.showRoot)
 	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	r.GET("/readyz", s.ready)
-	r.GET(openAPIPath, s.showOpenAPI)
+	r.GET(openAPIPath, s.takePlace, s.showOpenAPI)
 	if s.Metrics != nil {
 		r.GET("/metrics", gin.WrapH(s.Metrics))
 	}
-	v1 := r.Group("/v1", s.checkQuery)
+	v1 := r.Group("/v1", s.locate, s.takePlace)
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
 	v1.PUT("/agents/:agent", s.administers, s.putAgent)

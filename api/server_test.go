@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamtest.Leaks()) }
 // node is an api on a real log, with what Temporal answers in the test's hands.
 type node struct {
 	t        *testing.T
+	nats     *natsserver.Server
 	log      *stream.Log
 	server   *api.Server
 	http     *httptest.Server
@@ -85,7 +87,7 @@ func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflow
 		taken, err := s.steer(o.Args[0].(workflows.Steer))
 		return updateStub{steered: taken}, err
 	case workflows.UpdatePause, workflows.UpdateResume:
-		return updateStub{}, s.pause(o.UpdateName)
+		return updateStub{paused: workflows.Paused{RunID: "r1"}}, s.pause(o.UpdateName)
 	}
 	taken, err := s.submit(o.RunID, o.Args[0].(workflows.Submit))
 	return updateStub{taken: taken}, err
@@ -140,6 +142,7 @@ type updateStub struct {
 	taken   workflows.Submitted
 	steered workflows.Steered
 	decided workflows.Decided
+	paused  workflows.Paused
 }
 
 func (u updateStub) Get(_ context.Context, to any) error {
@@ -150,6 +153,8 @@ func (u updateStub) Get(_ context.Context, to any) error {
 		*to = u.steered
 	case *workflows.Decided:
 		*to = u.decided
+	case *workflows.Paused:
+		*to = u.paused
 	}
 	return nil
 }
@@ -167,7 +172,8 @@ func running(execution string) error {
 
 func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	t.Helper()
-	n := &node{t: t, log: streamtest.Open(t), temporal: &temporalStub{}}
+	n := &node{t: t, nats: streamtest.Server(t), temporal: &temporalStub{}}
+	n.log = streamtest.OpenOn(t, n.nats)
 	// On a busy machine any run may look silent.
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil

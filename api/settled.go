@@ -14,30 +14,52 @@ import (
 // tells: the runs have what was carried out, and the audit, a moment later, also what came to nothing since the run
 // failed, and what is decided while others are asked about the calls beside.
 
-// became is what the log knows to have been decided about a question; nil = nothing.
-func (s *Server) became(ctx context.Context, thread stream.Thread, now *stream.Reduction, question *agui.Interrupt) (*stream.Decided, error) {
+// settlement is what the log knows to have been decided about a question.
+type settlement struct {
+	standing
+	votes []string // digests of the quorum's other votes
+}
+
+// became looks up what was decided about a question; nil = nothing.
+func (s *Server) became(ctx context.Context, thread stream.Thread, now *stream.Reduction, question *agui.Interrupt) (*settlement, error) {
 	by, err := stream.RaisedIn(*question)
 	if err != nil {
 		return nil, err
 	}
 	at := slices.IndexFunc(now.Decided, func(d stream.Decided) bool { return d.CallID == question.ToolCallID && d.Question == by.Number })
 	if at >= 0 {
-		return &now.Decided[at], nil
+		return s.carriedOut(ctx, &now.Decided[at])
 	}
 	past, err := inbox.History(ctx, s.Log, thread)
 	if err != nil {
 		return nil, err
 	}
-	at = slices.IndexFunc(past, func(p *inbox.Past) bool { return p.ID == question.ID && p.Status != inbox.StatusPending })
+	at = slices.IndexFunc(past, func(p *inbox.Past) bool { return p.ID == question.ID && p.Status != inbox.StatusOpen })
 	if at < 0 {
 		return nil, nil
 	}
 	return toldOf(past[at]), nil
 }
 
-// toldOf is what the audit has of an approval that waits no more; nil = nobody decided.
-func toldOf(past *inbox.Past) *stream.Decided {
-	d := &stream.Decided{CallID: past.ToolCallID, Verdict: string(workflows.VerdictExpire)}
+// carriedOut reads a decision that a run has carried out.
+func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
+	before, err := s.standing(ctx, workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(d.Verdict), Digest: d.Digest, Input: d.Proposal})
+	if err != nil {
+		return nil, err
+	}
+	if len(before.args) > 0 {
+		before.Args = workflows.DigestArgs(string(before.args))
+	}
+	done := &settlement{standing: *before}
+	for _, v := range d.Votes {
+		done.votes = append(done.votes, v.Digest)
+	}
+	return done, nil
+}
+
+// toldOf is what the audit has of an approval that is not open; nil = nobody decided.
+func toldOf(past *inbox.Past) *settlement {
+	d := &settlement{standing: standing{Decision: workflows.Decision{CallID: past.ToolCallID, Verdict: workflows.VerdictExpire}}}
 	last := len(past.Decisions) - 1
 	if past.Status == inbox.StatusExpired || last < 0 {
 		return d
@@ -46,29 +68,33 @@ func toldOf(past *inbox.Past) *stream.Decided {
 	if end.Decision == string(workflows.VerdictCancel) && end.Digest == "" {
 		return nil // the run ended without having waited for it
 	}
-	d.Verdict, d.Digest = end.Decision, end.Digest
-	made := end.Decision == string(workflows.VerdictApprove) || end.Decision == string(workflows.VerdictEdit)
+	d.Verdict, d.Digest, d.Args = workflows.Verdict(end.Decision), end.Digest, end.ArgsDigest
+	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range past.Decisions[:last] {
-		if made && vote.ArgsDigest == end.ArgsDigest { // else it came to nothing
-			d.Votes = append(d.Votes, stream.Vote{Digest: vote.Digest})
+		if d.approves() && vote.ArgsDigest == end.ArgsDigest { // else it came to nothing
+			d.votes = append(d.votes, vote.Digest)
 		}
 	}
 	return d
 }
 
-// settled refuses what would need a question to wait, as a decision would be refused; nil = as far as the log knows, it
-// waits.
+func (d *standing) approves() bool {
+	return d.Verdict == workflows.VerdictApprove || d.Verdict == workflows.VerdictEdit
+}
+
+// settled refuses what would need a question to be open, as a decision would be refused; nil = as far as the log knows, it
+// is open.
 func (s *Server) settled(ctx context.Context, thread stream.Thread, q *question) error {
 	d, err := s.became(ctx, thread, q.thread, &q.Interrupt)
 	switch {
 	case err != nil:
 		return err
-	case d != nil && d.Verdict == string(workflows.VerdictExpire):
-		return errTooLate(&decided{ID: q.ID, Decision: d.Verdict})
+	case d != nil && d.Verdict == workflows.VerdictExpire:
+		return errTooLate(d.as(q.ID))
 	case d != nil:
-		return errDecided("it is decided", &decided{ID: q.ID, Decision: d.Verdict})
+		return errDecided(d.as(q.ID))
 	case !q.open:
-		return errNoApproval()
+		return errNoApproval(q.ID)
 	}
 	return nil
 }

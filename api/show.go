@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -20,8 +19,6 @@ import (
 type transport interface {
 	// Send hands frames over, in order, and flushes them.
 	Send(frames []stream.Frame) error
-	// Heartbeat shows that the stream lives although it has nothing to say.
-	Heartbeat() error
 }
 
 // show answers a request with the frames of a view until that is over or the client is gone.
@@ -34,17 +31,22 @@ func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) 
 	if err != nil {
 		return // the client is gone
 	}
-	_ = s.pump(c.Request.Context(), view, frames, to) // how it ended is told by what was sent
+	ctx, cancel := context.WithCancelCause(c.Request.Context())
+	defer cancel(nil)
+	if to, ok := to.(events); ok {
+		defer to.w.KeepAlive(s.Heartbeat, cancel)()
+	}
+	_ = s.pump(ctx, view, frames, to) // how it ended is told by what was sent
 }
 
 // transport begins the response. Clients older than AG-UI 1.0 cannot read their own binary wire as
 // soon as a tool answers.
 func (s *Server) transport(c *gin.Context, profile stream.Profile) (transport, error) {
 	if profile == stream.Profile1 && wantsBinary(c.Request) {
-		w, err := live.NewWriter(c.Writer, protobuf.MediaType, s.Patience)
+		w, err := live.NewWriter(c.Writer, protobuf.MediaType)
 		return binary{w}, err
 	}
-	w, err := sse.NewWriter(c.Writer, s.Patience)
+	w, err := sse.NewWriter(c.Writer)
 	return events{w}, err
 }
 
@@ -53,18 +55,15 @@ type events struct{ w *sse.Writer }
 
 func (e events) Send(frames []stream.Frame) error {
 	for _, f := range frames {
-		e.w.Event(f.Cursor.String(), f.Event)
+		if err := e.w.Event(f.Cursor.String(), f.Event); err != nil {
+			return err
+		}
 		if e.w.Full() {
 			if err := e.w.Flush(); err != nil {
 				return err
 			}
 		}
 	}
-	return e.w.Flush()
-}
-
-func (e events) Heartbeat() error {
-	e.w.Comment("heartbeat")
 	return e.w.Flush()
 }
 
@@ -79,20 +78,14 @@ func (s *Server) pump(ctx context.Context, view *stream.View, frames []stream.Fr
 		to = strictly(to, view.Resumed())
 	}
 	end := telemetry.Viewer(ctx)
-	idle, quiet := min(s.Heartbeat, s.Silence), time.Duration(0)
 	var err error
 	for err == nil {
-		switch {
-		case len(frames) > 0:
-			quiet, err = 0, to.Send(frames)
-		case quiet >= s.Heartbeat:
-			quiet, err = 0, to.Heartbeat()
+		if len(frames) > 0 {
+			if err = to.Send(frames); err != nil {
+				break
+			}
 		}
-		if err != nil {
-			break
-		}
-		if frames, err = view.Next(ctx, idle); err == nil && frames == nil {
-			quiet += idle
+		if frames, err = view.Next(ctx, s.Silence); err == nil && frames == nil {
 			if run, ok := view.Run(); ok {
 				err = s.lookAfterSilent(ctx, run)
 			}
@@ -122,8 +115,8 @@ func (s *Server) ending(ctx context.Context, err error) string {
 		return "expired"
 	case ctx.Err() != nil:
 		return "left"
-	case errors.Is(err, stream.ErrBehind):
-		return "behind"
+	case errors.Is(err, stream.ErrInterrupted):
+		return "interrupted"
 	case errors.Is(err, stream.ErrGone):
 		return "gone"
 	}

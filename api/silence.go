@@ -71,7 +71,7 @@ func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) error {
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
-		s.logger.WarnContext(ctx, "a silent run could not be looked after", "error", err)
+		s.logger.WarnContext(ctx, "the workflow of a silent run could not be checked", "tenant", run.Thread.Tenant, "thread", run.Thread.ID, "run", run.ID, "error", err)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (s *Server) endFromOutside(ctx context.Context, place stream.Place, status 
 	if err != nil {
 		return fmt.Errorf("api: end run %q: %w", place.Run.ID, err)
 	}
-	s.logger.WarnContext(ctx, "a run was ended whose workflow had closed without ending it", "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
+	s.logger.WarnContext(ctx, "a run was ended whose workflow had closed without ending it", "tenant", place.Run.Thread.Tenant, "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
 	return nil
 }
 

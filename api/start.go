@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -43,14 +44,14 @@ func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui
 	if err != nil {
 		return nil, err
 	}
-	s.strip(input)
+	run := stream.Run{Thread: thread, ID: input.RunID}
+	s.strip(ofRun(ctx, run, agent.Name), input)
 	input.ParentRunID = cmp.Or(input.ParentRunID, wanted.ParentRunID)
 	if agent.LegacyInterrupts {
 		resumeByCommand(input)
 	}
-	run := stream.Run{Thread: thread, ID: input.RunID}
 	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
-	return &offer{run: run, input: input, digest: input.Digest(), agent: agent, props: wanted, view: view, sent: input.Resume}, nil
+	return &offer{run: run, input: input, digest: digestInput(input), agent: agent, props: wanted, view: view, sent: input.Resume}, nil
 }
 
 // told bounds how many of an input's oddities are logged, and maxPointer how long each may be.
@@ -60,7 +61,7 @@ const (
 )
 
 // strip takes out of an input what this version does not know: that makes no input invalid.
-func (s *Server) strip(input *agui.RunAgentInput) {
+func (s *Server) strip(ctx context.Context, input *agui.RunAgentInput) {
 	warnings := agui.StripInput(input)
 	if len(warnings) == 0 {
 		return
@@ -69,7 +70,7 @@ func (s *Server) strip(input *agui.RunAgentInput) {
 	for _, w := range warnings[:min(told, len(warnings))] {
 		at = append(at, w.Pointer[:min(maxPointer, len(w.Pointer))])
 	}
-	s.logger.Warn("an input has what this server does not know; it goes on without", "thread", input.ThreadID, "run", input.RunID, "count", len(warnings), "at", at)
+	s.logger.WarnContext(ctx, "the input has members that this server does not know and ignores", "count", len(warnings), "at", at)
 }
 
 // place finds out what an offer is, and starts the run if it is new. The log decides who a run is,
@@ -116,17 +117,21 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	input, history := *o.input, o.props.History
+	input, history := *o.input, cmp.Or(o.props.History, stream.History(o.agent.History), stream.HistoryAuto)
 	input.Messages = nil
-	if len(decisions) > 0 && len(thread.Interrupts) > 0 && history == stream.HistoryMerge {
-		history = stream.HistoryAppend // who answers does not ask for another answer
+	if len(decisions) > 0 && len(thread.Interrupts) > 0 && history == stream.HistoryAuto {
+		history = stream.HistoryAppend // an input that answers interrupts does not ask for another answer
+	}
+	seen, err := s.seen(o.props.Seen)
+	if err != nil {
+		return false, err
 	}
 	said := withoutAnswers(o.input.Messages, thread, history)
 	late := answersLate(o.input, thread)
 	if late {
 		history, o.props.OnBusy = stream.HistoryAppend, workflows.OnBusyEnqueue // it waits for what goes on
 	}
-	accepted := thread.Accept(said, history)
+	accepted := thread.Accept(stream.Claim{Messages: said, History: history, Seen: seen})
 	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
 	asker, err := s.asker(ctx, thread, len(decisions) > 0 && len(accepted.Tail) == 0)
 	if err != nil {
@@ -141,6 +146,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 		return false, err
 	}
 	in := dispatch.RunInput(o.run, agent, proposal)
+	in.Trace = telemetry.TraceParent(ctx)
 	in.ParkAfter, in.Hold, in.Late = s.ParkAfter, o.props.Hold, late && len(accepted.Tail) == 0
 	taken, placed, err := s.dispatch.Place(ctx, in, dispatch.Terms{OnBusy: o.props.OnBusy, Decisions: decisions}, thread)
 	if active, busy := dispatch.BusyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {

@@ -220,7 +220,7 @@ func (s *shared) apart(before uint64, answered string) {
 
 // routes are all that are registered, with ids of alpha's in their places.
 func (n *node) routes() []gin.RouteInfo {
-	routes := n.server.Handler().(*gin.Engine).Routes()
+	routes := n.server.Routes()
 	ids := strings.NewReplacer(":thread", "t", ":run", "r1", ":approval", question, ":agent", "a", ":revision", "r", ":token", "eyJub25lIjoxfQ.c2lnbmVk", ":schedule", "s")
 	for i := range routes {
 		routes[i].Handler, routes[i].Path = routes[i].Path, ids.Replace(routes[i].Path)
@@ -228,7 +228,7 @@ func (n *node) routes() []gin.RouteInfo {
 	return routes
 }
 
-var public = []string{"/healthz", "/readyz", "/metrics", "/openapi.json"}
+var public = []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
 
 func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 			continue
 		}
 		if strings.HasPrefix(r.Path, "/v1/links/") { // a link is all it takes; this is none
-			if a := n.do(r.Method, r.Path, everything); a.status != http.StatusNotFound {
+			if a := n.do(r.Method, r.Path, bodyOf(r.Handler)); a.status != http.StatusNotFound {
 				t.Errorf("%s %s: %d %s", r.Method, r.Path, a.status, a.body)
 			}
 			continue
@@ -256,7 +256,7 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 			nil, {"X-Tenant", "alpha"}, {"Authorization", "Bearer abc"}, {"X-Forwarded-For", "127.0.0.1", "X-Tenant", "alpha"}, {"Origin", "https://app.example"},
 			{"X-User", "\u200b", "X-Tenant", "alpha"}, {"X-User", strings.Repeat("x", 257), "X-Tenant", "alpha"},
 		} {
-			a := n.do(r.Method, r.Path+"?access_token=abc", everything, header...)
+			a := n.do(r.Method, r.Path+"?access_token=abc", bodyOf(r.Handler), header...)
 			if a.status != http.StatusUnauthorized || a.problem.Code != "unauthenticated" || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), `Bearer realm="perdure"`) {
 				t.Errorf("%s %s with %.60q: %d %s", r.Method, r.Path, header, a.status, a.body)
 			}
@@ -264,9 +264,24 @@ func TestNobodyIsLetInWithoutCredentials(t *testing.T) {
 	}
 }
 
-// everything is a body that any route may take for its own.
-const everything = `{"message":{"id":"m","role":"user","content":"hello"},"decision":"approve","reason":"because","toolCallId":"c1","content":"done",
-	"decisions":[{"threadId":"t","id":"int-1","decision":"approve"}]}`
+// bodyOf is a body that a route takes, by the template of its path.
+func bodyOf(template string) string {
+	switch template {
+	case "/v1/threads/:thread/messages":
+		return `{"message":{"id":"m","role":"user","content":"hello"}}`
+	case "/v1/threads/:thread/approvals/:approval":
+		return `{"decision":"approve","reason":"because"}`
+	case "/v1/threads/:thread/approvals/:approval/links":
+		return `{"decision":"approve"}`
+	case "/v1/threads/:thread/tool-results":
+		return `{"toolCallId":"c1","content":"done"}`
+	case "/v1/threads/:thread/runs/:run/cancel":
+		return `{"reason":"because"}`
+	case "/v1/approvals/batch":
+		return `{"decisions":[{"threadId":"t","id":"int-1","decision":"approve"}]}`
+	}
+	return `{}`
+}
 
 // starts are the routes that make something of beta's own.
 var starts = []string{"/v1/agents/:agent/runs"}
@@ -349,7 +364,7 @@ func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 		t.Errorf("beta's link shows %d %s", shown.status, shown.body)
 	}
 	for _, decides := range []string{path, "/v1/approvals/batch", "/v1/threads/t/approvals/" + question} {
-		a := s.do(http.MethodPost, decides, everything, beta...)
+		a := s.do(http.MethodPost, decides, bodyOf("/v1/threads/:thread/approvals/:approval"), beta...)
 		s.apart(before, a.body)
 	}
 	s.reached.mu.Lock()
@@ -377,7 +392,7 @@ func (s *shared) tries(r gin.RouteInfo, header []string) answer {
 	}
 	ctx, cancel := context.WithCancel(s.ctx())
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, r.Method, s.http.URL+path, strings.NewReader(everything))
+	request, err := http.NewRequestWithContext(ctx, r.Method, s.http.URL+path, strings.NewReader(bodyOf(r.Handler)))
 	if err != nil {
 		s.t.Fatal(err)
 	}

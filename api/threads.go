@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
 )
@@ -23,6 +24,8 @@ func (s *Server) threadRoutes(v1 *gin.RouterGroup) {
 	v1.GET("/threads/:thread/messages", s.showMessages)
 	v1.GET("/threads/:thread/state", s.showState)
 	v1.GET("/threads/:thread/runs", s.listRuns)
+	v1.GET("/threads/:thread/superseded", s.listSuperseded)
+	v1.GET("/threads/:thread/superseded/:run", s.showSuperseded)
 	v1.DELETE("/threads/:thread", s.deleteThread)
 	v1.POST("/threads/:thread/runs/:run/fork", s.forkRun)
 }
@@ -48,9 +51,9 @@ func (s *Server) listThreads(c *gin.Context) {
 func threadFilter(c *gin.Context) (threads.Filter, error) {
 	f := threads.Filter{Agent: c.Query("agent"), Status: stream.Status(c.Query("status"))}
 	switch f.Status {
-	case "", stream.StatusRunning, stream.StatusWaiting, stream.StatusIdle:
+	case "", stream.StatusRunning, stream.StatusPaused, stream.StatusWaiting, stream.StatusIdle:
 	default:
-		return f, badRequest("invalid_input", "", "status must be running, waiting or idle")
+		return f, badRequest("invalid_input", "", "status must be running, paused, waiting or idle")
 	}
 	var err error
 	if f.After, err = timeIn(c, "updatedAfter"); err == nil {
@@ -77,15 +80,16 @@ type threadSummary struct {
 	ThreadID string        `json:"threadId"`
 	Agent    string        `json:"agent,omitempty"`
 	Status   stream.Status `json:"status"`
-	// RunID is the last run that began: it is active while the status is running.
+	// RunID is the last run that began: it is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
 	// Waiting is what is to be answered, also by a run that is held.
-	Waiting    *waiting          `json:"waiting,omitempty"`
-	Runs       int               `json:"runs"`
-	Messages   int               `json:"messages"`
-	Usage      []agui.TokenUsage `json:"usage,omitempty"`
-	UpdatedAt  time.Time         `json:"updatedAt,omitzero"`
-	ForkedFrom *origin           `json:"forkedFrom,omitempty"`
+	Waiting    *waiting               `json:"waiting,omitempty"`
+	Runs       int                    `json:"runs"`
+	Messages   int                    `json:"messages"`
+	Usage      []agui.TokenUsage      `json:"usage,omitempty"`
+	Estimated  *stream.EstimatedUsage `json:"estimated,omitempty"`
+	UpdatedAt  time.Time              `json:"updatedAt,omitzero"`
+	ForkedFrom *origin                `json:"forkedFrom,omitempty"`
 }
 
 type waiting struct {
@@ -99,13 +103,28 @@ type origin struct {
 	RunID    string `json:"runId"`
 }
 
-func summaryOf(thread stream.Thread, r *stream.Reduction) threadSummary {
+// answered are the interrupts of a thread that are decided, as far as the audit knows. The runs do not have a decision before
+// the thread continues with it.
+func (s *Server) answered(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
+	past, err := inbox.History(ctx, s.Log, thread)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for _, p := range past {
+		ids[p.ID] = p.Status != inbox.StatusOpen
+	}
+	return ids, nil
+}
+
+func summaryOf(thread stream.Thread, r *stream.Reduction, answered map[string]bool) threadSummary {
 	sum := threadSummary{
 		ThreadID: thread.ID, Agent: r.Agent(), Status: r.Status(), RunID: stream.ShownRunID(r.RunID),
-		Runs: len(r.Runs), Messages: len(r.Entries), Usage: r.Usage, UpdatedAt: r.Active.UTC(),
+		Runs: len(r.Runs), Messages: len(r.Messages()), Usage: r.Usage, Estimated: r.Estimated, UpdatedAt: r.Active.UTC(),
 	}
-	if len(r.Interrupts)+len(r.Waits) > 0 {
-		sum.Waiting = &waiting{Interrupts: r.Interrupts, ToolCallIDs: r.Waits}
+	open := slices.DeleteFunc(slices.Clone(r.Interrupts), func(q agui.Interrupt) bool { return answered[q.ID] })
+	if len(open)+len(r.Waits) > 0 {
+		sum.Waiting = &waiting{Interrupts: open, ToolCallIDs: r.Waits}
 	}
 	if r.Origin != nil {
 		sum.ForkedFrom = &origin{r.Origin.Thread, r.Origin.Run}
@@ -126,11 +145,23 @@ func (s *Server) showThread(c *gin.Context) {
 		end()
 		now, err = s.Log.Reduce(c.Request.Context(), thread, 0)
 	}
+	var answered map[string]bool
+	if err == nil && len(now.Interrupts) > 0 {
+		answered, err = s.answered(c.Request.Context(), thread)
+	}
+	paused := false
+	if err == nil && now.Status() == stream.StatusRunning {
+		paused, err = s.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: now.RunID})
+	}
 	if err != nil {
 		s.refuse(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, summaryOf(thread, now))
+	sum := summaryOf(thread, now, answered)
+	if paused {
+		sum.Status = stream.StatusPaused
+	}
+	c.JSON(http.StatusOK, sum)
 }
 
 // threadAsItIs reduces the thread that a path names.
@@ -141,13 +172,13 @@ func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *stream.Reduction,
 	}
 	now, err := s.Log.Reduce(c.Request.Context(), thread, 0)
 	if err == nil && now.Seq == 0 {
-		err = errNoThread()
+		err = errNoThread(thread)
 	}
 	return thread, now, err
 }
 
-func errNoThread() *Problem {
-	return problem(http.StatusNotFound, "unknown_thread", "there is no such thread")
+func errNoThread(t stream.Thread) *Problem {
+	return unknown("thread", t.ID)
 }
 
 // showState shows the state that finished steps have made.
@@ -184,6 +215,9 @@ func (s *Server) showMessages(c *gin.Context) {
 		if len(p.Items) == limit || bytes >= pageBytes {
 			p.NextCursor = fmt.Sprintf("%012x-%x", now.Seq, from+i)
 			break
+		}
+		if e.Hidden() {
+			continue
 		}
 		bytes += e.Weight()
 		p.Items = append(p.Items, e.Message)
@@ -224,6 +258,15 @@ type runItem struct {
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Outcome   string     `json:"outcome,omitempty"`
 	Code      string     `json:"code,omitempty"`
+	// Cancel is the request that cancelled the run.
+	Cancel *cancelItem `json:"cancel,omitempty"`
+}
+
+// cancelItem is a request to cancel a run.
+type cancelItem struct {
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 func runItemOf(n stream.RunNote) runItem {
@@ -234,6 +277,12 @@ func runItemOf(n stream.RunNote) runItem {
 	if !n.Ended.IsZero() {
 		at := n.Ended.UTC()
 		item.EndedAt = &at
+	}
+	if c := n.Cancel; c != nil {
+		item.Cancel = &cancelItem{Reason: c.Reason, At: c.At.UTC()}
+		if c.By != nil {
+			item.Cancel.By = c.By.Subject
+		}
 	}
 	return item
 }

@@ -158,7 +158,7 @@ func TestPagesOfMessagesAreOfOneConversation(t *testing.T) {
 	n.says("t", "r1")
 	var p listed
 	n.get("/v1/threads/t/messages?limit=1", &p)
-	n.post(inputOf("r2", "all anew")) // cuts what was there
+	n.says("t", "r2", perdure(`{"history":"replace"}`)) // supersedes what was there
 	ids := []string{p.Items[0].ID}
 	for p.NextCursor != "" {
 		cursor := p.NextCursor
@@ -513,4 +513,47 @@ func TestForkForConsoles(t *testing.T) {
 			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
 		}
 	}
+}
+
+// A run that is paused is shown as paused, wherever its thread is shown, until it goes on or ends.
+func TestAPausedThreadIsShownAsPaused(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, listing(t))
+	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
+	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
+	if _, err := n.log.OpenRun(n.ctx(), place, opening, false, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {
+		t.Fatal(err)
+	}
+	n.temporal.pause = func(string) error { return nil }
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	shows := func(want string) {
+		t.Helper()
+		if a := n.do(http.MethodGet, "/v1/threads/t", ""); !strings.Contains(a.body, `"status":"`+want+`"`) {
+			t.Errorf("the thread is %s, want %s", a.body, want)
+		}
+		ctx, cancel := context.WithTimeout(n.ctx(), time.Minute)
+		defer cancel()
+		for ctx.Err() == nil { // the list is heard of from NATS
+			a := n.do(http.MethodGet, "/v1/threads?status="+want, "")
+			if strings.Contains(a.body, `"threadId":"t"`) && strings.Contains(a.body, `"status":"`+want+`"`) {
+				return
+			}
+		}
+		t.Errorf("the list does not have the thread as %s", want)
+	}
+	shows("running")
+	for _, step := range []struct{ command, status string }{{"pause", "paused"}, {"pause", "paused"}, {"resume", "running"}, {"pause", "paused"}} {
+		if a := n.do(http.MethodPost, "/v1/threads/t/"+step.command, ""); a.status != http.StatusNoContent {
+			t.Fatalf("%s: %d %s", step.command, a.status, a.body)
+		}
+		shows(step.status)
+	}
+	n.end(place)
+	shows("idle")
+	if a := n.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusNoContent {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	shows("idle")
 }

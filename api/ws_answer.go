@@ -33,7 +33,7 @@ func (s *session) decide(ctx context.Context, r *request) error {
 }
 
 func (r *request) verdict() (verdict, error) {
-	v := verdict{Decision: r.Decision, Args: r.Args, Content: r.Content, Reason: r.Reason}
+	v := verdict{Decision: r.Decision, Args: r.Args, Content: r.Content, Reason: r.Reason, Remember: r.Remember}
 	return v, v.check("")
 }
 

@@ -24,6 +24,8 @@ type request struct {
 	Join            bool    `json:"join"`
 	Follow          *bool   `json:"follow"` // of a thread; none = true
 	ProtocolVersion *string `json:"protocolVersion"`
+	// Of run and subscribe: the cursor of an acknowledgement.
+	WaitFor string `json:"waitFor"`
 	// Of cancel.
 	Reason string `json:"reason"`
 	// Of steer.
@@ -32,6 +34,7 @@ type request struct {
 	ApprovalID string          `json:"approvalId"`
 	Decision   string          `json:"decision"`
 	Args       json.RawMessage `json:"args"`
+	Remember   remember        `json:"remember"`
 	// Of tool_result.
 	ToolCallID json.RawMessage `json:"toolCallId"`
 	Content    json.RawMessage `json:"content"`

@@ -20,8 +20,8 @@ import (
 //	read ──ping, unsubscribe, what is refused──► answered at once
 //	  └───run, subscribe, cancel──► live, one goroutine each ──slot──► begun ──► pump ──► the socket
 //
-// There is no queue: a stream holds what it is sending, and what comes meanwhile waits in the feed of
-// its thread, which is bounded. So a socket costs no more than its streams, however slow its client.
+// There is no queue: a stream holds the part of the log that it is sending, and reads the next one from the feed of its thread,
+// or from the log, when the client has taken that. So a socket costs no more than its streams, however slow its client.
 type session struct {
 	server *Server
 	conn   *socket.Conn
@@ -161,6 +161,9 @@ func (s *session) start(ctx context.Context, r *request, serve func(context.Cont
 	s.work.Go(func() {
 		defer stop(nil)
 		ctx, end := telemetry.Frame(ctx, r.Type)
+		if run, err := r.run(ctx); err == nil {
+			ctx = ofRun(ctx, run, "")
+		}
 		end(s.conclude(ctx, r, s.guard(ctx, r, serve)))
 	})
 	return nil

@@ -26,7 +26,14 @@ func (s *session) run(ctx context.Context, r *request) error {
 		return within("/input", err)
 	}
 	defer o.view.Close()
-	if err := s.insist(ctx, func(ctx context.Context) error { return s.server.place(ctx, o) }); err != nil {
+	ctx = ofRun(ctx, o.run, agent.Name)
+	place := func(ctx context.Context) error {
+		if err := s.server.awaitCarriedOut(ctx, o.run.Thread, r.WaitFor); err != nil {
+			return within("/waitFor", err)
+		}
+		return s.server.place(ctx, o)
+	}
+	if err := s.insist(ctx, place); err != nil {
 		return err
 	}
 	if o.steered != nil {
@@ -49,6 +56,9 @@ func (s *session) subscribe(ctx context.Context, r *request) error {
 	defer view.Close()
 	var frames []stream.Frame
 	err = s.inSlot(ctx, func() error {
+		if err := s.server.awaitShown(ctx, run.Thread, r.WaitFor); err != nil {
+			return within("/waitFor", err)
+		}
 		switch {
 		case r.RunID != nil:
 			err = s.server.knows(ctx, run, after)
@@ -172,7 +182,7 @@ func (s *session) show(ctx context.Context, r *request, run stream.Run, view *st
 	return problem(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
 }
 
-// subscription is the transport of one stream on a socket.
+// subscription is the transport of one stream on a socket. It needs no heartbeats: the session pings the client.
 type subscription struct {
 	session  *session
 	id       string
@@ -220,6 +230,3 @@ func (t *subscription) turnTo(f stream.Frame) error {
 	t.envelope, err = newEnvelope(t.id, t.run)
 	return err
 }
-
-// Heartbeat has nothing to do: the socket has pings.
-func (t *subscription) Heartbeat() error { return nil }

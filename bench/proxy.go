@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/live"
 	"github.com/perdure/perdure/internal/models"
 	"github.com/perdure/perdure/internal/sse"
 	"github.com/perdure/perdure/llm"
@@ -20,7 +21,7 @@ import (
 // the answer into AG-UI events as it comes. It uses the product's own model client and encoders, so
 // that what differs is durability alone.
 func serveProxy(ctx context.Context) error {
-	model := models.FromEnv(os.Getenv, models.DefaultSilence, nil)["openai"]
+	model := models.FromEnv(models.Options{Getenv: os.Getenv, Silence: models.DefaultSilence})["openai"]
 	if model == nil {
 		return errors.New("there is no openai provider")
 	}
@@ -30,7 +31,7 @@ func serveProxy(ctx context.Context) error {
 			fmt.Fprintln(os.Stderr, "proxy:", err)
 		}
 	})
-	return serve(ctx, mux)
+	return serve(ctx, live.Handler(mux, 30*time.Second))
 }
 
 func proxy(w http.ResponseWriter, r *http.Request, model llm.Model) error {
@@ -43,7 +44,7 @@ func proxy(w http.ResponseWriter, r *http.Request, model llm.Model) error {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return err
 	}
-	out, err := sse.NewWriter(w, 30*time.Second)
+	out, err := sse.NewWriter(w)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,9 @@ func (p *proxied) send(e agui.Event) error {
 		return err
 	}
 	p.sent++
-	p.out.Event(strconv.Itoa(p.sent), data)
+	if err := p.out.Event(strconv.Itoa(p.sent), data); err != nil {
+		return err
+	}
 	return p.out.Flush()
 }
 

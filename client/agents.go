@@ -18,11 +18,13 @@ type Agent struct {
 	Revision         string                 `json:"revision"`
 	Capabilities     agui.AgentCapabilities `json:"capabilities"`
 	UnavailableTools []string               `json:"unavailableTools"`
+	// Warnings are said when a definition is published: the names in it that no worker is known to have.
+	Warnings []string `json:"warnings"`
 }
 
 // AgentList is all agents.
 type AgentList struct {
-	Agents []Agent `json:"agents"`
+	Items []Agent `json:"items"`
 }
 
 func agentPath(agent string, more ...string) string {

@@ -26,14 +26,20 @@ type Approval struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Approvers are subjects, and role:name; none = whoever may use the thread.
 	Approvers []string `json:"approvers"`
-	// Quorum is how many different people have to approve.
+	// Step is the path of the step of a pipeline that asks; empty outside of pipelines.
+	Step string `json:"step"`
+	// Quorum is how many different people have to vote for the same arguments.
 	Quorum int `json:"quorum"`
 	// Decisions are those that count so far.
 	Decisions []Vote `json:"decisions"`
+	// Proposals counts the votes while the approval waits for a quorum: first those for Args, then those for an edit.
+	Proposals []Proposal `json:"proposals"`
 	// Reason is tool_call, or what a tool itself asks for, such as input_required: then ResponseSchema is the JSON Schema of
 	// the answer.
 	Reason         string          `json:"reason"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
+	// Status is decided or expired in a list of what is decided, open in a thread's audit; else empty.
+	Status string `json:"status"`
 }
 
 // Vote is what one person, or time, has decided.
@@ -41,7 +47,25 @@ type Vote struct {
 	Decision string    `json:"decision"`
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
-	Reason   string    `json:"reason"`
+	// Channel is how it came: input, http, websocket, batch, link or cli.
+	Channel    string `json:"channel"`
+	Reason     string `json:"reason"`
+	ArgsDigest string `json:"argsDigest"`
+	// Args are those of an edit, Content is an answer; Truncated tells that they are too long to be here.
+	Args      json.RawMessage `json:"args,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"`
+	// Remember is the scope of an approval that covers further calls.
+	Remember string `json:"remember,omitempty"`
+}
+
+// Proposal is a set of arguments that approvers vote for.
+type Proposal struct {
+	ArgsDigest string `json:"argsDigest"`
+	// Decision is Approve for the model's arguments, Edit for others.
+	Decision string `json:"decision"`
+	Votes    int    `json:"votes"`
+	Missing  int    `json:"missing"` // votes that complete the quorum
 }
 
 // ApprovalFilter picks approvals. Empty members pick all.
@@ -51,6 +75,9 @@ type ApprovalFilter struct {
 	OlderThan string
 	// Assignee is who may decide: me, a subject, or role:name.
 	Assignee string
+	// Status is open, like empty, or decided: what was decided in the last 30 days, the last first. Of what is decided,
+	// neither OlderThan nor Assignee picks. The feed does not know it.
+	Status string
 }
 
 // ApprovalPage is a page of what waits.
@@ -60,9 +87,9 @@ type ApprovalPage struct {
 	EventsCursor string `json:"eventsCursor"`
 }
 
-// Approvals lists what waits for people over all threads, the oldest first.
+// Approvals lists what waits for people over all threads, the oldest first, or what is decided.
 func (c *Client) Approvals(ctx context.Context, f ApprovalFilter, p Paging) (Document[ApprovalPage], error) {
-	q := p.query("agent", f.Agent, "tool", f.Tool, "thread", f.Thread, "olderThan", f.OlderThan, "assignee", f.Assignee)
+	q := p.query("agent", f.Agent, "tool", f.Tool, "thread", f.Thread, "olderThan", f.OlderThan, "assignee", f.Assignee, "status", f.Status)
 	return document[ApprovalPage](ctx, c, get("/v1/approvals", q))
 }
 
@@ -100,6 +127,12 @@ const (
 	Answer  = "answer"
 )
 
+// Which further calls of the tool on the thread an approval covers, as long as the rule that asked stays the same.
+const (
+	RememberArguments = "arguments" // those with equal arguments
+	RememberTool      = "tool"      // all
+)
+
 // Decision is what somebody decides about an approval.
 type Decision struct {
 	ThreadID string `json:"threadId"`
@@ -111,8 +144,8 @@ type Decision struct {
 	// that its ResponseSchema describes.
 	Content any    `json:"content,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// Remember makes it hold for the tool on this thread, with Approve.
-	Remember bool `json:"remember,omitempty"`
+	// Remember is RememberArguments or RememberTool, with Approve; empty = the approval covers this call only.
+	Remember string `json:"remember,omitempty"`
 }
 
 // Decided is what became of a decision.
@@ -120,13 +153,19 @@ type Decided struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
 	// Status is 200 if the decision stands, else Code and Detail say why not.
-	Status   int             `json:"status"`
-	Decision string          `json:"decision,omitempty"`
-	Repeated bool            `json:"repeated,omitempty"`
-	Missing  int             `json:"missing,omitempty"` // how many more people have to approve
-	Code     string          `json:"code,omitempty"`
-	Detail   string          `json:"detail,omitempty"`
-	Pointer  string          `json:"pointer,omitempty"` // of the member that is at fault, in all decisions
+	Status   int    `json:"status"`
+	Decision string `json:"decision,omitempty"`
+	Repeated bool   `json:"repeated,omitempty"`
+	Missing  int    `json:"missing,omitempty"` // how many more people have to vote for the same arguments
+	// Proposals counts the votes for each proposal, after a vote that does not complete the quorum.
+	Proposals []Proposal `json:"proposals,omitempty"`
+	// Cursor is what a reader of the thread waits for that is to see what came of the decision: see Following.WaitFor.
+	// The client that has decided does so by itself.
+	Cursor  string `json:"cursor,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Pointer string `json:"pointer,omitempty"` // of the member that is at fault, in all decisions
+	// Recorded is the decision that stands: {id, decision, by?, at?, args?, reason?}.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
 }
 
@@ -148,5 +187,8 @@ func (c *Client) Decide(ctx context.Context, decisions ...Decision) (results []D
 		return nil, err
 	}
 	answer, err := document[struct{ Results []Decided }](ctx, c, r)
+	for _, d := range answer.Value.Results {
+		c.acknowledged.note(d.ThreadID, d.Cursor)
+	}
 	return answer.Value.Results, err
 }

@@ -39,7 +39,8 @@ type Client struct {
 	config Config
 	base   string
 	// reached tells that the server was there. Until then nobody waits for it: the address may be wrong.
-	reached atomic.Bool
+	reached      atomic.Bool
+	acknowledged acknowledged
 }
 
 // New checks the configuration. It does not ask the server.

@@ -18,11 +18,11 @@ func TestWhoAsks(t *testing.T) {
 		if r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-Forwarded-User") != "ada" {
 			t.Errorf("the headers are %v", r.Header)
 		}
-		fmt.Fprint(w, `{"agents":[{"name":"demo","later":1}]}`)
+		fmt.Fprint(w, `{"items":[{"name":"demo","later":1}]}`)
 	})
 	c := s.client(t, client.Config{Token: "secret", Header: http.Header{"X-Forwarded-User": {"ada"}}})
 	list, err := c.Agents(t.Context())
-	if err != nil || len(list.Value.Agents) != 1 || list.Value.Agents[0].Name != "demo" || !strings.Contains(string(list.JSON), "later") {
+	if err != nil || len(list.Value.Items) != 1 || list.Value.Items[0].Name != "demo" || !strings.Contains(string(list.JSON), "later") {
 		t.Errorf("%+v, %s, %v", list.Value, list.JSON, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -21,7 +20,7 @@ func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput
 	r := &reader[Event]{client: c, decode: decodeEvent, last: Event.Ends}
 	r.request = func(after string) request {
 		if after == "" {
-			return request{method: http.MethodPost, path: path("v1", "agents", agent, "runs"), body: body}
+			return request{method: http.MethodPost, path: path("v1", "agents", agent, "runs"), query: c.acknowledged.query(input.ThreadID, ""), body: body}
 		}
 		return request{method: http.MethodGet, path: runPath(input.ThreadID, input.RunID) + "/events"}
 	}
@@ -32,7 +31,7 @@ func (c *Client) Run(ctx context.Context, agent string, input agui.RunAgentInput
 func (c *Client) Events(ctx context.Context, thread, run, after string) iter.Seq2[Event, error] {
 	r := &reader[Event]{client: c, decode: decodeEvent, last: Event.Ends, after: after}
 	r.request = func(after string) request {
-		q := url.Values{}
+		q := c.acknowledged.query(thread, "")
 		if after == "" {
 			q.Set("protocolVersion", agui.Version)
 		}
@@ -48,13 +47,16 @@ type Following struct {
 	// Once ends behind the run that is active, or behind what there is. Otherwise it goes on with
 	// run after run.
 	Once bool
+	// WaitFor is the cursor of a decision that another client has made: the thread is shown with what came of it. What
+	// this client has decided is waited for in any case.
+	WaitFor string
 }
 
 // Follow shows a thread: its history in as few events as possible, and then what happens.
 func (c *Client) Follow(ctx context.Context, thread string, how Following) iter.Seq2[Event, error] {
 	r := &reader[Event]{client: c, decode: decodeEvent, after: how.After, last: Event.Ends, more: true}
 	r.request = func(after string) request {
-		q := url.Values{}
+		q := c.acknowledged.query(thread, how.WaitFor)
 		if how.Once {
 			q.Set("follow", "false")
 		}

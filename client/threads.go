@@ -14,7 +14,7 @@ type Thread struct {
 	ThreadID  string    `json:"threadId"`
 	Agent     string    `json:"agent"`
 	RunID     string    `json:"runId"`  // the last that began
-	Status    string    `json:"status"` // running, waiting or idle
+	Status    string    `json:"status"` // running, paused, waiting or idle
 	UpdatedAt time.Time `json:"updatedAt"`
 	// Waiting is what is to be answered; nil = nothing is.
 	Waiting *struct {
@@ -24,6 +24,16 @@ type Thread struct {
 	Runs     int               `json:"runs"`
 	Messages int               `json:"messages"`
 	Usage    []agui.TokenUsage `json:"usage"`
+	// Estimated is the part of Usage that is estimated; nil = no model call was cut.
+	Estimated *EstimatedUsage `json:"estimated"`
+}
+
+// EstimatedUsage is the part of a usage that is estimated: of model calls whose answer was cut before the provider reported
+// its usage. The usage includes it.
+type EstimatedUsage struct {
+	// Calls is how many calls it is of.
+	Calls int64             `json:"calls"`
+	Usage []agui.TokenUsage `json:"usage"`
 }
 
 // ThreadFilter picks threads. Empty members pick all.

@@ -30,7 +30,7 @@
 //     reference clients read them too; what they refuse or complain of fails the suite.
 //   - Whatever is content, prompts, answers, arguments, error bodies, is made with say, which marks
 //     it. When a process ends, its histories and its Temporal database must not hold the mark, and
-//     every history must replay.
+//     every history must replay. The log may hold the bodies of providers' errors, in one attribute.
 //   - Tests share one process and one model server, told apart by what they say. A test that ends
 //     its process starts one of its own.
 //   - Nothing sleeps: tests wait for events and for conditions, with a deadline.

@@ -222,7 +222,7 @@ const unknown = "The call was interrupted after it had begun. Whether it took ef
 func (got product) settled(want product) product {
 	if i := slices.Index(got.Messages, "tool: "+unknown); i >= 0 {
 		got.Messages = slices.Sorted(slices.Values(append(slices.Delete(slices.Clone(got.Messages), i, i+1), `tool: {"kept":"bill"}`+"\n")))
-		got.State = strings.ReplaceAll(got.State, `"paid":{"error":{"code":"tool_failed","message":"step \"paid\": the tool \"pay\" failed"}}`, `"paid":{"kept":"bill"}`)
+		got.State = strings.ReplaceAll(got.State, `"paid":{"error":{"code":"tool_failed","message":"step \"paid\": the tool \"pay\" failed: `+unknown+`"}}`, `"paid":{"kept":"bill"}`)
 		got.Work = want.Work // it may not even have been asked
 	}
 	return got

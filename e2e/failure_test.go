@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -99,5 +102,67 @@ func TestLimits(t *testing.T) {
 				t.Errorf("it ended with %s", last.Data)
 			}
 		})
+	}
+}
+
+// A model server that is not there ends a run of "perdure dev" with its first attempt, and says which server, why, and what
+// to check.
+func TestDeadModelServer(t *testing.T) {
+	t.Parallel()
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.env = []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_API_KEY=sk-secret-12345678"}
+	p.keep(t)
+	p.start(t)
+	in := newInput(say("Is anybody there?"))
+	f := p.follow(t, in)
+	f.finish(t)
+	last := f.events[len(f.events)-1]
+	if last.Type != "RUN_ERROR" || last.member("code") != "unavailable" {
+		t.Fatalf("the run ends with %s", last.Data)
+	}
+	message := last.member("message")
+	for _, want := range []string{"openai/", "at 127.0.0.1:1", "connection refused", "check OPENAI_BASE_URL"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the message lacks %q: %s", want, message)
+		}
+	}
+	log := p.output.String()
+	if strings.Contains(message, "attempt") || strings.Count(log, "a model call failed") != 1 || !strings.Contains(log, "a model call failed for good") {
+		t.Errorf("the call was attempted again: %s", message)
+	}
+	if strings.Contains(message+log, "sk-secret-12345678") {
+		t.Error("the key is told")
+	}
+}
+
+// A misspelled name ends "perdure dev" when it starts, and a name that another worker may have does not.
+func TestMisspelledNames(t *testing.T) {
+	t.Parallel()
+	p := newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.agents = t.TempDir()
+	file := filepath.Join(p.agents, "clerk.yaml")
+	if err := os.WriteFile(file, []byte("name: clerk\nmodel: scripted/demo\ntools: [calculat, \"agent:nobody\", \"client:*\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := p.launch(t.Context())
+	for _, want := range []string{file + `:3: /tools/0: unknown tool "calculat" (did you mean "calculate"?)`, file + `:3: /tools/1: unknown agent "nobody"`, "--known"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+
+	// The run says at once what it lacks, and waits.
+	p = newPerdure(filepath.Join(t.TempDir(), "data"), sharedModel)
+	p.agents, p.flags, p.env = filepath.Dir(file), []string{"--known", "calculat,nobody"}, []string{"PERDURE_TOOL_GRACE=3s"}
+	p.keep(t)
+	p.start(t)
+	f := p.followAgent(t, "/v1/agents/clerk/runs", newInput(say("What is 1+1?")))
+	f.until(t, isCustom)
+	if notice := f.events[len(f.events)-1]; notice.member("name") != "perdure.toolUnavailable" || !strings.Contains(string(notice.Data), `unknown tool \"calculat\"`) {
+		t.Errorf("the run says %s", notice.Data)
+	}
+	f.finish(t)
+	if last := f.events[len(f.events)-1]; last.member("code") != "tool_unavailable" || !strings.Contains(last.member("message"), `unknown tool "calculat"`) {
+		t.Errorf("the run ends with %s", last.Data)
 	}
 }

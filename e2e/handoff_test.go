@@ -201,7 +201,7 @@ func TestHandoffThroughKills(t *testing.T) {
 func TestHandoffAndApprovals(t *testing.T) {
 	p := startHandoffs(t, "PERDURE_PARK_AFTER=100ms")
 	for _, ask := range []struct{ text, decision, hands, last string }{
-		{"add first", `{"decision":"approve"}`, "front>desk", "The desk has 8."},
+		{"add first", `{"decision":"approve"}`, "front>desk", "The desk has 2."},
 		{"with care", `{"decision":"approve"}`, "front>desk", "The desk answers."},
 		{"with care", `{"decision":"reject","reason":"no"}`, "", `The front keeps it: A person did not approve this call. It was not made. They said: "no"`},
 		{"with care", `{"decision":"edit","args":{}}`, "front>desk", "The desk answers."},

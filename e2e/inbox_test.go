@@ -107,9 +107,9 @@ func (r *receiver) await(t *testing.T, want ...string) {
 
 // approval is one as the inbox has it.
 type approval struct {
-	ID, ThreadID, ToolName, ArgsDigest, Status string
-	Args                                       map[string]any
-	Decisions                                  []struct{ Decision, By, Channel, Digest, ArgsDigest string }
+	ID, ThreadID, Agent, Step, Message, ToolName, ArgsDigest, Status string
+	Args                                                             map[string]any
+	Decisions                                                        []struct{ Decision, By, Channel, Digest, ArgsDigest string }
 }
 
 // ask reads an answer that is JSON.

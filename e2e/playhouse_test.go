@@ -29,6 +29,7 @@ func openPlayhouse(t *testing.T) *playhouse {
 func (th *playhouse) startDev() *perdure {
 	p := newPerdure(filepath.Join(th.t.TempDir(), "data"), sharedModel)
 	p.program, p.agents, p.env = filepath.Join(observedPrograms, "perdure"), filepath.Join("testdata", "performers"), th.environ()
+	p.flags = []string{"--known", "observe", "--known", "charge"} // tools that the observed program adds
 	p.keep(th.t)
 	p.start(th.t)
 	return p

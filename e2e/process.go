@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,7 +21,7 @@ import (
 // worker waits for a minute until its version is current, and says then why it is not.
 const (
 	startPatience = 90 * time.Second
-	stopPatience  = 10 * time.Second
+	stopPatience  = 20 * time.Second
 )
 
 // process is a program that runs by itself.
@@ -127,9 +128,16 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
+// providersWords is the attribute of a failed model call with what the provider said, as text and as JSON. It is the only
+// place of the log where the body of an error may be.
+var providersWords = regexp.MustCompile(`msg(?:=|":)"a model call failed.*(?: said=|"said":)("(?:[^"\\]|\\.)*"|\S+)`)
+
 // search looks in what was written for content, and for streams that were cut since AG-UI forbids what came.
 func (o *output) search() error {
 	for line := range strings.Lines(o.String()) {
+		if at := providersWords.FindStringSubmatchIndex(line); at != nil {
+			line = line[:at[2]] + line[at[3]:]
+		}
 		if strings.Contains(line, mark) {
 			return fmt.Errorf("content in the log: %.300s", line)
 		}

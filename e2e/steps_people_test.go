@@ -42,7 +42,12 @@ func TestHeldPipeline(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, nil)
 	e := s.start(t, s.p, "maker", func(in *input) { *in = in.held() })
-	e.approve(t, custom[interrupt](t, e.reader.until(t, isCustom), "perdure.approval").ID)
+	question := custom[interrupt](t, e.reader.until(t, isCustom), "perdure.approval")
+	thread := e.reader.in.ThreadID
+	if a := s.p.pending(t, "?thread="+thread, thread).Items[0]; a.ID != question.ID || a.Agent != "maker" || a.Step == "" || a.Message == "" || a.Message != question.Message {
+		t.Errorf("the inbox has %+v for %+v", a, question)
+	}
+	e.approve(t, question.ID)
 	e.watch(t, nil)
 	wantOutcome(t, e.reader, "success")
 	e.once(t, 0)

@@ -36,6 +36,7 @@ type deed struct {
 	order    string // whose it is
 	what     string
 	key      string   // of its idempotency
+	trace    string   // the header traceparent
 	heard    []string // by the model, of users
 	answered bool
 }
@@ -115,7 +116,7 @@ func (w *workshop) useTool(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.count(1)
 	defer w.count(-1)
-	d := &deed{tool: r.PathValue("tool"), order: in.Order, what: in.What, key: r.Header.Get("Idempotency-Key")}
+	d := &deed{tool: r.PathValue("tool"), order: in.Order, what: in.What, key: r.Header.Get("Idempotency-Key"), trace: r.Header.Get("Traceparent")}
 	w.work(r.Context(), d, func() {
 		if d.tool == "refuse" || d.tool == "flaky" && w.fails(d) {
 			http.Error(rw, "it does not work", http.StatusUnprocessableEntity)
@@ -208,7 +209,7 @@ func (w *workshop) complete(rw http.ResponseWriter, r *http.Request) {
 	if first := s.Call + s.Hands; first != "" && !called {
 		delta, reason, text = s.calls(), "tool_calls", "call "+first
 	}
-	d := &deed{tool: "model", order: s.Order, what: text}
+	d := &deed{tool: "model", order: s.Order, what: text, trace: r.Header.Get("Traceparent")}
 	for _, m := range req.Messages {
 		if m.Role == "user" {
 			d.heard = append(d.heard, m.text())

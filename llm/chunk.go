@@ -3,8 +3,8 @@ package llm
 import "encoding/json"
 
 // Chunk is one piece of a streamed completion: [TextDelta], [ReasoningDelta],
-// [ReasoningEnd], [ToolCallStart], [ToolCallDelta], [Activity], [ActivityPatch]
-// or [Finish].
+// [ReasoningEnd], [ToolCallStart], [ToolCallDelta], [Activity], [ActivityPatch],
+// [UsageReport] or [Finish].
 //
 // There is no end of a tool call, because arguments of parallel calls may
 // interleave to the last: calls are complete when Finish has come.
@@ -63,6 +63,16 @@ type ActivityPatch struct {
 	Patch json.RawMessage
 }
 
+// UsageReport is the usage of a completion that is not over, as far as the
+// provider has reported it. The newest report replaces the ones before it, and
+// Finish replaces all. Only providers that count before the end send it.
+type UsageReport struct {
+	Usage Usage
+
+	// Model and Provider are those of [Finish].
+	Model, Provider string
+}
+
 // Finish is the last chunk of a completion.
 type Finish struct {
 	Reason FinishReason
@@ -83,6 +93,7 @@ func (ToolCallStart) chunk()  {}
 func (ToolCallDelta) chunk()  {}
 func (Activity) chunk()       {}
 func (ActivityPatch) chunk()  {}
+func (UsageReport) chunk()    {}
 func (Finish) chunk()         {}
 
 // FinishReason says why a completion ended.

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ const (
 )
 
 // maxMessage bounds, in bytes, what the text of an error may quote from a provider.
-const maxMessage = 200
+const maxMessage = 500
 
 // Error is the failure of one completion.
 type Error struct {
@@ -42,22 +43,39 @@ type Error struct {
 	RetryAfter time.Duration
 
 	// Message says what happened, in the provider's words where it gave any.
-	// Providers keep prompts and keys out of it.
+	// Providers keep prompts and keys out of it as far as they can recognize them;
+	// it may still hold content.
 	Message string
+
+	// Reason says why, in this package's words: "connection refused", "no API
+	// key". It holds no content and no secret. Empty if Code and Status say all.
+	Reason string
+
+	// Host is the provider's host, with the port if the base URL has one. Empty
+	// if the failure does not concern a server.
+	Host string
+
+	// Hint says what an operator can do, such as the environment variable to set.
+	// It holds no content and no secret.
+	Hint string
+
+	// Final means that the request must not be repeated although Code allows it.
+	Final bool
 
 	// Err is the cause, for errors.Is and errors.As. Its text is not part of
 	// Error's, as causes quote requests and responses.
 	Err error
 }
 
-// Error returns the code, the status, and at most 200 bytes of the message.
+// Error returns the code, the status, and at most 500 bytes of the message, or
+// the reason if there is no message.
 func (e *Error) Error() string {
 	text := "llm: " + string(e.Code)
 	if e.Status != 0 {
 		text += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
-	if e.Message != "" {
-		text += ": " + clip(e.Message, maxMessage)
+	if words := cmp.Or(e.Message, e.Reason); words != "" {
+		text += ": " + clip(words, maxMessage)
 	}
 	return text
 }
@@ -67,11 +85,29 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool {
+	if e.Final {
+		return false
+	}
 	switch e.Code {
 	case CodeRateLimited, CodeUnavailable, CodeTimeout, CodeConflict, CodeTruncated, CodeMalformedResponse:
 		return true
 	default:
 		return false
+	}
+}
+
+// Refused reports whether the provider refused the request instead of answering
+// it, so that the request costs nothing. A provider that cannot be reached, that
+// is silent, or whose answer breaks off may have done work, and has not refused.
+func (e *Error) Refused() bool {
+	switch e.Code {
+	case CodeRateLimited, CodeConflict, CodeQuotaExceeded, CodeInvalidRequest, CodeRequestTooLarge, CodeContextLength,
+		CodeContentFilter, CodeUnauthorized, CodeForbidden, CodeNotFound:
+		return true
+	case CodeUnavailable:
+		return e.Err == nil // a cause means that the connection failed
+	default:
+		return e.Status >= 400
 	}
 }
 

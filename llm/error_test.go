@@ -24,7 +24,7 @@ func TestErrorText(t *testing.T) {
 		}
 	}
 	long := (&llm.Error{Code: llm.CodeUnavailable, Message: strings.Repeat("é", 500)}).Error()
-	if len(long) > 240 || !utf8.ValidString(long) {
+	if len(long) > 540 || !utf8.ValidString(long) {
 		t.Errorf("long text is %q", long)
 	}
 }

@@ -100,3 +100,23 @@ func TestLimitSilenceHandsOnACancel(t *testing.T) {
 		}
 	})
 }
+
+// picky reads no sound.
+type picky struct{ llm.Model }
+
+func (picky) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
+	if media.Kind == llm.MediaAudio {
+		return llm.UnusableType
+	}
+	return ""
+}
+
+func TestALimitedModelTellsWhatItReads(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[llm.Model]llm.Unusable{picky{}: llm.UnusableType, struct{ llm.Model }{}: ""} {
+		reader, ok := llm.LimitSilence(model, time.Minute).(llm.MediaReader)
+		if !ok || reader.Unusable("m", llm.RoleUser, llm.Media{Kind: llm.MediaAudio}) != want {
+			t.Errorf("%T: the answer of the model is lost", model)
+		}
+	}
+}

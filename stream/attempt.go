@@ -69,6 +69,7 @@ type Attempt struct {
 	bytes   int
 	closing bool
 	room    int // for unsent events in the last frame, once closing
+	note    []byte
 	sending bool
 	frame   int
 	last    uint64
@@ -127,6 +128,35 @@ func (a *Attempt) ended(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Note has the next frame carry v as the attempt's note. The newest note of an attempt replaces the ones before it, and
+// [Log.Spoken] returns it. Note does not wait: use Flush to know that the log has it.
+func (a *Attempt) Note(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("stream: encode note: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note = body
+	a.changed.Broadcast()
+	return nil
+}
+
+// Flush waits until the log has acknowledged all events and the note.
+func (a *Attempt) Flush(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, a.wake)
+	defer stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for (a.sending || len(a.unsent) > 0 || a.note != nil) && ctx.Err() == nil && a.ctx.Err() == nil {
+		a.changed.Wait()
+	}
+	return a.ended(ctx)
+}
+
+// Writer names the attempt in the log.
+func (a *Attempt) Writer() string { return a.writer }
 
 func (a *Attempt) wake() {
 	a.mu.Lock()
@@ -205,6 +235,32 @@ func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	return rest, err
 }
 
+// Leave ends an attempt without finishing the step, after events that live readers see until another attempt begins.
+func (a *Attempt) Leave(ctx context.Context, events ...agui.Event) error {
+	if err := a.Emit(ctx, events...); err != nil {
+		return err
+	}
+	_, err := a.drain(ctx, 0)
+	a.Close()
+	return err
+}
+
+// failed is the result of the record that ends an attempt which failed for good.
+type failed struct {
+	Detail string `json:"detail"`
+}
+
+// Fail ends an attempt of a step that is not attempted again: what it wrote is withdrawn, and the record keeps the detail
+// (see Log.Detail). Nothing can be written afterwards. It returns the record's sequence.
+func (a *Attempt) Fail(ctx context.Context, detail string) (uint64, error) {
+	if _, err := a.drain(ctx, 0); err != nil {
+		return 0, err
+	}
+	a.Close()
+	s := stamp{kind: KindAttempt, step: a.place.Step, writer: newWriter(a.place.Execution)}
+	return a.log.put(ctx, a.place, s, a.last, failed{Detail: detail}, nil)
+}
+
 // Close ends the attempt. What was emitted and not acknowledged may or may not reach the log;
 // without Finish the step stays open for the next attempt.
 func (a *Attempt) Close() {
@@ -221,12 +277,12 @@ func (a *Attempt) send() {
 	stop := context.AfterFunc(a.ctx, a.wake)
 	defer stop()
 	for {
-		frame, ok := a.next()
+		frame, note, ok := a.next()
 		if !ok {
 			return
 		}
 		s := stamp{kind: KindEvents, step: a.place.Step, writer: a.writer, frame: a.frame + 1}
-		seq, err := a.log.write(a.ctx, a.subject(), s, a.last, frame, nil)
+		seq, err := a.log.write(a.ctx, a.subject(), s, a.last, frame, note)
 		if err != nil {
 			a.fail(err)
 			return
@@ -235,32 +291,32 @@ func (a *Attempt) send() {
 	}
 }
 
-// next takes the events of the next frame: all that gathered, up to a frame's size. It waits for
-// some, and ends when the attempt does or when what is left is the last frame's.
-func (a *Attempt) next() ([][]byte, bool) {
+// next takes the events of the next frame, up to a frame's size, and the note. It waits for an event or a note, and ends
+// when the attempt does or when the rest is the last frame's. The last frame has a result, so it carries no note.
+func (a *Attempt) next() (frame [][]byte, note []byte, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sending = false
 	a.changed.Broadcast()
-	for len(a.unsent) == 0 && !a.closing && a.ctx.Err() == nil {
+	for len(a.unsent) == 0 && a.note == nil && !a.closing && a.ctx.Err() == nil {
 		a.changed.Wait()
 	}
 	if a.ctx.Err() != nil || a.closing && a.bytes <= a.room {
-		return nil, false
+		return nil, nil, false
 	}
-	n, size := 0, 0
+	note, a.note = a.note, nil
+	n, size := 0, stored(note)
 	for n < len(a.unsent) && (n == 0 || size+stored(a.unsent[n]) < MaxFrame) {
 		size += stored(a.unsent[n])
 		n++
 	}
-	frame := a.unsent[:n:n]
-	a.unsent = a.unsent[n:]
+	frame, a.unsent = a.unsent[:n:n], a.unsent[n:]
 	for _, line := range frame {
 		a.bytes -= len(line)
 	}
 	a.sending = true
 	a.changed.Broadcast()
-	return frame, true
+	return frame, note, true
 }
 
 // stored is what a line takes in a frame: what is too large is a reference there.

@@ -161,11 +161,19 @@ func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 }
 
 // readBlob reads a blob as a whole. Where ctx has no deadline the client library has one of 5 s of its own, however
-// large the blob, and whoever reads on a slow line would never get it; where ctx has one it waits for that.
+// large the blob, and whoever reads on a slow line would never get it; where ctx has one it waits for that. It waits as long
+// too when ctx is canceled in the middle of a blob, so a read that has begun is not canceled.
 func (l *Log) readBlob(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, blobPatience)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	until := time.Now().Add(blobPatience)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(until) {
+		until = earlier
+	}
+	reading, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
-	return l.blobs.GetBytes(ctx, name)
+	return l.blobs.GetBytes(reading, name)
 }
 
 // hasBlob asks the leader whether there is a blob (ADR-20 says where its description lies).

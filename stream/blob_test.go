@@ -131,7 +131,7 @@ func TestLostBlobIsLogLost(t *testing.T) {
 	}
 }
 
-// What a node keeps for readers that lag is bounded in bytes, those that lie elsewhere included.
+// A reader that lags holds one record at a time, if what that refers to is large.
 func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -139,16 +139,13 @@ func TestLaggingReadersAreBoundedInBytes(t *testing.T) {
 	tail := follower.Tail(run)
 	defer tail.Close()
 	var after uint64
-	for i := range 8 {
+	const count = 8
+	for i := range count {
 		after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i), after), nil, &agui.Custom{Name: "note", Value: []byte(`"` + long(1<<20, fmt.Sprint(i)) + `"`)}))
 	}
-	for {
-		records, err := tail.Next(ctx, time.Minute)
-		if errors.Is(err, stream.ErrBehind) {
-			return
-		}
-		if err != nil || len(records) == 0 || records[len(records)-1].Seq == after {
-			t.Fatalf("%d records of 1 MiB at hand (%v), want ErrBehind", len(records), err)
+	for i := range count {
+		if records := must[[]*stream.Record](t)(tail.Next(ctx, time.Minute)); len(records) != 1 {
+			t.Errorf("part %d has %d records of 1 MiB", i, len(records))
 		}
 	}
 }

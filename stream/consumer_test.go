@@ -45,7 +45,7 @@ func TestFollowerStopsWhileTheLogIsSilent(t *testing.T) {
 	case <-time.After(time.Second):
 		t.Fatal("it does not stop")
 	}
-	if _, err := tail.Next(ctx, time.Minute); !errors.Is(err, stream.ErrBehind) {
-		t.Errorf("a reader ends with %v, want ErrBehind", err)
+	if _, err := tail.Next(ctx, time.Minute); !errors.Is(err, stream.ErrInterrupted) {
+		t.Errorf("a reader ends with %v, want ErrInterrupted", err)
 	}
 }

@@ -7,18 +7,28 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// History says how a run's input relates to the thread's conversation
-// (forwardedProps.perdure.history).
+// History says how the messages of a run's input relate to the thread's conversation
+// (forwardedProps.perdure.history, and the agent's default).
 type History string
 
+// The ways to read the messages of an input. See docs/history.md for a table of cases.
 const (
-	// HistoryMerge is the conversation rule (see Accept); the default.
-	HistoryMerge History = ""
-	// HistoryComplete takes the client's list literally, as the specification has it.
-	HistoryComplete History = "complete"
-	// HistoryAppend only adds what the thread does not know yet.
+	// HistoryAuto aligns the input's messages with the thread (see Reduction.Accept).
+	HistoryAuto History = "auto"
+	// HistoryAppend adds the messages whose IDs the thread does not have, and changes nothing else.
 	HistoryAppend History = "append"
+	// HistoryReplace takes the input's messages as the complete conversation, as AG-UI specifies.
+	HistoryReplace History = "replace"
 )
+
+// Claim is what a client says about the conversation: its messages, and how they are meant.
+type Claim struct {
+	Messages []agui.Message
+	History  History // "" = HistoryAuto
+	// Seen is the sequence of the last record that the client was shown. A message that joined the thread
+	// after it is never an omission of the client. 0 = the client did not say, and counts as up to date.
+	Seen uint64
+}
 
 // Entry is one message of a thread's conversation.
 type Entry struct {
@@ -33,7 +43,19 @@ type Entry struct {
 	AnswerID string `json:"answerId,omitempty"`
 	// Scope is that of the step which said it.
 	Scope string `json:"scope,omitempty"`
+	// Since is the sequence of the record from which on readers may have been shown the message: the one
+	// that added a client's message, or the one that opened the run of an agent's message.
+	Since uint64 `json:"since,omitempty"`
 }
+
+// Hidden tells whether clients never see the message: reasoning without text, which is kept for what its provider wants
+// back. A client that sent such a message itself keeps it.
+func (e Entry) Hidden() bool {
+	return e.Message.Role == agui.RoleReasoning && e.Sent == "" && e.Message.Content.Text() == ""
+}
+
+// unsent tells whether clients never send the message back: they have activities, and do not have hidden ones.
+func (e Entry) unsent() bool { return e.Message.Role == agui.RoleActivity || e.Hidden() }
 
 func sentDigest(m agui.Message) string {
 	sum := m.Digest()
@@ -44,111 +66,125 @@ func sentDigest(m agui.Message) string {
 // holds content only where that is new, so its size does not depend on the conversation's.
 type Acceptance struct {
 	Keep int `json:"keep"`
-	// Last is the id of the last message that is kept; it guards against a conversation that was cut
-	// between judging the input and starting the run.
+	// Last is the ID of the last message that is kept ("" = none). It guards against a conversation that was
+	// cut after the input was judged and before its run started.
 	Last string `json:"last,omitempty"`
-	// Cut tells that the client dropped what follows, rather than not knowing it.
+	// Cut tells that the messages after the kept ones leave the conversation, unless Tail names them.
+	// Without Cut, messages that join the thread until the run starts are kept as well.
 	Cut  bool   `json:"cut,omitempty"`
 	Tail []Said `json:"tail,omitempty"`
+	// Updated are new versions of kept system and developer messages. They take the place of the old ones.
+	Updated []agui.Message `json:"updated,omitempty"`
 	// Differs tells that the conversation isn't what the client believes it to be.
 	Differs bool `json:"differs,omitempty"`
 }
 
-// Said is one message behind those that are kept.
+// Said is one message after the kept ones.
 type Said struct {
 	ID string `json:"id"`
 	// Message is nil where the thread already has the message.
 	Message *agui.Message `json:"message,omitempty"`
 }
 
-// Accept applies the conversation rule to the messages of an input.
+// withoutContent is what the opening of a run repeats of an acceptance: the rest stands in the proposal.
+func (a Acceptance) withoutContent() Acceptance {
+	a.Tail, a.Updated = nil, nil
+	return a
+}
+
+// Accept judges the messages of an input against the thread and returns the conversation of its run.
 //
-// What the log produced is taken from the log. A message that a client once sent and that is
-// missing now, or has other content, cuts the conversation there. Messages at the end that the
-// client merely lacks are kept, since it was away, unless the last message that it sends is one
-// that the thread knows: then it asks for another answer to that one, and what follows is cut.
-//
-// Who sends a fork its first input and none of what it has inherited never had that, and drops nothing.
-func (r *Reduction) Accept(sent []agui.Message, mode History) Acceptance {
+// What an agent said is always taken from the log, whatever copy the client sends. With HistoryAuto
+// the messages are aligned with the thread first (see align). If none aligns, they are appended; if
+// they contain an assistant's message they are another conversation, and replace the thread's.
+// Otherwise reconcile tells a continuation, an edit and a regeneration apart.
+func (r *Reduction) Accept(c Claim) Acceptance {
 	var a Acceptance
-	switch mode {
-	case HistoryComplete:
-		var rest int
-		a.Keep, rest = r.commonPrefix(sent)
-		a.Cut = true
-		for _, m := range sent[rest:] {
-			a.Tail = append(a.Tail, Said{ID: m.ID, Message: &m})
-		}
+	sent := c.Messages
+	switch c.History {
+	case HistoryReplace:
+		a = r.replace(sent)
 	case HistoryAppend:
-		a.Keep = len(r.Entries)
-		a.Tail = r.tail(sent, a.Keep)
+		a = r.add(sent)
 	default:
-		if r.inherits() && !r.knowsAny(sent) {
-			return r.Accept(sent, HistoryAppend)
+		at := r.align(sent)
+		switch {
+		case at.proven:
+			a = r.reconcile(sent, at, c.Seen)
+		case hasRole(sent, agui.RoleAssistant):
+			a = r.replace(sent)
+		default:
+			a = r.add(sent)
 		}
-		var rest int
-		a.Keep, rest, a.Cut = r.merge(sent)
-		a.Tail = r.tail(sent[rest:], a.Keep)
 	}
-	if a.Keep > 0 {
-		a.Last = r.Entries[a.Keep-1].Message.ID
-	}
+	a.Last = r.lastKept(a)
 	a.Differs = !sameMessages(r.apply(a), sent)
 	return a
 }
 
-// merge returns how many entries stay, from where on the sent messages come behind them, and
-// whether the client dropped the others.
-func (r *Reduction) merge(sent []agui.Message) (keep, rest int, cut bool) {
-	at := r.positions()
-	next := 0 // the first entry that is not matched yet
-	for i, m := range sent {
-		pos, known := at[m.ID]
-		if !known || pos < next {
-			keep, cut = r.keepBehind(next)
-			return keep, i, cut
+// lastKept is the ID of the message that an acceptance builds on; "" = it builds on none. Where nothing is cut that is no
+// activity: one that is under way may still go.
+func (r *Reduction) lastKept(a Acceptance) string {
+	for _, e := range slices.Backward(r.Entries[:a.Keep]) {
+		if a.Cut || e.Message.Role != agui.RoleActivity && !isPlace(e.Message) {
+			return e.Message.ID
 		}
-		if dropped, ok := r.firstSent(next, pos); ok {
-			return dropped, i, true
-		}
-		if e := r.Entries[pos]; e.Sent != "" && e.Sent != sentDigest(m) {
-			return pos, i, true
-		}
-		next = pos + 1
 	}
-	if len(sent) == 0 {
-		return len(r.Entries), 0, false
-	}
-	if r.behindActivities(next) == len(r.Entries) {
-		next = len(r.Entries)
-	}
-	return next, len(sent), next < len(r.Entries)
+	return ""
 }
 
-// behindActivities returns the first entry from one on that is no activity. Clients have activities
-// and never send them, so that one is missing says nothing.
+// replace takes the input's messages literally. Equal messages at the beginning are kept.
+func (r *Reduction) replace(sent []agui.Message) Acceptance {
+	keep, said := r.commonPrefix(sent)
+	a := Acceptance{Keep: keep, Cut: true}
+	for _, m := range sent[said:] {
+		a.Tail = append(a.Tail, Said{ID: m.ID, Message: &m})
+	}
+	return a
+}
+
+// add keeps the thread's messages and adds the new ones among the input's.
+func (r *Reduction) add(sent []agui.Message) Acceptance {
+	a := Acceptance{Keep: len(r.Entries)}
+	at := r.positions()
+	for _, m := range sent {
+		pos, known := at[m.ID]
+		switch {
+		case known && isInstruction(m):
+			a.update(r.Entries[pos], m)
+		case known, isInstruction(m) && r.instructs(m):
+		default:
+			a.Tail = append(a.Tail, Said{ID: m.ID, Message: &m})
+		}
+	}
+	return a
+}
+
+// update replaces a kept system or developer message whose content changed.
+func (a *Acceptance) update(e Entry, m agui.Message) {
+	if e.Message.Role == m.Role && !sameContent(e.Message, m) {
+		a.Updated = append(a.Updated, m)
+	}
+}
+
+// isInstruction tells whether a message instructs the agent. Front ends send such messages along with any list,
+// so they neither prove what a client has, nor is their absence an edit.
+func isInstruction(m agui.Message) bool {
+	return m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper
+}
+
+// instructs tells whether the thread has an instruction with the same content.
+func (r *Reduction) instructs(m agui.Message) bool {
+	return slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Message.Role == m.Role && sameContent(e.Message, m) })
+}
+
+// behindActivities returns the first entry from one on that clients send back. That one of the others is missing says
+// nothing.
 func (r *Reduction) behindActivities(next int) int {
-	for next < len(r.Entries) && r.Entries[next].Message.Role == agui.RoleActivity {
+	for next < len(r.Entries) && r.Entries[next].unsent() {
 		next++
 	}
 	return next
-}
-
-// keepBehind keeps what the log produced from an entry on, up to the first that a client sent.
-func (r *Reduction) keepBehind(from int) (keep int, cut bool) {
-	if dropped, ok := r.firstSent(from, len(r.Entries)); ok {
-		return dropped, true
-	}
-	return len(r.Entries), false
-}
-
-func (r *Reduction) firstSent(from, to int) (int, bool) {
-	for i := from; i < to; i++ {
-		if r.Entries[i].Sent != "" {
-			return i, true
-		}
-	}
-	return 0, false
 }
 
 func (r *Reduction) positions() map[string]int {
@@ -175,35 +211,28 @@ func (r *Reduction) commonPrefix(sent []agui.Message) (keep, said int) {
 	return keep, said
 }
 
-// tail lists the messages behind the kept ones; those that are kept anyway are left out.
-func (r *Reduction) tail(sent []agui.Message, keep int) []Said {
-	at := r.positions()
-	var tail []Said
-	for _, m := range sent {
-		pos, known := at[m.ID]
-		switch {
-		case known && pos < keep:
-		case known && (r.Entries[pos].Sent == "" || r.Entries[pos].Sent == sentDigest(m)):
-			tail = append(tail, Said{ID: m.ID})
-		default:
-			tail = append(tail, Said{ID: m.ID, Message: &m})
-		}
-	}
-	return tail
-}
-
 // Renew judges an acceptance against the thread as it is when the run starts: other runs may have
 // gone on since it was made. ok is false when what it builds on is no longer there.
 //
 // An acceptance that cuts nothing keeps the whole thread as it was then, so it keeps what came since
 // as well: its client could not know that. What the client said itself and another run has brought in
 // meanwhile, since it waited behind that run, stands there already.
+//
+// The position of a kept message may have changed: the result of a subagent's work is inserted before what the
+// subagent said.
 func (r *Reduction) Renew(a Acceptance) (_ Acceptance, ok bool) {
-	if a.Keep > len(r.Entries) || a.Keep > 0 && r.Entries[a.Keep-1].Message.ID != a.Last {
-		return a, false
+	keep := 0
+	if a.Last != "" {
+		keep = 1 + slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Message.ID == a.Last })
+		if keep == 0 {
+			return a, false
+		}
 	}
-	if n := len(r.Entries); !a.Cut && n > a.Keep {
-		a.Keep, a.Last, a.Differs = n, r.Entries[n-1].Message.ID, true
+	if !a.Cut {
+		keep = len(r.Entries)
+	}
+	if keep != a.Keep {
+		a.Keep, a.Differs = keep, true
 	}
 	return a, true
 }
@@ -216,6 +245,9 @@ func (r *Reduction) apply(a Acceptance) []Entry {
 	if keep < len(entries) {
 		entries = slices.Clip(entries[:keep])
 	}
+	if len(a.Updated) > 0 {
+		entries = updated(entries, a.Updated)
+	}
 	at := r.positionsOf(a.Tail)
 	for _, s := range a.Tail {
 		pos, known := at[s.ID]
@@ -225,6 +257,18 @@ func (r *Reduction) apply(a Acceptance) []Entry {
 			entries = append(entries, Entry{Message: *s.Message, Sent: sentDigest(*s.Message)})
 		case known:
 			entries = append(entries, r.Entries[pos])
+		}
+	}
+	return entries
+}
+
+// updated returns entries with new versions of some messages in their places.
+func updated(entries []Entry, messages []agui.Message) []Entry {
+	entries = slices.Clone(entries) // other reductions hold the list as it was
+	for _, m := range messages {
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Message.ID == m.ID })
+		if i >= 0 {
+			entries[i] = Entry{Message: m, Sent: sentDigest(m), Since: entries[i].Since}
 		}
 	}
 	return entries
@@ -246,12 +290,12 @@ func (r *Reduction) positionsOf(said []Said) map[string]int {
 	return at
 }
 
-// sameMessages compares a conversation with a client's list. Activities don't count: clients never
+// sameMessages compares a conversation with a client's list. Activities and hidden messages don't count: clients never
 // send them back.
 func sameMessages(entries []Entry, sent []agui.Message) bool {
 	i := 0
 	for _, e := range entries {
-		if e.Message.Role == agui.RoleActivity {
+		if e.unsent() {
 			continue
 		}
 		for i < len(sent) && sent[i].Role == agui.RoleActivity {

@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,14 +13,19 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-// msg reads "u1", "a1" or "u1=other words": the letter is the role, the words default to the id.
+// msg reads "u1", "a1" or "u1=other words": the letter is the role, the words default to the ID. "U:a1" is a user's
+// message whose ID looks like that of an answer.
 func msg(s string) agui.Message {
 	id, words, ok := strings.Cut(s, "=")
 	if !ok {
 		words = id
 	}
+	role := id[0]
+	if _, named, ok := strings.Cut(id, "U:"); ok {
+		role, id = 'u', named
+	}
 	m := agui.Message{ID: id, Content: agui.TextContent(words)}
-	switch id[0] {
+	switch role {
 	case 'u':
 		m.Role = agui.RoleUser
 	case 's':
@@ -55,7 +61,7 @@ func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, ans
 	ctx := testContext(t)
 	run := stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}
 	before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
-	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{byte(n)}, &stream.Input{Accepted: before.Accept(sent, "")}))
+	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{byte(n)}, &stream.Input{Accepted: before.Accept(stream.Claim{Messages: sent})}))
 	in := must[*stream.Input](t)(l.Input(ctx, p.Seq))
 	accepted := in.Accepted
 	accepted.Tail = nil
@@ -89,47 +95,107 @@ func TestConversationRule(t *testing.T) {
 		sent            string
 		want            string
 		differs         bool
-		first, answered string // of the thread's second run; the first is "s1 u1" → "r1 a1"
+		first, answered string // what the thread's second run was sent and answered; the first run is "s1 u1" → "r1 a1"
+		seen            int    // the last run that the client was shown; 0 = it does not say
 	}{
 		{name: "goes on", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
-		{name: "sends only what is new to a thread it doesn't know", mode: stream.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 		{name: "has a stale copy of an answer", sent: "s1 u1 r1 a1 u2 a2=half u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 		{name: "was away when the answer came", sent: "s1 u1 r1 a1 u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 		{name: "does not send reasoning back", sent: "s1 u1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "sends nothing", sent: "", want: "s1 u1 r1 a1 u2 a2", differs: true},
+		{name: "sends reasoning of its own making", sent: "s1 u1 r9 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "has a list that ends in an answer", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2"},
+
 		{name: "asks for another answer", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
 		{name: "asks for another answer to an earlier message", sent: "s1 u1", want: "s1 u1"},
-		{name: "edits the last message under its id", sent: "s1 u1 r1 a1 u2=better", want: "s1 u1 r1 a1 u2=better"},
-		{name: "edits an earlier message under its id", sent: "s1 u1=better", want: "s1 u1=better"},
+		{name: "asks for another answer, knowing no more than the question", sent: "u2", want: "s1 u1 r1 a1 u2", differs: true},
+
+		{name: "edits the last message under its ID", sent: "s1 u1 r1 a1 u2=better", want: "s1 u1 r1 a1 u2=better"},
+		{name: "edits the first message under its ID", sent: "u1=better", want: "s1 u1=better", differs: true},
+		{name: "edits an earlier message under its ID", sent: "s1 u1=better", want: "s1 u1=better"},
 		{name: "edits an earlier message and still sends what followed", sent: "s1 u1=better r1 a1 u2 a2 u3", want: "s1 u1=better r1 a1 u2 a2 u3"},
-		{name: "replaces a message by one with a new id", sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
-		{name: "shortens the history to an answer", sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1"},
-		{name: "drops a message in the middle", sent: "s1 r1 a1 u2 a2 u3", want: "s1 r1 a1 u2 a2 u3"},
-		{name: "drops the system message", sent: "u1 r1 a1 u2 a2 u3", want: "u1 r1 a1 u2 a2 u3"},
-		{name: "sends nothing", sent: "", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "starts anew", sent: "u9", want: "u9"},
-		{name: "literally, with an answer of its own making", mode: stream.HistoryComplete, sent: "s1 u1 a1=invented u3", want: "s1 u1 a1=invented u3"},
-		{name: "literally, same as known", mode: stream.HistoryComplete, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
-		{name: "appends what is known and new", mode: stream.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "replaces a message by one with a new ID", sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
+		{name: "shortens the list to an answer", sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1"},
+		{name: "drops a message in the middle", sent: "s1 u1 r1 a1 a2 u3", want: "s1 u1 r1 a1 a2 u3"},
+		{name: "inserts a message", sent: "s1 u1 r1 a1 u8 u2 a2 u3", want: "s1 u1 r1 a1 u8 u2 a2 u3"},
+		{name: "changes the order", sent: "s1 u2 a2 u1 r1 a1", want: "s1 u2 a2 u1 r1 a1"},
+		{name: "uses the ID of an answer for a message of its own", sent: "s1 u1 r1 U:a1=mine", want: "s1 u1 r1 a1=mine"},
+
+		{name: "lost its list", sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "lost its list and sends its instructions", sent: "s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "lost its list and sends its instructions with a new ID", sent: "s9=s1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "lost its list and has new instructions", sent: "s9 u3", want: "s1 u1 r1 a1 u2 a2 s9 u3", differs: true},
+		{name: "lost its list and says what was said before", sent: "u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
+		{name: "lost its list and says two things", sent: "u3 u4", want: "s1 u1 r1 a1 u2 a2 u3 u4", differs: true},
+		{name: "lost its list and says what was said before, and more", sent: "u3=u1 u4", want: "s1 u1 r1 a1 u2 a2 u3=u1 u4", differs: true},
+		{name: "has another conversation", sent: "u8 a8 u9", want: "u8 a8 u9"},
+		{name: "dropped the beginning", sent: "u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "dropped all but the last answer", sent: "a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "dropped the beginning, and sends its instructions", sent: "s1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "sends its instructions only", sent: "s1", want: "s1 u1 r1 a1 u2 a2", differs: true},
+		{name: "greets, and lost its list", sent: "a0 u3", want: "a0 u3"},
+		{name: "append, with nothing new", mode: stream.HistoryAppend, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
+		{name: "replace, by nothing", mode: stream.HistoryReplace, sent: "", want: ""},
+		{name: "asks for another answer to the result of a tool of its own", first: "s1 u1 r1 a1 t2", answered: "a2", sent: "s1 u1 r1 a1 t2", want: "s1 u1 r1 a1 t2"},
+		{name: "put something before the part that it kept", sent: "u8 u2 a2 u3", want: "s1 u1 r1 a1 u8 u2 a2 u3", differs: true},
+		{name: "dropped the instructions", sent: "u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "changed the instructions", sent: "s1=other u1 r1 a1 u2 a2 u3", want: "s1=other u1 r1 a1 u2 a2 u3"},
+		{name: "changed the instructions only", sent: "s1=other u3", want: "s1=other u1 r1 a1 u2 a2 u3", differs: true},
+
+		{name: "adds instructions", sent: "s9 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 s9 u3", differs: true},
+
+		{name: "makes new IDs", sent: "s9=s1 u8=u1 a8=a1 u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "makes new IDs, and dropped the beginning", sent: "u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "makes new IDs, and asks for another answer", sent: "u8=u1 a8=a1 u9=u2", want: "s1 u1 r1 a1 u2", differs: true},
+		{name: "makes new IDs, and edits", sent: "u8=u1 a8=a1 u9=better", want: "s1 u1 r1 a1 u9=better", differs: true},
+		{name: "makes new IDs, and was away when the answer came", sent: "u8=u1 a8=a1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "makes new IDs, and has only what people said", sent: "u8=u1 u9=u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+
+		{name: "makes new IDs for what users say", sent: "s1 u8=u1 r1 a1 u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "makes new IDs for what users say, and dropped the beginning", sent: "u9=u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "makes new IDs for what users say, and edits", sent: "u8=u1 a1 u9=better a2 u3", want: "s1 u1 r1 a1 u9=better a2 u3", differs: true},
+		{name: "makes new IDs for what users say, and says it again", sent: "u8=u1 a1 u9=u2 a2 u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
+
+		{name: "saw the first run, and says something", seen: 1, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u2 a2 u9", differs: true},
+		{name: "saw the first run, and has its list", seen: 1, sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1 u2 a2", differs: true},
+		{name: "saw the first run, and edits", seen: 1, sent: "s1 u1=better", want: "s1 u1=better"},
+		{name: "saw the first run, and asks for another answer", seen: 1, sent: "s1 u1", want: "s1 u1"},
+		{name: "saw no answer", seen: 1, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
+		{name: "saw everything, and replaces a message", seen: 2, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
+
+		{name: "replace, with an answer of its own making", mode: stream.HistoryReplace, sent: "s1 u1 a1=invented u3", want: "s1 u1 a1=invented u3"},
+		{name: "replace, same as known", mode: stream.HistoryReplace, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
+		{name: "replace, by one message", mode: stream.HistoryReplace, sent: "u9", want: "u9"},
+		{name: "append, what is new", mode: stream.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "append, what is known and new", mode: stream.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "append, what was edited", mode: stream.HistoryAppend, sent: "u1=better u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+
 		{name: "activities are never sent back", first: "s1 u1 r1 a1 u2", answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
 		{name: "activities at the end are not asked to go", answered: "a2 p2", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2 p2"},
 		{name: "activities go with the answer that they belong to", answered: "p2 a2", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
-		{name: "literally, with activities", mode: stream.HistoryComplete, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
+		{name: "replace, with activities", mode: stream.HistoryReplace, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := streamtest.Open(t)
-			write(t, l, 1, "s1 u1", "r1 a1")
+			seen := [3]uint64{}
+			seen[1] = write(t, l, 1, "s1 u1", "r1 a1").Seq
 			answered := "a2"
 			if c.answered != "" {
 				answered = c.answered
 			}
-			before := write(t, l, 2, "s1 u1 r1 a1 u2", answered)
-			a := before.Accept(msgs(c.sent), c.mode)
+			sent := "s1 u1 r1 a1 u2"
+			if c.first != "" {
+				sent = c.first
+			}
+			before := write(t, l, 2, sent, answered)
+			seen[2] = before.Seq
+			a := before.Accept(stream.Claim{Messages: msgs(c.sent), History: c.mode, Seen: seen[c.seen]})
 			if a.Differs != c.differs {
 				t.Errorf("differs from what the client sent: %v, want %v", a.Differs, c.differs)
 			}
 			for _, s := range a.Tail {
-				if s.Message != nil && strings.Contains(" s1 u1 r1 a1 u2 a2 ", " "+s.Message.Content.Text()+" ") && c.mode != stream.HistoryComplete {
+				if s.Message != nil && s.Message.Content.Text() == s.ID && strings.Contains(" s1 u1 r1 a1 u2 a2 ", " "+s.ID+" ") && c.mode != stream.HistoryReplace {
 					t.Errorf("the content of %s is stored again", s.ID)
 				}
 			}
@@ -157,8 +223,8 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	judged := write(t, l, 1, "u1", "a1")
-	away := judged.Accept(msgs("u1 a1 u2"), "")
-	again := judged.Accept(msgs("u1"), "")
+	away := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u2")})
+	again := judged.Accept(stream.Claim{Messages: msgs("u1")})
 
 	now := write(t, l, 2, "u1 a1", "a1b") // another client asked to go on
 	if a, ok := now.Renew(away); !ok || a.Keep != 3 || !a.Differs {
@@ -168,10 +234,20 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 		t.Errorf("what the client cut is back: %+v, %v", a, ok)
 	}
 	// Two runs that waited: the second brings what the first has said already.
-	second := judged.Accept(msgs("u1 a1 u2 u3"), "")
+	second := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u2 u3")})
 	first := write(t, l, 4, "u1 a1 a1b u2", "a2")
 	if a, ok := first.Renew(second); !ok || a.Keep != 5 || words(first.Apply(a)) != "u1 a1 a1b u2 a2 u3" {
 		t.Errorf("behind the run before it, the conversation is %s: %+v, %v", words(first.Apply(a)), a, ok)
+	}
+	// The result of a tool comes to stand before what its subagents have said.
+	moved := *judged
+	moved.Entries = slices.Insert(slices.Clone(judged.Entries), 1, stream.Entry{Message: msg("t9")})
+	if a, ok := moved.Renew(away); !ok || words(moved.Apply(a)) != "u1 t9 a1 u2" {
+		t.Errorf("after a move, the conversation is %s: %+v, %v", words(moved.Apply(a)), a, ok)
+	}
+	edited := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u8"), History: stream.HistoryReplace})
+	if a, ok := moved.Renew(edited); !ok || words(moved.Apply(a)) != "u1 t9 a1 u8" {
+		t.Errorf("after a move, an input in the thread's place has %s: %+v, %v", words(moved.Apply(a)), a, ok)
 	}
 	cut := write(t, l, 3, "u1=other", "a9")
 	if a, ok := cut.Renew(away); ok {

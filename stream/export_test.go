@@ -7,6 +7,9 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
+// PartBytes bounds what a reader holds.
+const PartBytes = partBytes
+
 // Speak is what a profile makes of an event.
 func (p Profile) Speak(e agui.Event) ([]byte, error) {
 	raw, err := agui.Encode(e)

@@ -14,10 +14,11 @@ type fold struct {
 	log       *Log
 	r         Reduction
 	proposals map[uint64]*Record
+	last      uint64 // sequence of the thread's last record before the one that is added
 }
 
 func newFold(l *Log, base *Reduction) *fold {
-	f := &fold{log: l, r: *base, proposals: map[uint64]*Record{}}
+	f := &fold{log: l, r: *base, proposals: map[uint64]*Record{}, last: base.Seq}
 	f.r.Entries = slices.Clip(f.r.Entries)
 	f.r.Pending = slices.Clone(f.r.Pending)
 	if len(f.r.Journal.Changes) == 0 {
@@ -40,7 +41,8 @@ func (f *fold) reduction(seq uint64) *Reduction {
 }
 
 func (f *fold) add(ctx context.Context, rec *Record) error {
-	f.r.behind += rec.size
+	defer func() { f.last = rec.Seq }()
+	f.r.behind += rec.size + referred(rec.lines[rec.events:])
 	switch {
 	case rec.Kind == KindProposal:
 		f.proposals[rec.Seq] = rec
@@ -128,7 +130,7 @@ func (f *fold) settle(lane Lane) {
 			rest = append(rest, p)
 			continue
 		}
-		f.r.Entries = slices.Insert(f.r.Entries, p.At, Entry{Message: p.Message})
+		f.r.Entries = slices.Insert(f.r.Entries, p.At, Entry{Message: p.Message, Since: f.r.Opened})
 		settled++
 	}
 	f.r.Pending = rest
@@ -155,22 +157,34 @@ func (f *fold) open(ctx context.Context, rec *Record) error {
 		return err
 	}
 	a := o.Accepted
-	a.Tail = in.Accepted.Tail
+	a.Tail, a.Updated = in.Accepted.Tail, in.Accepted.Updated
 	if a.Cut {
 		f.r.Cut = cutMessages(f.r.Entries[min(a.Keep, len(f.r.Entries)):])
 	}
+	before := f.r.Entries
 	f.r.Entries = f.r.apply(a)
+	f.addedAt(rec.Seq, a.Keep)
+	f.supersede(rec.Seq, before)
 	f.move(&o)
 	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
 	f.r.Journal.Settled = in.stateOn(f.r.Journal.Settled, o.Keeps)
 	return nil
 }
 
+// addedAt notes for the messages after the kept ones that they joined the thread with a record, if they are new.
+func (f *fold) addedAt(seq uint64, keep int) {
+	for i := keep; i < len(f.r.Entries); i++ {
+		if f.r.Entries[i].Since == 0 {
+			f.r.Entries[i].Since = seq
+		}
+	}
+}
+
 // cutMessages lists what is cut of what clients keep when a snapshot lacks it.
 func cutMessages(cut []Entry) []CutMessage {
 	var messages []CutMessage
 	for _, e := range cut {
-		if m := e.Message; m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity {
+		if m := e.Message; m.Role == agui.RoleReasoning && !e.Hidden() || m.Role == agui.RoleActivity {
 			messages = append(messages, CutMessage{ID: m.ID, Role: m.Role, ActivityType: m.ActivityType})
 		}
 	}
@@ -195,8 +209,7 @@ func (f *fold) end(ctx context.Context, rec *Record) error {
 			}
 		}
 	}
-	f.ended(rec, last)
-	return nil
+	return f.ended(ctx, rec, last)
 }
 
 func (f *fold) input(ctx context.Context, seq uint64) (*Input, error) {
@@ -244,7 +257,7 @@ func (f *fold) done(ctx context.Context, rec *Record) error {
 			}
 			continue
 		}
-		e := Entry{Message: m, Scope: res.Scope}
+		e := Entry{Message: m, Scope: res.Scope, Since: f.r.Opened}
 		if len(m.ToolCalls) > 0 {
 			e.ProviderIDs = res.ProviderIDs
 		}

@@ -5,32 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrBehind: the reader is slower than the log and what it lacks has left the memory of this node.
-// Nothing is lost: a new reader with the last cursor reads on from the log.
-var ErrBehind = errors.New("stream: the reader has fallen behind")
+// ErrInterrupted reports that the node follows the log no more, or cannot read a record that came. Nothing is lost: a new
+// reader with the last cursor continues, here or on another node.
+var ErrInterrupted = errors.New("stream: the node does not follow the log any more")
 
-// Bounds of what a node keeps of a followed thread for readers that lag.
+// Bounds of what a node keeps of a followed thread for its readers. A reader that lags further reads the log.
 const (
 	feedRecords = 1024
 	feedBytes   = 4 << 20
 )
+
+// logReads bounds how many readers of a node read the log at a time. Each holds its place for one part, never while its
+// client takes that.
+const logReads = 32
 
 // Follower reads the log once for all readers of a process: one consumer, whatever the number of
 // runs, whose records go to the feeds of the threads that have readers here. Records of other threads
 // are dropped unparsed. A consumer that breaks is replaced by one that begins where it ended.
 //
 //	JetStream ──one consumer──► Follower ──► feed of a thread ──► reader, reader, …
-//	JetStream ──direct get of what lies behind────────────────────────┘ spliced by sequence
+//	JetStream ──direct get of the past, and of what has left the feed ──┘ spliced by sequence
+//
+// A reader holds one part of the records at a time, whether it lags or not: see partBytes.
 type Follower struct {
-	log  *Log
-	stop context.CancelFunc
-	done chan struct{} // closed when it has stopped
+	log   *Log
+	stop  context.CancelFunc
+	done  chan struct{} // closed when it has stopped
+	reads chan struct{} // has an entry for each reader that reads the log now
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by thread subject
@@ -44,7 +52,10 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream: follow: %w", err)
 	}
-	f := &Follower{log: l, done: make(chan struct{}), feeds: map[string]*feed{}, at: s.CachedInfo().State.LastSeq}
+	f := &Follower{
+		log: l, done: make(chan struct{}), reads: make(chan struct{}, logReads),
+		feeds: map[string]*feed{}, at: s.CachedInfo().State.LastSeq,
+	}
 	first, err := l.consume(ctx, f.at, f.deliver)
 	if err != nil {
 		return nil, fmt.Errorf("stream: follow: %w", err)
@@ -56,7 +67,7 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 }
 
 // Stop ends the follower and waits for it, which takes no time, even if the log is away. Its readers
-// end with ErrBehind, which tells clients to come back with their cursor.
+// end with ErrInterrupted, which tells clients to come back with their cursor.
 func (f *Follower) Stop() {
 	f.stop()
 	<-f.done
@@ -138,24 +149,19 @@ func (f *Follower) detach(t Thread, fd *feed) {
 	}
 }
 
-// held returns what the feed has of a run, or of all runs, from one sequence to another, and the
-// sequence behind which it has everything; nothing if it has not got so far.
-func (f *Follower) held(fd *feed, run string, from, to uint64) (found []*Record, behind uint64) {
-	f.mu.Lock()
-	reached := f.at
-	f.mu.Unlock()
-	fd.mu.Lock()
-	defer fd.mu.Unlock()
-	if reached < to || fd.ended {
-		return nil, 0
+// part reads a part of the log as Log.part does, when its turn has come.
+func (f *Follower) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
+	select {
+	case f.reads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	for _, r := range fd.recs {
-		if r.Seq >= from && r.Seq <= to && (run == "" || r.run == run) {
-			found = append(found, r)
-		}
-	}
-	return found, fd.evicted
+	defer func() { <-f.reads }()
+	return f.log.part(ctx, subject, from, to)
 }
+
+// reached reports whether all records up to one have gone to their feeds.
+func (f *Follower) reached(seq uint64) bool { return f.position() >= seq }
 
 // Tail reads the records of one run, or of all runs of a thread: those of the log up to now, then live.
 // It is used by one goroutine. Close must be called.
@@ -180,6 +186,22 @@ func (f *Follower) tail(thread Thread, token, subject string) *Tail {
 	t := &Tail{follower: f, feed: fd, thread: thread, token: token, subject: subject, idle: time.NewTimer(time.Hour), at: at}
 	t.idle.Stop()
 	return t
+}
+
+// Await reduces a thread until a condition is met, and again with each record of the thread. It fails with ErrBehind when
+// the follower stops, and with ctx's cause.
+func (f *Follower) Await(ctx context.Context, thread Thread, met func(*Reduction) bool) error {
+	tail := f.tail(thread, "", f.log.threadSubject(thread)+".>")
+	defer tail.Close()
+	for {
+		now, err := f.log.Reduce(ctx, thread, 0)
+		if err != nil || met(now) {
+			return err
+		}
+		if _, err := tail.Next(ctx, time.Hour); err != nil {
+			return err
+		}
+	}
 }
 
 // Close ends the reader.
@@ -210,58 +232,100 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 	}
 }
 
-// between yields the records from one sequence to another, that of a record that exists, proposals
-// left out. Where the feed has them all, since others here were there from the beginning, the log is
-// asked only where they begin: thousands who come at once would each have it read everything.
+// between yields the records from one sequence to another, that of a record that exists, proposals left out. What the
+// feed has comes from there: thousands of readers that come at once would otherwise each have the log read.
 func (t *Tail) between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		if held, behind := t.follower.held(t.feed, t.token, from, to); len(held) > 0 {
-			first, err := t.follower.log.first(ctx, t.subject, from)
-			if err != nil {
-				yield(nil, err)
-				return
+		from, err := t.skipTo(ctx, from, to)
+		for err == nil && from <= to {
+			var part []*Record
+			if part, err = t.partOf(ctx, from, to); err != nil {
+				break
 			}
-			if first != nil && first.Seq > behind {
-				for _, r := range held {
-					if !yield(r, nil) {
-						return
-					}
+			from = to + 1 // the feed has no more of the run up to there
+			for _, r := range part {
+				from = r.Seq + 1
+				if !r.Lane.IsProposal() && !yield(r, nil) {
+					return
 				}
-				return
 			}
 		}
-		for r, err := range t.follower.log.records(ctx, t.subject, from, to) {
-			if err == nil && r.Lane.IsProposal() {
-				continue
-			}
-			if !yield(r, err) {
-				return
-			}
+		if err != nil {
+			yield(nil, err)
 		}
 	}
 }
 
-// Next returns the records that follow, at least one, or none after idle has passed without any. It
-// fails with ErrBehind when the reader was too slow, and with ctx's cause.
+// skipTo returns where records begin that are to be read from one sequence to another, if the feed has some of them: then
+// it may have them all.
+func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
+	if !t.follower.reached(to) || !t.feed.begins(from, to, t.token) {
+		return from, nil
+	}
+	first, err := t.follower.log.first(ctx, t.subject, from)
+	if err != nil || first == nil {
+		return from, err
+	}
+	return max(from, first.Seq), nil
+}
+
+// partOf returns the next records from one sequence to another, of the feed or of the log. Of the feed it may be none.
+func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
+	if t.follower.reached(to) {
+		if found, ok := t.feed.part(from, to, t.token); ok {
+			return found, nil
+		}
+	}
+	return t.follower.part(ctx, t.subject, from, to)
+}
+
+// Next returns the records that follow, at least one, or none after idle has passed without any. A reader that is slower
+// than the log gets them from there, and is back at the feed when it has caught up. It fails with ErrInterrupted,
+// ErrGone if the thread was purged before the reader had got all of it, failures of the log, and with ctx's cause.
 func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) {
 	t.idle.Reset(idle)
 	for {
-		recs, at, changed, err := t.feed.after(t.at, t.token)
+		found, err := t.feed.after(t.at, t.token)
+		if err == nil && found.evicted > t.at {
+			found, err = t.catchUp(ctx, found.evicted)
+		}
 		if err != nil {
 			return nil, err
 		}
-		t.at = at
-		if len(recs) > 0 {
-			return recs, nil
+		t.at = found.at
+		if len(found.records) > 0 {
+			return found.records, nil
 		}
 		select {
-		case <-changed:
+		case <-found.changed:
+		case <-found.again:
 		case <-t.idle.C:
 			return nil, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// catchUp reads the next part of the records that the reader lacks and that have left the feed. evicted, the last of them, is a
+// record of the thread but not always of the run, so catchUp reads the thread. While the log is out of reach the reader waits,
+// as it would at the feed.
+func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
+	part, err := t.follower.part(ctx, t.follower.log.threadSubject(t.thread)+".>", t.at+1, evicted)
+	if errors.Is(err, ErrUnavailable) && !hopeless(err) && ctx.Err() == nil {
+		return news{at: t.at, again: time.After(longestPause)}, nil
+	}
+	if err != nil {
+		return news{}, err
+	}
+	found := news{at: t.at, again: atOnce}
+	for _, r := range part {
+		found.at = r.Seq
+		if !r.Lane.IsProposal() && (t.token == "" || r.run == t.token) {
+			found.records = append(found.records, r)
+		}
+	}
+	return found, nil
 }
 
 // feed is the recent past of one thread, shared by its readers: a writer never waits for them.
@@ -304,31 +368,74 @@ func (fd *feed) wake() {
 	}
 }
 
-// after returns the records of a run, or of all, behind a sequence and the sequence they reach, or a channel
-// that is closed when more of the thread arrive.
-func (fd *feed) after(seq uint64, run string) (found []*Record, at uint64, changed <-chan struct{}, err error) {
+// news is what comes after a sequence.
+type news struct {
+	records []*Record
+	at      uint64 // the sequence that they reach
+	evicted uint64 // not 0: the feed lacks records up to here
+	// changed is closed when more of the thread arrive, again tells when to look again. One of them is nil.
+	changed <-chan struct{}
+	again   <-chan time.Time
+}
+
+// atOnce tells to look again at once.
+var atOnce = func() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
+
+// after returns the next records of a run, or of all, after a sequence: a part of them.
+func (fd *feed) after(seq uint64, run string) (news, error) {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
 	if seq < fd.evicted {
-		return nil, seq, nil, ErrBehind
+		return news{at: seq, evicted: fd.evicted}, nil
 	}
-	at = seq
+	found := news{at: seq}
+	var p part
 	for _, r := range fd.recs[fd.search(seq):] {
-		at = r.Seq
-		if run == "" || r.run == run {
-			found = append(found, r)
+		if (run == "" || r.run == run) && !p.add(r) {
+			break
 		}
+		found.at = r.Seq
 	}
-	if len(found) > 0 {
-		return found, at, nil, nil
+	if found.records = p.records; len(found.records) > 0 {
+		return found, nil
 	}
 	if fd.ended {
-		return nil, at, nil, ErrBehind
+		return found, ErrInterrupted
 	}
 	if fd.changed == nil {
 		fd.changed = make(chan struct{})
 	}
-	return nil, at, fd.changed, nil
+	found.changed = fd.changed
+	return found, nil
+}
+
+// part returns the next records of a run, or of all, from one sequence to another; ok is false if the feed lacks some.
+func (fd *feed) part(from, to uint64, run string) (found []*Record, ok bool) {
+	fd.mu.Lock()
+	defer fd.mu.Unlock()
+	if from <= fd.evicted || fd.ended {
+		return nil, false
+	}
+	var p part
+	for _, r := range fd.recs[fd.search(from-1):] {
+		if r.Seq > to || (run == "" || r.run == run) && !p.add(r) {
+			break
+		}
+	}
+	return p.records, true
+}
+
+// begins reports whether the feed lacks records from one sequence on, and has later ones of a run, or of any, up to another.
+func (fd *feed) begins(from, to uint64, run string) bool {
+	fd.mu.Lock()
+	defer fd.mu.Unlock()
+	return from <= fd.evicted && !fd.ended && slices.ContainsFunc(fd.recs, func(r *Record) bool {
+		return r.Seq >= from && r.Seq <= to && (run == "" || r.run == run)
+	})
 }
 
 // search returns the index of the first record behind seq. A reader is near the end as a rule.

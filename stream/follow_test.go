@@ -153,37 +153,87 @@ func proposed(t *testing.T, ctx context.Context, l *stream.Log) uint64 {
 	})).Seq
 }
 
-// Nobody waits for a slow reader. It is told that it is behind, and comes back with its cursor for
-// exactly the rest.
-func TestSlowReaderIsCutAndContinuesExactly(t *testing.T) {
+// Nobody waits for a slow reader. What it lacks and the node has no more it gets from the log, and it is back at the feed when
+// it has caught up: it is shown the same as one that keeps up.
+func TestSlowReaderGetsEverything(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
 	slow := follower.View(run, stream.ViewOptions{})
 	defer slow.Close()
 	var got []stream.Frame
-	steps(t, ctx, l, 1500, func(i int) {
-		if i == 100 { // it reads until here, and then no more until the end
+	steps(t, ctx, l, 3500, func(i int) {
+		if i%1200 == 100 { // each time it has fallen behind what the node keeps, or not, and takes one part
 			got = append(got, must[[]stream.Frame](t)(slow.Next(ctx, time.Minute))...)
 		}
 	})
-	var err error
-	for err == nil {
-		var more []stream.Frame
-		more, err = slow.Next(ctx, time.Minute)
-		got = append(got, more...)
-	}
-	if !errors.Is(err, stream.ErrBehind) {
-		t.Fatalf("the slow reader ends with %v after %d frames, want ErrBehind", err, len(got))
-	}
-	cursor := got[len(got)-1].Cursor
-	rest := follower.View(run, stream.ViewOptions{After: &cursor})
-	defer rest.Close()
-	more, err := readOn(ctx, rest)
+	more, err := readOn(ctx, slow)
 	if !errors.Is(err, io.EOF) {
-		t.Fatal(err)
+		t.Fatalf("the slow reader ends with %v after %d frames", err, len(got)+len(more))
 	}
 	sameFrames(t, append(got, more...), readAll(t, ctx, follower, stream.ViewOptions{}))
+}
+
+// A reader of one run that lags gets that run's records, whatever other runs of the thread have said meanwhile.
+func TestSlowReaderAmongOtherRuns(t *testing.T) {
+	t.Parallel()
+	const records = 1500
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	slow, silent := follower.Tail(run), follower.Tail(stream.Run{Thread: thread, ID: "silent"})
+	defer slow.Close()
+	defer silent.Close()
+	other := stream.Place{Run: stream.Run{Thread: thread, ID: "other"}, Lane: stream.LaneMain, Execution: "e1"}
+	var want []uint64
+	var after uint64
+	for i := range records {
+		other.Step = fmt.Sprint(i)
+		other.After = must[uint64](t)(l.Open(ctx, other, nil, text("m", other.Step)))
+		if i%100 == 0 {
+			after = must[uint64](t)(l.Open(ctx, place(fmt.Sprint(i), after), nil, text("m", "mine")))
+			want = append(want, after)
+		}
+	}
+	var got []uint64
+	for len(got) < len(want) {
+		for _, r := range must[[]*stream.Record](t)(slow.Next(ctx, time.Minute)) {
+			got = append(got, r.Seq)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the slow reader (-want +got):\n%s", diff)
+	}
+	if found := must[[]*stream.Record](t)(silent.Next(ctx, time.Millisecond)); found != nil {
+		t.Errorf("the reader of another run gets %d records", len(found))
+	}
+}
+
+// A reader that lags when its thread is purged is told so, and is not shown what comes later as if that followed.
+func TestSlowReaderOfAPurgedThread(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	follower := streamtest.Follow(t, l)
+	tails := map[string]*stream.Tail{"steady": nil, "at once": nil, "after a new beginning": nil}
+	for name := range tails {
+		tails[name] = follower.Tail(run)
+		defer tails[name].Close()
+	}
+	steps(t, ctx, l, 1500, func(int) {})
+	if _, err := sequences(ctx, tails["steady"]); err != nil { // then the node has all of it, and has let go of the beginning
+		t.Fatal(err)
+	}
+	if err := l.Purge(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	wantGone := func(name string) {
+		t.Helper()
+		if records, err := tails[name].Next(ctx, time.Minute); !errors.Is(err, stream.ErrGone) {
+			t.Errorf("%s: %d records, %v", name, len(records), err)
+		}
+	}
+	wantGone("at once")
+	steps(t, ctx, l, 1, func(int) {})
+	wantGone("after a new beginning")
 }
 
 // Who comes to a run that others here have watched from its beginning is shown the same as from the
@@ -243,8 +293,10 @@ func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
 	write(0)
 	read(later, few)
 	write(few)
-	if records, err := slow.Next(ctx, time.Minute); !errors.Is(err, stream.ErrBehind) {
-		t.Errorf("the slow reader has %d records and %v, want ErrBehind", len(records), err)
+	if records := must[[]*stream.Record](t)(slow.Next(ctx, time.Minute)); len(records) > stream.PartBytes/size {
+		t.Errorf("the slow reader holds %d records of %d bytes", len(records), size)
+	} else {
+		read(slow, 2*few-len(records))
 	}
 }
 
@@ -323,12 +375,12 @@ func TestClosedConnectionEndsReaders(t *testing.T) {
 	before := follower.Tail(run)
 	defer before.Close()
 	l.Conn().Close()
-	if _, err := before.Next(ctx, time.Minute); !errors.Is(err, stream.ErrBehind) {
-		t.Errorf("a reader ends with %v, want ErrBehind", err)
+	if _, err := before.Next(ctx, time.Minute); !errors.Is(err, stream.ErrInterrupted) {
+		t.Errorf("a reader ends with %v, want ErrInterrupted", err)
 	}
 	later := follower.Tail(run)
 	defer later.Close()
-	if _, err := later.Next(ctx, time.Minute); !errors.Is(err, stream.ErrBehind) {
-		t.Errorf("a reader that comes later ends with %v, want ErrBehind", err)
+	if _, err := later.Next(ctx, time.Minute); !errors.Is(err, stream.ErrInterrupted) {
+		t.Errorf("a reader that comes later ends with %v, want ErrInterrupted", err)
 	}
 }

@@ -152,17 +152,11 @@ func (f *fold) fork(ctx context.Context, rec *Record) error {
 	}
 	f.r.Origin, f.r.Active = &note.Origin, rec.Time
 	f.r.Entries, f.r.Moved, f.r.Unmoved = slices.Clip(note.Entries), note.Moved, note.Unmoved
+	for i := range f.r.Entries {
+		f.r.Entries[i].Since = rec.Seq
+	}
 	f.r.Journal.Settled, f.r.Handed = note.State, note.Handed
 	return nil
-}
-
-// inherits tells whether all that the thread has was said on another one.
-func (r *Reduction) inherits() bool { return r.Origin != nil && r.Run == "" }
-
-// knowsAny tells whether the conversation has one of these messages.
-func (r *Reduction) knowsAny(sent []agui.Message) bool {
-	at := r.positions()
-	return slices.ContainsFunc(sent, func(m agui.Message) bool { _, known := at[m.ID]; return known })
 }
 
 // inherited shows a fork that nothing was said on yet. A stream of events is one of runs, so it is told

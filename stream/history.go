@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,6 +27,10 @@ type RunNote struct {
 	// Outcome is success, interrupt, cancelled or, with a code, error; empty while the run goes on.
 	Outcome string `json:"outcome,omitempty"`
 	Code    string `json:"code,omitempty"`
+	// Superseded tells which messages the run's input took out of the conversation; nil = none.
+	Superseded *Superseded `json:"superseded,omitempty"`
+	// Cancel is the request that cancelled the run.
+	Cancel *Cancel `json:"cancel,omitempty"`
 }
 
 // Segment counts the parts of a run, from 1.
@@ -50,9 +55,9 @@ func (f *fold) began(rec *Record, o *Opening) {
 }
 
 // ended notes how the last run ended, and adds what it used.
-func (f *fold) ended(rec *Record, last agui.Event) {
+func (f *fold) ended(ctx context.Context, rec *Record, last agui.Event) error {
 	if len(f.r.Runs) == 0 {
-		return
+		return nil
 	}
 	f.r.Runs = slices.Clone(f.r.Runs) // others hold the list as it was
 	run := &f.r.Runs[len(f.r.Runs)-1]
@@ -60,10 +65,16 @@ func (f *fold) ended(rec *Record, last agui.Event) {
 	run.Outcome, run.Code = outcomeOf(last)
 	switch e := last.(type) {
 	case *agui.RunFinished:
-		f.used(e.Usage)
+		f.used(e.Usage, e.Metadata)
 	case *agui.RunError:
-		f.used(e.Usage)
+		f.used(e.Usage, e.Metadata)
 	}
+	if run.Outcome != string(agui.OutcomeCancelled) {
+		return nil
+	}
+	var err error
+	run.Cancel, err = f.log.cancelUnder(ctx, rec.thread+"."+rec.run+"."+string(LaneControl))
+	return err
 }
 
 // outcomeOf tells how a run ended by its last event.
@@ -80,17 +91,65 @@ func outcomeOf(last agui.Event) (outcome, code string) {
 	return OutcomeError, ""
 }
 
-// used adds up by model.
-func (f *fold) used(more []agui.TokenUsage) {
-	f.r.Usage = slices.Clone(f.r.Usage)
+// used adds the usage of a run to the thread's.
+func (f *fold) used(more []agui.TokenUsage, metadata agui.Metadata) {
+	f.r.Usage = addUsage(f.r.Usage, more)
+	if cut := estimatedIn(metadata); cut.Calls > 0 {
+		before := EstimatedUsage{}
+		if f.r.Estimated != nil {
+			before = *f.r.Estimated
+		}
+		f.r.Estimated = &EstimatedUsage{Calls: before.Calls + cut.Calls, Usage: addUsage(before.Usage, cut.Usage)}
+	}
+}
+
+// EstimatedUsage is the part of a usage that is estimated: of calls whose answer was cut before the provider reported it.
+// The usage includes it.
+type EstimatedUsage struct {
+	// Calls is how many calls it is of.
+	Calls int64 `json:"calls"`
+	// Usage has one entry for each provider and model.
+	Usage []agui.TokenUsage `json:"usage,omitempty"`
+}
+
+// metadataEstimated is the key of an EstimatedUsage in the metadata of a run's last event.
+const metadataEstimated = "perdure.usage.estimated"
+
+// Put writes the part into the metadata of a run's last event, if it is of any call.
+func (e EstimatedUsage) Put(metadata agui.Metadata) error {
+	if e.Calls == 0 {
+		return nil
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("stream: encode estimated usage: %w", err)
+	}
+	metadata[metadataEstimated] = body
+	return nil
+}
+
+// estimatedIn reads it from the metadata of a run's last event, which this package has written.
+func estimatedIn(metadata agui.Metadata) (e EstimatedUsage) {
+	if body := metadata[metadataEstimated]; body != nil {
+		_ = json.Unmarshal(body, &e)
+	}
+	return e
+}
+
+// addUsage returns the sum by provider and model in a list of its own.
+func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
+	all = slices.Clone(all)
 	for _, u := range more {
-		at := slices.IndexFunc(f.r.Usage, func(k agui.TokenUsage) bool { return k.Provider == u.Provider && k.Model == u.Model })
+		at := slices.IndexFunc(all, func(k agui.TokenUsage) bool { return k.Provider == u.Provider && k.Model == u.Model })
 		if at < 0 {
 			u.Unknown = nil
-			f.r.Usage = append(f.r.Usage, u)
+			all = append(all, u)
 			continue
 		}
-		sum := &f.r.Usage[at]
+		sum := &all[at]
+		if (sum.TotalTokens == nil) != (u.TotalTokens == nil) { // cut calls have none, nor have some providers
+			sum.TotalTokens, u.TotalTokens = totalOf(*sum), totalOf(u)
+		}
 		for _, count := range []struct{ to, from **int64 }{
 			{&sum.InputTokens, &u.InputTokens},
 			{&sum.OutputTokens, &u.OutputTokens},
@@ -102,6 +161,15 @@ func (f *fold) used(more []agui.TokenUsage) {
 			*count.to = added(*count.to, *count.from)
 		}
 	}
+	return all
+}
+
+// totalOf is the total of an entry, or else the sum of its input and output.
+func totalOf(u agui.TokenUsage) *int64 {
+	if u.TotalTokens != nil {
+		return u.TotalTokens
+	}
+	return added(u.InputTokens, u.OutputTokens)
 }
 
 // added is the sum of two counts, nil = not said.
@@ -135,6 +203,8 @@ type Status string
 const (
 	// StatusRunning: a run is active. One that is held goes on being active while it waits.
 	StatusRunning Status = "running"
+	// StatusPaused: a run is active, and an operator has paused it. Only the index of threads has this status.
+	StatusPaused Status = "paused"
 	// StatusWaiting: the last run ended with questions, or calls of its client's, that nobody has answered.
 	StatusWaiting Status = "waiting"
 	// StatusIdle: nothing is under way.

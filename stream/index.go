@@ -110,6 +110,41 @@ func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent strin
 	return l.list(ctx, l.threadSubject(t), &Listed{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
+// ListPaused writes that a run was paused, or goes on. It does nothing if the index has another run for the thread, or
+// knows that this one has ended.
+func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
+	from, to := StatusRunning, StatusPaused
+	if !paused {
+		from, to = to, from
+	}
+	key := l.indexKey(l.threadSubject(run.Thread))
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		entry, revision, err := l.listed(ctx, key)
+		if err != nil || entry.RunID != run.Shown() || entry.Status != from {
+			return err
+		}
+		entry.Status = to
+		body, err := json.Marshal(&entry)
+		if err != nil {
+			return fmt.Errorf("stream: encode entry: %w", err)
+		}
+		msg := nats.NewMsg(l.indexSubject(key))
+		msg.Data = body
+		if _, err = l.publish(ctx, msg, revision); err == nil || hopeless(err) {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// Paused tells whether the index has a run as paused.
+func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
+	entry, _, err := l.listed(ctx, l.indexKey(l.threadSubject(run.Thread)))
+	return entry.RunID == run.Shown() && entry.Status == StatusPaused, err
+}
+
 // list puts an entry unless a later one is there. One without an agent has that of the one before. Like
 // append it goes on through outages, until ctx ends.
 func (l *Log) list(ctx context.Context, threadSubject string, entry *Listed) error {

@@ -197,8 +197,9 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 		return nil, err
 	}
 	events := []agui.Event{whole, &agui.StateSnapshot{Snapshot: r.stateFor(p.dead)}}
-	if r.Moved && r.Unmoved < len(whole.Messages) { // a snapshot doesn't reorder what an old list has
-		events = append([]agui.Event{&agui.MessagesSnapshot{Messages: whole.Messages[:r.Unmoved]}}, events...)
+	unmoved := len(appendShown(nil, r.Entries[:min(r.Unmoved, len(r.Entries))]))
+	if r.Moved && unmoved < len(whole.Messages) { // a snapshot doesn't reorder what an old list has
+		events = append([]agui.Event{&agui.MessagesSnapshot{Messages: whole.Messages[:unmoved]}}, events...)
 	}
 	var encoded [][]byte
 	for _, e := range events {
@@ -246,8 +247,14 @@ func (p *Projection) past(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	metadata := agui.Metadata{"perdure.error": how}
+	for name, value := range failed.Metadata { // what the run has used and cost
+		if name != "perdure.error" {
+			metadata[name] = value
+		}
+	}
 	return agui.Encode(&agui.RunFinished{
-		BaseEvent: agui.BaseEvent{Timestamp: failed.Timestamp, Metadata: agui.Metadata{"perdure.error": how}},
+		BaseEvent: agui.BaseEvent{Timestamp: failed.Timestamp, Metadata: metadata},
 		ThreadID:  p.run.Thread.ID, RunID: p.run.Shown(), Usage: failed.Usage,
 	})
 }

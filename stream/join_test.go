@@ -21,7 +21,7 @@ import (
 // begin writes the opening of a run whose input adds one message, and maybe a state.
 func (s *story) begin(r stream.Run, said agui.Message, state string) {
 	s.t.Helper()
-	s.accept(r, must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, r.Thread, 0)).Accept([]agui.Message{said}, stream.HistoryAppend), state)
+	s.accept(r, must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, r.Thread, 0)).Accept(stream.Claim{Messages: []agui.Message{said}, History: stream.HistoryAppend}), state)
 }
 
 // accept writes the opening of a run with the conversation that an input means.

@@ -188,8 +188,12 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 		}
 		var note any
 		if keep && begun && last.Kind == KindEvents {
-			if note, err = partial.read(ctx, l, p, last); err != nil {
+			said, err := partial.read(ctx, l, p, last)
+			if err != nil {
 				return err
+			}
+			if said != nil {
+				note = said
 			}
 		}
 		s := stamp{kind: KindSupersede, step: p.Step, writer: newWriter(p.Execution)}

@@ -392,10 +392,10 @@ func TestCancelRequestIsKeptOnce(t *testing.T) {
 	if wanted := must[bool](t)(l.CancelRequested(ctx, run)); wanted {
 		t.Fatal("cancelled before anyone asked")
 	}
-	if first := must[bool](t)(l.RequestCancel(ctx, run, "stop")); !first {
+	if first := must[bool](t)(l.RequestCancel(ctx, run, stream.Cancel{Reason: "stop"})); !first {
 		t.Fatal("the first request is told to be a later one")
 	}
-	if first := must[bool](t)(l.RequestCancel(ctx, run, "stop")); first {
+	if first := must[bool](t)(l.RequestCancel(ctx, run, stream.Cancel{Reason: "stop"})); first {
 		t.Fatal("the second request is told to be the first")
 	}
 	if wanted := must[bool](t)(l.CancelRequested(ctx, run)); !wanted {

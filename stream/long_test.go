@@ -24,10 +24,10 @@ func tellLong(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread
 		last = stream.Run{Thread: of, ID: fmt.Sprintf("r%d", i)}
 		before := need(t)(l.Reduce(ctx, of, 0))
 		said := []agui.Message{asks(fmt.Sprintf("u%d", i), "And then?")}
-		accepted, words := before.Accept(said, stream.HistoryAppend), strings.Repeat("and then ", 20)
+		accepted, words := before.Accept(stream.Claim{Messages: said, History: stream.HistoryAppend}), strings.Repeat("and then ", 20)
 		if i > 0 && i == runs-1 {
 			known := before.Messages()
-			accepted = before.Accept(append(known[:len(known)-2:len(known)-2], said...), stream.HistoryMerge)
+			accepted = before.Accept(stream.Claim{Messages: append(known[:len(known)-2:len(known)-2], said...)})
 			accepted.Differs, words = true, strings.Repeat("and then ", 8000)
 		}
 		tellShort(t, ctx, l, last, accepted, words)

@@ -61,13 +61,12 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, regardless bool, 
 	switch {
 	case ok || thread.Run == Token(p.Run.ID):
 	case regardless: // what the client said stays; what it said it to is told by the snapshot
-		accepted = thread.Accept(nil, HistoryAppend)
+		accepted = thread.Accept(Claim{History: HistoryAppend})
 		accepted.Differs = true
 	default:
 		return 0, ErrConversationChanged
 	}
-	accepted.Tail = nil // its content is in the proposal
-	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted
+	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted.withoutContent()
 	o.Said, o.SaidBehind, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in, o.Keeps)
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
 	if started.Metadata, err = o.metadata(); err != nil {

@@ -12,10 +12,11 @@ import (
 type saying struct {
 	writer string
 	upTo   uint64
+	events int
 	said   *agui.Reducer
 }
 
-// read returns what has been said up to a record, the lane's last.
+// read returns what has been said up to a record, the lane's last; nil = the attempt has written no event.
 func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Result, error) {
 	if s.writer != last.Writer {
 		*s = saying{writer: last.Writer, upTo: max(p.After, p.Since), said: agui.NewReducer(nil, nil)}
@@ -28,8 +29,12 @@ func (s *saying) read(ctx context.Context, l *Log, p Place, last *Record) (*Resu
 			if err := reduceEvents(ctx, s.said, rec, nil); err != nil {
 				return nil, err
 			}
+			s.events += rec.events
 		}
 		s.upTo = rec.Seq
+	}
+	if s.events == 0 {
+		return nil, nil
 	}
 	return &Result{Messages: s.said.Messages()}, nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // scanBytes bounds how much of a run's past a view keeps between its two passes over it; what is
-// larger is read twice.
-const scanBytes = 4 << 20
+// larger is read twice: a client may take as long as it likes for it.
+const scanBytes = 64 << 10
 
 // start is where a view's past begins. What a run said that has ended before its reader joined is all in
 // the snapshots: only its first record is needed, and then the log from its last one on.

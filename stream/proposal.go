@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
@@ -92,7 +94,9 @@ type Decision struct {
 	Question int             `json:"question,omitempty"`
 	Content  json.RawMessage `json:"content,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	// By is who said it, Channel how it came: agui, rest, ws, batch or link. When is the record's time.
+	// Remember is the scope of an approval that covers further calls.
+	Remember string `json:"remember,omitempty"`
+	// By is the caller, Channel what the client says of itself: see docs/inbox.md. When is the record's time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
 }
@@ -118,11 +122,13 @@ type Vote struct {
 	Proposal uint64 `json:"proposal,omitempty"`
 }
 
-// Remembered says that calls of a tool on this thread need not be asked for any more, as long as the rule that
-// asked says the same.
+// Remembered is an approval that covers further calls of a tool on the thread, as long as the rule that asked stays the
+// same.
 type Remembered struct {
 	Tool string `json:"tool"`
-	Rule string `json:"rule"` // its digest
+	Rule string `json:"rule"` // digest
+	// Args is the digest of the canonical arguments that it covers; "" = all.
+	Args string `json:"args,omitempty"`
 }
 
 // ProposeDecision writes what somebody decided about a call of a run, once.
@@ -144,6 +150,49 @@ func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
 		return nil, err
 	}
 	return &d, nil
+}
+
+// DecisionIn returns the decision that a thread's log holds at a sequence; nil = the record there is not one.
+func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decision, error) {
+	if seq == 0 {
+		return nil, nil
+	}
+	rec, err := l.at(ctx, seq)
+	if err != nil || rec == nil || rec.thread != l.threadSubject(thread) || !rec.Lane.IsProposal() {
+		return nil, err
+	}
+	var d Decision
+	if err := rec.Result(ctx, &d); err != nil || d.CallID == "" { // without a call it is the input of a run
+		return nil, err
+	}
+	return &d, nil
+}
+
+// IsShown tells whether a thread, as far as it is reduced here, shows that its workflow has accepted a decision: it does
+// not wait for it.
+func (d *Decision) IsShown(thread *Reduction) bool {
+	about := Decided{CallID: d.CallID, Question: d.Question}
+	return !slices.Contains(thread.Waits, d.CallID) && !slices.ContainsFunc(thread.Interrupts, about.answers)
+}
+
+// IsCarriedOut tells whether a thread that shows a client's result has the results of all calls that were made together
+// with it. A thread whose last run has ended will get no more of them.
+func (d *Decision) IsCarriedOut(thread *Reduction) bool {
+	if !d.IsShown(thread) {
+		return false
+	}
+	if d.Verdict != verdictResult || thread.Sealed {
+		return true
+	}
+	answered := map[string]bool{}
+	var calls []agui.ToolCall
+	for _, e := range thread.Entries {
+		answered[e.Message.ToolCallID] = e.Message.Role == agui.RoleTool
+		if slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == d.CallID }) {
+			calls = e.Message.ToolCalls
+		}
+	}
+	return !slices.ContainsFunc(calls, func(c agui.ToolCall) bool { return !answered[c.ID] })
 }
 
 // propose writes something from outside once: the same again is the same record.
@@ -175,15 +224,20 @@ func (l *Log) Input(ctx context.Context, seq uint64) (*Input, error) {
 	return (&fold{log: l}).input(ctx, seq)
 }
 
-// cancelRequest is the note of a KindCancel record.
-type cancelRequest struct {
+// Cancel is a request to cancel a run: the note of a KindCancel record.
+type Cancel struct {
 	Reason string `json:"reason,omitempty"`
+	// By is the caller; nil = it did not say who it is, or the server cancels the run itself.
+	By *auth.Principal `json:"by,omitempty"`
+	// At is the record's time.
+	At time.Time `json:"at,omitzero"`
 }
 
-// RequestCancel keeps the wish to cancel a run, once: the first activity of the run looks for it, so
+// RequestCancel keeps a request to cancel a run, once: the first activity of the run looks for it, so
 // a cancel that comes before the start is not lost. It reports whether this was the first.
-func (l *Log) RequestCancel(ctx context.Context, run Run, reason string) (first bool, err error) {
-	body, err := json.Marshal(cancelRequest{Reason: reason})
+func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool, err error) {
+	c.At = time.Time{}
+	body, err := json.Marshal(c)
 	if err != nil {
 		return false, fmt.Errorf("stream: encode: %w", err)
 	}
@@ -200,4 +254,22 @@ func (l *Log) RequestCancel(ctx context.Context, run Run, reason string) (first 
 func (l *Log) CancelRequested(ctx context.Context, run Run) (bool, error) {
 	r, err := l.last(ctx, l.laneSubject(run, LaneControl))
 	return r != nil, err
+}
+
+// CancelOf returns the request to cancel a run; nil = there is none.
+func (l *Log) CancelOf(ctx context.Context, run Run) (*Cancel, error) {
+	return l.cancelUnder(ctx, l.laneSubject(run, LaneControl))
+}
+
+func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) {
+	rec, err := l.last(ctx, subject)
+	if rec == nil || err != nil {
+		return nil, err
+	}
+	c := new(Cancel)
+	if err := rec.Result(ctx, c); err != nil {
+		return nil, err
+	}
+	c.At = rec.Time
+	return c, nil
 }

@@ -85,6 +85,29 @@ func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 	return nil
 }
 
+// Detail reads what a record says about a failure: that of an attempt that failed for good, or, as detail, that which a
+// finished step keeps (see Result.Kept). It returns "" if the thread has no such record.
+func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) {
+	rec, err := l.at(ctx, seq)
+	if err != nil || rec == nil || rec.thread != l.threadSubject(t) || !rec.HasResult() {
+		return "", err
+	}
+	var note failed
+	switch rec.Kind {
+	case KindAttempt:
+		err = rec.Result(ctx, &note)
+	case KindDone:
+		var result Result
+		if err = rec.Result(ctx, &result); err == nil && len(result.Kept) > 0 {
+			err = json.Unmarshal(result.Kept, &note)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("stream: detail of record %d: %w", seq, err)
+	}
+	return note.Detail, nil
+}
+
 func (l *Log) ask(ctx context.Context, req getRequest) (*Record, error) {
 	m, err := l.askStream(ctx, l.name, req)
 	if err != nil || m == nil {
@@ -136,7 +159,7 @@ func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter
 		pause, size := firstPause, firstBatch
 		for from <= to {
 			before := from
-			for r, err := range l.batch(ctx, subject, from, size) {
+			for r, err := range l.batch(ctx, subject, from, size, batchBytes) {
 				if err != nil {
 					yield(nil, err)
 					return
@@ -166,11 +189,74 @@ func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter
 	}
 }
 
-// batch yields what one direct get delivers. A batch that breaks off ends like one that is full, and
+// Bounds of a part: what a reader holds of the log while its client takes it.
+const (
+	partRecords = 512
+	partBytes   = 96 << 10 // or one record that is larger
+	partAsked   = 64 << 10 // JetStream ends a batch with the record that reaches the bound
+)
+
+// part is a number of records that a reader holds at a time.
+type part struct {
+	records []*Record
+	bytes   int
+}
+
+// add adds a record; it returns false if the part has no room for it.
+func (p *part) add(r *Record) bool {
+	if len(p.records) > 0 && (p.bytes+r.size > partBytes || len(p.records) == partRecords) {
+		return false
+	}
+	p.records = append(p.records, r)
+	p.bytes += r.size
+	return true
+}
+
+// part returns the next records under a subject with from ≤ sequence ≤ to, at least one. As for records, to must be that of a
+// record that exists; that it does not exist any more is ErrGone. Nothing of the log is under way when it returns, so a
+// reader may take as long as it likes for what it got.
+func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
+	for pause := firstPause; pause <= longestPause; pause *= 2 {
+		var p part
+		for r, err := range l.batch(ctx, subject, from, partRecords, partAsked) {
+			switch {
+			case err != nil:
+				return nil, err
+			case r.Seq > to && len(p.records) == 0:
+				return nil, l.lacks(ctx, to)
+			}
+			if r.Seq > to || !p.add(r) {
+				break
+			}
+		}
+		if len(p.records) > 0 {
+			return p.records, nil
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, l.lacks(ctx, to)
+}
+
+// lacks judges a record that existed and was not found: it was purged, or the replicas do not have it yet.
+func (l *Log) lacks(ctx context.Context, seq uint64) error {
+	rec, err := l.at(ctx, seq)
+	if err == nil && rec == nil {
+		err = l.missing(ctx, seq)
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: record %d", errStale, seq)
+}
+
+// batch yields what one direct get delivers: at most size records, of which the last is the one that reaches a number of
+// bytes. A batch that breaks off ends like one that is full, and
 // so does one in which a message was lost on the way: each names the one before it.
-func (l *Log) batch(ctx context.Context, subject string, from uint64, size int) iter.Seq2[*Record, error] {
+func (l *Log) batch(ctx context.Context, subject string, from uint64, size, bytes int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: size, MaxBytes: batchBytes})
+		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: size, MaxBytes: bytes})
 		if err != nil {
 			yield(nil, err)
 			return

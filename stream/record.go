@@ -21,9 +21,9 @@ const (
 	// first, and is never withdrawn.
 	KindOpen Kind = "open"
 	// KindAttempt takes a lane over for a new attempt; whatever an older attempt of that step wrote
-	// there without finishing is void from here on.
+	// there without finishing is void from here on. One with a result ends a step that failed for good.
 	KindAttempt Kind = "attempt"
-	// KindEvents is a frame of events.
+	// KindEvents is a frame of events. Its result, if there is one, is the attempt's note (see Attempt.Note).
 	KindEvents Kind = "events"
 	// KindDone is the last frame of an attempt and holds the step's result.
 	KindDone Kind = "done"
@@ -94,14 +94,14 @@ type Record struct {
 
 	thread string   // subject up to the thread's token
 	run    string   // the run's token
-	size   int      // with what it refers to, which it holds once somebody has looked
+	size   int      // with what its events refer to, which it holds once somebody has looked
 	events int      // how many of lines are events; one more line is the result
 	shared bool     // some of them change what lanes share
 	lines  [][]byte // as stored: may be references to blobs
 
 	log      *Log
 	resolve  sync.Mutex
-	resolved [][]byte // lines, with what references refer to in their place; guarded by resolve
+	resolved [][]byte // lines in whose place is what they refer to, nil until they are read; guarded by resolve
 }
 
 // decodeRecord reads a record from a message. The data is kept, not copied.
@@ -131,7 +131,7 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 	}
 	return &Record{
 		Seq: seq, Time: at, Lane: lane, Kind: Kind(fields[0]), Step: fromDash(fields[1]), Writer: fromDash(fields[2]),
-		Frame: frame, thread: thread, run: run, size: len(data) + referred(lines),
+		Frame: frame, thread: thread, run: run, size: len(data) + referred(lines[:events]),
 		events: events, shared: len(fields) == 6, lines: lines, log: l,
 	}, nil
 }
@@ -141,49 +141,49 @@ func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
 
 // Events are the record's AG-UI events, each exact JSON. What was too large for a frame is loaded
 // from the blob store, once for all readers; ctx bounds that.
-func (r *Record) Events(ctx context.Context) ([][]byte, error) {
-	lines, err := r.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lines[:r.events], nil
-}
+func (r *Record) Events(ctx context.Context) ([][]byte, error) { return r.load(ctx, 0, r.events) }
 
 // HasResult tells whether the record carries a result.
 func (r *Record) HasResult() bool { return len(r.lines) > r.events }
 
 // Result decodes the record's result into v.
 func (r *Record) Result(ctx context.Context, v any) error {
-	lines, err := r.load(ctx)
+	if !r.HasResult() {
+		return fmt.Errorf("stream: record %d (%s) has no result", r.Seq, r.Kind)
+	}
+	lines, err := r.load(ctx, r.events, r.events+1)
 	if err != nil {
 		return err
 	}
-	if len(lines) <= r.events {
-		return fmt.Errorf("stream: record %d (%s) has no result", r.Seq, r.Kind)
-	}
-	if err := json.Unmarshal(lines[r.events], v); err != nil {
+	if err := json.Unmarshal(lines[0], v); err != nil {
 		return fmt.Errorf("stream: result of record %d (%s): %w", r.Seq, r.Kind, err)
 	}
 	return nil
 }
 
-// load replaces references by what they refer to. A failure, which may be only the impatience of one
-// reader, is not kept for the others.
-func (r *Record) load(ctx context.Context) ([][]byte, error) {
-	if !hasReference(r.lines) {
-		return r.lines, nil
+// load returns some of the lines, with references replaced by what they refer to. Others are not read: a reader of the events
+// has no use for a result, which may be large. A failure, which may be only the impatience of one reader, is not kept for the
+// others.
+func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
+	if !hasReference(r.lines[from:to]) {
+		return r.lines[from:to], nil
 	}
 	r.resolve.Lock()
 	defer r.resolve.Unlock()
-	if r.resolved != nil {
-		return r.resolved, nil
+	if r.resolved == nil {
+		r.resolved = make([][]byte, len(r.lines))
 	}
-	loaded, err := r.log.loadBlobs(ctx, r.lines)
-	if err != nil {
-		return nil, err
+	for i := from; i < to; i++ {
+		if r.resolved[i] != nil {
+			continue
+		}
+		loaded, err := r.log.loadBlobs(ctx, r.lines[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		r.resolved[i] = loaded[0]
 	}
-	r.resolved = loaded
-	return loaded, nil
+	return r.resolved[from:to], nil
 }
 
 // message builds the message of a record. Lines hold no newline: compact JSON has none.

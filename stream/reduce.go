@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/agui"
@@ -48,6 +49,8 @@ type Reduction struct {
 	// Runs are all that began, in their order, Usage what they say that they have used, each model once.
 	Runs  []RunNote         `json:"runs,omitempty"`
 	Usage []agui.TokenUsage `json:"usage,omitempty"`
+	// Estimated is the part of Usage that is estimated; nil = no call was cut.
+	Estimated *EstimatedUsage `json:"estimated,omitempty"`
 	// Active is when something was last done on the thread.
 	Active time.Time `json:"active,omitzero"`
 	// Origin is what the thread is a fork of; nil = it began with nothing.
@@ -77,11 +80,16 @@ type CutMessage struct {
 	ActivityType string    `json:"activityType,omitempty"`
 }
 
-// Messages returns the conversation.
-func (r *Reduction) Messages() []agui.Message {
-	messages := make([]agui.Message, len(r.Entries))
-	for i, e := range r.Entries {
-		messages[i] = e.Message
+// Messages returns the conversation as clients see it.
+func (r *Reduction) Messages() []agui.Message { return appendShown(nil, r.Entries) }
+
+// appendShown appends the messages of entries that clients see.
+func appendShown(messages []agui.Message, entries []Entry) []agui.Message {
+	messages = slices.Grow(messages, len(entries))
+	for _, e := range entries {
+		if !e.Hidden() {
+			messages = append(messages, e.Message)
+		}
 	}
 	return messages
 }
@@ -122,17 +130,15 @@ func (r *Reduction) messagesFor(unshown map[string]uint64) []agui.Message {
 	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))
 	next := 0
 	for _, p := range r.Pending {
-		for ; next < p.At; next++ {
-			messages = append(messages, r.Entries[next].Message)
+		if next < p.At {
+			messages = appendShown(messages, r.Entries[next:p.At])
+			next = p.At
 		}
 		if _, hidden := unshown[p.Writer]; !hidden && !isPlace(p.Message) {
 			messages = append(messages, p.Message)
 		}
 	}
-	for _, e := range r.Entries[next:] {
-		messages = append(messages, e.Message)
-	}
-	return messages
+	return appendShown(messages, r.Entries[next:])
 }
 
 // KeepsState tells whether a run with this input begins with a state that its client does not know: it says that it

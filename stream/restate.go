@@ -99,8 +99,7 @@ func (p *Projection) restateFirst(ctx context.Context, seq uint64, n int) error 
 	if err != nil {
 		return err
 	}
-	messages := r.Messages()
-	return p.emit(&agui.MessagesSnapshot{Messages: messages[:min(n, len(messages))]})
+	return p.emit(&agui.MessagesSnapshot{Messages: appendShown(nil, r.Entries[:min(n, len(r.Entries))])})
 }
 
 // restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if that is to be

@@ -38,7 +38,7 @@ func (f *fold) steer(ctx context.Context, rec *Record) error {
 		for _, said := range in.Accepted.Tail {
 			known := slices.ContainsFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == said.ID })
 			if said.Message != nil && !known {
-				f.r.Entries = append(f.r.Entries, Entry{Message: *said.Message, Sent: sentDigest(*said.Message), Scope: s.Scope})
+				f.r.Entries = append(f.r.Entries, Entry{Message: *said.Message, Sent: sentDigest(*said.Message), Scope: s.Scope, Since: rec.Seq})
 			}
 		}
 	}

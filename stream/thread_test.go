@@ -35,7 +35,7 @@ func (s *story) tellThread() {
 
 	known := must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Messages()
 	edited := []agui.Message{known[0], asks("u2", "never mind"), known[1]} // what is known comes behind what is new
-	s.accept(runNamed("r2"), must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Accept(edited, stream.HistoryComplete), `{"given":2}`)
+	s.accept(runNamed("r2"), must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Accept(stream.Claim{Messages: edited, History: stream.HistoryReplace}), `{"given":2}`)
 	s.attempt(s.place("1/model"), start("m3"), text("m3", "As"))
 	s.attempt(s.place("1/model"), start("m3"), text("m3", "As you"))
 	s.supersede(s.place("1/model"), false)

@@ -116,9 +116,9 @@ func (v *View) Run() (run Run, ok bool) {
 	return v.begun.current()
 }
 
-// Next returns the frames that follow, or none after idle has passed without any. It ends with
-// io.EOF behind the terminal event; ErrBehind and failures of the log are resumable with the cursor
-// of the last frame. A cursor that is not of this run, or thread, is ErrInvalidCursor.
+// Next returns the frames that follow, or none after idle has passed without a record. A record that shows nothing to
+// the reader starts idle again. Next returns io.EOF after the terminal event. ErrInterrupted and failures of the log
+// are resumable with the cursor of the last frame. However slowly it is called, it returns every frame once. A cursor that is not of this run, or thread, is ErrInvalidCursor.
 func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	if frames, err := v.NextPast(ctx); err != nil || frames != nil {
 		return frames, err

@@ -107,12 +107,10 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
 	cfg.Temporal.DataConverter = workflows.DataConverter()
 	cfg.Temporal.Identity = identity()
-	if err := tel.Instrument(&cfg.Temporal); err != nil {
-		return err
-	}
+	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-worker", logger)
 	if err != nil {
 		return err
@@ -135,7 +133,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
-		Models:        models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts),
+		Models:        models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets()}),
 		Tools:         set.Registry(),
 		Programs:      a.Programs,
 		Register:      a.Register,
@@ -161,7 +159,8 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 	logger.InfoContext(ctx, "working", "queues", queues.All(), "metrics", metrics.addr())
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
-	return node.Stop(context.WithoutCancel(ctx))
+	node.Stop(context.WithoutCancel(ctx))
+	return nil
 }
 
 // publish makes the program's agents current.

@@ -94,6 +94,9 @@ func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOpti
 			r.lanes[lane.Index] = 0 // where it ends is not known
 		}
 	}
+	for _, u := range next.Usage {
+		r.use(u)
+	}
 	r.main, r.open, r.cut, r.broken = next.Seq, "", nil, nil
 	return nil
 }

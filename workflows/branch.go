@@ -77,6 +77,9 @@ type BranchInput struct {
 	Subagents int `json:"subagents"`
 }
 
+// TraceParent returns "": a branch stays in the trace of the step that started it.
+func (BranchInput) TraceParent() string { return "" }
+
 // Answer asks for the result of a call that a subagent has worked for.
 type Answer struct {
 	// Step is the subagent's, Call what it worked for.

@@ -67,7 +67,7 @@ func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
 	return next
 }
 
-// maxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 3 KiB, and how the
+// maxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 4 KiB, and how the
 // thread has come to its agent.
 const maxCarried = MaxPayload - 4<<10 - maxHanded
 

@@ -49,6 +49,21 @@ type Run struct {
 	ID     string `json:"run"`
 }
 
+// with returns another run of the same thread.
+func (r Run) with(id string) Run {
+	r.ID = id
+	return r
+}
+
+// logged returns the attributes of a log line about the run, and more of them. An empty agent is unknown.
+func (r Run) logged(agent string, more ...any) []any {
+	attrs := []any{"tenant", r.Tenant, "thread", r.Thread, "run", r.ID}
+	if agent != "" {
+		attrs = append(attrs, "agent", agent)
+	}
+	return append(attrs, more...)
+}
+
 // Limits end a run that goes too far, with an error whose code names the limit.
 type Limits struct {
 	Turns         int           `json:"turns"`
@@ -67,7 +82,10 @@ type Limits struct {
 // workflow.GetVersion would cost each of these runs three events. And it must not come right before the cancel of a child
 // in the same task: the SDK (v1.50) counts such a cancel without the events of the marker, and when the workflow is
 // replayed it takes what follows for something else.
-const Version = 5
+const Version = 6
+
+// versionVotes is that of the first runs in which a person may change their vote.
+const versionVotes = 6
 
 // RunInput starts TypeRun.
 type RunInput struct {
@@ -86,6 +104,10 @@ type RunInput struct {
 
 	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
 	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+
+	// Trace is the W3C trace context of the request that asked for the run, as the header traceparent has it. An execution
+	// that continues another one takes it for its own: the run before may be another one.
+	Trace string `json:"trace,omitempty"`
 
 	// Fire is the workflow that is told when the run is over, with all that goes on for it: that of the time
 	// of a schedule at which it began.
@@ -118,6 +140,9 @@ type RunInput struct {
 	Queue []RunInput `json:"queue,omitempty"`
 }
 
+// TraceParent returns the trace context of the request that asked for the run; "" = none.
+func (in RunInput) TraceParent() string { return in.Trace }
+
 // DefaultParkAfter is how long a run waits in the workflow that runs it. Longer waits are those of the
 // night and the weekend: they move to TypeParked, which costs a continuation in each direction.
 const DefaultParkAfter = 10 * time.Minute
@@ -128,6 +153,9 @@ type Parked struct {
 	// Waits is what the thread waits for behind the end of the run.
 	Waits *Waits `json:"waits,omitempty"`
 }
+
+// TraceParent returns the trace context of the request that asked for the run; "" = none.
+func (p Parked) TraceParent() string { return p.Run.Trace }
 
 // Progress is how far a run has come when it continues as new.
 type Progress struct {
@@ -235,7 +263,7 @@ type ModelAnswer struct {
 	// Handoff is the call that hands the thread over.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	Usage   Usage    `json:"usage"`
-	// More is what other calls of models have used on the way to this one.
+	// More is what other model calls of the step have used: summaries, and attempts that did not finish.
 	More []Usage `json:"more,omitempty"`
 	// Excess is set, and nothing of the above, if the model was not called: people are to be asked about it first.
 	Excess *Excess `json:"excess,omitempty"`
@@ -262,20 +290,6 @@ type Call struct {
 	// Sequence is the same in calls of the message that are made one after another; 0 = the call waits for
 	// none.
 	Sequence int `json:"sequence,omitempty"`
-}
-
-// Usage is what calls of one model cost. A nil count is unknown, not zero.
-type Usage struct {
-	Provider    string `json:"provider,omitempty"`
-	Model       string `json:"model,omitempty"`
-	Input       *int64 `json:"input,omitempty"`
-	Output      *int64 `json:"output,omitempty"`
-	Total       *int64 `json:"total,omitempty"`
-	Reasoning   *int64 `json:"reasoning,omitempty"`
-	CachedInput *int64 `json:"cachedInput,omitempty"`
-	CacheWrite  *int64 `json:"cacheWrite,omitempty"`
-	// Cost is in millionths of the currency of the worker's prices.
-	Cost *int64 `json:"cost,omitempty"`
 }
 
 // ToolCall asks for one tool call.
@@ -377,8 +391,10 @@ type Finish struct {
 	After     uint64  `json:"after"`
 	Outcome   Outcome `json:"outcome"`
 	Code      string  `json:"code,omitempty"`
-	Message   string  `json:"message,omitempty"` // our own words, never content
-	Usage     []Usage `json:"usage,omitempty"`
+	Message   string  `json:"message,omitempty"` // never content
+	// Detail is the record of the log with what RUN_ERROR says besides the message; 0 = none.
+	Detail uint64  `json:"detail,omitempty"`
+	Usage  []Usage `json:"usage,omitempty"`
 	// Waits is what the run ends with: calls that the client is to make, and questions.
 	Waits *Waits `json:"waits,omitempty"`
 	// Steered is what people said that no model call was told, since the run ends before.
@@ -444,6 +460,11 @@ const (
 	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
 	ErrorRunIDReused = "run_id_reused"
 )
+
+// FailureDetail is the detail of an activity's error: the record of the log that keeps what must not be in a history.
+type FailureDetail struct {
+	Record uint64 `json:"record"`
+}
 
 // Active is the detail of an ErrorBusy, an ErrorInterrupted and an ErrorMissingResults.
 type Active struct {

@@ -267,7 +267,7 @@ func (f *fanOut) fail(index int, why pipeline.Failure) {
 	if !f.mayTell(why) {
 		why.Message = ""
 	}
-	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.Failure == why })
+	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.SameAs(why) })
 	switch {
 	case at < 0 && len(f.fan.Failures) < maxReasons:
 		at = len(f.fan.Failures)
@@ -289,7 +289,7 @@ func (f *fanOut) fail(index int, why pipeline.Failure) {
 func (f *fanOut) mayTell(why pipeline.Failure) bool {
 	n := len(strconv.Quote(why.Message))
 	for _, reason := range f.fan.Failures {
-		if reason.Failure == why {
+		if reason.SameAs(why) {
 			return true
 		}
 		n += len(strconv.Quote(reason.Message))
@@ -416,7 +416,9 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
 		answer.Suspended.Fork = &r.branch.Index
 	case end.outcome != OutcomeSuccess:
-		answer.Failed = &pipeline.Failure{Code: cmp.Or(end.code, string(end.outcome)), Message: end.message}
+		why := end.why()
+		why.Code = cmp.Or(end.code, string(end.outcome))
+		answer.Failed = &why
 	default:
 		answer.Done = len(r.walk.Cursor.Undo) > 0
 	}

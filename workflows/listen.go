@@ -75,7 +75,10 @@ func (r *run) steer(_ workflow.Context, in Steer) (Steered, error) {
 // pauseOn lets an update pause the run before its next step, or go on.
 func (r *run) pauseOn(ctx workflow.Context, update string, paused bool) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, update,
-		func(workflow.Context, Pause) error { r.paused = paused; return nil },
+		func(workflow.Context, Pause) (Paused, error) {
+			r.paused = paused
+			return Paused{RunID: r.in.Run.ID}, nil
+		},
 		workflow.UpdateHandlerOptions{
 			Description: update + " the run before its next step",
 			Validator: func(in Pause) error {

@@ -72,3 +72,8 @@ type Steered struct {
 type Pause struct {
 	RunID string `json:"run,omitempty"`
 }
+
+// Paused is the answer to a Pause that is taken: the run that is active.
+type Paused struct {
+	RunID string `json:"run"`
+}

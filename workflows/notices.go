@@ -144,7 +144,7 @@ func give(ctx workflow.Context, n Notice) {
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 	})
 	if err := workflow.ExecuteActivity(ctx, ActivityNotify, n).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("a notice was not given", "event", n.Event, "error", err)
+		workflow.GetLogger(ctx).Warn("a notice was not given", n.Run.logged(n.Agent, "event", n.Event, "error", err)...)
 	}
 }
 
@@ -207,7 +207,7 @@ func (r *run) handOver(ctx workflow.Context, all []*Waits) {
 		}
 		r.handed[w] = true
 		if workflow.GetVersion(ctx, changeHandOver, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-			workflow.GetLogger(ctx).Warn("the last notices about a run's questions were not given", "run", w.RunID)
+			workflow.GetLogger(ctx).Warn("the last notices about a run's questions were not given", r.in.Run.with(w.RunID).logged(r.in.Agent)...)
 			continue
 		}
 		in := Untold{Thread: r.in.Run, Waits: w}
@@ -218,7 +218,7 @@ func (r *run) handOver(ctx workflow.Context, all []*Waits) {
 			StaticSummary:         "what became of questions",
 		})
 		if err := workflow.ExecuteChildWorkflow(child, TypeNotices, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Error("notices about a run's questions are not given", "run", w.RunID, "error", err)
+			workflow.GetLogger(ctx).Error("notices about a run's questions are not given", r.in.Run.with(w.RunID).logged(r.in.Agent, "error", err)...)
 		}
 	}
 }

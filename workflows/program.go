@@ -108,7 +108,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 			}
 			return temporal.NewCanceledError()
 		case end.outcome != OutcomeSuccess:
-			return &StepError{pipeline.Failure{Code: end.code, Message: end.message}}
+			return &StepError{end.why()}
 		default:
 			return nil
 		}
@@ -259,7 +259,7 @@ func (r *run) program(ctx workflow.Context) ending {
 	case errors.As(err, &again):
 		return ending{outcome: OutcomeError, code: CodeProgram, message: "the agent's program would continue as new: no program does"}
 	case err != nil:
-		workflow.GetLogger(ctx).Error("the agent's program failed", "program", r.in.Program, "run", r.in.Run.ID, "error", err)
+		workflow.GetLogger(ctx).Error("the agent's program failed", r.in.Run.logged(r.in.Agent, "program", r.in.Program, "error", err)...)
 		return ending{outcome: OutcomeError, code: CodeProgram, message: "the agent's program failed"}
 	}
 	return ending{outcome: OutcomeSuccess}

@@ -45,7 +45,7 @@ func TestAToolAsks(t *testing.T) {
 	}, time.Minute)
 	next := w.continued(input)
 	unknown, taken := workflows.DecisionResult{Error: workflows.ErrorUnknownCall}, answers(1)
-	want := workflows.Decided{Results: []workflows.DecisionResult{unknown, unknown, unknown, unknown, {}, {Recorded: &taken}}}
+	want := workflows.Decided{Results: []workflows.DecisionResult{unknown, unknown, unknown, unknown, {Settled: true}, {Recorded: &taken, Settled: true}}}
 	if got := <-told; !cmp.Equal(got, any(want)) {
 		t.Errorf("it is answered with %+v", got)
 	}
@@ -59,7 +59,7 @@ func TestAToolAsks(t *testing.T) {
 		again.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{answers(1), answers(2)}}, told)
 	}, time.Minute)
 	last := again.continued(next)
-	if got := <-told; !cmp.Equal(got, any(workflows.Decided{Results: []workflows.DecisionResult{unknown, {}}})) {
+	if got := <-told; !cmp.Equal(got, any(workflows.Decided{Results: []workflows.DecisionResult{unknown, {Settled: true}}})) {
 		t.Errorf("it is answered with %+v", got)
 	}
 	end := newWorld(t)

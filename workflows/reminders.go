@@ -37,6 +37,9 @@ func (w *Waits) pass(now time.Time) {
 		case c.Decision != nil || !c.asksPeople():
 			continue
 		case c.expired(now):
+			if c.Approval != nil { // missed escalations count: the notice tells how far the approval came
+				c.Escalations = c.Approval.escalations(c.Expires.Sub(c.Since(w.Opened)))
+			}
 			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictExpire, Question: c.number()}
 			expired = append(expired, c)
 			continue

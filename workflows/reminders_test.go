@@ -69,6 +69,18 @@ func TestAQuestionOverDays(t *testing.T) {
 	}
 }
 
+// The processes are down from the question to its end: the notice of the expiry tells how far the approval has come.
+func TestEscalationsWhileDown(t *testing.T) {
+	t.Parallel()
+	const h = time.Hour
+	a := says(10, "ask")
+	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
+	_, next, _ := waitOut(t, a, func(parked *workflows.Parked, w *world) { w.env.SetStartTime(parked.Waits.Opened.Add(200 * h)) })
+	if c := next.Resume.Calls[0]; c.Decision.Verdict != workflows.VerdictExpire || c.Escalations != 2 {
+		t.Errorf("the call is %+v, want it expired with 2 escalations", c)
+	}
+}
+
 // Nobody is reminded for ever.
 func TestRemindersEnd(t *testing.T) {
 	t.Parallel()

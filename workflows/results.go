@@ -59,11 +59,11 @@ func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
 	})
 	var d Decision
 	if err := workflow.ExecuteActivity(ctx, ActivityKeep, Keep{Run: r.in.Run}, in).Get(ctx, &d); err != nil {
-		workflow.GetLogger(ctx).Warn("a result that came by signal is none", "error", err)
+		workflow.GetLogger(ctx).Warn("a signaled tool result is invalid and was ignored", r.in.Run.logged(r.in.Agent, "error", err)...)
 		return
 	}
 	r.awaitMoved(ctx)
-	r.waitsFor(in.CallID).decide(d, workflow.Now(ctx))
+	r.waitsFor(in.CallID).decide(d, workflow.Now(ctx), r.in.Version)
 }
 
 // awaitMoved waits while questions go to the end of the run: those of branches that have ended by then are nowhere else.

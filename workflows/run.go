@@ -7,6 +7,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/agents/pipeline"
 )
 
 // heartbeatTimeout is the backstop for workers that die without anyone noticing. A heartbeat is a
@@ -139,8 +141,9 @@ type ending struct {
 	waits   *Waits // what it ends with
 	code    string
 	message string
-	refused bool // people did not let the run go on
-	ofStep  bool // it is a limit of a step's agent, and not of the run
+	detail  uint64 // the record of the log that says more
+	refused bool   // people did not let the run go on
+	ofStep  bool   // it is a limit of a step's agent, and not of the run
 }
 
 // turns goes on until the run is over. It fails only to continue as new.
@@ -361,7 +364,11 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	case r.in.Version >= versionLate && late(err):
 		return r.outOfWhichTime()
 	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
-		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message()}
+		var detail FailureDetail
+		if app.HasDetails() {
+			_ = app.Details(&detail) // those of other errors have no record
+		}
+		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
 	case errors.As(err, &timedOut) && !workflow.Now(ctx).Before(r.deadline):
 		return r.outOfTime()
 	case errors.As(err, &timedOut):
@@ -369,6 +376,16 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	default:
 		return ending{outcome: OutcomeError, code: CodeInternal, message: "a step failed"}
 	}
+}
+
+// why is the ending as the failure of a step.
+func (e ending) why() pipeline.Failure {
+	return pipeline.Failure{Code: e.code, Message: e.message, Record: e.detail}
+}
+
+// endWith is the ending of a run whose steps failed.
+func endWith(f pipeline.Failure) ending {
+	return ending{outcome: OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
 }
 
 func limit(code, format string, args ...any) ending {
@@ -382,7 +399,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := Finish{
-		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message,
+		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, Handed: r.handoffs > 0,
 		First: r.first(), Waits: end.waits, Steered: r.steered[r.folded:], Answers: r.in.Resume != nil && r.in.Input > 0,
 	}

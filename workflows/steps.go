@@ -78,7 +78,9 @@ func (t *Then) ending() ending {
 	if t.Outcome == OutcomeCancelled {
 		return ending{outcome: t.Outcome}
 	}
-	return ending{outcome: t.Outcome, code: t.Code, message: t.Message}
+	end := endWith(t.Failure)
+	end.outcome = t.Outcome
+	return end
 }
 
 // Leaf is a step that is an agent, a call or a question.
@@ -154,6 +156,8 @@ type Advanced struct {
 	Called bool `json:"called,omitempty"`
 	// Value is what an expression comes to.
 	Value json.RawMessage `json:"value,omitempty"`
+	// Usage is what model calls of the step that failed have used, and of subagents whose lanes were taken over.
+	Usage []Usage `json:"usage,omitempty"`
 }
 
 // prefix begins the ids of steps of a program's.
@@ -240,7 +244,7 @@ func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 	case last.Failed != nil && ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}
 	case last.Failed != nil:
-		return ending{outcome: OutcomeError, code: last.Failed.Code, message: last.Failed.Message}
+		return endWith(*last.Failed)
 	}
 	return ending{outcome: OutcomeSuccess}
 }
@@ -404,7 +408,8 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	case end.outcome == OutcomeCancelled, !end.ofStep && (end.code == CodeLimitTokens || end.code == CodeLimitCost), end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):
 		return r.unwind(ctx, end)
 	case end.outcome == OutcomeError:
-		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: end.code, Message: end.message}}
+		why := end.why()
+		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &why}
 	case w.Event == nil:
 		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, r.said
 		if r.branch != nil && r.branch.Fork == "" {

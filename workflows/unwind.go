@@ -18,7 +18,7 @@ func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	if r.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !r.lost() {
 		return end, true
 	}
-	failure := pipeline.Failure{Code: end.code, Message: end.message}
+	failure := end.why()
 	if end.outcome == OutcomeCancelled {
 		failure.Code = string(OutcomeCancelled)
 	} else if r.overdue(ctx) && r.branch != nil && r.branch.Fork != "" {

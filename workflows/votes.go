@@ -1,17 +1,57 @@
 package workflows
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 )
 
-// Approvals are votes: a call is made when as many different people have approved as its rule says, of the
-// same arguments. What one person says otherwise, that it may not be made, decides at once.
+// An approval with a quorum is a vote. A proposal is the set of arguments that a vote is for: the model's, or those of an
+// edit. The call is made when the quorum votes for one proposal. Each person has one vote, the last one that they cast.
+// A decision that the call may not be made needs no quorum.
 
-// Vote refers to what somebody said who approved: its digest, and the proposal that has it.
+// Vote refers to the record with an approver's vote.
 type Vote struct {
 	Digest string `json:"digest"`
 	Input  uint64 `json:"input,omitempty"`
+}
+
+// Tally counts the votes for one proposal.
+type Tally struct {
+	Args    string `json:"args"` // digest of the proposed arguments
+	Votes   int    `json:"votes"`
+	Missing int    `json:"missing"` // votes that complete the quorum
+}
+
+// RememberScope says which further calls of a tool on the thread an approval covers, as long as the rule that asked stays
+// the same.
+type RememberScope string
+
+// The scopes. The zero value covers the approved call only.
+const (
+	RememberArguments RememberScope = "arguments" // calls with equal arguments
+	RememberTool      RememberScope = "tool"      // all calls of the tool
+)
+
+// UnmarshalJSON also reads true, which recorded histories have for RememberTool.
+func (s *RememberScope) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "true" {
+		*s = RememberTool
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(s))
+}
+
+// narrowest returns the scope that both approvals cover.
+func (s RememberScope) narrowest(other RememberScope) RememberScope {
+	if s == "" || other == "" {
+		return ""
+	}
+	if s == RememberArguments {
+		return s
+	}
+	return other
 }
 
 // approves tells whether a decision is for making the call.
@@ -24,6 +64,9 @@ func (d Decision) isRepeatedBy(other Decision) bool {
 
 func (a *Approval) quorum() int { return max(1, a.Quorum) }
 
+// canonical is the digest that calls with equal arguments share.
+func (a *Approval) canonical() string { return cmp.Or(a.Canonical, a.Args) }
+
 // maxVotes is how many votes there can be that do not decide: all but one of a quorum, for the model's
 // arguments and for one edit of them.
 func (a *Approval) maxVotes() int {
@@ -34,7 +77,7 @@ func (a *Approval) maxVotes() int {
 }
 
 // decide takes what somebody says about a call, if nothing was decided.
-func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
+func (w *Waits) decide(d Decision, now time.Time, version int) DecisionResult {
 	c := w.find(d.CallID)
 	switch {
 	case c == nil, !c.answeredBy(d):
@@ -44,14 +87,19 @@ func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
 	case c.expired(now) && d.Verdict != VerdictCancel:
 		return DecisionResult{Error: ErrorExpired}
 	}
-	d.Remember = d.Remember && d.Verdict == VerdictApprove
+	if d.Verdict != VerdictApprove {
+		d.Remember = ""
+	}
 	if c.Approval != nil && d.approves() {
-		if result, open := c.vote(&d); open {
-			if result == (DecisionResult{Missing: result.Missing}) {
+		if result, open := c.vote(&d, version); open {
+			if result.Error == "" && result.Recorded == nil {
 				w.note(NoticeVoted, now, c)
 			}
 			return result
 		}
+	}
+	if version >= versionVotes {
+		c.Votes = c.votesOfOthers(d.By) // the decision is this person's last word
 	}
 	if c.Approval != nil && d.Args == "" {
 		d.Args = c.Approval.Args
@@ -75,34 +123,65 @@ func (c *Waiting) recorded(d Decision) DecisionResult {
 	return before
 }
 
-// vote counts an approval. open tells that the call is as undecided as before, and result what became of
-// the vote; otherwise it completes the quorum, and remembers if all have said so.
-func (c *Waiting) vote(d *Decision) (result DecisionResult, open bool) {
+// vote counts an approval, in place of an earlier vote of the same person. open tells that the call stays undecided, and
+// result what became of the vote. Otherwise the vote completes the quorum: d is the decision, and covers further calls as
+// far as the whole quorum says.
+func (c *Waiting) vote(d *Decision, version int) (result DecisionResult, open bool) {
 	v := Decision{Verdict: d.Verdict, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember}
 	if d.Args != c.Approval.Args {
 		v.Args = d.Args
 	}
+	repeats := func(cast Decision) bool { return cast.By == v.By && cast.isRepeatedBy(v) }
+	if at := slices.IndexFunc(c.Votes, repeats); at >= 0 {
+		cast := c.Votes[at]
+		return DecisionResult{Recorded: &cast, Missing: c.missing(v.Args), Proposals: c.tallies()}, true
+	}
+	others := c.votesOfOthers(v.By)
+	if version < versionVotes && len(others) < len(c.Votes) {
+		at := slices.IndexFunc(c.Votes, func(cast Decision) bool { return cast.By == v.By })
+		return DecisionResult{Error: ErrorDecided, Recorded: &c.Votes[at]}, true
+	}
 	agree, remember := 1, d.Remember
-	for i := range c.Votes {
-		switch other := &c.Votes[i]; {
-		case other.By == v.By && other.isRepeatedBy(*d):
-			return DecisionResult{Recorded: other, Missing: c.missing(v.Args)}, true
-		case other.By == v.By:
-			return DecisionResult{Error: ErrorDecided, Recorded: other}, true
+	for _, other := range others {
+		switch {
 		case other.Args == v.Args:
-			agree, remember = agree+1, remember && other.Remember
+			agree, remember = agree+1, remember.narrowest(other.Remember)
 		case other.Args != "" && v.Args != "":
-			result = DecisionResult{Error: ErrorOtherEdit, Recorded: other}
+			return DecisionResult{Error: ErrorOtherEdit, Recorded: &other}, true
 		}
 	}
-	if result.Error != "" {
-		return result, true
-	}
-	if d.Remember = remember; agree >= c.Approval.quorum() {
+	if agree >= c.Approval.quorum() {
+		d.Remember = remember
 		return DecisionResult{}, false
 	}
-	c.Votes = append(c.Votes, v)
-	return DecisionResult{Missing: c.missing(v.Args)}, true
+	c.Votes = append(others, v)
+	return DecisionResult{Missing: c.missing(v.Args), Proposals: c.tallies()}, true
+}
+
+// votesOfOthers returns the votes without that of one person.
+func (c *Waiting) votesOfOthers(by string) []Decision {
+	return slices.DeleteFunc(slices.Clone(c.Votes), func(v Decision) bool { return v.By == by })
+}
+
+// tallies counts the votes for each proposal: the model's arguments first, then the edit, if somebody votes for one.
+func (c *Waiting) tallies() []Tally {
+	count := func(args string) Tally {
+		missing := c.missing(args)
+		return Tally{Args: cmp.Or(args, c.Approval.Args), Votes: c.Approval.quorum() - missing, Missing: missing}
+	}
+	tallies := []Tally{count("")}
+	if at := slices.IndexFunc(c.Votes, func(v Decision) bool { return v.Args != "" }); at >= 0 {
+		tallies = append(tallies, count(c.Votes[at].Args))
+	}
+	return tallies
+}
+
+// Tallies counts the votes for each proposal while the call waits for a quorum; nil = nobody votes about it.
+func (c *Waiting) Tallies() []Tally {
+	if c.Approval == nil || c.Approval.quorum() == 1 || c.Decision != nil {
+		return nil
+	}
+	return c.tallies()
 }
 
 // missing is how many more people have to approve of some arguments; empty are the model's.
@@ -139,7 +218,8 @@ func (w *Waits) release(decided *Waiting, now time.Time) []*Waiting {
 	for i := range w.Calls {
 		c := &w.Calls[i]
 		open := c.Decision == nil && c.Approval != nil && !c.expired(now)
-		if !d.Remember || !open || c.Tool != decided.Tool ||
+		if d.Remember == "" || !open || c.Tool != decided.Tool ||
+			d.Remember == RememberArguments && c.Approval.canonical() != decided.Approval.canonical() ||
 			c.Approval.Rule != decided.Approval.Rule || c.Approval.Policy != decided.Approval.Policy { // that of another agent is another rule
 			continue
 		}

@@ -71,33 +71,50 @@ func panelWorld(t *testing.T, calls int) *world {
 	return w
 }
 
-// A call is made when as many different people have approved as have to. Nobody counts twice, whoever
-// repeats themselves is told so, and nobody approves and then says otherwise.
+// proposals are the tallies of a panel's call: votes for the model's arguments, and for an edit to others.
+func proposals(original int, edits ...int) []workflows.Tally {
+	tallies := []workflows.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
+	for _, votes := range edits {
+		tallies = append(tallies, workflows.Tally{Args: "fewer", Votes: votes, Missing: 2 - votes})
+	}
+	return tallies
+}
+
+// A quorum counts different people who vote for the same arguments. A person changes their vote until it is decided, and
+// only the last one counts. The same vote again changes nothing.
 func TestVotesOfDifferentPeople(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
-	reconsiders := ann.says(workflows.VerdictEdit, "c0", "fewer")
-	results := w.decideInTurn(ann.approves("c0"), ann.approves("c0"), reconsiders, bob.approves("c0"))
+	edits := ann.says(workflows.VerdictEdit, "c0", "fewer")
+	results := w.decideInTurn(ann.approves("c0"), ann.approves("c0"), edits, bob.approves("c0"), edits, ann.approves("c0"))
 	next := w.continued(input)
-	vote := ann.approves("c0")
-	vote.CallID = ""
+	approved, edited, bobs := ann.approves("c0"), edits, bob.approves("c0")
+	approved.CallID, edited.CallID, bobs.CallID = "", "", ""
 	want := []workflows.DecisionResult{
-		{Missing: 1}, {Recorded: &vote, Missing: 1}, {Error: workflows.ErrorDecided, Recorded: &vote}, {},
+		{Missing: 1, Proposals: proposals(1)},
+		{Missing: 1, Proposals: proposals(1), Recorded: &approved},
+		{Missing: 1, Proposals: proposals(0, 1)},
+		{Missing: 1, Proposals: proposals(1, 1)},
+		{Missing: 1, Proposals: proposals(1, 1), Recorded: &edited},
+		{Settled: true},
 	}
 	if diff := cmp.Diff(want, results()); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	made := bob.approves("c0")
+	made := ann.approves("c0")
 	made.Args = "args"
 	if diff := cmp.Diff(&made, next.Resume.Calls[0].Decision); diff != "" {
 		t.Errorf("the decision (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]workflows.Decision{bobs}, next.Resume.Calls[0].Votes); diff != "" {
+		t.Errorf("the other votes (-want +got):\n%s", diff)
 	}
 
 	// What was said is told as long as the run that goes on does.
 	again := newWorld(t)
 	late, release := make(chan any, 1), make(chan struct{})
 	again.env.RegisterDelayedCallback(func() {
-		again.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{ann.approves("c0"), reconsiders, eve.approves("c0")}}, late)
+		again.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{bob.approves("c0"), edits, eve.approves("c0")}}, late)
 		close(release)
 	}, time.Millisecond)
 	var toolCall workflows.ToolCall
@@ -107,11 +124,11 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	}
 	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { <-release; return says(30), nil }
 	again.run(next)
-	want = []workflows.DecisionResult{{Recorded: &made}, {Error: workflows.ErrorDecided, Recorded: &made}, {Error: workflows.ErrorDecided, Recorded: &made}}
+	want = []workflows.DecisionResult{{Recorded: &made, Settled: true}, {Error: workflows.ErrorDecided, Recorded: &made}, {Error: workflows.ErrorDecided, Recorded: &made}}
 	if diff := cmp.Diff(workflows.Decided{Results: want}, <-late); diff != "" {
 		t.Errorf("results afterwards (-want +got):\n%s", diff)
 	}
-	if !cmp.Equal(toolCall.Votes, []workflows.Vote{{Digest: vote.Digest, Input: ann.proposal()}}) || toolCall.Decision.Input != bob.proposal() {
+	if !cmp.Equal(toolCall.Votes, []workflows.Vote{{Digest: bobs.Digest, Input: bob.proposal()}}) || toolCall.Decision.Input != ann.proposal() {
 		t.Errorf("the call is made as %+v", toolCall)
 	}
 }
@@ -122,7 +139,7 @@ func TestTheAnonymousAreOne(t *testing.T) {
 	w := panelWorld(t, 1)
 	results := w.decideInTurn(person("").approves("c0"), person("").approves("c0"), ann.approves("c0"))
 	w.continued(input)
-	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || got[2] != (workflows.DecisionResult{}) {
+	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || !cmp.Equal(got[2], workflows.DecisionResult{Settled: true}) {
 		t.Errorf("results %+v", got)
 	}
 }
@@ -134,23 +151,29 @@ func TestOneIsEnoughToRefuse(t *testing.T) {
 		w := panelWorld(t, 1)
 		results := w.decideInTurn(ann.approves("c0"), ann.says(verdict, "c0", ""))
 		next := w.continued(input)
-		if got := results(); got[1] != (workflows.DecisionResult{}) || next.Resume.Calls[0].Decision.Verdict != verdict {
-			t.Errorf("%s: results %+v, it goes on with %+v", verdict, got, next.Resume.Calls[0].Decision)
+		c := next.Resume.Calls[0]
+		if got := results(); !cmp.Equal(got[1], workflows.DecisionResult{Settled: true}) || c.Decision.Verdict != verdict || len(c.Votes) != 0 {
+			t.Errorf("%s: results %+v, it goes on with %+v", verdict, got, c)
 		}
 	}
 }
 
-// Votes for other arguments are other votes. There is one edit at a time to vote about.
+// Votes for different arguments do not add up. There is one edit at a time to vote about; it is gone with its last vote.
 func TestVotesAreForArguments(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
 	results := w.decideInTurn(
 		ann.approves("c0"), bob.says(workflows.VerdictEdit, "c0", "fewer"), eve.says(workflows.VerdictEdit, "c0", "more"),
-		eve.says(workflows.VerdictEdit, "c0", "fewer"))
+		bob.says(workflows.VerdictEdit, "c0", "more"), bob.says(workflows.VerdictEdit, "c0", "fewer"), eve.says(workflows.VerdictEdit, "c0", "fewer"))
 	next := w.continued(input)
 	got := results()
-	if got[0].Missing != 1 || got[1].Missing != 1 || got[2].Error != workflows.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3] != (workflows.DecisionResult{}) {
+	if got[2].Error != workflows.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3].Error != "" || got[3].Proposals[1].Args != "more" {
 		t.Errorf("results %+v", got)
+	}
+	for i, want := range map[int]workflows.DecisionResult{0: {Missing: 1, Proposals: proposals(1)}, 1: {Missing: 1, Proposals: proposals(1, 1)}, 4: {Missing: 1, Proposals: proposals(1, 1)}, 5: {Settled: true}} {
+		if diff := cmp.Diff(want, got[i]); diff != "" {
+			t.Errorf("result %d (-want +got):\n%s", i, diff)
+		}
 	}
 	d := next.Resume.Calls[0].Decision
 	if d.Args != "fewer" || d.Verdict != workflows.VerdictEdit {
@@ -189,53 +212,98 @@ func TestVotesInAnInput(t *testing.T) {
 	}
 }
 
-// A decision to be remembered makes the other calls under its rule as well. It is one only if all who made
-// the quorum said so.
+// An approval with a scope also makes the other waiting calls under its rule that the scope covers. The quorum's narrowest
+// scope counts, and there is none unless the whole quorum says so.
 func TestRememberReleasesTheOthers(t *testing.T) {
 	t.Parallel()
-	remembers := func(p person, call string) workflows.Decision {
+	const arguments, tool = workflows.RememberArguments, workflows.RememberTool
+	remembers := func(p person, call string, scope workflows.RememberScope) workflows.Decision {
 		d := p.approves(call)
-		d.Remember = true
+		d.Remember = scope
 		return d
 	}
+	type made struct {
+		Args     string
+		Remember workflows.RememberScope
+	}
+	for name, c := range map[string]struct {
+		first, second workflows.RememberScope
+		want          [5]made // "" is a call that still waits
+	}{
+		"tool":      {tool, tool, [5]made{{"args", tool}, {"args", tool}, {}, {}, {"more", tool}}},
+		"arguments": {arguments, arguments, [5]made{{"args", arguments}, {"args", arguments}}},
+		"narrowest": {tool, arguments, [5]made{{"args", arguments}, {"args", arguments}}},
+		"narrower":  {arguments, tool, [5]made{{"args", arguments}, {"args", arguments}}},
+		"one alone": {tool, "", [5]made{{Args: "args"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+				a := panel(5)
+				a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.Args = "other", 7, "more"
+				return a, nil
+			}
+			decisions := []workflows.Decision{remembers(ann, "c0", c.first), remembers(bob, "c0", c.second)}
+			for i, m := range c.want {
+				if m.Args == "" {
+					decisions = append(decisions, eve.says(workflows.VerdictReject, fmt.Sprint("c", i), ""))
+				}
+			}
+			results := w.decideInTurn(decisions...)
+			in := input
+			in.Limits.ParallelTools = 8
+			next := w.continued(in)
+			for i, r := range results() {
+				if r.Error != "" {
+					t.Errorf("decision %d: %+v", i, r)
+				}
+			}
+			var got [5]made
+			for i, call := range next.Resume.Calls {
+				if d := call.Decision; d.Verdict == workflows.VerdictApprove && d.CallID == fmt.Sprint("c", i) && d.Input == bob.proposal() {
+					got[i] = made{d.Args, d.Remember}
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("calls are made (-want +got):\n%s", diff)
+			}
+			again := newWorld(t)
+			policies := map[string]string{}
+			again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+				again.mu.Lock()
+				defer again.mu.Unlock()
+				policies[in.CallID] = in.Remember
+				return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+			}
+			again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+			again.run(next)
+			for i, m := range c.want {
+				if id := fmt.Sprint("c", i); (policies[id] == "policy") != (m.Remember != "") {
+					t.Errorf("call %s is remembered with the rule %q", id, policies[id])
+				}
+			}
+		})
+	}
+}
+
+// Calls whose arguments differ only in how they are written have equal arguments.
+func TestRememberOfEqualArguments(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
-		a := panel(5)
-		a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.Args = "other", 7, "more"
+		a := panel(3)
+		for i, c := range a.Calls {
+			c.Approval.Quorum, c.Approval.Args, c.Approval.Canonical = 1, fmt.Sprint("written", i), []string{"equal", "equal", ""}[i]
+		}
 		return a, nil
 	}
-	results := w.decideInTurn(
-		remembers(ann, "c0"), remembers(bob, "c0"),
-		remembers(ann, "c2"), bob.approves("c2"), ann.approves("c3"), remembers(bob, "c3"))
-	in := input
-	in.Limits.ParallelTools = 8
-	next := w.continued(in)
-	for i, r := range results() {
-		if r.Error != "" {
-			t.Errorf("decision %d: %+v", i, r)
-		}
-	}
-	for i, want := range []struct {
-		args     string
-		remember bool
-	}{{"args", true}, {"args", true}, {"args", false}, {"args", false}, {"more", true}} {
-		d := next.Resume.Calls[i].Decision
-		if d.CallID != fmt.Sprint("c", i) || d.Verdict != workflows.VerdictApprove || d.Args != want.args || d.Remember != want.remember || d.Input != bob.proposal() {
-			t.Errorf("call %d is made by %+v", i, d)
-		}
-	}
-	again := newWorld(t)
-	policies := map[string]string{}
-	again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		again.mu.Lock()
-		defer again.mu.Unlock()
-		policies[in.CallID] = in.Remember
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
-	}
-	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
-	again.run(next)
-	if diff := cmp.Diff(map[string]string{"c0": "policy", "c1": "policy", "c2": "", "c3": "", "c4": "policy"}, policies); diff != "" {
-		t.Errorf("what is remembered (-want +got):\n%s", diff)
+	d := ann.approves("c0")
+	d.Remember = workflows.RememberArguments
+	w.decideInTurn(d, bob.says(workflows.VerdictReject, "c2", ""))
+	calls := w.continued(input).Resume.Calls
+	if calls[1].Decision.Verdict != workflows.VerdictApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Verdict != workflows.VerdictReject {
+		t.Errorf("decided are %+v and %+v", calls[1].Decision, calls[2].Decision)
 	}
 }
 

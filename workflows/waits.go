@@ -98,6 +98,8 @@ type Approval struct {
 	Rule int `json:"rule"`
 	// Args is the digest of the arguments that the model wrote: they are what is decided about.
 	Args string `json:"args"`
+	// Canonical is the digest of their canonical form, which equal arguments share; "" = it is that of Args.
+	Canonical string `json:"canonical,omitempty"`
 	// Policy is the digest of the rule: what is remembered of it ends when it changes.
 	Policy string `json:"policy,omitempty"`
 	// Quorum is how many people have to approve; 0 = 1.
@@ -152,9 +154,9 @@ type Decision struct {
 	Allowed int64 `json:"allowed,omitempty"`
 	// By is a digest of who decided: nobody counts twice.
 	By string `json:"by,omitempty"`
-	// Remember makes further calls of the tool on this thread, to which the same rule applies, without asking.
-	// Only of VerdictApprove.
-	Remember bool `json:"remember,omitempty"`
+	// Remember says which further calls of the tool, to which the same rule applies, are made without asking. Only of
+	// VerdictApprove.
+	Remember RememberScope `json:"remember,omitempty"`
 }
 
 // Decide is what UpdateDecide carries: decisions about calls that a thread waits for. Each is judged
@@ -174,8 +176,11 @@ type DecisionResult struct {
 	Error string `json:"error,omitempty"`
 	// Recorded is the decision that stands, if there was one before; the same one if there is no error.
 	Recorded *Decision `json:"recorded,omitempty"`
-	// Missing is how many more people have to approve.
-	Missing int `json:"missing,omitempty"`
+	// Missing is how many more people have to vote for the same arguments. Proposals counts the votes for each proposal.
+	Missing   int     `json:"missing,omitempty"`
+	Proposals []Tally `json:"proposals,omitempty"`
+	// Settled tells that nothing is open any more of what was asked together with the call: the thread goes on.
+	Settled bool `json:"settled,omitempty"`
 }
 
 // Codes of a DecisionResult.
@@ -385,7 +390,7 @@ func (c Waiting) decided(delegates []Delegate) call {
 	if d.Verdict == VerdictExpire && c.Approval != nil {
 		next.onExpiry = c.Approval.OnExpiry
 	}
-	if d.Remember {
+	if d.Remember != "" {
 		next.remember = c.Approval.Policy
 	}
 	return next

@@ -108,7 +108,7 @@ func TestDecisionsAddUp(t *testing.T) {
 	want := []any{
 		workflows.Decided{Results: []workflows.DecisionResult{{}, unknown, unknown}},
 		workflows.Decided{Results: []workflows.DecisionResult{{Error: workflows.ErrorDecided, Recorded: &taken}, {Recorded: &taken}}},
-		workflows.Decided{Results: []workflows.DecisionResult{{}}},
+		workflows.Decided{Results: []workflows.DecisionResult{{Settled: true}}},
 	}
 	close(answers)
 	var got []any

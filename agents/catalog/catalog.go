@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,21 @@ var (
 	ErrUnknownAgent    = errors.New("catalog: unknown agent")
 	ErrUnknownRevision = errors.New("catalog: unknown revision")
 )
+
+// UnknownError names what is not there. It is an ErrUnknownAgent, or an ErrUnknownRevision if Revision is set.
+type UnknownError struct{ Agent, Revision string }
+
+func (e *UnknownError) Error() string {
+	if e.Revision == "" {
+		return fmt.Sprintf("unknown agent %.64q", e.Agent)
+	}
+	return fmt.Sprintf("the agent %.64q has no revision %.64q", e.Agent, e.Revision)
+}
+
+// Is makes the error one of the two.
+func (e *UnknownError) Is(target error) bool {
+	return target == ErrUnknownAgent && e.Revision == "" || target == ErrUnknownRevision && e.Revision != ""
+}
 
 // Catalog reads and publishes definitions.
 type Catalog struct {
@@ -91,7 +107,7 @@ func (c *Catalog) Revision(ctx context.Context, agent, revision string) (*agents
 		entry, err = c.kv.Get(ctx, key)
 	}
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, fmt.Errorf("%w: %s", ErrUnknownRevision, key)
+		return nil, &UnknownError{Agent: agent, Revision: revision}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %s: %w: %w", key, stream.ErrUnavailable, err)
@@ -110,7 +126,7 @@ func (c *Catalog) Current(name string) (Published, error) {
 	defer c.mu.RUnlock()
 	p, ok := c.current[name]
 	if !ok {
-		return Published{}, fmt.Errorf("%w: %.64q", ErrUnknownAgent, name)
+		return Published{}, &UnknownError{Agent: name}
 	}
 	return p, nil
 }
@@ -123,10 +139,24 @@ func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
 		return Published{}, err
 	}
 	if last.Revision == "" {
-		return Published{}, fmt.Errorf("%w: %.64q", ErrUnknownAgent, name)
+		return Published{}, &UnknownError{Agent: name}
 	}
 	d, err := c.Revision(ctx, name, last.Revision)
 	return Published{Definition: d, Revision: last.Revision}, err
+}
+
+// Names returns the names of all agents that the bucket holds now, in no order. It needs no Watch.
+func (c *Catalog) Names(ctx context.Context) ([]string, error) {
+	lister, err := c.kv.ListKeysFiltered(ctx, publishedPrefix+">")
+	if err != nil {
+		return nil, fmt.Errorf("catalog: names: %w: %w", stream.ErrUnavailable, err)
+	}
+	seen := map[string]bool{}
+	for key := range lister.Keys() {
+		name, _, _ := strings.Cut(strings.TrimPrefix(key, publishedPrefix), ".")
+		seen[name] = true
+	}
+	return slices.Collect(maps.Keys(seen)), nil
 }
 
 // List returns all current definitions by name. It needs Watch.
@@ -148,7 +178,7 @@ func (c *Catalog) Publications(name string) ([]Publication, error) {
 	defer c.mu.RUnlock()
 	list := c.publications[name]
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: %.64q", ErrUnknownAgent, name)
+		return nil, &UnknownError{Agent: name}
 	}
 	return slices.Clone(list), nil
 }

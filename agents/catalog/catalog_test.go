@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +61,9 @@ func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
 	}
 	if d, err := other.Revision(ctx, "a", first); err != nil || d.Instructions != "one" {
 		t.Errorf("the first revision is %+v (%v)", d, err)
+	}
+	if names, err := node().Names(ctx); err != nil || !slices.Equal(names, []string{"a"}) {
+		t.Errorf("names are %q, %v", names, err)
 	}
 	if _, err := other.Current("nobody"); !errors.Is(err, catalog.ErrUnknownAgent) {
 		t.Errorf("unknown agent: %v", err)

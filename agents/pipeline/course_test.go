@@ -28,7 +28,7 @@ steps:
 		{"at once", `"{\"n\":1}"`, ``, `{"steps":{"plan":{"n":1}}}`, 1},
 		{"in a block of code", "\"Here:\\n```json\\n{\\\"n\\\": 2}\\n```\\nThere.\"", ``, `{"steps":{"plan":{"n":2}}}`, 1},
 		{"then", `"one"`, `"{\"n\":3}"`, `{"steps":{"plan":{"n":3}}}`, 2},
-		{"never", `"{}"`, `"{\"n\":\"x\"}"`, `{"steps":{"plan":{"error":{"code":"invalid_output","message":"step \"plan\": the answer does not fit the schema"}}}}`, 2},
+		{"never", `"{}"`, `"{\"n\":\"x\"}"`, `{"steps":{"plan":{"error":{"code":"invalid_output","message":"step \"plan\": the answer does not fit the schema: at /n: got string, want integer"}}}}`, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -125,10 +125,47 @@ const (
 	EventCancelled EventKind = "cancelled" // the run is to end: what is done is compensated for
 )
 
-// Failure is why a step failed: a code, and our own words, never content.
+// Failure is why a step failed: a code, and words without content.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
+	// Record is the sequence of the record in the log that keeps the detail. Detailed tells that a move made the failure and
+	// its detail: Record is then 0 until the move is stored, as in Cursor.Records.
+	Record   uint64 `json:"record,omitempty"`
+	Detailed bool   `json:"detailed,omitempty"`
+	// Detail says more, and may be content: what a provider, a tool or a validator said. It never leaves the activity.
+	Detail string `json:"-"`
+}
+
+// Text is the message with the detail.
+func (f Failure) Text() string {
+	if f.Detail == "" {
+		return f.Message
+	}
+	return f.Message + ": " + f.Detail
+}
+
+// SameAs tells whether two failures are told of as one: their details may differ.
+func (f Failure) SameAs(other Failure) bool {
+	return f.Code == other.Code && f.Message == other.Message
+}
+
+// Failures are those that the cursor holds; the caller may change them.
+func (c Cursor) Failures() []*Failure {
+	var all []*Failure
+	add := func(f *Failure) {
+		if f != nil {
+			all = append(all, f)
+		}
+	}
+	for _, b := range c.Branch {
+		add(b.Failure)
+	}
+	for _, f := range c.Frames {
+		add(f.Failure)
+	}
+	add(c.Undoing)
+	return all
 }
 
 // BranchFailure is a branch that failed.

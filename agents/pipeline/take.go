@@ -88,7 +88,11 @@ func (w *walk) done(p place, output json.RawMessage) {
 			w.runAgent(p, "Your last answer is not what it has to be: "+wrong.Error()+". Answer again, with nothing but JSON that fits the schema.")
 			return
 		case err != nil:
-			w.failed(failf("invalid_output", "step %q: the answer does not fit the schema", p.name))
+			f := failf("invalid_output", "step %q: the answer does not fit the schema", p.name)
+			if wrong != nil {
+				f.Detail, f.Detailed = strings.ToValidUTF8(wrong.Error()[:min(len(wrong.Error()), maxDetail)], ""), true
+			}
+			w.failed(f)
 			return
 		}
 		output = read

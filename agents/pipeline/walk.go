@@ -13,8 +13,9 @@ import (
 const maxTransitions = 5000
 
 const (
-	maxWords = 300     // bytes of a failure's message
-	maxUndo  = 4 << 10 // bytes of the paths of what may have to be compensated for
+	maxWords  = 300     // bytes of a failure's message
+	maxDetail = 500     // bytes of its detail
+	maxUndo   = 4 << 10 // bytes of the paths of what may have to be compensated for
 )
 
 // Advance tells what comes next. It is pure: the same gives the same. The error is an [ErrCursor]; whatever
@@ -285,6 +286,7 @@ func (w *walk) retry(p place) bool {
 	return true
 }
 
+// errorValue is what expressions and the state see of a failure.
 func errorValue(f Failure) map[string]any {
-	return map[string]any{"code": f.Code, "message": f.Message}
+	return map[string]any{"code": f.Code, "message": f.Text()}
 }

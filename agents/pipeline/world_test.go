@@ -37,6 +37,8 @@ type world struct {
 	// kept is what moves have kept, and ended how branches have, by record less 1.
 	kept  []map[string]pipeline.Done
 	ended []pipeline.Ended
+	// details are those of failures, by record.
+	details map[uint64]string
 
 	did   []string // the paths of actions, as they are handed out, with what they say
 	told  []string // +name and -name
@@ -58,7 +60,7 @@ func worldOf(t *testing.T, d *agents.Definition) *world {
 	return &world{
 		t: t, d: d, state: json.RawMessage(`{}`), input: json.RawMessage(`{"threadId":"t"}`),
 		msgs: json.RawMessage(`[{"role":"user","content":"hello"},{"role":"assistant","content":"yes?"}]`),
-		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), asked: map[string]int{}, paths: map[string]bool{},
+		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), asked: map[string]int{}, paths: map[string]bool{}, details: map[uint64]string{},
 		answer: func(pipeline.Action, int) pipeline.Event { return done(`"ok"`) },
 	}
 }
@@ -100,7 +102,7 @@ func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage, ended pipe
 	var open []string
 	for range 10_000 {
 		if !w.straight {
-			at = through(w.t, at)
+			at = w.through(at)
 		}
 		m, err := pipeline.Advance(w.d, at, ev, pipeline.Env{
 			Input: w.input, Messages: w.msgs, State: w.state, Items: items, Now: w.now, Ended: ended, Recall: w.recall,
@@ -127,6 +129,16 @@ func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage, ended pipe
 func (w *world) keep(m pipeline.Move) {
 	w.t.Helper()
 	w.kept = append(w.kept, m.Done)
+	failures := m.Cursor.Failures()
+	if m.Action.Failed != nil {
+		failures = append(failures, m.Action.Failed)
+	}
+	for _, f := range failures {
+		if f.Detailed && f.Record == 0 {
+			f.Record = uint64(len(w.kept))
+			w.details[f.Record] = f.Detail
+		}
+	}
 	for path, record := range m.Cursor.Records {
 		if record != 0 {
 			continue
@@ -146,16 +158,19 @@ func (w *world) recall(path string, record uint64) (pipeline.Done, error) {
 	return done, nil
 }
 
-// through is what is left of a cursor that was stored.
-func through(t *testing.T, at pipeline.Cursor) pipeline.Cursor {
-	t.Helper()
+// through is what is left of a cursor that was stored, with the details that its records have.
+func (w *world) through(at pipeline.Cursor) pipeline.Cursor {
+	w.t.Helper()
 	raw, err := json.Marshal(at)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	var back pipeline.Cursor
 	if err := json.Unmarshal(raw, &back); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
+	}
+	for _, f := range back.Failures() {
+		f.Detail = w.details[f.Record]
 	}
 	return back
 }

@@ -71,11 +71,9 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
 	cfg.Temporal.DataConverter = workflows.DataConverter()
-	if err := tel.Instrument(&cfg.Temporal); err != nil {
-		return err
-	}
+	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-api", logger)
 	if err != nil {
 		return err
@@ -98,6 +96,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		Log:         log,
 		Temporal:    connections.Temporal,
 		Agents:      folder.Agents,
+		Known:       folder.Names(),
 		ForceAgents: cfg.ForceAgents,
 		Origins:     cfg.Origins,
 		Auth:        authenticator,

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/apinode"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/budget"
@@ -45,6 +47,7 @@ type devOptions struct {
 	temporalPort, natsPort int
 	allowPrivateHosts      bool
 	noWorker               bool
+	known                  []string
 	privateGiven           bool // by its flag, which wins over the variable
 	logLevel               slog.Level
 }
@@ -80,6 +83,7 @@ you like: started again on the same directory, every run goes on.`,
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
 	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
 	f.BoolVar(&o.noWorker, "no-worker", false, "run no worker here: one of your own does the work (see docs/programs.md)")
+	f.StringSliceVar(&o.known, "known", nil, "names in definitions that another worker knows, or patterns with *; may be repeated")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
 	_ = f.MarkHidden("pprof")
 	f.StringVar(&level, "log-level", level, "least severe level that is logged: debug, info, warn, error")
@@ -109,7 +113,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
 	folder, err := agents.LoadDir(o.agents)
 	if err != nil {
 		return err
@@ -159,7 +163,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	defer connections.close()
-	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set, hooks, cfg, o.noWorker, logger)
+	stop, err := startNodes(ctx, connections, servers, listener, authenticator, folder, set, hooks, cfg, o, logger)
 	if err != nil {
 		return err
 	}
@@ -193,11 +197,8 @@ func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.L
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // it does not leave the machine
 		DataConverter:     workflows.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
 	}
-	err = tel.Instrument(&options)
-	var tc client.Client
-	if err == nil {
-		tc, err = client.Dial(options)
-	}
+	tel.Instrument(&options)
+	tc, err := client.Dial(options)
 	if err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("connect to Temporal: %w", err)
@@ -212,9 +213,12 @@ func (c *connections) close() {
 
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
-func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, noWorker bool, logger *slog.Logger) (stop func() error, err error) {
+func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, o devOptions, logger *slog.Logger) (stop func() error, err error) {
 	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
 	if err != nil {
+		return nil, err
+	}
+	if err := checkNames(ctx, log, folder, o, logger); err != nil {
 		return nil, err
 	}
 	prices, err := budget.LoadIf(cfg.Prices)
@@ -227,11 +231,11 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 		g errgroup.Group
 	)
 	g.Go(func() (err error) {
-		if noWorker {
+		if o.noWorker {
 			return nil
 		}
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(cfg.Getenv, cfg.ModelSilence, folder.Scripts), Tools: set.Registry(),
+			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets(), FailFast: true}), Tools: set.Registry(),
 			Prices: prices, TenantBudget: budget.Day{
 				Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 				Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
@@ -242,7 +246,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	})
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
-			Listener: listener, Log: log, Temporal: c.temporal, Agents: folder.Agents, ForceAgents: cfg.ForceAgents, Origins: devOrigins,
+			Listener: listener, Log: log, Temporal: c.temporal, Agents: folder.Agents, Known: folder.Names(), ForceAgents: cfg.ForceAgents, Origins: origins(cfg.Origins),
 			Auth: authenticator, AdminRole: cfg.Auth.AdminRole,
 			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
 			LinkKey: cfg.LinkKey, PublicURL: cfg.PublicURL,
@@ -255,14 +259,14 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	})
 	err = g.Wait()
 	stop = func() error {
-		var err error
+		var g errgroup.Group
 		if a != nil {
-			err = a.Stop(context.WithoutCancel(ctx))
+			g.Go(func() error { return a.Stop(context.WithoutCancel(ctx)) })
 		}
 		if w != nil {
-			err = errors.Join(err, w.Stop(context.WithoutCancel(ctx)))
+			w.Stop(context.WithoutCancel(ctx))
 		}
-		return err
+		return g.Wait()
 	}
 	if err != nil {
 		return nil, errors.Join(err, stop())
@@ -270,8 +274,38 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	return stop, nil
 }
 
+// checkNames refuses names in definitions that nobody knows: neither the folder, nor the worker of this process, nor those who
+// have published agents here. A worker of the user's own may know them: then they are only logged.
+func checkNames(ctx context.Context, log *stream.Log, folder *agents.Folder, o devOptions, logger *slog.Logger) error {
+	c, err := catalog.Open(ctx, log)
+	if err != nil {
+		return err
+	}
+	published, err := c.Names(ctx)
+	if err != nil {
+		return err
+	}
+	wrong := folder.CheckNames(agents.BuiltIn().With(agents.Names{Agents: published, Others: o.known}))
+	if wrong != nil && o.noWorker {
+		logger.WarnContext(ctx, "names in the definitions are not known here", "names", wrong.Error())
+		return nil
+	}
+	if wrong != nil {
+		return fmt.Errorf("%w\nIf a worker of your own knows such a name, say so with --known", wrong)
+	}
+	return nil
+}
+
 // devOrigins are pages served from this machine.
 var devOrigins = []string{"http://localhost:*", "http://127.0.0.1:*"}
+
+// origins adds devOrigins to those that are configured. "*" stays alone, since only then it means all.
+func origins(configured []string) []string {
+	if slices.Contains(configured, "*") {
+		return configured
+	}
+	return slices.Concat(devOrigins, configured)
+}
 
 func writeAddresses(file string, a addresses) error {
 	body, err := json.MarshalIndent(a, "", "  ")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/cli"
+	"github.com/perdure/perdure/internal/version"
 )
 
 func main() {
@@ -21,7 +22,8 @@ func main() {
 
 // command is the whole command line.
 func command(environ []string) *cobra.Command {
-	root := &cobra.Command{Use: "perdure", Short: "Durable AG-UI agents"}
+	root := &cobra.Command{Use: "perdure", Short: "Durable AG-UI agents", Version: version.Read().Version}
+	root.SetVersionTemplate(version.Read().Text("perdure"))
 	root.AddCommand(devCommand(environ))
 	root.AddCommand(cli.Commands(environ)...)
 	return root

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/watch"
 	"github.com/perdure/perdure/stream"
 )
@@ -102,6 +103,17 @@ func (b *Board) Missing(tools []string) []string {
 		}
 	}
 	return missing
+}
+
+// Known are the names that workers announce: their tools and MCP servers.
+func (b *Board) Known() agents.Names {
+	var known agents.Names
+	for _, t := range b.find(func(Tool) bool { return true }) {
+		if known.Tools = append(known.Tools, t.Name); t.Server != "" {
+			known.Servers = append(known.Servers, t.Server)
+		}
+	}
+	return known
 }
 
 func (b *Board) announced(tool string) bool {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -34,7 +35,9 @@ type Config struct {
 	// Agents are published at start. What a client has put stays, except with ForceAgents.
 	Agents      []*agents.Definition
 	ForceAgents bool
-	Origins     []string
+	// Known are the names of that folder, of all its documents.
+	Known   agents.Names
+	Origins []string
 	// Auth finds out who calls. AdminRole is whose who may publish agents; empty = the default.
 	Auth      auth.Authenticator
 	AdminRole string
@@ -63,6 +66,7 @@ type Node struct {
 	threads  *threads.Index
 	agents   *watch.Watch
 	serving  chan error
+	logger   *slog.Logger
 }
 
 // Start brings a node up: when it returns, requests are served.
@@ -74,7 +78,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := publish(ctx, c, cfg); err != nil {
 		return nil, err
 	}
-	n := &Node{serving: make(chan error, 1), unasked: newUnasked()}
+	n := &Node{serving: make(chan error, 1), unasked: newUnasked(), logger: cfg.Logger}
 	if n.agents, err = c.Watch(ctx); err != nil {
 		return nil, err
 	}
@@ -102,14 +106,15 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.server = api.New(api.Config{
-		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
+		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Known: cfg.Known, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
 		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
 		Inbox: approvals, Schedules: said, Threads: n.threads,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track, ConnContext: accepted,
+		WriteTimeout: refusalPatience,
+		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn), ConnState: n.unasked.track, ConnContext: accepted,
 	}
 	go func() { n.serving <- n.http.Serve(cfg.Listener) }()
 	return n, nil
@@ -141,15 +146,18 @@ const sendBytes = 128 << 10
 func accepted(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBytes) // where it can't be set, the kernel's own bound stands
+		limitUnsent(tcp)
 	}
 	return ctx
 }
 
 // Bounds of what comes before a body, whose own are the server's: how long a client may take for a
-// request's headers, and how many bytes they may have. net/http adds 4 KiB to those.
+// request's headers, and how many bytes they may have. net/http adds 4 KiB to those. refusalPatience is how long a client
+// may take for an answer that net/http gives before the server's handler, which has deadlines of its own.
 const (
-	headerPatience = 10 * time.Second
-	maxHeader      = 60 << 10
+	headerPatience  = 10 * time.Second
+	maxHeader       = 60 << 10
+	refusalPatience = 30 * time.Second
 )
 
 // publish makes the definitions of the directory current. That one is kept which a client has put since is
@@ -169,21 +177,27 @@ func publish(ctx context.Context, c *catalog.Catalog, cfg Config) error {
 }
 
 // drainPatience bounds how long open requests may take to end.
-const drainPatience = 5 * time.Second
+const drainPatience = 3 * time.Second
 
-// Stop ends the node: streams first, whose clients come back elsewhere, then everything else.
+// Stop ends the node: streams first, whose clients come back elsewhere, then everything else. Requests that do not end
+// in time, because Temporal or the log is away, are cut and logged: the client may repeat them. It fails only if the
+// server had failed before.
 func (n *Node) Stop(ctx context.Context) error {
 	n.server.Drain()
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	n.unasked.close()
-	err := n.http.Shutdown(ctx)
-	if err != nil { // what is still open then is cut, so that nothing uses what is closed below
-		err = errors.Join(err, n.http.Close())
+	cut := n.http.Shutdown(ctx)
+	if cut != nil { // what is still open is cut, so that nothing uses what is closed below
+		cut = errors.Join(cut, n.http.Close())
 	}
-	err = errors.Join(err, n.server.Wait(ctx))
+	cut = errors.Join(cut, n.server.Wait(ctx))
+	if cut != nil {
+		n.logger.WarnContext(ctx, "requests that did not end in time were cut", "error", cut)
+	}
+	var err error
 	if serve := <-n.serving; !errors.Is(serve, http.ErrServerClosed) {
-		err = errors.Join(err, fmt.Errorf("api: serve: %w", serve))
+		err = fmt.Errorf("api: serve: %w", serve)
 	}
 	n.follower.Stop()
 	n.unread()
@@ -192,12 +206,14 @@ func (n *Node) Stop(ctx context.Context) error {
 
 // unread ends the reading of what processes tell each other.
 func (n *Node) unread() {
+	var wait sync.WaitGroup
 	if n.inbox != nil {
-		n.inbox.Stop()
+		wait.Go(n.inbox.Stop)
 	}
 	if n.threads != nil {
-		n.threads.Stop()
+		wait.Go(n.threads.Stop)
 	}
-	n.board.Stop()
-	n.agents.Stop()
+	wait.Go(n.board.Stop)
+	wait.Go(n.agents.Stop)
+	wait.Wait()
 }

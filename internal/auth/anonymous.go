@@ -22,7 +22,11 @@ type Anonymous struct {
 // Authenticate implements Authenticator.
 func (a *Anonymous) Authenticate(r *http.Request) (Identity, error) {
 	if a.Local && !IsLoopback(r.Host) {
-		return Identity{}, fmt.Errorf("%w: %.80q is no name of this machine", ErrUntrusted, r.Host)
+		return Identity{}, &UntrustedError{
+			Detail: "without authentication the API answers only requests whose Host header is localhost or a loopback address: " +
+				"set PERDURE_AUTH, or PERDURE_AUTH_ALLOW_ANONYMOUS=true to let in every request",
+			Reason: fmt.Sprintf("%.80q is no name of this machine", r.Host),
+		}
 	}
 	names := a.Headers
 	names.Tenant = ""

@@ -37,6 +37,19 @@ var (
 	ErrUnavailable = errors.New("credentials cannot be checked")
 )
 
+// UntrustedError is an ErrUntrusted that names the settings which decide about it.
+type UntrustedError struct {
+	// Detail is for the client. It names settings, and none of their values.
+	Detail string
+	// Reason is for the log.
+	Reason string
+}
+
+func (e *UntrustedError) Error() string { return ErrUntrusted.Error() + ": " + e.Reason }
+
+// Unwrap returns ErrUntrusted.
+func (e *UntrustedError) Unwrap() error { return ErrUntrusted }
+
 // SubprotocolPrefix is what a token stands behind among the subprotocols that a WebSocket's client offers.
 const SubprotocolPrefix = "bearer."
 

@@ -18,7 +18,10 @@ type Proxy struct {
 func (a *Proxy) Authenticate(r *http.Request) (Identity, error) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !a.trusts(peer.Addr()) {
-		return Identity{}, fmt.Errorf("%w: %s is no proxy", ErrUntrusted, r.RemoteAddr)
+		return Identity{}, &UntrustedError{
+			Detail: "the request does not come from one of the proxies in PERDURE_AUTH_PROXIES",
+			Reason: r.RemoteAddr + " is no proxy",
+		}
 	}
 	p, err := a.Headers.principal(r.Header)
 	switch {

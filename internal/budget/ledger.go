@@ -65,6 +65,8 @@ func (l *Ledger) Of(tenant string) Day {
 type used struct {
 	Tokens int64        `json:"tokens"`
 	Cost   agents.Money `json:"cost"`
+	// Estimated is the part of the tokens that providers did not report.
+	Estimated int64 `json:"estimated,omitempty"`
 	// Calls are the last that were counted, the newest last: one that is told of again counts once.
 	Calls []string `json:"calls"`
 }
@@ -96,9 +98,17 @@ func (l *Ledger) Check(ctx context.Context, tenant string, allowed *Allowed) (*E
 // tries bounds how often a count makes way for others: each time, one of them got through.
 const tries = 1_000
 
+// Use is what model calls have used.
+type Use struct {
+	Tokens int64
+	Cost   agents.Money
+	// Estimated is the part of Tokens that the provider did not report.
+	Estimated int64
+}
+
 // Count adds what a call has used, once for each call, however often it is told.
-func (l *Ledger) Count(ctx context.Context, tenant, call string, tokens int64, cost agents.Money) error {
-	if l.Of(tenant) == (Day{}) || tokens == 0 && cost == 0 {
+func (l *Ledger) Count(ctx context.Context, tenant, call string, use Use) error {
+	if l.Of(tenant) == (Day{}) || use.Tokens == 0 && use.Cost == 0 {
 		return nil
 	}
 	key := key(l.today(), tenant)
@@ -107,7 +117,7 @@ func (l *Ledger) Count(ctx context.Context, tenant, call string, tokens int64, c
 		if err != nil || slices.Contains(u.Calls, call) {
 			return err
 		}
-		u.Tokens, u.Cost = u.Tokens+tokens, u.Cost+cost
+		u.Tokens, u.Cost, u.Estimated = u.Tokens+use.Tokens, u.Cost+use.Cost, u.Estimated+use.Estimated
 		u.Calls = append(u.Calls[max(0, len(u.Calls)+1-keptCalls):], call)
 		body, err := json.Marshal(u)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
@@ -27,7 +26,7 @@ func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 	for i := range 33 {
 		for _, l := range workers { // both tell of the same call
 			g.Go(func() {
-				if err := l.Count(t.Context(), "acme ü", fmt.Sprint("call", i), 3, 0); err != nil {
+				if err := l.Count(t.Context(), "acme ü", fmt.Sprint("call", i), Use{Tokens: 3}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -41,7 +40,7 @@ func TestBudgetIsSharedExactlyAndForADay(t *testing.T) {
 	if _, err := l.Check(t.Context(), "acme ü", nil); err != nil {
 		t.Errorf("with a token left: %v", err)
 	}
-	if err := workers[0].Count(t.Context(), "acme ü", "last", 1, 0); err != nil {
+	if err := workers[0].Count(t.Context(), "acme ü", "last", Use{Tokens: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Check(t.Context(), "acme ü", nil); !errors.Is(err, ErrExceeded) {
@@ -67,7 +66,7 @@ func TestTenantsOwnBudgetGoesBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tenant := range []string{"acme", "free", "other"} {
-		if err := l.Count(t.Context(), tenant, "c", 10, 400_000); err != nil {
+		if err := l.Count(t.Context(), tenant, "c", Use{Tokens: 10, Cost: 400_000}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +75,7 @@ func TestTenantsOwnBudgetGoesBefore(t *testing.T) {
 			t.Errorf("%s: %v, want exceeded: %t", tenant, err, exceeded)
 		}
 	}
-	if err := l.Count(t.Context(), "acme", "d", 0, 100_000); err != nil {
+	if err := l.Count(t.Context(), "acme", "d", Use{Cost: 100_000}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Check(t.Context(), "acme", nil); !errors.Is(err, ErrExceeded) {
@@ -91,7 +90,7 @@ func TestNobodyHasABudget(t *testing.T) {
 		t.Fatalf("there is a ledger, %v: %v", l, err)
 	}
 	x, err := l.Check(t.Context(), "a", &Allowed{})
-	if err := errors.Join(err, l.Count(t.Context(), "a", "c", 1, agents.Money(1))); x != nil || err != nil {
+	if err := errors.Join(err, l.Count(t.Context(), "a", "c", Use{Tokens: 1, Cost: 1})); x != nil || err != nil {
 		t.Error(x, err)
 	}
 }

@@ -34,7 +34,7 @@ func TestSoftBudget(t *testing.T) {
 	use := func(call string, tokens int64, cost agents.Money) {
 		t.Helper()
 		for _, tenant := range []string{"acme", "other"} {
-			if err := l.Count(t.Context(), tenant, call, tokens, cost); err != nil {
+			if err := l.Count(t.Context(), tenant, call, Use{Tokens: tokens, Cost: cost}); err != nil {
 				t.Fatal(err)
 			}
 		}

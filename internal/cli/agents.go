@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -32,7 +33,7 @@ func (e *environment) listAgents() *cobra.Command {
 				return err
 			}
 			rows := [][]string{{"AGENT", "MODEL", "REVISION", "DESCRIPTION"}}
-			for _, a := range list.Value.Agents {
+			for _, a := range list.Value.Items {
 				rows = append(rows, []string{a.Name, a.Model, short(a.Revision), a.Description})
 			}
 			return e.answer(cmd, list.JSON, "", rows)
@@ -110,6 +111,9 @@ func (e *environment) putAgent() *cobra.Command {
 			}
 			if e.json {
 				return document(cmd.OutOrStdout(), a.JSON)
+			}
+			for _, w := range a.Value.Warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", onTerminal(w))
 			}
 			return e.done(cmd, "%s is now revision %s.", a.Value.Name, a.Value.Revision)
 		},

@@ -48,6 +48,18 @@ func onlyMember(schema json.RawMessage) (name, kind string) {
 	return name, kind
 }
 
+// answerForm says what an answer is: the one member that it must have, or the schema; "" = anything.
+func answerForm(schema json.RawMessage) string {
+	name, kind := onlyMember(schema)
+	switch {
+	case len(schema) == 0:
+		return ""
+	case kind != "":
+		return "[" + name + " (" + kind + ")]"
+	}
+	return "[" + string(schema) + "]"
+}
+
 // wantedBy asks for an answer that fits the schema.
 func wantedBy(schema json.RawMessage) string {
 	switch name, kind := onlyMember(schema); {

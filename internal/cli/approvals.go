@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,23 +41,66 @@ func (e *environment) listApprovals(f *client.ApprovalFilter) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"ID", "AGENT", "CALL", "WAITS", "APPROVERS", "THREAD"}}
+		if f.Status == "decided" {
+			return e.answer(cmd, answer.JSON, answer.Value.NextCursor, decidedRows(answer.Value.Items))
+		}
+		rows := [][]string{{"ID", "AGENT", "ASKS", "WAITS", "APPROVERS", "THREAD"}}
 		for _, a := range answer.Value.Items {
-			rows = append(rows, []string{a.ID, a.Agent, callText(a), ago(a.RequestedAt), approvers(a), a.ThreadID})
+			rows = append(rows, []string{a.ID, asker(a), asks(a), ago(a.RequestedAt), approvers(a), a.ThreadID})
 		}
 		return e.answer(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	cmd.Flags().StringVar(&f.OlderThan, "older-than", "", "only what has waited for at least as long, such as 4h")
+	cmd.Flags().StringVar(&f.Status, "status", "", "open (the default), or decided: what was decided in the last 30 days, the last first")
 	paging(cmd, &p)
 	return cmd
 }
 
-// callText is what is asked for.
-func callText(a client.Approval) string {
-	if a.ArgsTruncated {
-		return a.ToolName + " (long arguments: see the thread)"
+// decidedRows are approvals with the decisions that ended them.
+func decidedRows(all []client.Approval) [][]string {
+	rows := [][]string{{"ID", "AGENT", "ASKED", "DECISION", "BY", "WHEN", "THREAD"}}
+	for _, a := range all {
+		var last client.Vote
+		if n := len(a.Decisions); n > 0 {
+			last = a.Decisions[n-1]
+		}
+		decision := last.Decision
+		switch {
+		case len(last.Args) > 0:
+			decision += " " + string(last.Args)
+		case len(last.Content) > 0:
+			decision += " " + string(last.Content)
+		case last.Reason != "":
+			decision += ": " + last.Reason
+		}
+		rows = append(rows, []string{a.ID, asker(a), asks(a), decision, cmp.Or(last.By, "-"), ago(last.At), a.ThreadID})
 	}
-	return a.ToolName + " " + string(a.Args)
+	return rows
+}
+
+// asks is what an approval asks: the call that is to be made, or the question of a tool or a step.
+func asks(a client.Approval) string {
+	args := string(a.Args)
+	if a.ArgsTruncated {
+		args = "(long arguments: see the thread)"
+	}
+	switch {
+	case isQuestion(a.Reason):
+		return strings.TrimSpace(a.Message + " " + answerForm(a.ResponseSchema))
+	case a.ToolName == approveTool && !a.ArgsTruncated && !hasMembers(args):
+		return a.Message
+	case a.ToolName == approveTool:
+		return a.Message + " " + args
+	}
+	return a.ToolName + " " + args
+}
+
+// asker is the agent that asks, and the step of a pipeline.
+func asker(a client.Approval) string {
+	if a.Step == "" {
+		return a.Agent
+	}
+	return a.Agent + ", step " + a.Step
 }
 
 // approvers are who may decide, and how many have to.
@@ -69,9 +114,40 @@ func approvers(a client.Approval) string {
 		text += ", " + name
 	}
 	if a.Quorum > 1 {
-		text += fmt.Sprintf(" (%d of %d)", len(a.Decisions), a.Quorum)
+		text += " (" + votes(a) + ")"
 	}
 	return text
+}
+
+// votes are those for each proposal, as far as there are any.
+func votes(a client.Approval) string {
+	text := ""
+	for _, p := range a.Proposals {
+		if p.Votes == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s: %d of %d", p.Decision, p.Votes, a.Quorum)
+		if args := editedArgs(a, p); args != "" {
+			text += " for " + args
+		}
+	}
+	if text == "" {
+		return fmt.Sprintf("0 of %d", a.Quorum)
+	}
+	return text
+}
+
+// editedArgs are the arguments of an edit that people vote for.
+func editedArgs(a client.Approval, p client.Proposal) string {
+	for _, d := range a.Decisions {
+		if d.Decision == client.Edit && d.ArgsDigest == p.ArgsDigest {
+			return line(string(d.Args), longest)
+		}
+	}
+	return ""
 }
 
 func (e *environment) watchApprovals(f *client.ApprovalFilter) *cobra.Command {
@@ -142,8 +218,12 @@ func (e *environment) tell(cmd *cobra.Command, event client.ApprovalEvent) error
 	if n := len(event.Approval.Decisions); n > 0 && event.Type != "opened" {
 		last := event.Approval.Decisions[n-1]
 		by = fmt.Sprintf("  %s by %s", last.Decision, strconv.Quote(last.By))
+		if len(event.Approval.Proposals) > 0 {
+			by += " (" + votes(event.Approval) + ")"
+		}
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-9s  %s  %s%s\n", event.At.Local().Format("15:04:05"), event.Type, event.Approval.ID, line(callText(event.Approval), longest), by)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-9s  %s  %s  (%s, thread %s)%s\n",
+		event.At.Local().Format("15:04:05"), event.Type, event.Approval.ID, line(asks(event.Approval), longest), asker(event.Approval), event.Approval.ThreadID, by)
 	return err
 }
 

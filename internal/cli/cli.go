@@ -18,7 +18,7 @@ import (
 // defaultURL is where perdure dev serves if it is not told otherwise.
 const defaultURL = "http://127.0.0.1:8080"
 
-// Commands are all that ask a node. Environ is as of os.Environ.
+// Commands are those that ask a node, and version. Environ is as of os.Environ.
 func Commands(environ []string) []*cobra.Command {
 	e := &environment{variables: environ}
 	list := []*cobra.Command{
@@ -28,7 +28,7 @@ func Commands(environ []string) []*cobra.Command {
 	for _, cmd := range list {
 		e.flags(cmd)
 	}
-	return list
+	return append(list, e.versionCommand())
 }
 
 // Execute runs a command line, says on standard error what went wrong, and returns what to exit with.
@@ -107,7 +107,7 @@ func (e *environment) clientOf(config client.Config) (*client.Client, error) {
 	if config.Patience == 0 {
 		config.Patience = -1
 	}
-	config.Header = http.Header{}
+	config.Header = http.Header{"Perdure-Channel": {"cli"}} // decisions are recorded with it
 	if subject := e.or(e.subject, "PERDURE_SUBJECT"); subject != "" {
 		config.Header.Set("X-Forwarded-User", subject)
 	}

@@ -217,7 +217,11 @@ func TestTailShowsNothingTwice(t *testing.T) {
 const pending = `{"items":[{"id":"int_1","threadId":"t1","agent":"a","toolName":"pay","args":{"n":1},"requestedAt":"2026-01-01T00:00:00Z","quorum":2,"approvers":["role:x"]},
 	{"id":"int_2","threadId":"t2","agent":"a","toolName":"pay","requestedAt":"2026-01-01T00:00:00Z","reason":"tool_call"},
 	{"id":"int_4","threadId":"t4","agent":"a","toolName":"ask_user","reason":"input_required",
-		"responseSchema":{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"}}}}],"eventsCursor":"e1"}`
+		"message":"Which color?","responseSchema":{"type":"object","required":["answer"],"properties":{"answer":{"type":"string"}}}},
+	{"id":"int_5","threadId":"t5","agent":"shop","step":"check","toolName":"approve","args":{},"message":"Ship it?","reason":"tool_call","requestedAt":"2026-01-01T00:00:00Z","quorum":2,
+		"decisions":[{"decision":"approve","argsDigest":"d"},{"decision":"edit","argsDigest":"e","args":{"n":2}}],
+		"proposals":[{"argsDigest":"d","decision":"approve","votes":1,"missing":1},{"argsDigest":"e","decision":"edit","votes":1,"missing":1}]},
+	{"id":"int_6","threadId":"t6","agent":"shop","toolName":"approve","args":{"limit":"tokens"},"message":"Go on?","reason":"tool_call","requestedAt":"2026-01-01T00:00:00Z"}],"eventsCursor":"e1"}`
 
 func TestDecisions(t *testing.T) {
 	t.Parallel()
@@ -233,8 +237,8 @@ func TestDecisions(t *testing.T) {
 	environ := serve(t, routes)
 
 	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"approve","missing":1},{"id":"int_2","status":409,"code":"decided","detail":"no","recorded":{"decision":"reject","by":"bob"}}]}`)
-	run(t, environ, "", "approve", "int_1", "int_2", "--remember").want(t, exitConflict, "int_1: approve is counted, 1 more have to approve\n", "int_2: decided: no (it is: reject by bob)")
-	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"approve","remember":true},{"threadId":"t2","id":"int_2","decision":"approve","remember":true}]}`; sent != want {
+	run(t, environ, "", "approve", "int_1", "int_2", "--remember").want(t, exitConflict, "int_1: approve is counted, 1 more must vote for the same\n", "int_2: decided: no (it is: reject by bob)")
+	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"approve","remember":"arguments"},{"threadId":"t2","id":"int_2","decision":"approve","remember":"arguments"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
 	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"edit"}]}`)
@@ -259,13 +263,25 @@ func TestDecisions(t *testing.T) {
 	if want := `{"decisions":[{"threadId":"t9","id":"int_9","decision":"answer","content":"gone"}]}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
+	run(t, environ, "", "approve", "int_1", "--remember=tool").want(t, 0, "int_1: edit\n", "")
+	if want := `{"decisions":[{"threadId":"t1","id":"int_1","decision":"approve","remember":"tool"}]}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	run(t, environ, "", "approve", "int_1", "--remember=thread").want(t, exitUsage, "", "--remember is arguments or tool")
+	routes["POST /v1/approvals/batch"] = batch(`{"results":[{"id":"int_1","status":200,"decision":"approve","repeated":true,"recorded":{"decision":"approve","by":"bob"}},
+		{"id":"int_2","status":200,"decision":"edit","missing":1,"proposals":[{"decision":"approve","votes":2,"missing":1},{"decision":"edit","votes":2,"missing":1}]}]}`)
+	run(t, environ, "", "approve", "int_1", "int_2").want(t, 0,
+		"int_1: approve, as before (it is: approve by bob)\nint_2: edit is counted, 1 more must vote for the same; approve has 2 of 3 votes\n", "")
 	run(t, environ, "", "approve", "int_3").want(t, exitNotFound, "", "no approval int_3 waits")
 }
 
 func TestLists(t *testing.T) {
 	t.Parallel()
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
-		"GET /v1/approvals?agent=a&limit=2":      says(pending),
+		"GET /v1/approvals?agent=a&limit=2": says(pending),
+		"GET /v1/approvals?status=decided": says(`{"items":[
+			{"id":"int_1","agent":"a","toolName":"pay","args":{"n":1},"decisions":[{"decision":"edit","by":"ada","args":{"n":2}}]},
+			{"id":"int_2","agent":"a","toolName":"pay","args":{"n":1},"decisions":[{"decision":"reject","reason":"too dear"}]}]}`),
 		"GET /v1/threads?limit=1&status=waiting": says(`{"items":[{"threadId":"t1","agent":"a","status":"waiting","runId":"r1","later":1}],"nextCursor":"n"}`),
 		"GET /v1/threads/t1":                     says(`{"threadId":"t1","status":"running","runId":"r 1","runs":3}`),
 		"GET /v1/threads/t2":                     says(`{"threadId":"t2","status":"waiting","runId":"r 2","runs":1}`),
@@ -276,7 +292,7 @@ func TestLists(t *testing.T) {
 		"DELETE /v1/threads/t1":                  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 		"POST /v1/threads/t1/runs/r%201/cancel":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 		"POST /v1/threads/t1/messages":           says(`{"runId":"r1","cursor":"c"}`),
-		"GET /v1/agents":                         says(`{"agents":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
+		"GET /v1/agents":                         says(`{"items":[{"name":"a","model":"m","revision":"0123456789abcdef"}]}`),
 		"POST /v1/schedules": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if want := `{"id":"s1","agent":"a","cron":["@daily"],"intervals":[{"every":"1h"}],"input":{"messages":[{"content":"hi","role":"user"}]}}`; string(body) != want {
@@ -291,6 +307,15 @@ func TestLists(t *testing.T) {
 	})
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
 		t.Errorf("approvals: %q", got.out)
+	} else {
+		for _, want := range []string{"Which color? [answer (string)]", "shop, step check   Ship it?  ", "anybody (approve: 1 of 2, edit: 1 of 2 for {\"n\":2})", `Go on? {"limit":"tokens"}`} {
+			if !strings.Contains(got.out, want) {
+				t.Errorf("approvals: %q lacks %q", got.out, want)
+			}
+		}
+	}
+	if got := run(t, environ, "", "approvals", "--status", "decided"); !strings.Contains(got.out, `edit {"n":2}       ada`) || !strings.Contains(got.out, "reject: too dear   -") {
+		t.Errorf("approvals --status decided: %q", got.out)
 	}
 	run(t, environ, "", "threads", "--limit", "1", "--status", "waiting").want(t, 0, "THREAD   AGENT   STATUS    UPDATED   RUN\nt1       a       waiting   -         r1\n", "--cursor n")
 	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--json"); !strings.Contains(got.out, `"later": 1`) {
@@ -333,16 +358,31 @@ func TestDefinitions(t *testing.T) {
 		}
 		return path
 	}
-	good, bad := file("good.yaml", "name: a\nmodel: p/m\n"), file("bad.yaml", "name: a\nmodell: p/m\n")
+	good, bad := file("good.yaml", "name: a\nmodel: openai/m\n"), file("bad.yaml", "name: a\nmodell: p/m\n")
 	run(t, nil, "", "agents", "validate", good).want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
 	run(t, nil, "", "agents", "validate", good, bad).want(t, exitUsage, "", bad+`:2: unknown key "modell" (did you mean "model"?)`)
+	other := filepath.Join(t.TempDir(), "names.yaml")
+	for file, text := range map[string]string{
+		other: "name: n\nmodel: openai/m\ntools: [calculat, \"agent:next\", reserve]\n",
+		filepath.Join(filepath.Dir(other), "next.yaml"): "name: next\nmodel: openai/m\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, nil, "", "agents", "validate", other).want(t, exitUsage, "",
+		other+`:3: /tools/0: unknown tool "calculat" (did you mean "calculate"?)`+"\n"+other+`:3: /tools/2: unknown tool "reserve"`)
+	run(t, nil, "", "agents", "validate", other, "--known", "reserve,calc*").want(t, 0, "1 agents, 0 tools, 0 MCP servers and 0 scripts are right.\n", "")
+	if got := run(t, nil, "", "agents", "validate", other, "--json"); got.code != exitUsage || !strings.Contains(got.out, `"pointer": "/tools/0"`) {
+		t.Errorf("validate --json: %+v", got)
+	}
 	if got := run(t, nil, "", "agents", "validate", dir, "--json"); got.code != exitUsage || !strings.Contains(got.out, `"line": 2`) || got.errOut != "" {
 		t.Errorf("validate --json: %+v", got)
 	}
 	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
 		"PUT /v1/agents/a": func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			if string(body) != "name: a\nmodel: p/m\n" || r.Header.Get("If-Match") != `"r0"` || r.Header.Get("Authorization") != "Bearer secret" {
+			if string(body) != "name: a\nmodel: openai/m\n" || r.Header.Get("If-Match") != `"r0"` || r.Header.Get("Authorization") != "Bearer secret" {
 				t.Errorf("put %q with %v", body, r.Header)
 			}
 			says(`{"name":"a","revision":"r1"}`)(w, r)

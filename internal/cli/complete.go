@@ -49,7 +49,7 @@ func completeWords(cmd *cobra.Command, flag string, words ...string) {
 func (e *environment) completeAgents(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Agents(ctx)
-		for _, a := range list.Value.Agents {
+		for _, a := range list.Value.Items {
 			offers = append(offers, cobra.CompletionWithDesc(a.Name, line(a.Description, 60)))
 		}
 		return offers, err
@@ -71,7 +71,7 @@ func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string
 	return e.complete(cmd, nil, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
 		list, err := c.Approvals(ctx, client.ApprovalFilter{}, client.Paging{})
 		for _, a := range list.Value.Items {
-			offers = append(offers, cobra.CompletionWithDesc(a.ID, line(callText(a), 60)))
+			offers = append(offers, cobra.CompletionWithDesc(a.ID, line(asks(a), 60)))
 		}
 		return offers, err
 	})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -31,7 +30,8 @@ func (e *environment) approveCommand() *cobra.Command {
 		return decide(cmd, ids)
 	}
 	cmd.Flags().StringVar(&args, "args", "", "make the call with these arguments instead, as JSON, all of them")
-	cmd.Flags().BoolVar(&d.Remember, "remember", false, "and further calls of the tool on the thread, under the same rule")
+	cmd.Flags().StringVar(&d.Remember, "remember", "", "approve further calls of the tool on the thread, too: those with equal arguments, or, with =tool, all")
+	cmd.Flags().Lookup("remember").NoOptDefVal = client.RememberArguments
 	return cmd
 }
 
@@ -77,6 +77,11 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 	var thread string
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: e.completeApprovals}
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		switch d.Remember {
+		case "", client.RememberArguments, client.RememberTool:
+		default:
+			return usage(fmt.Errorf("--remember is arguments or tool, not %q", d.Remember))
+		}
 		c, err := e.client(cmd)
 		if err != nil {
 			return err
@@ -164,9 +169,9 @@ func (e *environment) decided(cmd *cobra.Command, results []client.Decided) erro
 		case err != nil:
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s%s\n", r.ID, onTerminal(err.Error()), recorded(r))
 		case r.Missing > 0:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is counted, %d more have to approve\n", r.ID, r.Decision, r.Missing)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.ID, counted(r))
 		case r.Repeated:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, as before\n", r.ID, r.Decision)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, as before%s\n", r.ID, r.Decision, recorded(r))
 		default:
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.ID, r.Decision)
 		}
@@ -184,7 +189,7 @@ func (e *environment) decided(cmd *cobra.Command, results []client.Decided) erro
 // recorded is the decision that stands instead.
 func recorded(r client.Decided) string {
 	var stands struct{ Decision, By string }
-	if r.Status != http.StatusConflict || json.Unmarshal(r.Recorded, &stands) != nil || stands.Decision == "" {
+	if json.Unmarshal(r.Recorded, &stands) != nil || stands.Decision == "" || r.Err() == nil && stands.By == "" {
 		return ""
 	}
 	text := " (it is: " + line(stands.Decision, longest)
@@ -192,4 +197,15 @@ func recorded(r client.Decided) string {
 		text += " by " + line(stands.By, longest)
 	}
 	return text + ")"
+}
+
+// counted tells of a vote that does not decide: how many more people have to vote for the same, and what others vote for.
+func counted(r client.Decided) string {
+	text := fmt.Sprintf("%s is counted, %d more must vote for the same", r.Decision, r.Missing)
+	for _, p := range r.Proposals {
+		if p.Votes > 0 && p.Decision != r.Decision {
+			text += fmt.Sprintf("; %s has %d of %d votes", p.Decision, p.Votes, p.Votes+p.Missing)
+		}
+	}
+	return text
 }

@@ -66,7 +66,7 @@ func (v *viewer) ask(ctx context.Context, i agui.Interrupt) (settled bool, err e
 		for _, r := range results {
 			switch {
 			case r.Err() == nil && r.Missing > 0:
-				v.notes.line("", dim, "%s is counted: %d more have to approve", r.Decision, r.Missing)
+				v.notes.line("", dim, "%s", counted(r))
 				return false, nil
 			case r.Err() == nil, r.Code == "decided", r.Code == "expired":
 				return true, nil
@@ -130,7 +130,7 @@ func (q *questions) line(ctx context.Context, prompt string) (string, error) {
 
 // What may be decided about a call, and about the question of a tool.
 const (
-	choicesOfCall     = "[y]es, [n]o, [s]ame from now on, [e]dit, [a]nswer in its place, [l]ater? "
+	choicesOfCall     = "[y]es, [n]o, [s]ame arguments from now on, [t]ool from now on, [e]dit, [a]nswer in its place, [l]ater? "
 	choicesOfQuestion = "[a]nswer, [n]o, [l]ater? "
 )
 
@@ -157,7 +157,9 @@ func (q *questions) decision(ctx context.Context, about string, i agui.Interrupt
 		case "y", "yes", "approve":
 			return &client.Decision{Decision: client.Approve}, nil
 		case "s", "same":
-			return &client.Decision{Decision: client.Approve, Remember: true}, nil
+			return &client.Decision{Decision: client.Approve, Remember: client.RememberArguments}, nil
+		case "t", "tool":
+			return &client.Decision{Decision: client.Approve, Remember: client.RememberTool}, nil
 		case "n", "no", "reject":
 			reason, err := q.line(ctx, "Why? ")
 			return &client.Decision{Decision: client.Reject, Reason: reason}, err

@@ -21,7 +21,8 @@ func TestQuestions(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]string{
 		"huh\ny\n":                       `approve`,
-		"s\n":                            `approve,"remember":true`,
+		"s\n":                            `approve,"remember":"arguments"`,
+		"t\n":                            `approve,"remember":"tool"`,
 		"n\ntoo dear\n":                  `reject,"reason":"too dear"`,
 		"a\nseven\n":                     `answer,"content":"seven"`,
 		"e\nno JSON\ne\n{\"n\":2}\n":     `edit,"args":{"n":2}`,

@@ -37,12 +37,12 @@ func (e *environment) listThreads() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only of this agent")
-	flags.StringVar(&f.Status, "status", "", "only those that are running, waiting or idle")
+	flags.StringVar(&f.Status, "status", "", "only those that are running, paused, waiting or idle")
 	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only with activity after this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only without activity since this time (RFC 3339)")
 	paging(cmd, &f.Paging)
 	completeFlag(cmd, "agent", e.completeAgents)
-	completeWords(cmd, "status", "running", "waiting", "idle")
+	completeWords(cmd, "status", "running", "paused", "waiting", "idle")
 	return cmd
 }
 

@@ -277,10 +277,23 @@ func (t *transcript) custom(e *agui.Custom) {
 		if i.UnmarshalJSON(e.Value) == nil {
 			t.question(i)
 		}
+	case "perdure.toolUnavailable":
+		var lacks struct{ Reason, Until string }
+		if json.Unmarshal(e.Value, &lacks) == nil {
+			t.notes.line("", strong, "… waits for a worker until %s: %s", line(lacks.Until, longest), line(lacks.Reason, longest))
+		}
 	case "perdure.handoff":
 		var h struct{ From, To string }
 		if json.Unmarshal(e.Value, &h) == nil {
 			t.notes.line("", strong, "⇒ %s has handed over to %s", line(h.From, longest), line(h.To, longest))
+		}
+	case "perdure.contentDropped":
+		var d struct {
+			Part                             int
+			Type, MimeType, Reason, Provider string
+		}
+		if json.Unmarshal(e.Value, &d) == nil {
+			t.notes.line("", strong, "! %s does not read part %d, %s %s: %s", line(d.Provider, longest), d.Part, line(d.Type, longest), line(d.MimeType, longest), line(d.Reason, longest))
 		}
 	}
 }

@@ -3,6 +3,9 @@ package cli
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,12 +13,18 @@ import (
 )
 
 func (e *environment) validateAgents() *cobra.Command {
-	return &cobra.Command{
+	var known []string
+	cmd := &cobra.Command{
 		Use: "validate FILE|DIR…", Short: "Check definitions, without a server",
-		Long: "Check definitions of agents, tools, MCP servers and scripts as perdure dev would when it starts. What is wrong is told with its\nfile, line and column; the exit code is 2 then.",
+		Long: `Check definitions of agents, tools, MCP servers and scripts as perdure dev would when it starts. What is wrong is told with its
+file, line and column; the exit code is 2 then.
+
+Names of tools, agents, MCP servers, model providers and scripts must be known: those of the given files and of the files next to
+them, and those that are built in. With --url, the agents that the server has are known, too.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var found agents.Folder
+			found := &agents.Folder{}
+			names := agents.BuiltIn().With(agents.Names{Others: known})
 			var wrong []error
 			for _, name := range args {
 				more, err := load(name)
@@ -23,8 +32,20 @@ func (e *environment) validateAgents() *cobra.Command {
 					wrong = append(wrong, err)
 					continue
 				}
-				found.Agents, found.Tools = append(found.Agents, more.Agents...), append(found.Tools, more.Tools...)
-				found.Servers, found.Scripts = append(found.Servers, more.Servers...), append(found.Scripts, more.Scripts...)
+				found.Join(more)
+				if info, err := os.Stat(name); err == nil && !info.IsDir() {
+					names = names.With(agents.NamesIn(filepath.Dir(name)))
+				}
+			}
+			if e.url != "" {
+				published, err := e.publishedNames(cmd)
+				if err != nil {
+					return err
+				}
+				names = names.With(published)
+			}
+			if len(wrong) == 0 { // a file that cannot be read has names as well
+				wrong = append(wrong, found.CheckNames(names))
 			}
 			if err := errors.Join(wrong...); err != nil {
 				return e.invalid(cmd, err)
@@ -35,6 +56,30 @@ func (e *environment) validateAgents() *cobra.Command {
 			return e.done(cmd, "%d agents, %d tools, %d MCP servers and %d scripts are right.", len(found.Agents), len(found.Tools), len(found.Servers), len(found.Scripts))
 		},
 	}
+	cmd.Flags().StringSliceVar(&known, "known", nil, "names that a worker of your own knows, or patterns with *; may be repeated")
+	return cmd
+}
+
+// publishedNames are the agents that the server has, and their tools that workers announce.
+func (e *environment) publishedNames(cmd *cobra.Command) (agents.Names, error) {
+	c, err := e.client(cmd)
+	if err != nil {
+		return agents.Names{}, err
+	}
+	list, err := c.Agents(cmd.Context())
+	if err != nil {
+		return agents.Names{}, err
+	}
+	var names agents.Names
+	for _, a := range list.Value.Items {
+		names.Agents = append(names.Agents, a.Name)
+		for _, tool := range a.Tools {
+			if !slices.Contains(a.UnavailableTools, tool) && !strings.ContainsAny(tool, ":*") {
+				names.Tools = append(names.Tools, tool)
+			}
+		}
+	}
+	return names, nil
 }
 
 func load(name string) (*agents.Folder, error) {
@@ -58,17 +103,18 @@ func (e *environment) invalid(cmd *cobra.Command, err error) error {
 		return usage(err)
 	}
 	type mistake struct {
-		File   string `json:"file,omitempty"`
-		Line   int    `json:"line,omitempty"`
-		Column int    `json:"column,omitempty"`
-		Key    string `json:"key,omitempty"`
-		Detail string `json:"detail"`
+		File    string `json:"file,omitempty"`
+		Line    int    `json:"line,omitempty"`
+		Column  int    `json:"column,omitempty"`
+		Key     string `json:"key,omitempty"`
+		Pointer string `json:"pointer,omitempty"`
+		Detail  string `json:"detail"`
 	}
 	list := []mistake{}
 	for _, one := range each(err) {
 		var d *agents.DefinitionError
 		if errors.As(one, &d) {
-			list = append(list, mistake{d.File, d.Line, d.Column, d.Key, d.Reason})
+			list = append(list, mistake{d.File, d.Line, d.Column, d.Key, d.Pointer(), d.Reason})
 		} else {
 			list = append(list, mistake{Detail: one.Error()})
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/version"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -27,7 +29,7 @@ const (
 	Dev    Process = "perdure dev" // has flags of its own, and servers of its own
 )
 
-// ErrHelp is returned by Load when it was asked for help and has printed it.
+// ErrHelp is returned by Load when it was asked for help or for the version, and has printed it.
 var ErrHelp = pflag.ErrHelp
 
 // Config is what a process was told. What its kind of process does not read has its zero value.
@@ -130,6 +132,7 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	flags := pflag.NewFlagSet(string(p), pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { writeUsage(out, p) }
+	showVersion := flags.Bool("version", false, "show the version of this program, and end")
 	var wrong []error
 	variableOf := map[string]string{}
 	for _, v := range Variables(p) {
@@ -147,6 +150,10 @@ func Load(p Process, args, environ []string, out io.Writer) (*Config, error) {
 	}
 	if err := flags.Parse(args); err != nil {
 		return nil, err
+	}
+	if *showVersion {
+		_, _ = io.WriteString(out, version.Read().Text(string(p))) // as for help: nobody is left to tell
+		return nil, ErrHelp
 	}
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("%s takes no arguments, only flags: %q", p, flags.Arg(0))
@@ -217,13 +224,33 @@ func (c *Config) temporal() (err error) {
 // Getenv returns a variable as libraries have to see it: flags win. It may be called concurrently.
 func (c *Config) Getenv(name string) string { return c.env[name] }
 
+// Secrets are the values of the variables that hold secrets, the longest first, so that none is found within another.
+func (c *Config) Secrets() []string {
+	var values []string
+	for name, value := range c.env {
+		if isSecret(name) {
+			values = append(values, value)
+		}
+	}
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return values
+}
+
 // LogHandler writes to out what LogLevel lets through, as LogFormat says.
 func (c *Config) LogHandler(out io.Writer) slog.Handler {
-	o := &slog.HandlerOptions{Level: c.LogLevel}
+	o := &slog.HandlerOptions{Level: c.LogLevel, ReplaceAttr: readable}
 	if c.LogFormat == "text" {
 		return slog.NewTextHandler(out, o)
 	}
 	return slog.NewJSONHandler(out, o)
+}
+
+// readable writes durations as text, such as 1.5s: the JSON handler alone would write nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // environment is what the process was started with. It implements envconfig.EnvLookup.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,9 +233,38 @@ func TestLogFollowsLevelAndFormat(t *testing.T) {
 	if got := out.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown"`) || strings.Contains(got, "hidden") {
 		t.Errorf("got %s", got)
 	}
+	for _, format := range []string{"json", "text"} {
+		out.Reset()
+		log := slog.New(load(t, config.API, []string{"--log-format=" + format}).LogHandler(&out))
+		log.Info("waited", "for", 1500*time.Millisecond, slog.Group("at", "most", time.Minute))
+		if got := out.String(); !strings.Contains(got, "1.5s") || !strings.Contains(got, "1m0s") {
+			t.Errorf("durations in %s are not readable: %s", format, got)
+		}
+	}
 	out.Reset()
 	slog.New(load(t, config.API, []string{"--log-format=text"}).LogHandler(&out)).Info("shown")
 	if got := out.String(); !strings.Contains(got, "msg=shown") {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestSecretsAreKnown(t *testing.T) {
+	t.Parallel()
+	c := load(t, config.Worker, nil, "OPENAI_API_KEY=sk-12345678", "PERDURE_SECRET_SHOP=swordfish", "PERDURE_LOG_LEVEL=warn", "HOME=/root")
+	if got := c.Secrets(); !slices.Equal(got, []string{"sk-12345678", "swordfish"}) {
+		t.Errorf("secrets are %q", got)
+	}
+}
+
+func TestVersionIsShown(t *testing.T) {
+	t.Parallel()
+	for _, p := range []config.Process{config.API, config.Worker} {
+		var out bytes.Buffer
+		if _, err := config.Load(p, []string{"--version"}, []string{"PERDURE_PARK_AFTER=nonsense"}, &out); !errors.Is(err, config.ErrHelp) {
+			t.Errorf("%s: got %v", p, err)
+		}
+		if text := out.String(); !strings.HasPrefix(text, string(p)+" ") || !strings.Contains(text, "\ngo ") && !strings.Contains(text, "go       go1.") {
+			t.Errorf("%s: %q", p, text)
+		}
 	}
 }

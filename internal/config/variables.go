@@ -42,12 +42,19 @@ func Variables(p Process) []Variable {
 	return list
 }
 
+// isSecret tells whether a variable holds a secret.
+func isSecret(name string) bool {
+	return slices.ContainsFunc(variables, func(v Variable) bool { return v.secret && v.matches(name) })
+}
+
+func (v Variable) matches(name string) bool {
+	prefix, many := strings.CutSuffix(v.Name, "*")
+	return v.Name == name || many && strings.HasPrefix(name, prefix)
+}
+
 // Known tells whether any process reads the variable.
 func Known(name string) bool {
-	return slices.Contains(ofCommands, name) || slices.ContainsFunc(variables, func(v Variable) bool {
-		prefix, many := strings.CutSuffix(v.Name, "*")
-		return v.Name == name || many && strings.HasPrefix(name, prefix)
-	})
+	return slices.Contains(ofCommands, name) || slices.ContainsFunc(variables, func(v Variable) bool { return v.matches(name) })
 }
 
 var (
@@ -69,8 +76,8 @@ var variables = []Variable{
 		Meaning: "folder of definitions: the api publishes its agents at start, the worker has its tools and MCP servers; not set = none"},
 	{Name: "PERDURE_AGENTS_FORCE", For: apiDev, value: agentsForce,
 		Meaning: "true = publish that folder's definitions also in place of newer ones that came over HTTP"},
-	{Name: "PERDURE_CORS_ORIGINS", For: apiOnly, value: origins,
-		Meaning: "origins that browsers may call from, separated by commas, each with at most one *; * alone = all; not set = none"},
+	{Name: "PERDURE_CORS_ORIGINS", For: apiDev, value: origins,
+		Meaning: "origins whose pages may call the api, separated by commas, each with at most one *; * alone = all; not set = none. perdure dev adds those of this machine"},
 	{Name: "PERDURE_AUTH", Default: AuthNone, For: apiDev, value: authMode,
 		Meaning: "how the api finds out who calls: none (everybody is let in; only on loopback), header (a proxy says it), oidc (tokens) or apikey (a file of keys)"},
 	{Name: "PERDURE_AUTH_ALLOW_ANONYMOUS", Default: "false", For: apiDev, value: allowAnonymous,
@@ -104,7 +111,7 @@ var variables = []Variable{
 	{Name: "PERDURE_MAX_SOCKETS", Default: "10000", For: apiDev, value: maxSockets,
 		Meaning: "how many WebSockets the process holds; one beyond is refused with 503"},
 	{Name: "PERDURE_MAX_STREAMS", Default: "20000", For: apiDev, value: maxStreams,
-		Meaning: "how many event streams the process sends, over HTTP and over WebSockets; one beyond is refused with 503"},
+		Meaning: "how many event streams, over HTTP and over WebSockets, and answers to GET requests the process sends at a time; one beyond is refused with 503"},
 	{Name: "PERDURE_PUBLIC_URL", For: apiDev, value: publicURL,
 		Meaning: "where people reach the api, such as https://agents.example: links that decide lead there; not set = where they were asked for"},
 	{Name: "PERDURE_LINK_KEY", For: apiDev, value: linkKey, secret: true,
@@ -137,7 +144,7 @@ var variables = []Variable{
 		Meaning: "version of the worker within its deployment; runs stay on the version that began them"},
 	{Name: "PERDURE_PROMOTE", For: workerOnly, value: promote,
 		Meaning: "true = make this version the deployment's current one when its first worker starts; not if it ever was current or ramping"},
-	{Name: "PERDURE_STOP_TIMEOUT", Default: "5s", For: workerOnly, value: stopTimeout,
+	{Name: "PERDURE_STOP_TIMEOUT", Default: "3s", For: workerOnly, value: stopTimeout,
 		Meaning: "how long model and tool calls may take to end when the worker is told to stop; what is cut then, another worker does again"},
 	{Name: "PERDURE_TOOL_GRACE", Default: "1m", For: workerDev, value: toolGrace,
 		Meaning: "how long a run waits for a worker that has its agent's tools, before it fails with tool_unavailable"},
@@ -195,5 +202,5 @@ var variables = []Variable{
 	{Name: "PERDURE_LOG_FORMAT", Default: "json", For: all, value: logFormat, Meaning: "json or text"},
 	{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", For: withDev, Meaning: "OpenTelemetry collector that traces go to, such as http://otel-collector:4318; not set = nowhere"},
 	{Name: "OTEL_EXPORTER_OTLP_PROTOCOL", Default: "http/protobuf", For: withDev, Meaning: "how: http/protobuf or grpc"},
-	{Name: "OTEL_*", For: withDev, Meaning: "more of OpenTelemetry's own: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_*"},
+	{Name: "OTEL_*", For: withDev, Meaning: "more of OpenTelemetry's own: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_PROPAGATORS (tracecontext or none), OTEL_EXPORTER_OTLP_*"},
 }

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,11 @@ func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Log
 		return nil, err
 	}
 	tc, err := retry(ctx, "Temporal", logger, func(ctx context.Context) (client.Client, error) {
-		return dialTemporal(ctx, cfg.Temporal, logger)
+		tc, err := dialTemporal(ctx, cfg.Temporal, logger)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", cmp.Or(cfg.Temporal.HostPort, client.DefaultHostPort), err)
+		}
+		return tc, err
 	})
 	if err != nil {
 		nc.Close()

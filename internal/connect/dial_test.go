@@ -132,9 +132,17 @@ func freePort(t *testing.T) string {
 
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
-	cfg := settings("nats://127.0.0.1:"+freePort(t), "")
+	port := freePort(t)
+	cfg := settings("nats://user:sesame@127.0.0.1:"+port+", token-sesame@127.0.0.1:"+port, "")
 	cfg.ConnectTimeout = 300 * time.Millisecond
-	_, err := connect.Dial(t.Context(), cfg, "test", newLogbook().logger())
+	log := newLogbook()
+	_, err := connect.Dial(t.Context(), cfg, "test", log.logger())
+	if want := "nats://127.0.0.1:" + port + ",nats://127.0.0.1:" + port + ": nats: no servers"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want the servers", err)
+	}
+	if err != nil && strings.Contains(err.Error()+log.String(), "sesame") {
+		t.Errorf("credentials are told: %v\n%s", err, log)
+	}
 	if !errors.Is(err, nats.ErrNoServers) || !strings.Contains(err.Error(), "connect to NATS: no connection after 300ms") {
 		t.Errorf("got %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -32,27 +33,44 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 		nats.IgnoreAuthErrorAbort(),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil: we closed it
-				logger.Warn("NATS is gone, reconnecting", "error", err)
+				logger.Warn("NATS is gone, reconnecting", "servers", redacted(cfg.NATS.URL), "error", err)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) { logger.Info("NATS is back", "server", nc.ConnectedUrlRedacted()) }),
-		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+		nats.ErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 			subject := ""
 			if sub != nil {
 				subject = sub.Subject
 			}
-			logger.Error("NATS reports an error", "error", err, "subject", subject)
+			logger.Error("NATS reports an error", "server", nc.ConnectedUrlRedacted(), "error", err, "subject", subject)
 		}),
 	)
 	nc, err := nats.Connect(cfg.NATS.URL, options...)
 	if err != nil {
-		return nil, permanent(err)
+		return nil, permanent(fmt.Errorf("%s: %w", redacted(cfg.NATS.URL), err))
 	}
 	if err := askJetStream(ctx, nc, cfg.Stream.Stream); err != nil {
-		nc.Close()
-		return nil, err
+		defer nc.Close()
+		return nil, fmt.Errorf("%s: %w", nc.ConnectedUrlRedacted(), err)
 	}
 	return nc, nil
+}
+
+// redacted are the URLs of servers, separated by commas, without users, passwords and tokens.
+func redacted(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, server := range list {
+		server = strings.TrimSpace(server)
+		scheme, rest, ok := strings.Cut(server, "://")
+		if !ok {
+			scheme, rest = "nats", server
+		}
+		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+			rest = rest[at+1:]
+		}
+		list[i] = scheme + "://" + rest
+	}
+	return strings.Join(list, ",")
 }
 
 func askJetStream(ctx context.Context, nc *nats.Conn, stream string) error {

@@ -45,6 +45,10 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		// A timer, and with it a retry, is otherwise up to a second late.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
 
+		// A workflow that continues as new, or starts again under its ID, less than a second after it began
+		// otherwise waits out that second: a queued input, a decision or a tool result would wait with it.
+		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Duration(0),
+
 		// A worker that stops is given no more tasks, and does what it has been given. Otherwise a task
 		// may go to a poll that it gave up, and waits there for its timeout.
 		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,

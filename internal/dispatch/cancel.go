@@ -16,7 +16,7 @@ var ErrUnknownRun = errors.New("dispatch: unknown run")
 
 // Cancel cancels a run, on three ways in this order: the record, which nothing loses; Temporal, which decides;
 // the announcement, which is fast. A run that is over is left as it is. Errors: ErrUnknownRun.
-func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, reason string) error {
+func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel) error {
 	known, err := d.Log.Known(ctx, run)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, reason string) 
 	if err != nil || ended {
 		return err
 	}
-	if _, err := d.Log.RequestCancel(ctx, run, reason); err != nil {
+	if _, err := d.Log.RequestCancel(ctx, run, c); err != nil {
 		return err
 	}
 	begun, err := d.Log.Begun(ctx, run)
@@ -55,9 +55,14 @@ func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// tellCancelled goes the first and the last way for a run that its workflow has cancelled already.
-func (d *Dispatcher) tellCancelled(ctx context.Context, run stream.Run, reason string) error {
-	if _, err := d.Log.RequestCancel(ctx, run, reason); err != nil {
+// tellCancelled goes the first and the last way for a run that its workflow has cancelled already, for the run that another
+// input asks for.
+func (d *Dispatcher) tellCancelled(ctx context.Context, run stream.Run, input uint64) error {
+	in, err := d.Log.Input(ctx, input)
+	if err != nil {
+		return err
+	}
+	if _, err := d.Log.RequestCancel(ctx, run, stream.Cancel{Reason: "another run takes its place", By: in.Requester}); err != nil {
 		return err
 	}
 	return d.Log.AnnounceCancel(run)

@@ -123,7 +123,7 @@ func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in workflows.Ru
 	case taken.Closing:
 		d.awaitClose(ctx, run.Thread, execution)
 	case taken.Interrupted != "":
-		err = d.tellCancelled(ctx, stream.Run{Thread: run.Thread, ID: taken.Interrupted}, "another run takes its place")
+		err = d.tellCancelled(ctx, stream.Run{Thread: run.Thread, ID: taken.Interrupted}, in.Input)
 	}
 	return taken, taken.Attached || taken.Queued, err
 }

@@ -25,9 +25,11 @@ type Approval struct {
 	Args          json.RawMessage `json:"args,omitempty"`
 	ArgsTruncated bool            `json:"argsTruncated,omitempty"`
 	ArgsDigest    string          `json:"argsDigest"`
-	Message       string          `json:"message"`
-	RequestedAt   time.Time       `json:"requestedAt"`
-	ExpiresAt     *time.Time      `json:"expiresAt,omitempty"`
+	// Step is the path of the step of a pipeline that asks; empty outside of pipelines.
+	Step        string     `json:"step,omitempty"`
+	Message     string     `json:"message"`
+	RequestedAt time.Time  `json:"requestedAt"`
+	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
 	// Approvers may decide: subjects, and role:name; none = whoever may use the thread.
 	Approvers []string `json:"approvers"`
 	// Quorum is how many people have to approve, from 1.
@@ -39,22 +41,39 @@ type Approval struct {
 	Escalations int `json:"escalations,omitempty"`
 	// Decisions are those that count: votes while the approval waits, and what settled it at the end.
 	Decisions []Decision `json:"decisions"`
+	// Proposals counts the votes while the approval waits for a quorum: first those for Args, then those for an edit.
+	Proposals []Proposal `json:"proposals,omitempty"`
+}
+
+// Proposal is a set of arguments that approvers vote for.
+type Proposal struct {
+	ArgsDigest string `json:"argsDigest"`
+	// Decision is approve for the model's arguments, edit for others.
+	Decision string `json:"decision"`
+	Votes    int    `json:"votes"`
+	Missing  int    `json:"missing"` // votes that complete the quorum
 }
 
 // Decision is what somebody, or time, decided.
 type Decision struct {
 	// Decision is approve, edit, reject, answer, cancel or expire.
 	Decision string `json:"decision"`
-	// By is the subject who decided; empty if nobody said who they are, or nobody did.
+	// By is the subject who decided; empty if the caller did not say who it is, or nobody decided.
 	By string `json:"by,omitempty"`
 	// At is when it was said, or when time was over.
 	At time.Time `json:"at"`
-	// Channel is how it came: agui, rest, ws, batch or link.
+	// Channel is how the client says that it came: input, http, websocket, batch, link or cli.
 	Channel string `json:"channel,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Digest is that of all that was said, ArgsDigest that of the arguments the call is made with.
 	Digest     string `json:"digest,omitempty"`
 	ArgsDigest string `json:"argsDigest,omitempty"`
+	// Args are those of an edit, Content is an answer. What is longer than MaxArgs is left out, which Truncated tells.
+	Args      json.RawMessage `json:"args,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"`
+	// Remember is the scope of an approval that covers further calls: arguments or tool.
+	Remember string `json:"remember,omitempty"`
 }
 
 // Event is something that happened to an approval.

@@ -21,7 +21,8 @@ type Assignee struct {
 	Subject string
 	Roles   []string
 	// Caller says that this is a person with all their roles, as opposed to a name: what they may not
-	// decide because they asked for it, or have approved already, does not wait for them.
+	// decide because they asked for it does not wait for them. Neither does what they have voted for, unless there are votes
+	// for something else: then a quorum may need them to change their vote.
 	Caller bool
 }
 
@@ -40,6 +41,10 @@ func factsOf(a *Approval) facts {
 		f.requester = a.Requester
 	}
 	for _, d := range a.Decisions {
+		if d.ArgsDigest != a.Decisions[0].ArgsDigest {
+			f.voters = nil
+			break
+		}
 		if d.By != "" {
 			f.voters = append(f.voters, d.By)
 		}

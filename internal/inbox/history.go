@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/stream"
@@ -22,13 +23,21 @@ func History(ctx context.Context, l *stream.Log, t stream.Thread) ([]*Past, erro
 		}
 		p := known[e.Event.Approval.ID]
 		if p == nil {
-			p = &Past{Status: StatusPending}
+			p = &Past{Status: StatusOpen}
 			known[e.Event.Approval.ID] = p
 			all = append(all, p)
 		}
 		p.add(&e.Event)
 	}
 	return all, nil
+}
+
+// ByID finds an approval in a history; nil = it is not there.
+func ByID(history []*Past, id string) *Past {
+	if i := slices.IndexFunc(history, func(p *Past) bool { return p.ID == id }); i >= 0 {
+		return history[i]
+	}
+	return nil
 }
 
 // Past is what an approval was and what became of it.
@@ -43,6 +52,8 @@ type Past struct {
 type Happened struct {
 	Type EventType `json:"type"`
 	At   time.Time `json:"at"`
+	// Decisions are the votes and decisions that it added.
+	Decisions []Decision `json:"decisions,omitempty"`
 }
 
 // Status is what became of an approval.
@@ -50,17 +61,23 @@ type Status string
 
 // What may have become of it.
 const (
-	StatusPending Status = "pending"
+	StatusOpen    Status = "open"
 	StatusDecided Status = "decided"
 	StatusExpired Status = "expired"
 )
 
 func (p *Past) add(e *Event) {
-	args := p.Args
+	args, before := p.Args, p.Decisions
 	if p.Approval = e.Approval; p.Args == nil {
 		p.Args = args
 	}
-	p.Events = append(p.Events, Happened{Type: e.Type, At: e.At})
+	var added []Decision
+	for _, d := range e.Approval.Decisions {
+		if !slices.ContainsFunc(before, func(b Decision) bool { return b.Digest == d.Digest && b.Decision == d.Decision }) {
+			added = append(added, d)
+		}
+	}
+	p.Events = append(p.Events, Happened{Type: e.Type, At: e.At, Decisions: added})
 	switch e.Type {
 	case Decided:
 		p.Status = StatusDecided

@@ -150,18 +150,20 @@ func TestWhatWaitsForTheCaller(t *testing.T) {
 	voted.Decisions = []inbox.Decision{{Decision: "approve", By: "alice", At: began}}
 	free.Requester = "alice"
 	anybody.Approvers = nil
-	for _, a := range []*inbox.Approval{own, voted, free, anybody} {
+	split := approval(5) // a quorum needs one of them to change their vote
+	split.Decisions = []inbox.Decision{{Decision: "approve", By: "alice", ArgsDigest: "d"}, {Decision: "edit", By: "carol", ArgsDigest: "e"}}
+	for _, a := range []*inbox.Approval{own, voted, free, anybody, split} {
 		put(t, s, a, began)
 	}
-	until(t, x, inbox.Filter{}, own.ID, voted.ID, free.ID, anybody.ID)
+	until(t, x, inbox.Filter{}, own.ID, voted.ID, free.ID, anybody.ID, split.ID)
 	for name, q := range map[string]struct {
 		assignee inbox.Assignee
 		want     []string
 	}{
-		"alice":  {inbox.Assignee{Subject: "alice", Caller: true}, []string{free.ID, anybody.ID}},
+		"alice":  {inbox.Assignee{Subject: "alice", Caller: true}, []string{free.ID, anybody.ID, split.ID}},
 		"bob":    {inbox.Assignee{Subject: "bob", Caller: true}, []string{anybody.ID}},
-		"carol":  {inbox.Assignee{Subject: "carol", Roles: []string{"finance"}, Caller: true}, []string{own.ID, voted.ID, free.ID, anybody.ID}},
-		"a name": {inbox.Assignee{Subject: "alice"}, []string{own.ID, voted.ID, free.ID, anybody.ID}},
+		"carol":  {inbox.Assignee{Subject: "carol", Roles: []string{"finance"}, Caller: true}, []string{own.ID, voted.ID, free.ID, anybody.ID, split.ID}},
+		"a name": {inbox.Assignee{Subject: "alice"}, []string{own.ID, voted.ID, free.ID, anybody.ID, split.ID}},
 	} {
 		if got := list(t, x, inbox.Filter{Assignee: &q.assignee}); !slices.Equal(got, q.want) {
 			t.Errorf("%s: %v, want %v", name, got, q.want)
@@ -229,4 +231,91 @@ func TestLateWordsChangeNothing(t *testing.T) {
 	put(t, s, unheard, began)
 	put(t, s, approval(4), began)
 	until(t, x, inbox.Filter{}, approval(2).ID, approval(4).ID)
+}
+
+// What is decided is listed, the last first, from every index, until its thread is purged. A bucket that was lost gets it
+// back from the log.
+func TestWhatIsDecidedIsListed(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	s, err := inbox.Open(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := watch(t, s)
+	at := time.Now().Add(-time.Hour)
+	for n := range 5 {
+		a := approval(n)
+		e := &inbox.Event{Type: inbox.Decided, At: at.Add(time.Duration(n) * time.Minute), Approval: *a}
+		run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: a.ThreadID}, ID: a.RunID}
+		err := l.AppendAudit(t.Context(), run, "evt_"+a.ID, inbox.Entry{Tenant: tenant, Event: *e})
+		for range 2 { // the same again is the same
+			err = errors.Join(err, s.Archive(t.Context(), tenant, e))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := &inbox.Event{Type: inbox.Decided, At: time.Now().Add(-inbox.Archived), Approval: *approval(9)}
+	if err := s.Archive(t.Context(), tenant, old); err != nil {
+		t.Fatal(err)
+	}
+	listed := func(x *inbox.Index, q inbox.Filter, limit int) (ids []string) {
+		t.Helper()
+		for after := ""; ; {
+			page, next, err := x.Decided(tenant, q, after, limit)
+			if err != nil || len(page) > limit {
+				t.Fatalf("%v, %v", page, err)
+			}
+			for _, d := range page {
+				ids = append(ids, d.ID)
+			}
+			if after = next; next == "" {
+				return ids
+			}
+		}
+	}
+	await := func(x *inbox.Index, want []string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		for !slices.Equal(listed(x, inbox.Filter{}, 100), want) {
+			select {
+			case <-ctx.Done():
+				t.Fatalf("listed are %v, want %v", listed(x, inbox.Filter{}, 100), want)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	all := []string{"int_000004", "int_000003", "int_000002", "int_000001", "int_000000"}
+	await(x, all)
+	other := watch(t, s) // of another process
+	await(other, all)
+	if got := listed(other, inbox.Filter{}, 2); !slices.Equal(got, all) {
+		t.Errorf("pages have %v", got)
+	}
+	if got := listed(x, inbox.Filter{Agent: "support", Tool: "ship"}, 1); !slices.Equal(got, all[:1]) {
+		t.Errorf("filtered are %v", got)
+	}
+	if page, _, err := x.Decided("another", inbox.Filter{}, "", 10); len(page) != 0 || err != nil {
+		t.Errorf("another tenant's are %v, %v", page, err)
+	}
+	if _, _, err := x.Decided(tenant, inbox.Filter{}, "x", 10); !errors.Is(err, stream.ErrInvalidCursor) {
+		t.Errorf("a wrong cursor: %v", err)
+	}
+	if err := s.Purge(t.Context(), stream.Thread{Tenant: tenant, ID: "t2"}); err != nil {
+		t.Fatal(err)
+	}
+	await(x, []string{all[0], all[1], all[3], all[4]})
+	if _, err := l.Conn().Request("$JS.API.STREAM.DELETE.KV_PERDURE_approvals", nil, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	lost, err := inbox.Open(t.Context(), l)
+	if err == nil {
+		err = lost.Restore(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(watch(t, lost), all) // the audit of t2 is still in the log
 }

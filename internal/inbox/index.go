@@ -15,10 +15,11 @@ import (
 	"github.com/perdure/perdure/internal/watch"
 )
 
-// Index has what is pending in memory, sorted by time. It is safe for concurrent use.
+// Index has in memory what is pending, and what is decided and archived, both sorted by time. It is safe for concurrent use.
 type Index struct {
 	*watch.Watch
-	store *Store
+	store   *Store
+	archive *archive
 
 	mu       sync.RWMutex
 	pending  map[string][]*item // by the tenant's token, by place
@@ -38,6 +39,10 @@ func (s *Store) Watch(ctx context.Context) (x *Index, err error) {
 	source := watch.Source{Log: s.log, Bucket: s.kv, Keys: pendingPrefix + ">"}
 	x.Watch, err = watch.Begin(ctx, source, watch.Copy{Load: x.load, Take: x.take})
 	if err != nil {
+		return nil, fmt.Errorf("inbox: load: %w", err)
+	}
+	if x.archive, err = s.watchArchive(ctx); err != nil {
+		x.Watch.Stop()
 		return nil, fmt.Errorf("inbox: load: %w", err)
 	}
 	return x, nil

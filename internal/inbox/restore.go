@@ -38,7 +38,7 @@ func (s *Store) Restore(ctx context.Context) error {
 	return unreached(err)
 }
 
-// open are the last entries about what nothing settled.
+// open are the last entries about what nothing settled. It archives the rest.
 func (s *Store) open(ctx context.Context) (map[string]*Entry, error) {
 	open := map[string]*Entry{}
 	for rec, err := range s.log.AuditAll(ctx) {
@@ -51,6 +51,9 @@ func (s *Store) open(ctx context.Context) (map[string]*Entry, error) {
 		}
 		key := pendingKey(e.Tenant, &e.Event.Approval)
 		if e.Event.Type.Settles() {
+			if err := s.Archive(ctx, e.Tenant, &e.Event); err != nil {
+				return nil, err
+			}
 			delete(open, key)
 			continue
 		}

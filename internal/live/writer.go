@@ -1,5 +1,6 @@
-// Package live writes responses that come into being while they are read: it sends at once what is
-// there, and cuts who does not take it.
+// Package live writes responses at the pace of their clients: in pieces, each with its own deadline. A client that does
+// not read is cut. Handler does so for every response of a server; Writer is for a response that is written while it
+// comes into being.
 package live
 
 import (
@@ -7,38 +8,40 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 )
 
-// ErrSlow: the client took no bytes for as long as patience, and its connection is over.
-var ErrSlow = errors.New("live: the client does not read")
-
-// Writer writes one response. It is used by one goroutine.
+// Writer writes one response that goes on for as long as there is something to send. It is used by one goroutine.
 type Writer struct {
-	buf      *[]byte // nil while nothing is to be sent
-	w        http.ResponseWriter
-	rc       *http.ResponseController
-	patience time.Duration
-	deadline time.Time // of the connection, for whatever is being written
+	buf *[]byte // nil while nothing is to be sent
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	// paced is the response below w.
+	paced *response
 }
 
-// pieceBytes is how much is sent at a time: a client that has much to catch up with does not get it
-// copied as a whole. Nor is a buffer kept that has become larger.
-const pieceBytes = 64 << 10
+const (
+	// fullBytes is how much is gathered before it is sent.
+	fullBytes = 32 << 10
+	// keptBytes is the largest buffer that is kept for reuse.
+	keptBytes = 64 << 10
+)
 
 // buffers are those of all writers: a stream is open for hours, and needs one for moments.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// NewWriter sends the response's headers. A client that takes no bytes for as long as patience, or up to
-// an eighth longer, is cut.
-func NewWriter(w http.ResponseWriter, contentType string, patience time.Duration) (*Writer, error) {
+// NewWriter sends the response's headers. The request must be one that Handler serves.
+func NewWriter(w http.ResponseWriter, contentType string) (*Writer, error) {
+	paced := responseOf(w)
+	if paced == nil {
+		return nil, errors.New("live: the response is not one of Handler")
+	}
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no") // nginx would collect the tokens otherwise
 	h.Add("Vary", "Accept")
 	w.WriteHeader(http.StatusOK)
-	lw := &Writer{w: w, rc: http.NewResponseController(w), patience: patience}
+	lw := &Writer{w: w, rc: http.NewResponseController(w), paced: paced}
 	return lw, lw.Flush()
 }
 
@@ -51,45 +54,50 @@ func (w *Writer) Buffer() *[]byte {
 }
 
 // Full tells that enough was added to be sent.
-func (w *Writer) Full() bool { return w.buf != nil && len(*w.buf) >= pieceBytes }
+func (w *Writer) Full() bool { return w.buf != nil && len(*w.buf) >= fullBytes }
 
-// Flush sends what was added, in one write. It fails with ErrSlow when the client doesn't take it.
-func (w *Writer) Flush() error {
-	begun := time.Now()
-	err := w.renew(begun)
-	if err == nil {
-		err = w.flush()
-	}
-	if time.Since(begun) >= w.patience {
-		return ErrSlow // by the clock: gin flushes without telling how that went
-	}
-	return err
-}
-
-// renew gives the client at least its patience. The deadline is not moved for every event: that would
-// be a seventh of what an event costs.
-func (w *Writer) renew(now time.Time) error {
-	if w.deadline.Sub(now) >= w.patience {
+// Append adds bytes to what will be sent. Many are sent at once, after what was added before, so that no copy of them is
+// held while the client takes them.
+func (w *Writer) Append(p []byte) error {
+	if len(p) <= PieceBytes {
+		to := w.Buffer()
+		*to = append(*to, p...)
 		return nil
 	}
-	w.deadline = now.Add(w.patience + w.patience/8)
-	if err := w.rc.SetWriteDeadline(w.deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := w.drain(); err != nil {
+		return err
+	}
+	return w.write(p)
+}
+
+// Flush sends what was added. It fails with ErrSlow when the client does not take it.
+func (w *Writer) Flush() error {
+	if err := w.drain(); err != nil {
+		return err
+	}
+	if err := w.rc.Flush(); err != nil {
 		return fmt.Errorf("live: %w", err)
 	}
+	return w.paced.err // gin flushes without telling how that went
+}
+
+// drain writes the buffer and gives it back.
+func (w *Writer) drain() error {
+	if w.buf == nil {
+		return nil
+	}
+	if err := w.write(*w.buf); err != nil {
+		return err
+	}
+	if *w.buf = (*w.buf)[:0]; cap(*w.buf) <= keptBytes {
+		buffers.Put(w.buf)
+	}
+	w.buf = nil
 	return nil
 }
 
-func (w *Writer) flush() error {
-	if w.buf != nil {
-		if _, err := w.w.Write(*w.buf); err != nil {
-			return fmt.Errorf("live: %w", err)
-		}
-		if *w.buf = (*w.buf)[:0]; cap(*w.buf) <= pieceBytes {
-			buffers.Put(w.buf)
-		}
-		w.buf = nil
-	}
-	if err := w.rc.Flush(); err != nil {
+func (w *Writer) write(p []byte) error {
+	if _, err := w.w.Write(p); err != nil {
 		return fmt.Errorf("live: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/egress"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/anthropic"
 	"github.com/perdure/perdure/llm/gemini"
@@ -18,21 +19,37 @@ import (
 // for minutes.
 const DefaultSilence = 5 * time.Minute
 
-// FromEnv returns the providers by the name that stands before the slash in an agent's model; the scripted
-// one plays scripts besides its own. A call to any of them ends when nothing comes for as long as silence.
-func FromEnv(getenv func(string) string, silence time.Duration, scripts []*agents.Script) map[string]llm.Model {
-	client := &http.Client{Transport: transport()}
-	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(getenv), gemini.FromEnv(getenv), openai.FromEnv(getenv)
+// Options say which providers a worker has and how they behave.
+type Options struct {
+	// Getenv reads the environment variables of the providers.
+	Getenv func(string) string
+	// Silence is how long a call may go without a chunk. It then fails with llm.CodeTimeout.
+	Silence time.Duration
+	// Scripts are played by the scripted provider, in addition to its own.
+	Scripts []*agents.Script
+	// Secrets are replaced in what providers say about a failure.
+	Secrets []string
+	// FailFast makes a host final that cannot be reached (refused, unknown, or without a valid certificate) and has not
+	// answered since the process began: the configuration is most likely wrong, and a developer waits. Once it has answered,
+	// such a failure is retryable.
+	FailFast bool
+}
+
+// FromEnv returns the providers by the name that stands before the slash in an agent's model.
+func FromEnv(o Options) map[string]llm.Model {
+	hosts := &hosts{next: transport()}
+	client := &http.Client{Transport: egress.Traced(hosts)}
+	ofAnthropic, ofGemini, ofOpenAI := anthropic.FromEnv(o.Getenv), gemini.FromEnv(o.Getenv), openai.FromEnv(o.Getenv)
 	ofAnthropic.HTTPClient, ofGemini.HTTPClient, ofOpenAI.HTTPClient = client, client, client
 	providers := map[string]llm.Model{
 		"anthropic":        anthropic.New(ofAnthropic),
 		"gemini":           gemini.New(ofGemini),
 		"openai":           openai.New(ofOpenAI),
 		"openai-responses": openai.NewResponses(ofOpenAI),
-		"scripted":         scripted.New(append(scripted.Builtin(), dialogs(scripts)...)...),
+		"scripted":         scripted.New(append(scripted.Builtin(), dialogs(o.Scripts)...)...),
 	}
 	for name, model := range providers {
-		providers[name] = llm.LimitSilence(model, silence)
+		providers[name] = judged{model: llm.LimitSilence(model, o.Silence), hosts: hosts, failFast: o.FailFast, secrets: o.Secrets}
 	}
 	return providers
 }

@@ -2,12 +2,12 @@
 // deadlines, and an end that the other side is told about. It knows nothing of what is said.
 //
 //	Read ◄── one reader        Write ◄── any number of writers, a message at a time
-//	 │ pongs push its deadline  │ a client that takes no bytes for Patience is cut
+//	 │ pongs push its deadline  │ a client that takes no bytes for Patience is cut, or less than live.MinRate
 //	 ▼                          ▼
 //	the connection: closed by Close (with a code), or cut (without: nobody takes one any more)
 //
 // Rules:
-//   - Every wait has a bound: a writer's is Patience, a reader's is Heartbeat and Patience between messages
+//   - Every wait has a bound: a writer's is Patience for each piece of a message, a reader's is Heartbeat and Patience between messages
 //     and MessageTime within one, that of the closing handshake is a second.
 //   - Only the reader learns how a socket ended; writers fail, and may forget about it.
 package socket
@@ -17,11 +17,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/perdure/perdure/internal/live"
 )
 
 // Codes with which a socket is closed.
@@ -55,8 +59,11 @@ type Options struct {
 type Conn struct {
 	ws      *websocket.Conn
 	options Options
-	within  bool // a message is being read; the reader's, and so are the handlers of pings and pongs
 	writing sync.Mutex
+	meter   live.Meter  // guarded by writing
+	unasked atomic.Bool // a ping was left out: the write that is under way shows whether the client lives
+	reading sync.Mutex  // guards the deadline of the reader
+	within  bool        // a message is being read; guarded by reading
 	closing sync.Once
 	cutter  *time.Timer
 	code    int
@@ -90,7 +97,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	case err != nil:
 		return nil, fmt.Errorf("socket: handshake: %w", err)
 	}
-	c := &Conn{ws: ws, options: o, code: Abnormal}
+	c := &Conn{ws: ws, options: o, code: Abnormal, meter: live.NewMeter(o.Patience)}
 	ws.SetReadLimit(o.MaxMessage)
 	ws.SetPongHandler(func(string) error { return c.alive() })
 	ws.SetPingHandler(c.pong)
@@ -123,12 +130,22 @@ func (c *Conn) Read() ([]byte, error) {
 // readAll reads the rest of a message. Pings in between show that the client lives and give it no more
 // time: half a message takes as much memory as a whole one.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
-	c.within = true
-	defer func() { c.within = false }()
-	if err := c.ws.SetReadDeadline(time.Now().Add(c.options.MessageTime)); err != nil {
+	if err := c.setWithin(true); err != nil {
 		return nil, err
 	}
+	defer func() { _ = c.setWithin(false) }()
 	return io.ReadAll(r)
+}
+
+// setWithin notes whether a message is being read. One that begins has its own deadline.
+func (c *Conn) setWithin(within bool) error {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.within = within
+	if !within {
+		return nil
+	}
+	return c.ws.SetReadDeadline(time.Now().Add(c.options.MessageTime))
 }
 
 var (
@@ -162,8 +179,11 @@ func CodeOf(err error) int {
 	return Abnormal
 }
 
-// alive moves the reader's deadline: a client that answers pings may say nothing for as long as it likes.
+// alive moves the reader's deadline: a client that answers pings, or takes what it is sent, may say nothing for as long as
+// it likes.
 func (c *Conn) alive() error {
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	if c.within {
 		return nil
 	}
@@ -176,8 +196,16 @@ func (c *Conn) pong(data string) error {
 	return c.alive()
 }
 
-// Ping asks the client to show that it lives. It may be called concurrently with everything else.
-func (c *Conn) Ping() { c.control(websocket.PingMessage, nil) }
+// Ping asks the client to show that it lives. It may be called concurrently with everything else. While a message is being
+// written, that message asks: a ping would wait for it, and the answer with it.
+func (c *Conn) Ping() {
+	if !c.writing.TryLock() {
+		c.unasked.Store(true)
+		return
+	}
+	defer c.writing.Unlock()
+	c.control(websocket.PingMessage, nil)
+}
 
 func (c *Conn) control(kind int, data []byte) {
 	err := c.ws.WriteControl(kind, data, time.Now().Add(c.options.Patience))
@@ -186,22 +214,61 @@ func (c *Conn) control(kind int, data []byte) {
 	}
 }
 
-// Write sends a message. A client that does not take it within Patience is cut; so nobody waits for
-// the writers before him for ever either.
+// Write sends a message. A client that is too slow is cut: it takes no bytes for Patience, or less than live.MinRate; the
+// error is live.ErrSlow then. So nobody waits for ever for the writers before him either.
 func (c *Conn) Write(message []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	err := c.ws.SetWriteDeadline(time.Now().Add(c.options.Patience))
-	if err == nil {
-		err = c.ws.WriteMessage(websocket.TextMessage, message)
-	}
-	if err != nil {
+	if err := c.write(message); err != nil {
 		if !errors.Is(err, websocket.ErrCloseSent) {
 			c.cut()
 		}
 		return fmt.Errorf("socket: write: %w", err)
 	}
 	return nil
+}
+
+// write sends a large message in fragments, so that each has its own deadline.
+func (c *Conn) write(message []byte) error {
+	if len(message) <= live.PieceBytes {
+		return c.timed(len(message), func() error { return c.ws.WriteMessage(websocket.TextMessage, message) })
+	}
+	w, err := c.ws.NextWriter(websocket.TextMessage)
+	if err != nil {
+		return err
+	}
+	for len(message) > 0 {
+		piece := message[:min(len(message), live.PieceBytes)]
+		message = message[len(piece):]
+		if err := c.timed(len(piece), func() error { _, err := w.Write(piece); return err }); err != nil {
+			return err
+		}
+	}
+	return c.timed(0, w.Close)
+}
+
+// blocked is how long a write takes at least that had to wait for the client.
+const blocked = 10 * time.Millisecond
+
+// timed writes with a deadline.
+func (c *Conn) timed(bytes int, write func() error) error {
+	begun := time.Now()
+	if err := c.ws.SetWriteDeadline(begun.Add(c.options.Patience)); err != nil {
+		return err
+	}
+	err := write()
+	waited := time.Since(begun)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: it took no bytes for %s", live.ErrSlow, c.options.Patience)
+	case err != nil:
+		return err
+	case c.meter.Slow(bytes, waited):
+		return fmt.Errorf("%w: it takes less than %d bytes per second", live.ErrSlow, live.MinRate)
+	case waited < blocked && !c.unasked.Swap(false):
+		return nil
+	}
+	return c.alive() // its answer to a ping may be behind all that it has still to read
 }
 
 // cut ends the connection at once. Half a message may be out, so that no code could follow.

@@ -7,6 +7,7 @@ package sse
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/internal/live"
@@ -16,18 +17,24 @@ import (
 // binary type as SSE, so a charset would be harmless; the specification has none.
 const ContentType = "text/event-stream"
 
-// Writer writes one response. It is used by one goroutine.
-type Writer struct{ live *live.Writer }
+// Writer writes one response. Its methods are for one goroutine; KeepAlive writes concurrently with it.
+type Writer struct {
+	mu   sync.Mutex // guards live and sent
+	live *live.Writer
+	sent time.Time // when the client was last sent bytes
+}
 
-// NewWriter sends the response's headers. A client that takes no bytes for as long as patience is cut.
-func NewWriter(w http.ResponseWriter, patience time.Duration) (*Writer, error) {
-	lw, err := live.NewWriter(w, ContentType, patience)
-	return &Writer{lw}, err
+// NewWriter sends the response's headers. The request must be one that live.Handler serves.
+func NewWriter(w http.ResponseWriter) (*Writer, error) {
+	lw, err := live.NewWriter(w, ContentType)
+	return &Writer{live: lw, sent: time.Now()}, err
 }
 
 // Event adds one event; Flush sends it. Without an id the client's last one stays. Data must have no
-// line feed: compact JSON has none.
-func (w *Writer) Event(id string, data []byte) {
+// line feed: compact JSON has none. A large event may be sent at once, so that Event fails as Flush does.
+func (w *Writer) Event(id string, data []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	to := w.live.Buffer()
 	b := *to
 	if id != "" {
@@ -35,21 +42,69 @@ func (w *Writer) Event(id string, data []byte) {
 		b = append(b, id...)
 		b = append(b, '\n')
 	}
-	b = append(b, "data: "...)
-	b = append(b, data...)
-	*to = append(b, "\n\n"...)
-}
-
-// Comment adds a comment, which readers ignore and proxies count as life.
-func (w *Writer) Comment(text string) {
-	to := w.live.Buffer()
-	b := append(*to, ": "...)
-	b = append(b, text...)
-	*to = append(b, "\n\n"...)
+	*to = append(b, "data: "...)
+	if err := w.live.Append(data); err != nil {
+		return err
+	}
+	to = w.live.Buffer()
+	*to = append(*to, "\n\n"...)
+	return nil
 }
 
 // Full tells that enough was added to be sent.
-func (w *Writer) Full() bool { return w.live.Full() }
+func (w *Writer) Full() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.live.Full()
+}
 
 // Flush sends what was added, in one write.
-func (w *Writer) Flush() error { return w.live.Flush() }
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flush()
+}
+
+// flush sends what was added. The caller holds mu.
+func (w *Writer) flush() error {
+	err := w.live.Flush()
+	if err == nil {
+		w.sent = time.Now()
+	}
+	return err
+}
+
+// heartbeat is a comment: readers ignore it, and proxies count it as traffic.
+const heartbeat = ": heartbeat\n\n"
+
+// KeepAlive sends a heartbeat whenever the client has been sent no bytes for a period, whatever the writer's
+// goroutine waits for meanwhile. If a heartbeat cannot be sent, KeepAlive calls failed once, from a goroutine of its
+// own, and ends. The caller must call stop before the response ends; after stop nothing is written.
+func (w *Writer) KeepAlive(period time.Duration, failed func(error)) (stop func()) {
+	var timer *time.Timer
+	stopped := false // guarded by mu
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	timer = time.AfterFunc(time.Until(w.sent.Add(period)), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if stopped {
+			return
+		}
+		if time.Since(w.sent) >= period {
+			to := w.live.Buffer()
+			*to = append(*to, heartbeat...)
+			if err := w.flush(); err != nil {
+				failed(err)
+				return
+			}
+		}
+		timer.Reset(time.Until(w.sent.Add(period)))
+	})
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
+}

@@ -14,6 +14,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -25,11 +28,11 @@ import (
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.temporal.io/sdk/client"
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
-	"go.temporal.io/sdk/interceptor"
 )
 
 // Telemetry is what a process reports. Its methods may be called concurrently.
@@ -38,6 +41,9 @@ type Telemetry struct {
 	traces  *trace.TracerProvider // nil = no traces
 	handler http.Handler
 }
+
+// scrapes bounds how many clients are sent the metrics at a time; others get 503.
+const scrapes = 8
 
 // Start sets telemetry up for a service and makes it OpenTelemetry's global one. Shutdown must be
 // called. OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and
@@ -54,8 +60,9 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 		return nil, fmt.Errorf("telemetry: prometheus: %w", err)
 	}
 	t := &Telemetry{
-		metrics: metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(res)),
-		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		metrics: metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(res), metric.WithView(httpServer, temporalLatencies), metric.WithCardinalityLimit(seriesPerMetric),
+			metric.WithExemplarFilter(exemplar.AlwaysOffFilter)), // /metrics has no format for them, and they hold the attributes that views drop
+		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}),
 	}
 	otel.SetMeterProvider(t.metrics)
 	if traced(getenv) {
@@ -63,16 +70,41 @@ func Start(ctx context.Context, service string, getenv func(string) string) (*Te
 		if err != nil {
 			return nil, fmt.Errorf("telemetry: traces: %w", err)
 		}
-		t.traces = trace.NewTracerProvider(trace.WithBatcher(spans), trace.WithResource(res))
+		t.traces = trace.NewTracerProvider(trace.WithBatcher(spans), trace.WithResource(res), trace.WithIDGenerator(spanIDs{}))
 		otel.SetTracerProvider(t.traces)
-		otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
+		otel.SetTextMapPropagator(propagator(getenv))
 	}
 	return t, nil
 }
 
+// seriesPerMetric bounds the time series of one metric. Beyond it, measurements are added up in one series with the label
+// otel_metric_overflow="true".
+const seriesPerMetric = 2000
+
+// httpServer keeps the labels of HTTP metrics whose values the API decides. A client chooses the others: server.port comes
+// from the Host header, and the protocol version may be any of HTTP/1.0 to 1.9.
+var httpServer = metric.NewView(metric.Instrument{Name: "http.server.*"}, metric.Stream{
+	AttributeFilter: attribute.NewAllowKeysFilter("http.request.method", "http.response.status_code", "http.route", "url.scheme"),
+})
+
+// temporalLatencies gives the histograms of Temporal's SDK buckets for seconds.
+var temporalLatencies = metric.NewView(metric.Instrument{Name: "temporal_*", Kind: metric.InstrumentKindHistogram}, metric.Stream{
+	Aggregation: metric.AggregationExplicitBucketHistogram{Boundaries: []float64{0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800, 3600, 86400}},
+})
+
 func traced(getenv func(string) string) bool {
 	return getenv("OTEL_SDK_DISABLED") != "true" && getenv("OTEL_TRACES_EXPORTER") != "none" &&
 		(getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "")
+}
+
+// propagator reads and writes the headers traceparent and tracestate, unless OTEL_PROPAGATORS leaves tracecontext out.
+// Baggage is neither read nor written: callers put what they like into it, which is not for the servers that runs reach.
+func propagator(getenv func(string) string) propagation.TextMapPropagator {
+	wanted := getenv("OTEL_PROPAGATORS")
+	if wanted == "" || slices.ContainsFunc(strings.Split(wanted, ","), func(name string) bool { return strings.TrimSpace(name) == "tracecontext" }) {
+		return propagation.TraceContext{}
+	}
+	return propagation.NewCompositeTextMapPropagator()
 }
 
 func spanExporter(ctx context.Context, getenv func(string) string) (trace.SpanExporter, error) {
@@ -92,30 +124,30 @@ func spanExporter(ctx context.Context, getenv func(string) string) (trace.SpanEx
 // Metrics serves what is measured in Prometheus's format.
 func (t *Telemetry) Metrics() http.Handler { return t.handler }
 
-// Shutdown sends what is left.
-func (t *Telemetry) Shutdown(ctx context.Context) error {
+// shutdownPatience bounds how long a collector may take for the last spans.
+const shutdownPatience = time.Second
+
+// Shutdown sends what is left. A collector that does not take it is no failure of the process: that is logged.
+func (t *Telemetry) Shutdown(ctx context.Context, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
+	defer cancel()
 	err := t.metrics.Shutdown(ctx)
 	if t.traces != nil {
 		err = errors.Join(err, t.traces.Shutdown(ctx))
 	}
-	return err
+	if err != nil {
+		logger.WarnContext(ctx, "the last traces were not sent", "error", err)
+	}
 }
 
 // Instrument makes a Temporal client, and the workers on it, report metrics and carry the trace.
-func (t *Telemetry) Instrument(o *client.Options) error {
+func (t *Telemetry) Instrument(o *client.Options) {
 	o.MetricsHandler = temporalotel.NewMetricsHandler(temporalotel.MetricsHandlerOptions{Meter: t.metrics.Meter("temporal-sdk-go")})
 	if t.traces == nil {
-		return nil
+		return
 	}
-	tracing, err := temporalotel.NewTracingInterceptor(temporalotel.TracerOptions{
-		Tracer: t.traces.Tracer("temporal-sdk-go"), AllowInvalidParentSpans: true, DisableBaggage: true,
-	})
-	if err != nil {
-		return fmt.Errorf("telemetry: %w", err)
-	}
-	o.Interceptors = append(o.Interceptors, interceptor.ClientInterceptor(tracing))
-	return nil
+	o.Interceptors = append(o.Interceptors, interceptors(t.traces)...)
 }
 
 // NewLogger returns a logger whose lines carry the ids of the trace that they belong to.
-func NewLogger(h slog.Handler) *slog.Logger { return slog.New(traceHandler{h}) }
+func NewLogger(h slog.Handler) *slog.Logger { return slog.New(traceHandler{Handler: h}) }

@@ -82,9 +82,9 @@ func (w *Watch) Current() bool { return w.current.Load() }
 // follow keeps a watch, one after the other.
 func (w *Watch) follow(ctx context.Context, loaded func()) {
 	for ctx.Err() == nil {
-		if updates, err := w.source.Bucket.Watch(ctx, w.source.Keys); err == nil {
+		if updates, err := w.source.watch(ctx); err == nil {
 			w.take(ctx, updates.Updates(), loaded)
-			_ = updates.Stop()
+			unwatch(updates)
 		}
 		w.current.Store(false)
 		pause := time.NewTimer(rewatch)
@@ -93,6 +93,49 @@ func (w *Watch) follow(ctx context.Context, loaded func()) {
 			pause.Stop()
 		case <-pause.C:
 		}
+	}
+}
+
+// watch begins a watch of the client library, which may wait 5 s for a server that is away although ctx has ended.
+func (s *Source) watch(ctx context.Context) (jetstream.KeyWatcher, error) {
+	type begun struct {
+		updates jetstream.KeyWatcher
+		err     error
+	}
+	done := make(chan begun, 1)
+	go func() {
+		updates, err := s.Bucket.Watch(ctx, s.Keys)
+		done <- begun{updates, err}
+	}()
+	select {
+	case b := <-done:
+		return b.updates, b.err
+	case <-ctx.Done():
+		go func() {
+			if b := <-done; b.err == nil {
+				_ = b.updates.Stop()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// unwatchPatience bounds how long the server is waited for at the end of a watch.
+const unwatchPatience = 500 * time.Millisecond
+
+// unwatch ends a watch of the client library. Its Stop deletes the consumer on the server and waits 5 s for the answer
+// (nats.go: Subscription.Unsubscribe), also when the server is away. A consumer that is not deleted ends by itself.
+func unwatch(updates jetstream.KeyWatcher) {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = updates.Stop()
+	}()
+	patience := time.NewTimer(unwatchPatience)
+	defer patience.Stop()
+	select {
+	case <-stopped:
+	case <-patience.C:
 	}
 }
 

@@ -64,6 +64,65 @@ func (d *delivery) Done(_ context.Context, revision uint64) {
 	d.shelf.keys, d.shelf.revision = d.keys, revision
 }
 
+// stuck is a bucket on a server that does not answer: what the client library asks of it waits until release, whatever
+// the context says.
+type stuck struct {
+	jetstream.KeyValue
+	watches bool // a watch can be begun, and not be ended
+	release chan struct{}
+}
+
+func (s *stuck) Watch(ctx context.Context, keys string, o ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	if !s.watches {
+		<-s.release
+	}
+	w, err := s.KeyValue.Watch(ctx, keys, o...)
+	return &stuckWatcher{w, s.release}, err
+}
+
+type stuckWatcher struct {
+	jetstream.KeyWatcher
+	release chan struct{}
+}
+
+func (w *stuckWatcher) Stop() error {
+	<-w.release
+	return w.KeyWatcher.Stop()
+}
+
+// A watch ends soon while the log does not answer: its process is to end.
+func TestStopWhileTheLogDoesNotAnswer(t *testing.T) {
+	log := streamtest.Open(t)
+	bucket, err := log.KeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "shelf"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, watches := range map[string]bool{"while a watch begins": false, "while a watch ends": true} {
+		t.Run(name, func(t *testing.T) {
+			b := &stuck{bucket, watches, make(chan struct{})}
+			defer close(b.release)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				w, err := Begin(ctx, Source{Log: log, Bucket: b, Keys: "a.>", Check: time.Hour}, newShelf().copy())
+				if err == nil {
+					w.Stop()
+				}
+			}()
+			if !watches {
+				cancel()
+			}
+			defer cancel()
+			select {
+			case <-ended:
+			case <-time.After(20 * time.Second):
+				t.Error("the watch has not ended")
+			}
+		})
+	}
+}
+
 // until waits until the copy is as it is wanted.
 func (s *shelf) until(t *testing.T, want map[string]string) {
 	t.Helper()

@@ -32,7 +32,7 @@ type Sender struct {
 // talks to the public internet only.
 func NewSender(hooks []Hook, lookup func(name string) string, allowPrivate bool) *Sender {
 	return &Sender{Hooks: hooks, lookup: lookup, client: &http.Client{
-		Transport: egress.Transport(allowPrivate), Timeout: timeout,
+		Transport: egress.Traced(egress.Transport(allowPrivate)), Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

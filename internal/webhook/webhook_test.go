@@ -14,6 +14,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/internal/inbox"
@@ -138,6 +140,23 @@ func TestWhatIsSentIsSigned(t *testing.T) {
 	}
 	if err := checker.Verify([]byte(`{"type":"approval.decided"}`), r.header); err == nil {
 		t.Error("what was changed is taken")
+	}
+}
+
+// TestTraceContext: a message carries the trace context, and no baggage.
+func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
+	before := otel.GetTextMapPropagator()
+	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	otel.SetTextMapPropagator(both)
+	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	ctx := both.Extract(t.Context(), propagation.MapCarrier{"traceparent": parent, "baggage": "user=eve"})
+	r := receive(t, http.StatusNoContent)
+	if _, err := sender(t, r.URL, true).Send(ctx, "a", "evt_1", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if r.header.Get("Traceparent") != parent || r.header.Get("Baggage") != "" {
+		t.Errorf("headers: %v", r.header)
 	}
 }
 

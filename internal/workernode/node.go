@@ -14,6 +14,7 @@ import (
 	deploymentpb "go.temporal.io/api/deployment/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents/catalog"
@@ -77,7 +78,15 @@ const DefaultWorkflowCache = 1000
 const maxPollers = 20
 
 // DefaultStopTimeout is how long activities may take to end when the worker stops.
-const DefaultStopTimeout = 5 * time.Second
+const DefaultStopTimeout = 3 * time.Second
+
+const (
+	// stopMargin is how much longer than its activities a worker may take to stop. The SDK gives the stop timeout to
+	// each of its pools, one after the other, and waits 10 s for the answer of a Temporal that is away.
+	stopMargin = 500 * time.Millisecond
+	// leavePatience bounds how long Temporal and the log are waited for after that.
+	leavePatience = time.Second
+)
 
 // stopTimeoutAlone is that of a worker that has nobody to wait for.
 const stopTimeoutAlone = 200 * time.Millisecond
@@ -90,6 +99,9 @@ type Node struct {
 	tools    *announce.Announcement
 	presence *presence.Presence
 	restore  *restoration
+	// stopTimeout is how long activities may take to end.
+	stopTimeout time.Duration
+	logger      *slog.Logger
 }
 
 // Start brings a worker up.
@@ -110,7 +122,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.WorkflowCache = DefaultWorkflowCache
 	}
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
-	n := &Node{cancels: cancels}
+	n := &Node{cancels: cancels, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
 	if n.board, err = announce.Watch(ctx, l); err != nil {
 		return nil, errors.Join(err, n.leave(ctx))
 	}
@@ -144,7 +156,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	for _, w := range newWorkers(cfg, a) {
 		if err := w.Start(); err != nil {
-			return nil, errors.Join(fmt.Errorf("worker: %w", err), n.Stop(context.WithoutCancel(ctx)))
+			return nil, fmt.Errorf("worker: %w", n.stopAfter(ctx, err))
 		}
 		n.workers = append(n.workers, w)
 	}
@@ -155,7 +167,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
 		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: version, logger: cfg.Logger}
 		if err := p.promote(ctx); err != nil {
-			return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
+			return nil, n.stopAfter(ctx, err)
 		}
 	}
 	return n, nil
@@ -171,11 +183,8 @@ func options(cfg Config) worker.Options {
 		// normal queue waits until the load is over.
 		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{MaximumNumberOfPollers: maxPollers}),
 		StickyScheduleToStartTimeout: 2 * time.Second,
-		WorkerStopTimeout:            cmp.Or(cfg.StopTimeout, DefaultStopTimeout),
+		WorkerStopTimeout:            cfg.stopTimeout(),
 		DisableRegistrationAliasing:  true,
-	}
-	if cfg.Alone {
-		o.WorkerStopTimeout = stopTimeoutAlone
 	}
 	if cfg.Deployment != "" {
 		o.DeploymentOptions = worker.DeploymentOptions{
@@ -186,32 +195,73 @@ func options(cfg Config) worker.Options {
 	return o
 }
 
-// Stop ends the worker and waits for what it does.
-func (n *Node) Stop(ctx context.Context) error {
+// stopTimeout is how long activities may take to end when the worker stops.
+func (cfg *Config) stopTimeout() time.Duration {
+	if cfg.Alone {
+		return stopTimeoutAlone
+	}
+	return cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
+}
+
+// stopAfter stops a worker that could not be started, and returns why.
+func (n *Node) stopAfter(ctx context.Context, err error) error {
+	n.Stop(context.WithoutCancel(ctx))
+	return err
+}
+
+// Stop ends the worker: it takes no more work, lets activities end for the stop timeout, and leaves the others to other
+// workers. What it cannot finish because Temporal or the log is away is logged: other workers find it when both are back.
+func (n *Node) Stop(ctx context.Context) {
 	if n.presence != nil {
 		n.presence.Leave()
 	}
+	if !n.stopWorkers() {
+		n.logger.WarnContext(ctx, "Temporal did not answer, or calls did not end in time: other workers take them up")
+	}
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	if err := n.leave(ctx); err != nil {
+		n.logger.WarnContext(ctx, "the worker could not take back what it has announced: other workers take it for dead, and take up its calls", "error", err)
+	}
+}
+
+// stopWorkers reports false if the workers did not stop in time.
+func (n *Node) stopWorkers() bool {
 	var wait sync.WaitGroup
 	for _, w := range n.workers {
 		wait.Go(w.Stop)
 	}
-	wait.Wait()
-	return n.leave(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		wait.Wait()
+	}()
+	late := time.NewTimer(n.stopTimeout + stopMargin)
+	defer late.Stop()
+	select {
+	case <-stopped:
+		return true
+	case <-late.C:
+		return false
+	}
 }
 
+// leave ends what the node tells other processes, and what it hears of them, all at the same time.
 func (n *Node) leave(ctx context.Context) error {
+	var g errgroup.Group
 	if n.restore != nil {
-		n.restore.stop()
+		g.Go(func() error { n.restore.stop(); return nil })
 	}
-	err := n.cancels.Stop()
+	g.Go(n.cancels.Stop)
 	if n.board != nil {
-		n.board.Stop()
+		g.Go(func() error { n.board.Stop(); return nil })
 	}
+	var announced, present error
 	if n.tools != nil {
-		err = errors.Join(err, n.tools.Stop(ctx))
+		g.Go(func() error { announced = n.tools.Stop(ctx); return nil })
 	}
 	if n.presence != nil {
-		err = errors.Join(err, n.presence.Stop(ctx))
+		g.Go(func() error { present = n.presence.Stop(ctx); return nil })
 	}
-	return err
+	return errors.Join(g.Wait(), announced, present)
 }

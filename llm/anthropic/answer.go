@@ -91,6 +91,9 @@ func (a *answer) start(message opened) {
 		a.finish.Model = mend(model)
 	}
 	a.usage.note(message.Usage)
+	if reported := a.usage.total(); reported.Input != nil {
+		a.out = append(a.out, llm.UsageReport{Usage: reported, Model: a.finish.Model, Provider: a.finish.Provider})
+	}
 }
 
 // open begins a block. Blocks of types that we do not know pass by.

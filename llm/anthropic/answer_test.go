@@ -49,7 +49,9 @@ func TestAnswer(t *testing.T) {
 				`{"type":"message_delta","delta":{"stop_reason":"stop_sequence"},"usage":{"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`,
 				`{"type":"message_stop"}`,
 			},
-			[]llm.Chunk{llm.Finish{
+			[]llm.Chunk{llm.UsageReport{
+				Model: "real", Provider: "anthropic", Usage: llm.Usage{Input: n(123), CachedInput: n(100), CacheWrite: n(20), Output: n(1)},
+			}, llm.Finish{
 				Reason: llm.FinishStop, Model: "real", Provider: "anthropic",
 				Usage: llm.Usage{Input: n(123), CachedInput: n(100), CacheWrite: n(20), Output: n(9), Reasoning: n(4)},
 			}},
@@ -59,7 +61,10 @@ func TestAnswer(t *testing.T) {
 				`{"type":"message_start","message":{"usage":{"input_tokens":3,"output_tokens":1}}}`,
 				`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":5,"cache_read_input_tokens":null,"output_tokens":-1}}`,
 			},
-			[]llm.Chunk{finish(llm.FinishStop, llm.Usage{Input: n(5), Output: n(1)})},
+			[]llm.Chunk{
+				llm.UsageReport{Model: "asked", Provider: "anthropic", Usage: llm.Usage{Input: n(3), Output: n(1)}},
+				finish(llm.FinishStop, llm.Usage{Input: n(5), Output: n(1)}),
+			},
 		},
 		"thinking, hidden thinking, and thinking again": {
 			[]string{

@@ -84,3 +84,8 @@ func documentBlock(media llm.Media) (block anthropic.ContentBlockParamUnion, ok 
 	}
 	return block, true
 }
+
+// Unusable implements [llm.MediaReader].
+func (m *Model) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
+	return wire.Unusable(media, func(media llm.Media) bool { _, ok := mediaBlock(media); return ok })
+}

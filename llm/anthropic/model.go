@@ -59,7 +59,10 @@ type Model struct {
 	refusal *llm.Error
 }
 
-var _ llm.Model = (*Model)(nil)
+var (
+	_ llm.Model       = (*Model)(nil)
+	_ llm.MediaReader = (*Model)(nil)
+)
 
 // New returns a model for config. It does not connect.
 func New(config Config) *Model {
@@ -103,7 +106,8 @@ func check(config Config) *llm.Error {
 		return err
 	}
 	if config.APIKey == "" && config.BaseURL == DefaultBaseURL {
-		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: set " + envAPIKey + ", or " + envBaseURL + " for a server that needs none"}
+		const hint = "set " + envAPIKey + ", or " + envBaseURL + " for a server that needs no key"
+		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: " + hint, Reason: "no API key", Hint: hint}
 	}
 	return nil
 }
@@ -112,7 +116,15 @@ func check(config Config) *llm.Error {
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
 	return func(yield func(llm.Chunk, error) bool) {
 		if err := m.stream(ctx, req, yield); err != nil {
-			yield(nil, wire.Ended(ctx, err))
+			yield(nil, m.server().Explain(wire.Ended(ctx, err)))
 		}
+	}
+}
+
+// server is what errors say about the endpoint.
+func (m *Model) server() wire.Server {
+	return wire.Server{
+		BaseURL: m.config.BaseURL, Default: m.config.BaseURL == DefaultBaseURL, HasKey: m.config.APIKey != "",
+		KeyVariable: envAPIKey, BaseVariable: envBaseURL,
 	}
 }

@@ -89,5 +89,5 @@ func (m *Model) misplaced(req *llm.Request, res *http.Response) error {
 	if fault, ok := parseFault(bytes.TrimSpace(body)); ok {
 		return m.fault(req, fault)
 	}
-	return &llm.Error{Code: llm.CodeMalformedResponse, Status: res.StatusCode, Message: "the response is not an event stream; check the base URL"}
+	return wire.Misplaced(res)
 }

@@ -76,6 +76,9 @@ func (a *answer) account(e event) {
 	}
 	if e.Usage != nil {
 		a.finish.Usage = usage(*e.Usage)
+		if !a.over && a.finish.Usage.Input != nil {
+			a.out = append(a.out, llm.UsageReport{Usage: a.finish.Usage, Model: a.finish.Model, Provider: a.finish.Provider})
+		}
 	}
 }
 

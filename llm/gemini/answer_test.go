@@ -50,7 +50,9 @@ func TestAnswer(t *testing.T) {
 				stop,
 				`{"usageMetadata":{"promptTokenCount":120,"cachedContentTokenCount":100,"candidatesTokenCount":5,"thoughtsTokenCount":4,"totalTokenCount":129}}`,
 			},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, llm.Finish{
+			[]llm.Chunk{llm.UsageReport{
+				Model: "real", Provider: "gemini", Usage: llm.Usage{Input: n(120), Total: n(120)},
+			}, llm.TextDelta{Text: "Hi"}, llm.Finish{
 				Reason: llm.FinishStop, Model: "real", Provider: "gemini",
 				Usage: llm.Usage{Input: n(120), CachedInput: n(100), Output: n(9), Reasoning: n(4), Total: n(129)},
 			}},

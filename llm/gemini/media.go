@@ -64,3 +64,21 @@ func textPart(media llm.Media) (part, bool) {
 	}
 	return part{Text: &text}, true
 }
+
+// Unusable implements [llm.MediaReader].
+func (m *Model) Unusable(model string, role llm.Role, media llm.Media) llm.Unusable {
+	reason := wire.Unusable(media, func(media llm.Media) bool { _, ok := mediaPart(media); return ok })
+	switch {
+	case reason != "" || role != llm.RoleTool:
+		return reason
+	case !generationOf(model).signs(): // takes text alone, see response
+		return llm.UnusableInResult
+	}
+	if sent, ok := mediaPart(media); ok && sent.InlineData == nil {
+		if wire.Inline(media).Data == "" {
+			return llm.UnusableURL
+		}
+		return llm.UnusableInResult // a text document
+	}
+	return ""
+}

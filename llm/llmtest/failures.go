@@ -1,10 +1,14 @@
 package llmtest
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -145,6 +149,84 @@ func testRetryAfter(t *testing.T, p Provider) {
 	}
 }
 
+// testExplained checks what a failure says to an operator: the host, why there was no answer, what the provider said,
+// and which environment variable to look at.
+func testExplained(t *testing.T, p Provider) {
+	for name, test := range map[string]struct {
+		status int
+		hint   string
+	}{
+		"a request that is not valid": {400, ""},
+		"no valid key":                {401, "_API_KEY"},
+		"a key without the right":     {403, "_API_KEY"},
+		"an unknown model":            {404, "_BASE_URL"},
+		"too many requests":           {429, ""},
+		"a broken server":             {500, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := refuse(t, p, test.status, "7", p.ErrorBody("no luck with sk-proj-abcdefgh12345678\nat all"))
+			failure := asError(t, s.ask(t).Err)
+			if failure.Status != test.status || failure.Message != "no luck with [key] at all" || failure.Reason != "" {
+				t.Errorf("error is %+v, want the status %d and the provider's words without the key", failure, test.status)
+			}
+			if failure.Host != s.host || !strings.Contains(failure.Hint, test.hint) || test.hint == "" && failure.Hint != "" {
+				t.Errorf("host %q, hint %q, want %q and a hint of %q", failure.Host, failure.Hint, s.host, test.hint)
+			}
+			if failure.RetryAfter != 7*time.Second || failure.Retryable() != (test.status == 429 || test.status >= 500) {
+				t.Errorf("retryable: %t, after %v", failure.Retryable(), failure.RetryAfter)
+			}
+		})
+	}
+	answers := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	encrypted := httptest.NewUnstartedServer(answers)
+	encrypted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	encrypted.StartTLS()
+	t.Cleanup(encrypted.Close)
+	plain := httptest.NewServer(answers)
+	t.Cleanup(plain.Close)
+	gone := httptest.NewServer(answers)
+	gone.Close()
+	for name, test := range map[string]struct{ url, reason string }{
+		"a refused connection":             {gone.URL, "connection refused"},
+		"an unknown host":                  {"http://models.invalid:1234", "unknown host"},
+		"a certificate that nobody signed": {encrypted.URL, "TLS: the certificate is signed by an unknown authority"},
+		"a server that does not speak TLS": {strings.Replace(plain.URL, "http:", "https:", 1), "TLS: the server does not speak TLS"},
+		"a base URL that is no address":    {"localhost:1234", "_BASE_URL is not an http or https URL"},
+		"a base URL with a user in front":  {strings.Replace(gone.URL, "//", "//someone:secret@", 1), "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := &http.Client{Transport: unresolved()}
+			t.Cleanup(client.CloseIdleConnections)
+			model := p.New(Endpoint{BaseURL: test.url, APIKey: apiKey, Client: client})
+			failure := asError(t, Stream(t, t.Context(), model, request()).Err)
+			if !strings.HasSuffix(failure.Reason, test.reason) || !strings.Contains(failure.Hint, "_BASE_URL") {
+				t.Errorf("error is %+v, want the reason %q and a hint of the base URL", failure, test.reason)
+			}
+			if strings.Contains(fmt.Sprintf("%+v", *failure), "secret") || failure.Status != 0 {
+				t.Errorf("error is %+v", failure)
+			}
+			if address, err := url.Parse(test.url); err == nil && failure.Host != address.Host {
+				t.Errorf("host is %q, want %q", failure.Host, address.Host)
+			}
+		})
+	}
+}
+
+// unresolved is a transport to which the names below .invalid are unknown, whatever resolver the machine has.
+func unresolved() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if host, _, err := net.SplitHostPort(address); err == nil && strings.HasSuffix(host, ".invalid") {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+		}
+		return dial(ctx, network, address)
+	}
+	return t
+}
+
 // testSecrets: errors go into logs and histories.
 func testSecrets(t *testing.T, p Provider) {
 	echo := "you said " + prompt + " with the key " + apiKey + strings.Repeat(" and so on", 1000)
@@ -155,7 +237,7 @@ func testSecrets(t *testing.T, p Provider) {
 				t.Errorf("the error %q tells %q", err, secret)
 			}
 		}
-		if n := len(err.Error()); n > 300 {
+		if n := len(err.Error()); n > 600 {
 			t.Errorf("the error is %d bytes long", n)
 		}
 		if cause := asError(t, err).Err; cause != nil && strings.Contains(cause.Error(), apiKey) {

@@ -77,6 +77,7 @@ func Run(t *testing.T, p Provider) {
 			{"tool calls", testToolCalls},
 			{"broken streams", testBrokenStreams},
 			{"statuses", testStatuses},
+			{"explained", testExplained},
 			{"secrets", testSecrets},
 			{"limits", testLimits},
 			{"life", testLife},

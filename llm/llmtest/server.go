@@ -28,6 +28,7 @@ const (
 // server is one HTTP server with the provider pointed at it.
 type server struct {
 	model    llm.Model
+	host     string // and port
 	requests atomic.Int64
 }
 
@@ -47,6 +48,7 @@ func serve(t *testing.T, p Provider, handle http.HandlerFunc) *server {
 		client.CloseIdleConnections()
 		httpServer.Close()
 	})
+	s.host = httpServer.Listener.Addr().String()
 	s.model = p.New(Endpoint{BaseURL: httpServer.URL, APIKey: apiKey, Client: client})
 	return s
 }

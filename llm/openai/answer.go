@@ -85,6 +85,9 @@ func (a *answer) account(chunk openai.ChatCompletionChunk) {
 	}
 	if chunk.JSON.Usage.Valid() {
 		a.finish.Usage = usage(chunk.Usage)
+		if !a.finished {
+			a.out = append(a.out, llm.UsageReport{Usage: a.finish.Usage, Model: a.finish.Model, Provider: a.finish.Provider})
+		}
 	}
 }
 

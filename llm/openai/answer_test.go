@@ -58,7 +58,9 @@ func TestServerHabits(t *testing.T) {
 				stop,
 				`{"model":"real","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"completion_tokens_details":{"reasoning_tokens":1}}}`,
 			},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, llm.Finish{
+			[]llm.Chunk{llm.UsageReport{
+				Model: "real", Provider: "openai", Usage: llm.Usage{Input: n(5), Output: n(1), Total: n(6)},
+			}, llm.TextDelta{Text: "Hi"}, llm.Finish{
 				Reason: llm.FinishStop, Model: "real", Provider: "openai",
 				Usage: llm.Usage{Input: n(5), Output: n(2), Total: n(7), CachedInput: n(4), CacheWrite: n(0), Reasoning: n(1)},
 			}},

@@ -89,7 +89,16 @@ func check(config Config) *llm.Error {
 		return err
 	}
 	if config.APIKey == "" && config.BaseURL == DefaultBaseURL {
-		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: set " + envAPIKey + ", or " + envBaseURL + " for a server that needs none"}
+		const hint = "set " + envAPIKey + ", or " + envBaseURL + " for a server that needs no key"
+		return &llm.Error{Code: llm.CodeUnauthorized, Message: "no API key: " + hint, Reason: "no API key", Hint: hint}
 	}
 	return nil
+}
+
+// server is what errors say about the endpoint.
+func (e *endpoint) server() wire.Server {
+	return wire.Server{
+		BaseURL: e.config.BaseURL, Default: e.config.BaseURL == DefaultBaseURL, HasKey: e.config.APIKey != "",
+		KeyVariable: envAPIKey, BaseVariable: envBaseURL,
+	}
 }

@@ -26,7 +26,7 @@ func contentParts(parts []llm.Part) []openai.ChatCompletionContentPartUnionParam
 				params = append(params, openai.TextContentPart(part.Text))
 			}
 		case llm.Media:
-			if union, ok := mediaPart(part); ok {
+			if union, ok := mediaPart(wire.Inline(part)); ok {
 				params = append(params, union)
 			}
 		}
@@ -140,4 +140,13 @@ func documentText(media llm.Media) (string, bool) {
 
 func dataURL(media llm.Media) string {
 	return "data:" + media.MIME + ";base64," + media.Data
+}
+
+// Unusable implements [llm.MediaReader]. Results of tools are text alone.
+func (m *Model) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
+	reason := wire.Unusable(media, func(media llm.Media) bool { _, ok := mediaPart(media); return ok })
+	if reason == "" && role == llm.RoleTool {
+		return llm.UnusableInResult
+	}
+	return reason
 }

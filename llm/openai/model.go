@@ -11,7 +11,10 @@ import (
 // Model is an [llm.Model] over Chat Completions.
 type Model struct{ endpoint }
 
-var _ llm.Model = (*Model)(nil)
+var (
+	_ llm.Model       = (*Model)(nil)
+	_ llm.MediaReader = (*Model)(nil)
+)
 
 // New returns a model for config. It does not connect.
 func New(config Config) *Model {
@@ -40,7 +43,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chun
 			err = m.stream(ctx, request{"chat/completions", params, req}, newAnswer(m, req), yield)
 		}
 		if err != nil {
-			yield(nil, wire.Ended(ctx, err))
+			yield(nil, m.server().Explain(wire.Ended(ctx, err)))
 		}
 	}
 }

@@ -15,7 +15,10 @@ import (
 // provider, in its place before the message or call that it led to.
 type Responses struct{ endpoint }
 
-var _ llm.Model = (*Responses)(nil)
+var (
+	_ llm.Model       = (*Responses)(nil)
+	_ llm.MediaReader = (*Responses)(nil)
+)
 
 // NewResponses returns a model for config. It does not connect.
 func NewResponses(config Config) *Responses {
@@ -38,7 +41,7 @@ func (r *Responses) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.
 			err = r.stream(ctx, request{"responses", params, req}, newResponse(r, req), yield)
 		}
 		if err != nil {
-			yield(nil, wire.Ended(ctx, err))
+			yield(nil, r.server().Explain(wire.Ended(ctx, err)))
 		}
 	}
 }

@@ -24,7 +24,7 @@ func inputContent(parts []llm.Part) responses.ResponseInputMessageContentListPar
 				params = append(params, responses.ResponseInputContentParamOfInputText(part.Text))
 			}
 		case llm.Media:
-			if union, ok := inputMedia(part); ok {
+			if union, ok := inputMedia(wire.Inline(part)); ok {
 				params = append(params, union)
 			}
 		}
@@ -107,4 +107,9 @@ func outputContent(content responses.ResponseInputMessageContentListParam) []res
 		params = append(params, union)
 	}
 	return params
+}
+
+// Unusable implements [llm.MediaReader].
+func (r *Responses) Unusable(_ string, _ llm.Role, media llm.Media) llm.Unusable {
+	return wire.Unusable(media, func(media llm.Media) bool { _, ok := inputMedia(media); return ok })
 }

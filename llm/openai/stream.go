@@ -105,5 +105,5 @@ func (e *endpoint) misplaced(req *llm.Request, res *http.Response) error {
 	if fault, ok := parseFault(bytes.TrimSpace(body)); ok {
 		return e.fault(req, fault)
 	}
-	return &llm.Error{Code: llm.CodeMalformedResponse, Status: res.StatusCode, Message: "the response is not an event stream; check the base URL"}
+	return wire.Misplaced(res)
 }

@@ -63,7 +63,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chun
 	return func(yield func(llm.Chunk, error) bool) {
 		script, ok := m.scripts[strings.TrimPrefix(req.Model, prefix)]
 		if !ok {
-			yield(nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no script for model %.64q", req.Model)})
+			yield(nil, &llm.Error{Code: llm.CodeNotFound, Message: fmt.Sprintf("no script for model %.64q", req.Model), Reason: "no such script"})
 			return
 		}
 		script.play(ctx, req, yield)

@@ -82,7 +82,7 @@ func New(cfg Config, env Environment) (*Tool, error) {
 	transport := egress.Transport(env.AllowPrivate)
 	transport.DisableKeepAlives = true
 	t.client = &http.Client{
-		Transport:     transport,
+		Transport:     egress.Traced(transport),
 		CheckRedirect: egress.Redirects(hosts, append(slices.Collect(maps.Keys(cfg.Headers)), idempotencyHeader)),
 	}
 	return t, nil

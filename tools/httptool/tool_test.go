@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/llm"
@@ -152,6 +154,30 @@ func TestRequests(t *testing.T) {
 				t.Errorf("content type is %s", header.Get("Content-Type"))
 			}
 		})
+	}
+}
+
+// TestTraceContext: a request carries the trace context, and no baggage; a host that it is redirected to gets neither.
+func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
+	before := otel.GetTextMapPropagator()
+	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	otel.SetTextMapPropagator(both)
+	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	ctx := both.Extract(t.Context(), propagation.MapCarrier{"traceparent": parent, "tracestate": "vendor=1", "baggage": "user=eve"})
+	other, there := echo(t, nil)
+	server, here := echo(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	})
+	tool := guarded(t, httptool.Config{Method: "POST", URL: server.URL, AllowedHosts: []string{strings.TrimPrefix(other.URL, "http://")}}, local)
+	if result, err := tool.Call(ctx, tools.Call{Arguments: json.RawMessage("{}")}); err != nil || result.IsError {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if h := here.requests()[0].Header; h.Get("Traceparent") != parent || h.Get("Tracestate") != "vendor=1" || h.Get("Baggage") != "" {
+		t.Errorf("the tool's host got %v", h)
+	}
+	if h := there.requests()[0].Header; h.Get("Traceparent")+h.Get("Tracestate")+h.Get("Baggage") != "" {
+		t.Errorf("the other host got %v", h)
 	}
 }
 

@@ -101,7 +101,7 @@ func (cfg Config) remote(env Environment) (dialer, error) {
 	return &remote{
 		endpoint: endpoint, transport: transport,
 		client: &http.Client{
-			Transport:     &roundTripper{base: transport, host: egress.HostOf(endpoint), headers: headers, secret: env.Secret},
+			Transport:     &roundTripper{base: egress.Traced(transport), host: egress.HostOf(endpoint), headers: headers, secret: env.Secret},
 			CheckRedirect: egress.Redirects(egress.Hosts{egress.HostOf(endpoint)}, names),
 		},
 		headers: headers, secret: env.Secret,

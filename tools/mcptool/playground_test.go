@@ -58,6 +58,14 @@ func newPlayground() *playground {
 	p.add("key", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return text(fmt.Sprint(req.Params.Meta["io.github.perdure/idempotencyKey"])), nil
 	})
+	p.add("trace", nil, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		meta := fmt.Sprint(req.Params.Meta["traceparent"], " ", req.Params.Meta["tracestate"], " ", req.Params.Meta["baggage"])
+		if req.Extra == nil || req.Extra.Header == nil {
+			return text(meta), nil
+		}
+		h := req.Extra.Header
+		return text(meta + ", " + h.Get("Traceparent") + " " + h.Get("Tracestate") + " " + h.Get("Baggage")), nil
+	})
 	p.add("fail", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no such order"}}}, nil
 	})

@@ -20,6 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/tools"
@@ -211,6 +213,37 @@ func TestTools(t *testing.T) {
 				t.Errorf("the secret is in the log:\n%s", all)
 			}
 		})
+	}
+}
+
+// TestTraceContext: each call carries the trace context in its _meta, over HTTP in headers too, and no baggage.
+func TestTraceContext(t *testing.T) { //nolint:paralleltest // sets the process's propagator
+	before := otel.GetTextMapPropagator()
+	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	otel.SetTextMapPropagator(both)
+	t.Cleanup(func() { otel.SetTextMapPropagator(before) })
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	ctx := both.Extract(t.Context(), propagation.MapCarrier{"traceparent": parent, "tracestate": "vendor=1", "baggage": "user=eve"})
+	const meta = parent + " vendor=1 <nil>"
+	_, stateful := web(t, nil)
+	_, sessions := old(t)
+	for name, tt := range map[string]struct {
+		cfg  mcptool.Config
+		want string
+	}{
+		"program": {stdio("server"), meta}, "stateful": {url(stateful.URL), meta + ", " + parent + " vendor=1 "},
+		"with sessions": {url(sessions.URL), meta + ", " + parent + " vendor=1 "},
+	} {
+		c := connect(t, tt.cfg)
+		c.log.await(t, connected, 1)
+		result, err := c.find(t, "trace").Call(ctx, tools.Call{ID: "c1"})
+		if err != nil || result.Content != tt.want {
+			t.Errorf("%s: %q (%v), want %q", name, result.Content, err, tt.want)
+		}
+		result = c.call(t, "trace", "{}")
+		if strings.Contains(result.Content, parent) {
+			t.Errorf("%s: a call of no trace has %q", name, result.Content)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel"
 
 	"github.com/perdure/perdure/internal/egress"
 	"github.com/perdure/perdure/tools"
@@ -42,6 +43,7 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 		params.Meta[keyMeta] = call.IdempotencyKey
 	}
 	params.SetProgressToken(token)
+	setTrace(ctx, params)
 	result, err := t.make(ctx, cancel, session, params)
 	t.server.finish(token, watched)
 	redactor := t.server.secrets()
@@ -156,4 +158,13 @@ func compact(v any) string {
 		return ""
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// setTrace puts the trace context of a call into its _meta, under the keys that MCP reserves for it: a program has no headers.
+func setTrace(ctx context.Context, params *mcp.CallToolParams) {
+	trace := egress.TraceContext{}
+	otel.GetTextMapPropagator().Inject(ctx, trace)
+	for key, value := range trace {
+		params.Meta[key] = value
+	}
 }

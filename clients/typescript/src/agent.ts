@@ -7,11 +7,12 @@ import {
   runHttpRequest,
   transformHttpEventStream,
 } from "@ag-ui/client";
+import { Acknowledged, later } from "./acknowledged.js";
 import { type Accepted, type CommandOptions, type Decision, send, type ToolResult } from "./commands.js";
 import { baseUrlOf, type PerdureAgentConfig, transportOf, urlOf } from "./config.js";
 import type { Problem } from "./problem.js";
 import { approvalURL, runURL, threadURL } from "./routes.js";
-import { runFetch, threadStream } from "./streams.js";
+import { type RunInit, runFetch, threadStream } from "./streams.js";
 import type { Transport } from "./transport.js";
 
 export interface RunParameters extends RunAgentParameters {
@@ -21,6 +22,11 @@ export interface RunParameters extends RunAgentParameters {
 export interface ConnectParameters extends RunParameters {
   /** Go on when no run is active. Default: as configured. */
   follow?: boolean;
+  /**
+   * The cursor of something that the server has accepted through another agent or a client: the thread is shown with
+   * its effect. What this agent has sent itself is waited for in any case.
+   */
+  waitFor?: string;
 }
 
 /**
@@ -35,8 +41,11 @@ export class PerdureAgent extends HttpAgent {
   private follows: boolean;
   private following = false;
   private joining = false;
+  private waitFor: string | undefined;
+  private acknowledged = new Map<string, Acknowledged>(); // by thread
   private left = new AbortController();
   private watched: { thread: string; run: string } | undefined;
+  private seen: { thread: string; cursor: string } | undefined;
 
   /** Throws a TypeError or a RangeError that names the option at fault. */
   constructor(config: PerdureAgentConfig) {
@@ -50,8 +59,10 @@ export class PerdureAgent extends HttpAgent {
 
   override clone(): PerdureAgent {
     const clone = super.clone() as PerdureAgent;
-    const { baseUrl, transport, follows, following, watched } = this;
-    return Object.assign(clone, { baseUrl, transport, follows, following, watched, joining: false, left: new AbortController() });
+    const { baseUrl, transport, follows, following, watched, seen } = this;
+    const acknowledged = new Map([...this.acknowledged].map(([thread, known]) => [thread, known.clone()]));
+    const own = { joining: false, waitFor: undefined, left: new AbortController() };
+    return Object.assign(clone, { baseUrl, transport, follows, following, watched, seen, acknowledged, ...own });
   }
 
   override runAgent(parameters?: RunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
@@ -64,9 +75,10 @@ export class PerdureAgent extends HttpAgent {
    * not exist yet has nothing to show.
    */
   override connectAgent(parameters: ConnectParameters = {}, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
-    const { follow = this.follows, abortController = new AbortController(), ...rest } = parameters;
+    const { follow = this.follows, abortController = new AbortController(), waitFor, ...rest } = parameters;
     this.abortController = abortController; // one that was aborted is of no use any more
     this.following = follow;
+    this.waitFor = waitFor;
     this.joining = true;
     try {
       return this.watch(() => super.connectAgent(rest, subscriber));
@@ -95,16 +107,22 @@ export class PerdureAgent extends HttpAgent {
    * Gives the result of a tool call to a run of this thread that waits for it (hold mode). Another
    * result was accepted before: AnsweredError, with that result.
    */
-  sendToolResult(result: ToolResult, options: CommandOptions = {}): Promise<Accepted> {
-    return this.send(threadURL(this.baseUrl, this.threadId) + "/tool-results", result, options);
+  async sendToolResult(result: ToolResult, options: CommandOptions = {}): Promise<Accepted> {
+    const { threadId } = this;
+    const accepted = await this.send(threadURL(this.baseUrl, threadId) + "/tool-results", result, options);
+    this.acknowledgedOn(threadId).answered(result, accepted);
+    return accepted;
   }
 
   /**
    * Decides an approval of this thread. Another decision was made before: AnsweredError, with that
    * decision; it has expired: ProblemError with status 410.
    */
-  decide(approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
-    return this.send(approvalURL(this.baseUrl, this.threadId, approvalId), decision, options);
+  async decide(approvalId: string, decision: Decision, options: CommandOptions = {}): Promise<Accepted> {
+    const { threadId } = this;
+    const accepted = await this.send(approvalURL(this.baseUrl, threadId, approvalId), decision, options);
+    this.acknowledgedOn(threadId).decided(approvalId, decision, accepted);
+    return accepted;
   }
 
   /** Stops the active run of this thread before its next step. None is active: ProblemError with status 409. */
@@ -120,13 +138,29 @@ export class PerdureAgent extends HttpAgent {
   protected override prepareRunAgentInput(parameters?: RunAgentParameters): RunAgentInput {
     const input = super.prepareRunAgentInput(parameters);
     this.watched = this.joining ? undefined : { thread: input.threadId, run: input.runId };
-    return input;
+    if (this.joining) return input;
+    return this.withSeen(this.acknowledgedOn(input.threadId).complete(input, this.pendingInterrupts));
+  }
+
+  // Tells the server how far this agent's list goes: what came after that is not missing from it.
+  private withSeen(input: RunAgentInput): RunAgentInput {
+    if (this.seen?.thread !== input.threadId) return input;
+    const forwardedProps = (input.forwardedProps ?? {}) as { perdure?: object };
+    if (typeof forwardedProps !== "object") return input;
+    const perdure = { seen: this.seen.cursor, ...forwardedProps.perdure };
+    return { ...input, forwardedProps: { ...forwardedProps, perdure } };
+  }
+
+  // Cursors sort as text. A run that is shown again has older ones.
+  private see(thread: string, cursor: string): void {
+    if (this.seen?.thread !== thread || this.seen.cursor < cursor) this.seen = { thread, cursor };
   }
 
   protected override async onInitialize(input: RunAgentInput, subscribers: AgentSubscriber[]): Promise<void> {
-    if (!this.joining) return super.onInitialize(input, subscribers);
     const { pendingInterrupts } = this;
-    this.pendingInterrupts = []; // who only watches has to answer none
+    const acknowledged = this.acknowledgedOn(input.threadId);
+    // A reader has to answer none, and an input none that is decided.
+    this.pendingInterrupts = this.joining ? [] : pendingInterrupts.filter(({ id }) => !acknowledged.isDecided(id));
     try {
       await super.onInitialize(input, subscribers);
     } finally {
@@ -134,8 +168,10 @@ export class PerdureAgent extends HttpAgent {
     }
   }
 
-  protected override requestInit(input: RunAgentInput): RequestInit {
-    return { ...super.requestInit(input), signal: this.watchSignal() };
+  protected override requestInit(input: RunAgentInput): RunInit {
+    const { cursor: waitFor } = this.acknowledgedOn(input.threadId);
+    const onCursor = (cursor: string) => this.see(input.threadId, cursor);
+    return { ...super.requestInit(input), signal: this.watchSignal(), waitFor, onCursor };
   }
 
   protected override connect(input: RunAgentInput): ReturnType<HttpAgent["run"]> {
@@ -145,9 +181,11 @@ export class PerdureAgent extends HttpAgent {
         thread: input.threadId,
         protocolVersion: (input as { protocolVersion?: string }).protocolVersion,
         follow: this.following,
+        waitFor: later(this.waitFor, this.acknowledgedOn(input.threadId).cursor),
         headers: this.headers,
         signal: this.watchSignal(),
         onRun: (run) => (this.watched = { thread: input.threadId, run }),
+        onCursor: (cursor) => this.see(input.threadId, cursor),
       });
     return transformHttpEventStream(runHttpRequest(response), this.debugLogger);
   }
@@ -162,6 +200,12 @@ export class PerdureAgent extends HttpAgent {
       left.abort();
       if (this.left === left) this.left = new AbortController();
     }
+  }
+
+  private acknowledgedOn(thread: string): Acknowledged {
+    const acknowledged = this.acknowledged.get(thread) ?? new Acknowledged();
+    this.acknowledged.set(thread, acknowledged);
+    return acknowledged;
   }
 
   private watchSignal(): AbortSignal {

@@ -1,4 +1,4 @@
-import { type Accepted, ask, type CommandOptions, type Decision, send, type ToolResult } from "./commands.js";
+import { type Accepted, ask, type CommandOptions, type Decision, type Proposal, send, type ToolResult } from "./commands.js";
 import { type PerdureConfig, transportOf, trimmed } from "./config.js";
 import { approvalURL, runURL, threadURL } from "./routes.js";
 import type { Transport } from "./transport.js";
@@ -25,10 +25,16 @@ export interface Approval {
   expiresAt?: string;
   /** A subject, or `role:name`; none: whoever may use the thread. */
   approvers: string[];
-  /** How many different people have to approve. */
+  /** The path of the step that asks, in a pipeline. */
+  step?: string;
+  /** How many different people have to vote for the same arguments. */
   quorum: number;
   /** The decisions that count so far. */
   decisions: Vote[];
+  /** The votes while the approval waits for a quorum: first those for `args`, then those for an edit. */
+  proposals?: Proposal[];
+  /** In a list of what is decided. */
+  status?: "open" | "decided" | "expired";
 }
 
 /** One person's decision. */
@@ -36,17 +42,29 @@ export interface Vote {
   decision: Decision["decision"];
   by?: string;
   at: string;
+  /** How it came, as its client says. */
+  channel?: "input" | "http" | "websocket" | "batch" | "link" | "cli";
   reason?: string;
+  argsDigest?: string;
+  /** The arguments of an edit. What is long is left out, with `truncated`. */
+  args?: Record<string, unknown>;
+  /** An answer. */
+  content?: unknown;
+  truncated?: boolean;
+  /** The scope of an approval that covers further calls. */
+  remember?: "arguments" | "tool";
 }
 
 /** What to list. */
 export interface ApprovalFilter {
+  /** `open`, the default, or `decided`: what was decided in the last 30 days, the last first. */
+  status?: "open" | "decided";
   agent?: string;
   tool?: string;
   thread?: string;
-  /** Those that have waited at least as long, such as `4h`. */
+  /** Those that have waited at least as long, such as `4h`. Not with `decided`. */
   olderThan?: string;
-  /** Those that somebody may decide: `me`, a subject, or `role:name`. */
+  /** Those that a caller may decide: `me`, a subject, or `role:name`. Not with `decided`. */
   assignee?: string;
   /** 1 to 500, by default 100. */
   limit?: number;
@@ -58,8 +76,8 @@ export interface ApprovalPage {
   items: Approval[];
   /** There are more. */
   nextCursor?: string;
-  /** Where `GET /v1/approvals/events` goes on from the page. */
-  eventsCursor: string;
+  /** Where `GET /v1/approvals/events` goes on from the page; with `decided` there is none. */
+  eventsCursor?: string;
 }
 
 /**

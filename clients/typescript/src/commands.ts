@@ -31,14 +31,48 @@ export interface Decision {
   content?: string;
   /** Why. */
   reason?: string;
-  /** Whether it holds for equal calls, too. */
-  remember?: boolean;
+  /**
+   * With `approve`: which further calls of the tool on this thread the approval covers. `"arguments"`, like `true`: calls with
+   * equal arguments. `"tool"`: all calls of the tool.
+   */
+  remember?: boolean | "arguments" | "tool";
+}
+
+/** Votes for the same arguments of a call. */
+export interface Proposal {
+  argsDigest: string;
+  /** `approve` for the model's arguments, `edit` for others. */
+  decision: "approve" | "edit";
+  votes: number;
+  /** How many more votes complete the quorum. */
+  missing: number;
+}
+
+/** The decision that stands. */
+export interface RecordedDecision {
+  id: string;
+  decision: string;
+  /** The subject who decided. */
+  by?: string;
+  /** In RFC 3339. */
+  at?: string;
+  /** The arguments of an edit. */
+  args?: Record<string, unknown>;
+  reason?: string;
 }
 
 /** The server has durably accepted what it was sent. */
 export interface Accepted {
   /** It had been accepted before, and this changed nothing. */
   repeated: boolean;
+  /** With `repeated`, for a decision: the one that stands. It may be another caller's. */
+  recorded?: RecordedDecision;
+  /** For a vote that does not decide: how many more people have to vote for the same arguments. */
+  missing?: number;
+  /** For a vote that does not decide: the votes for each proposal. */
+  proposals?: Proposal[];
+  /** Pass it on as `waitFor` to be shown what came of it. An agent does so by itself with what it was sent through. */
+  cursor?: string;
   [member: string]: unknown;
 }
 

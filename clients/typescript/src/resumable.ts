@@ -17,6 +17,8 @@ export interface Source {
   call(cursor: string | undefined, progress: Progress): Call;
   /** A run has begun. */
   onRun?(run: string): void;
+  /** The frames up to a cursor have been handed on. */
+  onCursor?: ((cursor: string) => void) | undefined;
 }
 
 const binary = "application/vnd.ag-ui.event+proto";
@@ -129,6 +131,7 @@ class ResumableStream {
       this.cursor = frame.id;
       this.backoff.reset();
       yield* this.release(held);
+      this.source.onCursor?.(frame.id);
       if (run !== undefined && this.progress.ended(run)) return;
       [held, size] = [[], 0];
     }

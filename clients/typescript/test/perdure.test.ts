@@ -52,6 +52,24 @@ describe("against Perdure", { skip: missing, timeout: 120_000 }, () => {
     assert.deepEqual(agent.messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
   });
 
+  test("a tab that is behind edits nothing, and one that lost its messages loses nothing", async (t) => {
+    const threadId = "tabs";
+    const tab = () => new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId });
+    const says = async (agent: PerdureAgent, id: string) => {
+      agent.addMessage(say(id, `This is ${id}.`));
+      const seen = await watch(t, agent, { run: {} });
+      assert.equal(seen.error, undefined);
+      return seen.messages.filter(({ role }) => role === "user").map((m) => m.id);
+    };
+    const [one, two] = [tab(), tab()];
+    assert.deepEqual(await says(one, "u-1"), ["u-1"]);
+    await watch(t, two, { connect: {} });
+    assert.deepEqual(await says(two, "u-2"), ["u-1", "u-2"]);
+    assert.deepEqual(await says(one, "u-3"), ["u-1", "u-2", "u-3"]);
+    assert.deepEqual(await says(one.clone(), "u-4"), ["u-1", "u-2", "u-3", "u-4"]);
+    assert.deepEqual(await says(tab(), "u-5"), ["u-1", "u-2", "u-3", "u-4", "u-5"]);
+  });
+
   test("cancel ends the run and keeps what was said", async (t) => {
     const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "demo", threadId: "cancel", initialMessages: [say("u-1", "word ".repeat(35))] });
     let cancelling: Promise<void> | undefined;

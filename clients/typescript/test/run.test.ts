@@ -45,6 +45,22 @@ test("the generation of AG-UI is the one that is tested", async (t) => {
   assert.equal("protocolVersion" in JSON.parse(asked[0]!.body), process.env.AG_UI_GENERATION !== "0");
 });
 
+test("the newest cursor goes with the next run, and with nothing else", async (t) => {
+  const asked: Asked[] = [];
+  const agent = agentOf(rest, {}, asked);
+  const sent = () => JSON.parse(asked.at(-1)!.body).forwardedProps;
+  await run(t, agent);
+  assert.deepEqual(sent(), {});
+  const last = frames.at(-1)!.split("\n")[0]!.slice("id: ".length);
+  await watch(t, agent, { run: { runId: "r-1", forwardedProps: { mine: 1, perdure: { hold: true } } } });
+  assert.deepEqual(sent(), { mine: 1, perdure: { seen: last, hold: true } });
+  await run(t, agent.clone());
+  assert.deepEqual(sent(), { perdure: { seen: last } });
+  agent.threadId = "another";
+  await watch(t, agent, { run: { runId: "r-1" } });
+  assert.deepEqual(sent(), {});
+});
+
 test("a connection that ends at any byte is continued", async (t) => {
   const expected = await uncut(t);
   for (const [at, end] of ends(frames)) {

@@ -159,4 +159,64 @@ describe("against Perdure that waits", { skip: missing, timeout: 120_000 }, () =
     await assert.rejects(inbox.toolResult(threadId, { toolCallId: picks[1]!, content: "red" }), { status: 410, code: "abandoned" });
     await assert.rejects(inbox.decide(threadId, open[1]!.id, { decision: "approve" }), { status: 404 });
   });
+
+  // Each round is a thread of its own; the acknowledgement is not followed by any pause.
+  const rounds = Array.from({ length: 15 }, (_, i) => i);
+  const expression = (seen: Seen) => results(seen.messages);
+
+  test("who decides and connects is shown the decision, not the question", async (t) => {
+    for (const round of rounds) {
+      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: `decided ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
+      assert.deepEqual((await watch(t, agent, { run: { runId: "r-1" } })).error, undefined);
+      assert.equal(agent.pendingInterrupts.length, 2);
+      for (const { id } of agent.pendingInterrupts) await agent.decide(id, { decision: "approve" });
+      const seen = await watch(t, agent, { connect: {} });
+      assert.deepEqual([seen.error, seen.console, agent.pendingInterrupts], [undefined, [], []]);
+      assert.deepEqual(expression(seen), ["13", "42"]);
+      assert.match(String(seen.messages.at(-1)?.content), /At last it is/);
+    }
+  });
+
+  test("who decides elsewhere passes the cursor on", async (t) => {
+    for (const round of rounds) {
+      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: `elsewhere ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
+      await watch(t, agent, { run: { runId: "r-1" } });
+      let waitFor: string | undefined;
+      for (const { id } of agent.pendingInterrupts) waitFor = (await inbox.decide(agent.threadId, id, { decision: "approve" })).cursor;
+      const guest = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: agent.threadId });
+      const seen = await watch(t, guest, { connect: { ...(waitFor !== undefined && { waitFor }) } });
+      assert.deepEqual([seen.error, expression(seen)], [undefined, ["13", "42"]]);
+    }
+  });
+
+  test("who decides and runs is shown what came of it", async (t) => {
+    for (const round of rounds) {
+      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "asking", threadId: `run ${round}`, initialMessages: say("Please work out 6*7 and 6+7 for me.") });
+      await watch(t, agent, { run: { runId: "r-1" } });
+      const [first, second] = agent.pendingInterrupts;
+      await agent.decide(first!.id, { decision: "edit", args: { expression: "5*5" } });
+      await agent.decide(second!.id, { decision: "approve" });
+      const seen = await watch(t, agent, { run: { runId: "r-2" } });
+      assert.deepEqual([seen.error, seen.console, agent.pendingInterrupts], [undefined, [], []]);
+      assert.deepEqual(expression(seen), ["13", "25"]);
+      assert.equal(seen.messages.filter(({ role }) => role === "user").length, 1);
+      assert.match(String(seen.messages.at(-1)?.content), /At last it is/);
+    }
+  });
+
+  test("who gives the last result and connects, or runs, is shown what came of it", async (t) => {
+    for (const round of rounds) {
+      const threadId = `picked ${round}`;
+      const agent = new PerdureAgent({ baseUrl: perdure.url, agent: "patient", threadId, initialMessages: say("Pick!") });
+      const first = await watch(t, agent, { run: { runId: "r-1", tools: [pick] } });
+      const open = first.messages.flatMap((m) => (m.role === "assistant" ? (m.toolCalls ?? []) : []));
+      assert.equal(open.length, 2);
+      for (const { id } of open) await agent.sendToolResult({ toolCallId: id, content: `blue ${round}` });
+      const again = round % 2 === 0 ? { connect: {} } : { run: { runId: "r-2", tools: [pick] } };
+      const seen = await watch(t, agent, again);
+      assert.deepEqual([seen.error, seen.console], [undefined, []]);
+      assert.deepEqual(expression(seen), [`blue ${round}`, `blue ${round}`]);
+      assert.equal(seen.messages.at(-1)?.content, "Thank you.");
+    }
+  });
 });

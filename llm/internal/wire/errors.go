@@ -3,9 +3,9 @@ package wire
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -56,11 +56,11 @@ func FromTransport(err error) *llm.Error {
 	if errors.As(err, &located) {
 		err = located.Err
 	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &llm.Error{Code: llm.CodeTimeout, Message: "the connection to the provider timed out", Err: err}
+	reason, timeout := connectionReason(err)
+	if timeout {
+		return &llm.Error{Code: llm.CodeTimeout, Message: "the connection to the provider timed out", Reason: reason, Err: err}
 	}
-	return &llm.Error{Code: llm.CodeUnavailable, Message: "the provider cannot be reached", Err: err}
+	return &llm.Error{Code: llm.CodeUnavailable, Message: "the provider cannot be reached: " + reason, Reason: reason, Err: err}
 }
 
 // Truncated makes an [*llm.Error] of a stream that ended before the
@@ -73,7 +73,7 @@ func Truncated(err error) *llm.Error {
 	if cause.Code != llm.CodeUnavailable {
 		return cause
 	}
-	return &llm.Error{Code: llm.CodeTruncated, Message: "the connection broke before the completion ended", Err: cause.Err}
+	return &llm.Error{Code: llm.CodeTruncated, Message: "the connection broke before the completion ended", Reason: cause.Reason, Err: cause.Err}
 }
 
 // Ended returns the cause of ctx if that has ended, else err. Every failure
@@ -86,18 +86,23 @@ func Ended(ctx context.Context, err error) error {
 }
 
 const (
-	maxQuote = 200
+	maxQuote = 500
 	maxEcho  = 16 // bytes in common with a prompt that are too many to be chance
 	minEcho  = 8  // the same for a text that is repeated whole
 )
 
-// Quote makes a provider's message fit for an error: one line, short, and
-// without the key or pieces of the conversation that providers like to echo.
+// keyLike finds what looks like a credential: the prefixes of the common
+// providers' keys, and JSON web tokens.
+var keyLike = regexp.MustCompile(`\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza|ya29\.|eyJ)[-_.*A-Za-z0-9]{6,}|(?i:\bbearer\s+)[^\s"',]+`)
+
+// Quote makes a provider's message fit for an error: one line, at most 500
+// bytes, and without keys or pieces of the conversation that providers like to echo.
 func Quote(message string, req *llm.Request, key string) string {
 	message = strings.Map(printable, strings.ToValidUTF8(message, "\uFFFD"))
 	if key != "" {
 		message = strings.ReplaceAll(message, key, "[key]")
 	}
+	message = keyLike.ReplaceAllLiteralString(message, "[key]")
 	if len(message) > maxQuote {
 		message = strings.ToValidUTF8(message[:maxQuote], "")
 	}

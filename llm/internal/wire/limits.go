@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 
 	"github.com/perdure/perdure/llm"
@@ -72,9 +73,26 @@ const maxRedirects = 3
 func stay(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(via) > maxRedirects {
-		return &llm.Error{Code: llm.CodeInvalidRequest, Message: "the provider redirects to another place; check the base URL"}
+		const reason = "the provider redirects to another place; check the base URL"
+		return &llm.Error{Code: llm.CodeInvalidRequest, Message: reason, Reason: reason}
 	}
 	return nil
+}
+
+// sentOnce returns the request so that net/http does not repeat it. net/http sends a request with an Idempotency-Key again
+// if a connection that was used before breaks before the response ([http.Transport]). The provider may have begun to
+// answer, and bills both. The header in lower case is the same to servers, and no such mark to net/http.
+func sentOnce(req *http.Request) *http.Request {
+	const canonical, lower = "Idempotency-Key", "idempotency-key"
+	key, ok := req.Header[canonical]
+	if !ok {
+		return req
+	}
+	once := req.WithContext(req.Context())
+	once.Header = maps.Clone(req.Header)
+	delete(once.Header, canonical)
+	once.Header[lower] = key
+	return once
 }
 
 type transport struct {
@@ -83,7 +101,7 @@ type transport struct {
 }
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := t.next.RoundTrip(req)
+	res, err := t.next.RoundTrip(sentOnce(req))
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -55,5 +57,42 @@ func TestLimits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A request that a connection takes with it is not sent again: the provider may bill it.
+func TestRequestIsSentOnce(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Idempotency-Key") != "step" {
+			t.Errorf("the request has the headers %v", r.Header)
+		}
+		if requests.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.Copy(w, r.Body)
+	}))
+	t.Cleanup(server.Close)
+	client := Limits{}.WithDefaults().Client(server.Client())
+	for i, broken := range []bool{false, true} { // the second on the connection of the first
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Idempotency-Key", "step")
+		res, err := client.Do(req)
+		if (err != nil) != broken {
+			t.Fatalf("request %d: %v", i+1, err)
+		}
+		if err == nil {
+			if _, err := io.Copy(io.Discard, res.Body); err != nil {
+				t.Error(err)
+			}
+			_ = res.Body.Close()
+		}
+	}
+	if n := requests.Load(); n != 2 {
+		t.Errorf("the server got %d requests, want 2", n)
 	}
 }

@@ -55,6 +55,25 @@ func IsWebURL(media llm.Media) bool {
 	return err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https")
 }
 
+// Unusable tells why takes, which tells whether a provider is sent some media, refuses these; "" = it takes them.
+func Unusable(media llm.Media, takes func(llm.Media) bool) llm.Unusable {
+	media = Inline(media)
+	if takes(media) {
+		return ""
+	}
+	inline := media
+	inline.Data, inline.URL = base64.StdEncoding.EncodeToString([]byte("{}")), ""
+	switch {
+	case !takes(inline):
+		return llm.UnusableType
+	case media.Data != "":
+		return llm.UnusableData
+	case !IsWebURL(media):
+		return llm.UnusableAddress
+	}
+	return llm.UnusableURL
+}
+
 func mediaType(media llm.Media) string {
 	kind, _, _ := mime.ParseMediaType(media.MIME) // "" for what is none
 	return kind

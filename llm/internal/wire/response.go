@@ -37,11 +37,18 @@ func Streams(res *http.Response) bool {
 	return mediaType != "text/html" && mediaType != "application/json"
 }
 
+// Misplaced is the error of a successful response that is no event stream.
+func Misplaced(res *http.Response) *llm.Error {
+	const reason = "the response is not an event stream; check the base URL"
+	return &llm.Error{Code: llm.CodeMalformedResponse, Status: res.StatusCode, Message: reason, Reason: reason}
+}
+
 // CheckBaseURL returns what is wrong with a base URL that came from variable.
 func CheckBaseURL(base, variable string) *llm.Error {
 	address, err := url.Parse(base)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
-		return &llm.Error{Code: llm.CodeInvalidRequest, Message: variable + " is not an http or https URL"}
+		reason := variable + " is not an http or https URL"
+		return &llm.Error{Code: llm.CodeInvalidRequest, Message: reason, Reason: reason, Hint: "set " + variable}
 	}
 	return nil
 }

@@ -1,0 +1,75 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+)
+
+// reading is a model that reads documents inline only, and nothing in results of tools.
+type reading struct{ llm.Model }
+
+func (reading) Unusable(_ string, role llm.Role, media llm.Media) llm.Unusable {
+	switch {
+	case role == llm.RoleTool:
+		return llm.UnusableInResult
+	case media.URL != "":
+		return llm.UnusableURL
+	}
+	return ""
+}
+
+// Parts that the model is not sent fail nothing, and clients are told of each once: with the model call that would have read it.
+func TestClientsAreToldWhichPartsAreDropped(t *testing.T) {
+	t.Parallel()
+	paint := tools.Func("paint", "paints", func(context.Context, struct{}) (tools.Result, error) {
+		return tools.Result{Content: "here", Parts: []llm.Part{llm.Media{Kind: llm.MediaImage, MIME: "image/png", Data: "iVBORw0KGgo="}}}, nil
+	})
+	e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return call([3]string{"x", "paint", `{}`})
+		}
+		return say("done")
+	}, paint)
+	e.acts.Models["test"] = reading{e.acts.Models["test"]}
+	document := func(source agui.PartSource) agui.ContentPart {
+		source.MimeType = "application/pdf"
+		return agui.ContentPart{Type: agui.PartDocument, Source: &source}
+	}
+	e.more = []agui.Message{{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
+		agui.TextPart("read these"),
+		document(agui.PartSource{Type: agui.SourceURL, Value: "https://x.example/a.pdf"}),
+		document(agui.PartSource{Type: agui.SourceData, Value: "JVBERi0xLjQ="}),
+		document(agui.PartSource{Type: agui.SourceFile, Value: "file-1"}),
+	})}}
+	events, _ := e.run("hello")
+	var told []string
+	var result string
+	for _, event := range events {
+		switch event := event.(type) {
+		case *agui.ToolCallResult:
+			result = event.MessageID
+		case *agui.Custom:
+			if event.Name == "perdure.contentDropped" {
+				told = append(told, string(event.Value))
+			}
+		}
+	}
+	id, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`{"messageId":"u2","part":1,"type":"document","mimeType":"application/pdf","reason":"url_not_supported","provider":"test"}`,
+		`{"messageId":"u2","part":3,"type":"document","mimeType":"application/pdf","reason":"source_not_supported","provider":"test"}`,
+		`{"messageId":` + string(id) + `,"part":1,"type":"image","mimeType":"image/png","reason":"tool_result_not_supported","provider":"test"}`,
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("clients are told\n%q, want\n%q", told, want)
+	}
+}

@@ -1,0 +1,34 @@
+package activities
+
+import (
+	"context"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
+
+	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/workflows"
+)
+
+// inRun makes ctx a context of the run: its spans and log lines name the run, the agent, and the attempt.
+func inRun(ctx context.Context, r workflows.Run, agent, revision string) context.Context {
+	of := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
+	if activity.IsActivity(ctx) {
+		of.Attempt = int(activity.GetInfo(ctx).Attempt)
+	}
+	return telemetry.WithRun(ctx, of)
+}
+
+// inStep is inRun for the run and the agent of a step.
+func inStep(ctx context.Context, s workflows.Step) context.Context {
+	return inRun(ctx, s.Run, s.Agent, s.Revision)
+}
+
+// logger returns the activity's logger with the attributes of the run in ctx.
+func logger(ctx context.Context) log.Logger {
+	var attrs []any
+	for _, a := range telemetry.RunFrom(ctx).Attrs() {
+		attrs = append(attrs, a.Key, a.Value.Any())
+	}
+	return log.With(activity.GetLogger(ctx), attrs...)
+}

@@ -1,0 +1,136 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// modelError is a failed call of a model. Record is the record of the log with the provider's words; 0 = there is none.
+type modelError struct {
+	model  string // as the definition names it: provider/model
+	record uint64
+	err    error
+}
+
+func (e *modelError) Error() string { return e.model + ": " + e.err.Error() }
+func (e *modelError) Unwrap() error { return e.err }
+
+// ofModel adds the model's name to a failure of its provider.
+func ofModel(name string, err error) error {
+	if _, ok := errors.AsType[*llm.Error](err); ok {
+		return &modelError{model: name, err: err}
+	}
+	return err
+}
+
+// failedCall logs why an attempt of a model call failed. If the call is not attempted again, the log keeps what the provider
+// said, for the run's end.
+func (a *Activities) failedCall(ctx context.Context, in workflows.ModelCall, attempt *stream.Attempt, err error) error {
+	failure, ok := errors.AsType[*llm.Error](err)
+	of, _ := errors.AsType[*modelError](err)
+	if !ok || of == nil || !ownFault(ctx, err) {
+		return err
+	}
+	info := activity.GetInfo(ctx)
+	failures := failuresBefore(ctx) + 1
+	provider, model, _ := strings.Cut(of.model, "/")
+	attributes := []any{
+		"agent", in.Agent, "thread", in.Run.Thread, "run", in.Run.ID, "provider", provider, "model", model, "code", string(failure.Code),
+		"attempt", info.Attempt, "failures", fmt.Sprintf("%d of %d", failures, failAttempts),
+	}
+	for name, value := range map[string]string{"host": failure.Host, "reason": failure.Reason, "hint": failure.Hint, "said": said(failure)} {
+		if value != "" {
+			attributes = append(attributes, name, value)
+		}
+	}
+	if failure.Status != 0 {
+		attributes = append(attributes, "status", failure.Status)
+	}
+	logger := activity.GetLogger(ctx)
+	if failure.Retryable() && failures < failAttempts {
+		logger.Warn("a model call failed and will be attempted again", append(attributes, "next", nextAttempt(info, failure.RetryAfter).String())...)
+		return err
+	}
+	logger.Error("a model call failed for good", attributes...)
+	if words := said(failure); words != "" {
+		// Without the record the run ends with the same code, and fewer words.
+		record, recordErr := attempt.Fail(ctx, words)
+		if recordErr == nil {
+			of.record = record
+		}
+	}
+	return err
+}
+
+// said is what only the provider's message says; "" = Code, Status and Reason say as much.
+func said(e *llm.Error) string {
+	if e.Reason != "" {
+		return ""
+	}
+	return e.Message
+}
+
+// nextAttempt is the time until Temporal's next attempt.
+func nextAttempt(info activity.Info, wish time.Duration) time.Duration {
+	if wish > 0 {
+		return min(wish, longestRetryAfter)
+	}
+	p := info.RetryPolicy
+	if p == nil {
+		return 0
+	}
+	wait := float64(p.InitialInterval) * math.Pow(p.BackoffCoefficient, float64(info.Attempt-1))
+	if longest := float64(p.MaximumInterval); longest > 0 {
+		wait = min(wait, longest)
+	}
+	return time.Duration(wait)
+}
+
+// longestRetryAfter bounds what a provider may ask for; the run's duration bounds it as well.
+const longestRetryAfter = 10 * time.Minute
+
+// maxNamed bounds, in bytes, the name of a model and of a host in an error: histories have room for little.
+const maxNamed = 80
+
+// failModel is the failure of a model call for Temporal: all that is known of it without the provider's words.
+func failModel(ctx context.Context, e *llm.Error, of *modelError, last bool) error {
+	var words strings.Builder
+	fmt.Fprintf(&words, "the model call failed: %s", e.Code)
+	if e.Status != 0 {
+		fmt.Fprintf(&words, " (HTTP %d)", e.Status)
+	}
+	if of != nil {
+		fmt.Fprintf(&words, ": %.*s", maxNamed, of.model)
+	}
+	if e.Host != "" {
+		fmt.Fprintf(&words, " at %.*s", maxNamed, e.Host)
+	}
+	if e.Reason != "" {
+		fmt.Fprintf(&words, ": %s", e.Reason)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&words, "; %s", e.Hint)
+	}
+	if n := activity.GetInfo(ctx).Attempt; n > 1 {
+		fmt.Fprintf(&words, " (attempt %d)", n)
+	}
+	options := temporal.ApplicationErrorOptions{
+		NonRetryable:   last || !e.Retryable(),
+		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
+	}
+	if of != nil && of.record != 0 {
+		options.Details = []any{workflows.FailureDetail{Record: of.record}}
+	}
+	return temporal.NewApplicationErrorWithOptions(words.String(), string(e.Code), options)
+}

@@ -1,0 +1,59 @@
+package activities_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Tools that finish in the reverse order of their calls: clients see the results as they come, the model in the order of
+// the calls, and the conversation stays as clients have it.
+func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
+	t.Parallel()
+	var e *engine
+	type after struct {
+		Results int `json:"results"`
+	}
+	wait := tools.Func("wait", "waits", func(ctx context.Context, in after) (int, error) {
+		e.awaitResults(ctx, in.Results)
+		return in.Results, nil
+	})
+	var heard []string
+	e = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
+		if n == 1 {
+			return call([3]string{"call_x", "wait", `{"results":2}`}, [3]string{"call_y", "wait", `{"results":1}`}, [3]string{"call_z", "wait", `{"results":0}`})
+		}
+		for _, m := range req.Messages {
+			if m.Role == llm.RoleTool {
+				heard = append(heard, m.ToolCallID+"="+m.Text())
+			}
+		}
+		return say("done")
+	}, wait)
+	events, result := e.run("wait")
+	if result.Outcome != workflows.OutcomeSuccess {
+		t.Fatalf("outcome is %+v", result)
+	}
+	if want := []string{"call_x=2", "call_y=1", "call_z=0"}; !slices.Equal(heard, want) {
+		t.Errorf("the model hears %q, want %q", heard, want)
+	}
+	var shown, kept []string
+	for _, event := range events {
+		if r, ok := event.(*agui.ToolCallResult); ok {
+			shown = append(shown, r.Content.Text())
+		}
+	}
+	for _, m := range e.conversation() {
+		if m.Role == agui.RoleTool {
+			kept = append(kept, m.Content.Text())
+		}
+	}
+	if want := []string{"0", "1", "2"}; !slices.Equal(shown, want) || !slices.Equal(kept, want) {
+		t.Errorf("clients are shown %q and the conversation has %q, want %q", shown, kept, want)
+	}
+}

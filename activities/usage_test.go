@@ -1,0 +1,411 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// inRun executes a further run of the thread, behind those that have ended, and returns its last event.
+func (e *engine) inRun(id, message string) agui.Event {
+	e.t.Helper()
+	ctx, next := e.t.Context(), stream.Run{Thread: run.Thread, ID: id}
+	user := agui.Message{ID: "u" + id, Role: agui.RoleUser, Content: agui.TextContent(message)}
+	said := e.conversation()
+	in := &stream.Input{Accepted: stream.Acceptance{Keep: len(said), Last: said[len(said)-1].ID, Tail: []stream.Said{{ID: user.ID, Message: &user}}}}
+	in.Input.ThreadID, in.Input.RunID, in.Input.ProtocolVersion = next.Thread.ID, id, "1.0"
+	p, err := e.log.ProposeInput(ctx, next, [32]byte{2}, in)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	env := newWorkflowEnv(slog.DiscardHandler)
+	env.SetDataConverter(workflows.DataConverter())
+	workflows.Register(env, nil)
+	e.acts.Register(env)
+	env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
+		Version: workflows.Version, Run: workflows.Run{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+	})
+	if err := env.GetWorkflowError(); err != nil {
+		e.t.Fatal(err)
+	}
+	end, err := e.log.End(ctx, next)
+	if err != nil || end == nil {
+		e.t.Fatalf("the run has no end: %v", err)
+	}
+	events, err := end.Events(ctx)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	last, err := agui.Decode(events[len(events)-1])
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return last
+}
+
+// charged is what the last event of a run reports.
+type charged struct {
+	input, output int64 // with the estimated part
+	cut           stream.EstimatedUsage
+}
+
+func chargedBy(t *testing.T, last agui.Event) (c charged) {
+	t.Helper()
+	var usage []agui.TokenUsage
+	var metadata agui.Metadata
+	switch e := last.(type) {
+	case *agui.RunFinished:
+		usage, metadata = e.Usage, e.Metadata
+	case *agui.RunError:
+		usage, metadata = e.Usage, e.Metadata
+	default:
+		t.Fatalf("the run ends with %T", last)
+	}
+	for _, u := range usage {
+		if u.InputTokens != nil {
+			c.input += *u.InputTokens
+		}
+		if u.OutputTokens != nil {
+			c.output += *u.OutputTokens
+		}
+	}
+	if cut := metadata["perdure.usage.estimated"]; cut != nil {
+		if err := json.Unmarshal(cut, &c.cut); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// The run that has a summary made pays for it. Later runs that use it do not, whichever of their steps finds it.
+func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
+	t.Parallel()
+	summaries := 0
+	e := newEngine(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		if strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
+			summaries++
+			return say("The story so far.")
+		}
+		if !strings.Contains(texts(req), "[Older messages") {
+			t.Errorf("the model is told no summary:\n%s", texts(req))
+		}
+		return say("ok")
+	})
+	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
+	e.more = talk(20)
+	ledger, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.acts.Budget = ledger
+	events, _ := e.run("the very first question")
+	got := []charged{chargedBy(t, events[len(events)-1])}
+	for _, id := range []string{"r2", "r3"} {
+		got = append(got, chargedBy(t, e.inRun(id, "go on")))
+	}
+	for i, want := range []int64{20, 10, 10} {
+		if got[i].input != want || got[i].cut.Calls != 0 {
+			t.Errorf("run %d is charged %+v, want %d tokens of input", i+1, got[i], want)
+		}
+	}
+	thread, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil || summaries != 1 || len(thread.Usage) != 1 || *thread.Usage[0].InputTokens != 40 || *thread.Usage[0].OutputTokens != 8 || thread.Estimated != nil {
+		t.Errorf("after %d summaries the thread has used %+v (%+v): %v", summaries, thread.Usage, thread.Estimated, err)
+	}
+	wantOfDay(t, e, 48)
+}
+
+// wantOfDay checks what the tenant has used today.
+func wantOfDay(t *testing.T, e *engine, tokens int64) {
+	t.Helper()
+	for most, exceeded := range map[int64]bool{tokens: true, tokens + 1: false} {
+		l, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(most, 0)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Check(t.Context(), "default", nil); errors.Is(err, budget.ErrExceeded) != exceeded {
+			t.Errorf("of a day with %d tokens, not %d are used: %v", most, tokens, err)
+		}
+	}
+}
+
+// twenty is a text of twenty tokens by the rule of the documentation.
+var twenty = strings.Repeat("word", 20)
+
+// A call whose answer is cut is counted once, as an estimate: by the next attempt, or by the end of the run. A call that
+// the provider refused costs nothing.
+func TestCutCallsAreEstimated(t *testing.T) {
+	t.Parallel()
+	piece := llm.TextDelta{Text: twenty}
+	reports := llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(500), Output: count(1)}}
+	truncated := &llm.Error{Code: llm.CodeTruncated}
+	var prompt int64 // an estimate of the request
+	for name, c := range map[string]struct {
+		chunks []llm.Chunk
+		fails  error // nil = the worker dies
+		sends  bool  // an HTTP request
+		unsent error // why that did not leave the process
+		ends   bool  // the run, with the failure
+		calls  int64
+		input  int64 // 0 = that of the estimate
+		output int64
+	}{
+		"the connection breaks":          {chunks: []llm.Chunk{piece}, fails: truncated, calls: 1, output: 20},
+		"it breaks before anything came": {fails: truncated, calls: 1},
+		"the model is silent":            {fails: &llm.Error{Code: llm.CodeTimeout}, calls: 1},
+		"the provider has counted":       {chunks: []llm.Chunk{reports, piece}, fails: truncated, calls: 1, input: 500, output: 20},
+		"the request is refused":         {fails: &llm.Error{Code: llm.CodeRateLimited, Status: 429}},
+		"the provider is down":           {fails: &llm.Error{Code: llm.CodeUnavailable, Status: 503}},
+		"the worker dies":                {chunks: []llm.Chunk{piece}, calls: 1, output: 20},
+		"it dies behind a count":         {chunks: []llm.Chunk{reports, piece}, calls: 1, input: 500, output: 20},
+		"it dies before anything came":   {sends: true, calls: 1},
+		"it dies before it sends":        {},
+		"the request cannot be sent":     {fails: &llm.Error{Code: llm.CodeUnavailable, Err: io.EOF}, sends: true, unsent: io.EOF},
+		"no response comes":              {fails: &llm.Error{Code: llm.CodeUnavailable, Err: io.EOF}, sends: true, calls: 1},
+		"the run ends with the break":    {chunks: []llm.Chunk{piece}, fails: &llm.Error{Code: llm.CodeResponseTooLarge}, ends: true, calls: 1, output: 20},
+		"the run ends with a refusal":    {fails: &llm.Error{Code: llm.CodeInvalidRequest, Status: 400}, ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("hi") })
+			good := e.acts.Models["test"]
+			e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+				if e.calls.Load() > 0 {
+					return good.Stream(ctx, req)
+				}
+				return func(yield func(llm.Chunk, error) bool) {
+					e.calls.Add(1)
+					if trace := httptrace.ContextClientTrace(ctx); c.sends { // as net/http does
+						trace.GetConn("example.com:443")
+						trace.GotConn(httptrace.GotConnInfo{})
+						trace.WroteRequest(httptrace.WroteRequestInfo{Err: c.unsent})
+					}
+					for _, chunk := range c.chunks {
+						if !yield(chunk, nil) {
+							return
+						}
+					}
+					if len(c.chunks) > 0 {
+						e.awaitShown(ctx, 1)
+					}
+					if c.fails == nil {
+						panic("the worker dies")
+					}
+					yield(nil, c.fails)
+				}
+			})
+			ledger, err := budget.Open(t.Context(), e.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.acts.Budget, e.acts.Prices = ledger, prices(t)
+			events, _ := e.run("hello")
+			got := chargedBy(t, events[len(events)-1])
+			want := charged{input: 10, output: 2}
+			if c.ends {
+				want = charged{}
+			}
+			if got.cut.Calls != c.calls || len(got.cut.Usage) != int(c.calls) {
+				t.Fatalf("the run is charged %+v, want %d calls by an estimate", got, c.calls)
+			}
+			if c.calls > 0 {
+				cut := got.cut.Usage[0]
+				input := c.input
+				if input == 0 {
+					input = *cut.InputTokens
+					if prompt == 0 {
+						prompt = input
+					}
+					if input != prompt || input < 8 || input > 30 {
+						t.Errorf("the input is estimated to be %d tokens, and %d in other cases", input, prompt)
+					}
+				}
+				if *cut.InputTokens != input || *cut.OutputTokens != c.output || cut.Provider != "test" || cut.Model != "m" {
+					t.Errorf("the estimate is %+v, want %d and %d tokens", cut, input, c.output)
+				}
+				want.input, want.output = want.input+input, want.output+c.output
+			}
+			if got.input != want.input || got.output != want.output {
+				t.Errorf("the run is charged %+v, want %+v", got, want)
+			}
+			if used := want.input + want.output; used > 0 {
+				wantOfDay(t, e, used)
+			}
+			thread, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			if err != nil || (thread.Estimated != nil) != (c.calls > 0) || c.calls > 0 && thread.Estimated.Calls != c.calls {
+				t.Errorf("the thread has %+v by an estimate: %v", thread.Estimated, err)
+			}
+			if c.calls > 0 {
+				wantCost := fmt.Sprintf(`"estimated":%s}`, agents.Money(*got.cut.Usage[0].InputTokens+5*c.output))
+				if told := string(metadataOf(events[len(events)-1])["perdure.cost"]); !strings.HasSuffix(told, wantCost) {
+					t.Errorf("the cost is %s, want %s in it", told, wantCost)
+				}
+			}
+		})
+	}
+}
+
+func metadataOf(e agui.Event) agui.Metadata {
+	switch e := e.(type) {
+	case *agui.RunFinished:
+		return e.Metadata
+	case *agui.RunError:
+		return e.Metadata
+	}
+	return nil
+}
+
+// A cancel does not evade the count: what was said until then is estimated, with the input as the provider has counted it.
+func TestCancelledAnswerIsEstimated(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil)
+	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+		return func(yield func(llm.Chunk, error) bool) {
+			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70)}}, nil) || !yield(llm.TextDelta{Text: twenty}, nil) {
+				return
+			}
+			e.awaitShown(ctx, 1)
+			_, err := e.log.RequestCancel(ctx, run, stream.Cancel{})
+			if err := errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			yield(nil, context.Cause(ctx))
+		}
+	})
+	events, result := e.run("hello")
+	got := chargedBy(t, events[len(events)-1])
+	if result.Outcome != workflows.OutcomeCancelled || got.input != 70 || got.output != 20 || got.cut.Calls != 1 {
+		t.Errorf("the run ends with %+v and is charged %+v", result, got)
+	}
+}
+
+// Tokens of answers that were cut count for the run's limit.
+func TestCutCallsCountForTheLimit(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil)
+	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Chunk, error] {
+		return func(yield func(llm.Chunk, error) bool) {
+			if e.calls.Add(1) == 1 {
+				if yield(llm.TextDelta{Text: strings.Repeat("word", 2000)}, nil) {
+					yield(nil, &llm.Error{Code: llm.CodeTruncated})
+				}
+				return
+			}
+			chunks, _ := call([3]string{"c", "add", `{"a":1,"b":1}`})
+			for _, c := range chunks {
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
+	})
+	e.limits = workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
+	if _, result := e.run("go"); result.Code != workflows.CodeLimitTokens || e.calls.Load() != 2 {
+		t.Errorf("the run ends with %+v after %d calls", result, e.calls.Load())
+	}
+}
+
+// failing answers the model calls of the agent "works" with a text, and cuts those of other agents for good.
+func failing(t *testing.T) *engine {
+	t.Helper()
+	e := newEngine(t, nil)
+	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+		return func(yield func(llm.Chunk, error) bool) {
+			chunks, err := say("done")
+			switch {
+			case strings.Contains(req.Messages[0].Text(), "You fail."):
+				chunks, err = []llm.Chunk{llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70)}}, llm.TextDelta{Text: twenty}}, &llm.Error{Code: llm.CodeResponseTooLarge}
+			case strings.Contains(req.Messages[0].Text(), "You lead.") && len(req.Messages) == 2:
+				chunks, _ = call([3]string{"c", "helper", `{"task":"go"}`})
+				chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(10), Output: count(2)}}
+			}
+			for _, c := range chunks {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+			}
+		}
+	})
+	return e
+}
+
+// A call that failed for good is charged by whatever goes on after it: the next step, the join of the branches, the agent
+// that has called the subagent.
+func TestCallsOfFailedStepsAreCharged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		agent string
+		whole int64 // calls
+		cut   int64
+	}{
+		"a step": {`name: a
+model: test/m
+steps:
+  - {name: one, agent: {instructions: You fail.}, onError: continue}
+  - {name: two, agent: {instructions: You work.}}
+`, 1, 1},
+		"branches": {`name: a
+model: test/m
+steps:
+  - name: all
+    onError: continue
+    parallel:
+      - {name: one, agent: {instructions: You fail.}, onError: continue}
+      - {name: two, agent: {instructions: You fail.}, onError: continue}
+      - {name: three, agent: {instructions: You work.}}
+  - {name: four, agent: {instructions: You work.}}
+`, 2, 2},
+		"a subagent": {`name: a
+model: test/m
+instructions: You lead.
+tools: ["agent:helper"]
+`, 2, 1},
+		"a subagent in a branch": {`name: a
+model: test/m
+steps:
+  - name: all
+    parallel:
+      - {name: one, agent: {instructions: You lead., tools: ["agent:helper"]}}
+      - {name: two, agent: {instructions: You work.}}
+`, 3, 1},
+		"the last step": {`name: a
+model: test/m
+steps:
+  - {name: one, agent: {instructions: You work.}}
+  - {name: two, agent: {instructions: You fail.}}
+`, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := failing(t)
+			e.agent = parsed(t, c.agent)
+			h := helper("helper")
+			h.Instructions = "You fail."
+			e.others = map[string]*agents.Definition{"helper": h}
+			events, result := e.run("go")
+			got := chargedBy(t, events[len(events)-1])
+			want := charged{input: 10*c.whole + 70*c.cut, output: 2*c.whole + 20*c.cut}
+			if got.input != want.input || got.output != want.output || got.cut.Calls != c.cut {
+				t.Errorf("the run ends with %+v and is charged %+v, want %+v", result, got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Names are what definitions may refer to. Patterns may have * for any run of characters.
+type Names struct {
+	Tools     []string // as models call them
+	Agents    []string
+	Servers   []string // of MCP
+	Providers []string // of models; nil = any is taken for known
+	Scripts   []string // of the scripted provider
+	// Others are patterns of names of any kind that another program's worker knows.
+	Others []string
+}
+
+// BuiltIn are the names that every worker knows.
+func BuiltIn() Names {
+	return Names{
+		Tools:     []string{"approve", "ask_user", "calculate", "confirm", "current_time"},
+		Providers: []string{"anthropic", "gemini", "openai", "openai-responses", scriptedProvider},
+		Scripts:   []string{"count", "demo", "think"},
+	}
+}
+
+const (
+	scriptedProvider = "scripted"
+	serverPrefix     = mcpPrefix
+)
+
+// Names are those of the folder's documents.
+func (f *Folder) Names() Names {
+	var n Names
+	for _, d := range f.Agents {
+		n.Agents = append(n.Agents, d.Name)
+	}
+	for _, t := range f.Tools {
+		n.Tools = append(n.Tools, t.Name)
+	}
+	for _, s := range f.Servers {
+		n.Servers = append(n.Servers, s.Name)
+	}
+	for _, s := range f.Scripts {
+		n.Scripts = append(n.Scripts, s.Name)
+	}
+	return n
+}
+
+// With returns all names of both.
+func (n Names) With(more Names) Names {
+	return Names{
+		Tools: slices.Concat(n.Tools, more.Tools), Agents: slices.Concat(n.Agents, more.Agents), Servers: slices.Concat(n.Servers, more.Servers),
+		Providers: slices.Concat(n.Providers, more.Providers), Scripts: slices.Concat(n.Scripts, more.Scripts), Others: slices.Concat(n.Others, more.Others),
+	}
+}
+
+// CheckNames finds names in the folder's agents that are neither the folder's nor known. The error is a *DefinitionError, or
+// several joined: each says where the name stands, and which known name is near.
+func (f *Folder) CheckNames(known Names) error {
+	known = known.With(f.Names())
+	var wrong []error
+	for _, d := range f.Agents {
+		place, ok := f.places[kindAgent+" "+d.Name]
+		for _, e := range d.UnknownNames(known) {
+			if ok {
+				e.File = place.File
+				e.Line, e.Column = place.find(e.Key)
+			}
+			wrong = append(wrong, e)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// find returns where a key such as tools[2] stands: at the entry, at the nearest key around it that was given, or at the
+// beginning of the document.
+func (p Place) find(key string) (line, column int) {
+	for at := key; ; {
+		if node := p.keys[at]; node != nil {
+			return node.Line, node.Column
+		}
+		if open := strings.LastIndexByte(at, '['); open >= 0 && strings.HasSuffix(at, "]") {
+			var i int
+			_, err := fmt.Sscanf(at[open:], "[%d]", &i)
+			if node := p.keys[at[:open]]; err == nil && node != nil && i < len(node.Content) {
+				return node.Content[i].Line, node.Content[i].Column
+			}
+		}
+		cut := strings.LastIndexAny(at, ".[")
+		if cut < 0 {
+			return p.Line, 0
+		}
+		at = at[:cut]
+	}
+}
+
+// UnknownNames finds names in a definition that are not known. The errors have no place in a file.
+func (d *Definition) UnknownNames(known Names) []*DefinitionError {
+	c := &nameCheck{d: d, known: known}
+	c.tools("tools", d.Tools)
+	c.model("model", d.Model)
+	c.model("context.model", d.Context.Model)
+	c.steps("steps", d.Steps)
+	for i, rule := range d.Approvals {
+		for j, p := range rule.Tools {
+			if at := fmt.Sprintf("approvals[%d].tools[%d]", i, j); strings.HasPrefix(p, serverPrefix) {
+				c.tool(at, p)
+			} else if !strings.Contains(p, "*") && !c.fromElsewhere(p) {
+				c.unknown(at, "tool", p, c.known.Tools)
+			}
+		}
+	}
+	return c.found
+}
+
+type nameCheck struct {
+	d     *Definition
+	known Names
+	found []*DefinitionError
+}
+
+// unknown notes a name unless it is known.
+func (c *nameCheck) unknown(key, kind, name string, candidates []string) {
+	knows := func(pattern string) bool { return namesTool(pattern, name) }
+	if slices.Contains(candidates, name) || slices.ContainsFunc(c.known.Others, knows) {
+		return
+	}
+	e := &DefinitionError{Agent: c.d.Name, Key: key}
+	e.Reason = fmt.Sprintf("%s: unknown %s %.80q%s", e.Pointer(), kind, name, suggestion(name, candidates))
+	c.found = append(c.found, e)
+}
+
+func (c *nameCheck) tools(key string, patterns []string) {
+	for i, p := range patterns {
+		c.tool(fmt.Sprintf("%s[%d]", key, i), p)
+	}
+}
+
+func (c *nameCheck) tool(at, p string) {
+	switch prefix, name, _ := strings.Cut(p, ":"); {
+	case prefix+":" == ClientPrefix:
+	case prefix+":" == AgentPrefix, prefix+":" == HandoffPrefix:
+		c.unknown(at, "agent", name, c.known.Agents)
+	case prefix+":" == serverPrefix:
+		// Which tools the server has is known only when it is connected.
+		if server, _, _ := strings.Cut(name, "/"); !strings.Contains(server, "*") {
+			c.unknown(at, "MCP server", server, c.known.Servers)
+		}
+	case !strings.Contains(p, "*"):
+		c.unknown(at, "tool", p, c.known.Tools)
+	}
+}
+
+func (c *nameCheck) model(key, model string) {
+	provider, name, ok := strings.Cut(model, "/")
+	switch {
+	case !ok || c.known.Providers == nil:
+	case !slices.Contains(c.known.Providers, provider):
+		c.unknown(key, "model provider", provider, c.known.Providers)
+	case provider == scriptedProvider:
+		c.unknown(key, "script", name, c.known.Scripts)
+	}
+}
+
+func (c *nameCheck) steps(key string, steps []Step) {
+	for i := range steps {
+		c.step(fmt.Sprintf("%s[%d]", key, i), &steps[i])
+	}
+}
+
+func (c *nameCheck) step(at string, s *Step) {
+	if a := s.Agent; a != nil && a.Name != "" {
+		c.unknown(at+".agent", "agent", a.Name, c.known.Agents)
+	} else if a != nil {
+		c.tools(at+".agent.tools", a.Tools)
+		c.model(at+".agent.model", a.Model)
+	}
+	if s.Tool != "" && !c.fromElsewhere(s.Tool) {
+		c.unknown(at+".tool", "tool", s.Tool, c.known.Tools)
+	}
+	c.steps(at+".steps", s.Steps)
+	c.steps(at+".onError.steps", s.OnError.Steps)
+	if s.Parallel != nil {
+		c.steps(at+".parallel", s.Parallel.Steps)
+	}
+	if s.Map != nil {
+		c.steps(at+".map.steps", s.Map.Steps)
+	}
+	if s.Loop != nil {
+		c.steps(at+".loop.steps", s.Loop.Steps)
+	}
+	for i, r := range s.Route {
+		c.steps(fmt.Sprintf("%s.route[%d].steps", at, i), r.Steps)
+	}
+	if s.Compensate != nil {
+		c.step(at+".compensate", s.Compensate)
+	}
+}
+
+// fromElsewhere tells whether a step's tool may be a client's, an agent, or one of an MCP server: these are known later, or are
+// checked where the agent's tools name them.
+func (c *nameCheck) fromElsewhere(tool string) bool {
+	return slices.ContainsFunc(c.d.Tools, func(p string) bool {
+		prefix, name, _ := strings.Cut(p, ":")
+		switch prefix + ":" {
+		case ClientPrefix:
+			return namesTool(name, tool)
+		case AgentPrefix:
+			return name == tool
+		case HandoffPrefix:
+			return HandoffTool(name) == tool
+		case serverPrefix:
+			server, _, _ := strings.Cut(name, "/")
+			return strings.Contains(server, "*") || strings.HasPrefix(tool, server+"_")
+		}
+		return p == tool // it is checked there
+	})
+}

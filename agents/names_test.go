@@ -1,0 +1,103 @@
+package agents_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agents"
+)
+
+var knownNames = agents.BuiltIn().With(agents.Names{Agents: []string{"published"}, Others: []string{"own_*"}})
+
+func TestUnknownNamesAreToldWithTheirPlace(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		yaml string
+		want string // of the error, without the file; "" = all names are known
+	}{
+		"known": {`name: a
+model: openai/any
+tools: [calculate, "current_*", "client:anything", "client:*", "agent:published", "handoff:published", "own_tool", "mcp:shop/x", "mcp:shop/*"]
+approvals:
+  - tools: [calculate, shop_buy, "mcp:shop/x", "*"]
+---
+kind: mcp
+name: shop
+url: https://mcp.example
+---
+kind: script
+name: own
+turns: [{steps: [{say: hi}]}]
+---
+name: b
+model: scripted/own
+tools: ["agent:a"]
+`, ""},
+		"tool":     {"name: a\nmodel: openai/m\ntools:\n  - current_time\n  - calculat\n", `5: /tools/1: unknown tool "calculat" (did you mean "calculate"?)`},
+		"subagent": {"name: a\nmodel: openai/m\ntools: [\"agent:publishd\"]\n", `3: /tools/0: unknown agent "publishd" (did you mean "published"?)`},
+		"handoff":  {"name: a\nmodel: openai/m\ntools: [\"handoff:nobody\"]\n", `3: /tools/0: unknown agent "nobody"`},
+		"server":   {"name: a\nmodel: openai/m\ntools: [\"mcp:shop/*\"]\n", `3: /tools/0: unknown MCP server "shop"`},
+		"provider": {"name: a\nmodel: opnai/m\n", `2: /model: unknown model provider "opnai" (did you mean "openai"?)`},
+		"script":   {"name: a\nmodel: scripted/dmeo\n", `2: /model: unknown script "dmeo" (did you mean "demo"?)`},
+		"summary":  {"name: a\nmodel: openai/m\ncontext: {maxTokens: 2000, policy: summarize, model: nobody/m}\n", `3: /context/model: unknown model provider "nobody"`},
+		"approval": {"name: a\nmodel: openai/m\ntools: [\"*\"]\napprovals:\n  - tools: [calcluate]\n", `5: /approvals/0/tools/0: unknown tool "calcluate" (did you mean "calculate"?)`},
+		"steps": {`name: a
+model: openai/m
+tools: ["*"]
+steps:
+  - {name: one, tool: calculat, args: {}}
+  - name: two
+    parallel:
+      - {name: three, agent: nobody}
+      - {name: four, agent: {instructions: x, model: scripted/nothing, tools: [calculatee]}}
+  - name: five
+    tool: calculate
+    args: {}
+    compensate: {tool: take_back, args: {}}
+`, `5: /steps/0/tool: unknown tool "calculat" (did you mean "calculate"?)
+8: /steps/1/parallel/0/agent: unknown agent "nobody"
+9: /steps/1/parallel/1/agent/tools/0: unknown tool "calculatee" (did you mean "calculate"?)
+9: /steps/1/parallel/1/agent/model: unknown script "nothing"
+13: /steps/2/compensate/tool: unknown tool "take_back"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder, err := agents.ParseFile("a.yaml", []byte(test.yaml))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := folder.CheckNames(knownNames); err != nil {
+				got = strings.ReplaceAll(err.Error(), "a.yaml:", "")
+			}
+			if got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// Files of a folder know the names of one another.
+func TestNamesOfAFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"a.yaml": "name: a\nmodel: openai/m\ntools: [\"agent:b\", find, \"agent:c\"]\n",
+		"b.yaml": "name: b\nmodel: openai/m\n",
+		"t.yaml": "kind: tool\nname: find\nhttp: {method: GET, url: https://shop.example}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder, err := agents.LoadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = folder.CheckNames(knownNames)
+	if want := filepath.Join(dir, "a.yaml") + `:3: /tools/2: unknown agent "c"`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

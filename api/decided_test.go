@@ -1,0 +1,283 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// outcome is what the routes tell of a decision.
+type outcome struct {
+	Decision  string
+	Repeated  bool
+	Missing   int
+	Proposals []inbox.Proposal
+	Code      string
+	Detail    string
+	Recorded  *struct {
+		Decision, By string
+		At           time.Time
+		Args         json.RawMessage
+	}
+}
+
+func (o *office) decides(subject, id, body string) (int, outcome) {
+	o.t.Helper()
+	a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, body, "X-User", subject)
+	var got outcome
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
+		o.t.Fatalf("%s: %v", a.body, err)
+	}
+	return a.status, got
+}
+
+func personalOffice(t *testing.T) *office {
+	t.Helper()
+	return newOffice(t, func(c *api.Config) {
+		c.Auth = callers(func(r *http.Request) (auth.Identity, error) {
+			return auth.Identity{Principal: auth.Principal{Tenant: auth.TenantDefault, Subject: r.Header.Get("X-User")}}, nil
+		})
+	})
+}
+
+// A decision that equals the recorded one is 200 for every caller, and names the subject and time of the recorded one. Another one is
+// 409 and tells the same. So it is while the workflow knows, and afterwards from what runs have carried out or the audit.
+func TestEqualDecisionsAreRepeated(t *testing.T) {
+	t.Parallel()
+	o := personalOffice(t)
+	ids := o.asks("t1", "c1", "c2", "c3", "c4")
+	first := []string{`{"decision":"approve"}`, `{"decision":"edit","args":{"to":"Bob"}}`, `{"decision":"answer","content":"done"}`, `{"decision":"reject","reason":"too dear"}`}
+	other := []string{`{"decision":"reject"}`, `{"decision":"edit","args":{"to":"Eve"}}`, `{"decision":"answer","content":"failed"}`, `{"decision":"reject","reason":"too late"}`}
+	for i, body := range first {
+		if status, got := o.decides("ann", ids[i], body); status != http.StatusOK || got.Repeated || got.Recorded != nil {
+			t.Fatalf("%d %+v", status, got)
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		for i := range ids {
+			for _, subject := range []string{"ann", "bob"} {
+				for _, body := range []string{first[i], other[i]} {
+					status, got := o.decides(subject, ids[i], body)
+					want := http.StatusOK
+					if body == other[i] {
+						want = http.StatusConflict
+					}
+					if status != want || got.Repeated != (want == http.StatusOK) || got.Recorded == nil || got.Recorded.By != "ann" || got.Recorded.At.IsZero() || !strings.Contains(first[i], got.Recorded.Decision) {
+						t.Errorf("%s: %s decides %s: %d %+v", when, subject, body, status, got)
+					}
+					if want == http.StatusConflict && (got.Code != "decided" || !strings.Contains(got.Detail, got.Recorded.Decision+" by ann")) {
+						t.Errorf("%s: %+v", when, got)
+					}
+				}
+			}
+		}
+	}
+	check("the workflow knows")
+	o.mu.Lock()
+	taken := o.waits["thread/default/t1"]
+	o.waits["thread/default/t1"] = map[string]*workflows.Decision{} // it has gone on
+	o.mu.Unlock()
+	for i, call := range []string{"c1", "c2", "c3", "c4"} {
+		d := taken[call]
+		said, at, err := o.log.DecisionSaid(o.ctx(), d.Input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decision := inbox.Decision{Decision: string(d.Verdict), By: said.By.Subject, At: at, Digest: d.Digest, ArgsDigest: d.Args, Args: said.Args, Reason: said.Reason}
+		if said.Result != nil {
+			decision.Content = json.RawMessage(`"done"`)
+		}
+		o.tells(call, ids[i], inbox.Decided, decision)
+	}
+	check("the audit knows")
+}
+
+// A vote that does not decide says how many are missing for each proposal.
+func TestVotesSayWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	o := personalOffice(t)
+	id := o.asks("t1", "c1")[0]
+	o.temporal.decide = func(_ string, in workflows.Decide) (out workflows.Decided, err error) {
+		r := workflows.DecisionResult{Missing: 2, Proposals: []workflows.Tally{{Args: "model's", Votes: 2, Missing: 1}, {Args: "edited", Votes: 1, Missing: 2}}}
+		return workflows.Decided{Results: []workflows.DecisionResult{r}}, nil
+	}
+	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
+	status, got := o.decides("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)
+	if status != http.StatusOK || got.Missing != 2 || len(got.Proposals) != 2 || got.Proposals[0] != want[0] || got.Proposals[1] != want[1] {
+		t.Errorf("%d %+v", status, got)
+	}
+	a := o.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[{"threadId":"t1","id":"`+id+`","decision":"approve"}]}`)
+	var batch struct{ Results []outcome }
+	if err := json.Unmarshal([]byte(a.body), &batch); err != nil || len(batch.Results) != 1 || len(batch.Results[0].Proposals) != 2 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if page := o.do(http.MethodPost, o.link("t1", id, `{"decision":"approve"}`), ""); !strings.Contains(page.body, "Your vote was taken: approve. 2 more people") {
+		t.Errorf("%d %s", page.status, page.body)
+	}
+}
+
+// The log says by which channel a decision came; the command line names itself.
+func TestChannels(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t1", "c1", "c2", "c3")
+	batch := func(id string) string {
+		return `{"decisions":[{"threadId":"t1","id":"` + id + `","decision":"approve"}]}`
+	}
+	o.do(http.MethodPost, "/v1/approvals/batch", batch(ids[0]), "Perdure-Channel", "cli")
+	o.do(http.MethodPost, "/v1/approvals/batch", batch(ids[1]), "Perdure-Channel", "link")
+	o.do(http.MethodPost, "/v1/threads/t1/approvals/"+ids[2], `{"decision":"approve"}`, "Perdure-Channel", "cli")
+	for call, want := range map[string]string{"c1": "cli", "c2": "batch", "c3": "cli"} {
+		if d := o.said("thread/default/t1", call); d.Channel != want {
+			t.Errorf("%s: %+v", call, d)
+		}
+	}
+}
+
+// A thread's summary lists no interrupt that is decided, before the thread continues.
+func TestWaitingListsWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t1", "c1", "c2", "c3")
+	open := func() (listed []string) {
+		t.Helper()
+		var sum struct {
+			Waiting *struct{ Interrupts []struct{ ID string } }
+		}
+		a := o.do(http.MethodGet, "/v1/threads/t1", "")
+		if err := json.Unmarshal([]byte(a.body), &sum); err != nil {
+			t.Fatalf("%s: %v", a.body, err)
+		}
+		if sum.Waiting != nil {
+			for _, i := range sum.Waiting.Interrupts {
+				listed = append(listed, i.ID)
+			}
+		}
+		return listed
+	}
+	o.tells("c1", ids[0], inbox.Opened)
+	o.tells("c2", ids[1], inbox.Voted, inbox.Decision{Decision: "approve"})
+	if got := open(); !slices.Equal(got, ids) {
+		t.Errorf("waiting lists %v", got)
+	}
+	o.tells("c1", ids[0], inbox.Decided, inbox.Decision{Decision: "approve"})
+	o.tells("c2", ids[1], inbox.Expired, inbox.Decision{Decision: "expire"})
+	if got := open(); !slices.Equal(got, ids[2:]) {
+		t.Errorf("waiting lists %v", got)
+	}
+	o.tells("c3", ids[2], inbox.Decided, inbox.Decision{Decision: "reject"})
+	if got := open(); got != nil {
+		t.Errorf("waiting lists %v", got)
+	}
+}
+
+// What was decided on all threads is listed with what the audits of the threads have, the last first.
+func TestListDecided(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var ids []string
+	for i, thread := range []string{"t1", "t2"} {
+		ids = append(ids, o.asks(thread, "c1")...)
+		a := o.approval(thread, "c1", ids[i])
+		a.Decisions = []inbox.Decision{{Decision: "edit", By: "ada", Args: json.RawMessage(`{"to":"Bob"}`), Channel: "cli"}}
+		e := inbox.Event{Type: inbox.Decided, At: time.Now().Add(time.Duration(i) * time.Second), Approval: *a}
+		run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "r"}
+		if err := errors.Join(o.log.AppendAudit(o.ctx(), run, "evt_d", inbox.Entry{Tenant: "default", Event: e}), o.store.Archive(o.ctx(), "default", &e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(query string) (items []inbox.Past, next string) {
+		t.Helper()
+		var page struct {
+			Items      []inbox.Past
+			NextCursor string
+		}
+		a := o.do(http.MethodGet, "/v1/approvals?status=decided"+query, "")
+		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return page.Items, page.NextCursor
+	}
+	for {
+		if items, _ := list(""); len(items) == 2 {
+			break
+		}
+		select {
+		case <-o.ctx().Done():
+			t.Fatal("the list lacks decisions")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	items, next := list("&limit=1")
+	rest, end := list("&limit=1&cursor=" + next)
+	if len(items) != 1 || items[0].ID != ids[1] || len(rest) != 1 || rest[0].ID != ids[0] || end != "" {
+		t.Errorf("pages are %+v and %+v", items, rest)
+	}
+	if p := items[0]; p.Status != inbox.StatusDecided || string(p.Decisions[0].Args) != `{"to":"Bob"}` || p.Decisions[0].Channel != "cli" || len(p.Events) != 1 {
+		t.Errorf("listed is %+v", p)
+	}
+	if items, _ := list("&thread=t1"); len(items) != 1 || items[0].ThreadID != "t1" {
+		t.Errorf("of one thread: %+v", items)
+	}
+	if got, _ := o.listed("?status=open"); len(got) != 2 {
+		t.Errorf("open are %v", got)
+	}
+	for query, parameter := range map[string]string{"status=pending": "status", "status=": "status", "status=decided&assignee=me": "assignee", "status=decided&olderThan=1h": "olderThan", "status=decided&limit=0": "limit"} {
+		if a := o.do(http.MethodGet, "/v1/approvals?"+query, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_input" || !strings.Contains(a.problem.Detail, parameter) {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+	if a := o.do(http.MethodGet, "/v1/approvals?status=decided&cursor=x", ""); a.problem.Code != "invalid_cursor" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A cancelled run says who cancelled it, when and why.
+func TestRunsSayWhoCancelledThem(t *testing.T) {
+	t.Parallel()
+	o := personalOffice(t)
+	o.temporal.cancel = func(string) error { return nil }
+	run := stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r"}
+	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	var err error
+	if p.After, err = o.log.Open(o.ctx(), p, stream.Opening{RunID: "r", Execution: "e", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: "t1", RunID: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []string{"ada", "bob"} { // the first request counts
+		if a := o.do(http.MethodPost, "/v1/threads/t1/runs/r/cancel", `{"reason":"`+by+` says so"}`, "X-User", by); a.status != http.StatusAccepted {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	end := &agui.RunFinished{ThreadID: "t1", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}
+	if _, _, err := o.log.Seal(o.ctx(), p, end); err != nil {
+		t.Fatal(err)
+	}
+	var page struct {
+		Items []struct {
+			Outcome string
+			Cancel  *struct {
+				By, Reason string
+				At         time.Time
+			}
+		}
+	}
+	a := o.do(http.MethodGet, "/v1/threads/t1/runs", "")
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Items) != 1 {
+		t.Fatalf("%s: %v", a.body, err)
+	}
+	if c := page.Items[0].Cancel; c == nil || c.By != "ada" || c.Reason != "ada says so" || c.At.IsZero() {
+		t.Errorf("the run is %s", a.body)
+	}
+}

@@ -1,0 +1,146 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+const beat = ": heartbeat"
+
+// longSilence keeps the node from looking after runs, which would be another reason to wake up.
+func longSilence(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, time.Hour }
+
+// meanwhile does something again and again until stop is called.
+func meanwhile(t *testing.T, do func(ctx context.Context, i int)) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			do(ctx, i)
+		}
+	})
+	return func() { cancel(); wait.Wait() }
+}
+
+// The attempts of a call whose tool is missing write records that show nothing to a client. They do not delay its
+// heartbeats, whatever stream it reads.
+func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, longSilence)
+	var place stream.Place
+	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	streams := map[string]*watched{}
+	for _, path := range []string{"runs/r1/events", "runs/r1/events?join=true", "events"} {
+		streams[path] = n.watch("/v1/threads/t/" + path)
+		streams[path].until("RUN_STARTED")
+	}
+	stop := meanwhile(t, func(ctx context.Context, _ int) {
+		attempt, _, err := n.log.Begin(ctx, place)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Error(err)
+			}
+			return
+		}
+		attempt.Close()
+	})
+	for _, w := range streams {
+		w.until(beat)
+		w.until(beat)
+	}
+	stop()
+	n.end(place)
+	for _, w := range streams {
+		w.until("RUN_FINISHED")
+	}
+}
+
+// A run that is queued on its thread shows nothing until the active run has ended.
+func TestHeartbeatsOfAQueuedRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, longSilence)
+	var place stream.Place
+	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	n.temporal.start = func(workflows.RunInput) error { return running("e1") }
+	queued := make(chan workflows.RunInput, 1)
+	n.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+		queued <- *in.Offer
+		return workflows.Submitted{Queued: true}, nil
+	}
+	in := inputOf("r2", "and then?")
+	in.ForwardedProps = []byte(`{"perdure":{"onBusy":"enqueue"}}`)
+	second := n.watchRun(in)
+	second.until(beat)
+	next := <-queued
+	n.end(place)
+	n.end(n.begin(next, "e1"))
+	second.until("RUN_FINISHED")
+}
+
+// While the node waits for Temporal's answer about a silent run, heartbeats go on.
+func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	var place stream.Place
+	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	asked, back := make(chan struct{}, 1), make(chan struct{})
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-back
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	w := n.watch("/v1/threads/t/runs/r1/events")
+	<-asked
+	w.until(beat)
+	w.until(beat)
+	close(back)
+	n.end(place)
+	w.until("RUN_FINISHED")
+}
+
+func TestHeartbeatsWhileTheLogIsAway(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
+	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e1"); return nil }
+	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
+	run, thread := n.watch("/v1/threads/t/runs/r1/events"), n.watch("/v1/threads/t/events")
+	run.until("RUN_STARTED")
+	thread.until("RUN_STARTED")
+	n.nats.Shutdown()
+	for range 3 {
+		run.until(beat)
+		thread.until(beat)
+	}
+}
+
+// Events of approvals that a reader has not asked for do not delay the heartbeats of its feed.
+func TestOtherApprovalsDoNotDelayHeartbeats(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, func(c *api.Config) { c.Heartbeat = 100 * time.Millisecond })
+	w := o.watch("/v1/approvals/events?thread=t1")
+	stop := meanwhile(t, func(ctx context.Context, i int) {
+		a := o.approval("t2", "c1", fmt.Sprint("int_", i))
+		if err := o.store.Record(ctx, "default", "evt_"+a.ID, &inbox.Event{Type: inbox.Opened, At: since, Approval: *a}); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	defer stop()
+	w.until(beat)
+	w.until(beat)
+}

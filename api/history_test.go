@@ -1,0 +1,194 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// perdure returns forwarded properties with members of Perdure's.
+func perdure(members string) func(*agui.RunAgentInput) {
+	return props(`{"perdure":` + members + `}`)
+}
+
+// sends runs a thread with messages as "u1", "a1" or "u1=other words".
+func (n *node) sends(run string, messages []agui.Message, more ...func(*agui.RunAgentInput)) answer {
+	n.t.Helper()
+	in := inputOf(run, "")
+	in.Messages = messages
+	for _, m := range more {
+		m(&in)
+	}
+	return n.post(in)
+}
+
+func userSays(id, text string) agui.Message {
+	return agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}
+}
+
+// A client that lost its list sends only what is new. The thread keeps the conversation, the model is told all of it, and
+// the client is sent what it lacks.
+func TestAClientThatLostItsListKeepsTheConversation(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answers()
+	n.sends("r0", []agui.Message{userSays("m0", "What is 12*7?")})
+	for i := 1; i < 4; i++ {
+		a := n.sends(fmt.Sprint("r", i), []agui.Message{userSays(fmt.Sprint("m", i), "And then?")})
+		if types := eventTypes(t, a.body); len(types) < 2 || types[0] != "RUN_STARTED" || types[1] != "MESSAGES_SNAPSHOT" {
+			t.Errorf("run %d begins with %q, want a MESSAGES_SNAPSHOT after RUN_STARTED", i, types)
+		}
+	}
+	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2 m3 a-r3"; got != want {
+		t.Errorf("the conversation is %s, want %s", got, want)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/t/superseded", ""); a.body != `{"items":[]}` {
+		t.Errorf("superseded: %d %s", a.status, a.body)
+	}
+}
+
+// The agent's definition says how lists are read, and an input may say otherwise.
+func TestHistoryOfAnAgent(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answers()
+	n.revise("name: a\nmodel: test/m\nhistory: replace\n")
+	n.sends("r0", []agui.Message{userSays("m0", "one")})
+	n.sends("r1", []agui.Message{userSays("m1", "two")})
+	if got, want := n.messages("t"), "m1 a-r1"; got != want {
+		t.Errorf("by the agent's default the conversation is %s, want %s", got, want)
+	}
+	n.sends("r2", []agui.Message{userSays("m2", "three")}, perdure(`{"history":"auto"}`))
+	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2"; got != want {
+		t.Errorf("by the input the conversation is %s, want %s", got, want)
+	}
+	n.sends("r3", []agui.Message{userSays("m2", "three, but better")}, perdure(`{"history":"append"}`))
+	if got, want := n.messages("t"), "m1 a-r1 m2 a-r2 a-r3"; got != want {
+		t.Errorf("appended, the conversation is %s, want %s", got, want)
+	}
+}
+
+// What an input takes out of the conversation is listed, shown, and continued by a fork.
+func TestSupersededMessages(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answers()
+	n.sends("r0", []agui.Message{userSays("m0", "one")})
+	n.sends("r1", []agui.Message{userSays("m1", "two")})
+	n.sends("r2", []agui.Message{userSays("m1", "two, but better")})
+	n.sends("r3", []agui.Message{userSays("m0", "one, but better")})
+	if got, want := n.messages("t"), "m0 a-r3"; got != want {
+		t.Errorf("the conversation is %s, want %s", got, want)
+	}
+	type tail struct {
+		RunID, SupersededAt, AfterMessageID string
+		Messages                            int
+		Fork                                struct{ ThreadID, RunID string }
+	}
+	var page struct {
+		Items      []tail
+		NextCursor string
+	}
+	var tails []tail
+	for next := ""; ; next = "&cursor=" + page.NextCursor {
+		page.NextCursor, page.Items = "", nil
+		n.get("/v1/threads/t/superseded?limit=1"+next, &page)
+		tails = append(tails, page.Items...)
+		if page.NextCursor == "" {
+			break
+		}
+	}
+	if len(tails) != 2 || tails[0].RunID != "r3" || tails[0].Messages != 4 || tails[0].AfterMessageID != "" || tails[0].Fork.RunID != "r2" || tails[0].Fork.ThreadID != "t" ||
+		tails[1].RunID != "r2" || tails[1].Messages != 2 || tails[1].AfterMessageID != "a-r0" || tails[1].Fork.RunID != "r1" || tails[1].SupersededAt == "" {
+		t.Fatalf("superseded: %+v", tails)
+	}
+	for run, want := range map[string][]string{"r3": {"m0", "a-r0", "m1", "a-r2"}, "r2": {"m1", "a-r1"}, "r0": nil} {
+		var ids []string
+		for next := ""; ; {
+			var p listed
+			n.get("/v1/threads/t/superseded/"+run+"?limit=1"+next, &p)
+			for _, m := range p.Items {
+				ids = append(ids, m.ID)
+			}
+			if p.NextCursor == "" {
+				break
+			}
+			next = "&cursor=" + p.NextCursor
+		}
+		if fmt.Sprint(ids) != fmt.Sprint(want) {
+			t.Errorf("run %s superseded %q, want %q", run, ids, want)
+		}
+	}
+	if a := n.do(http.MethodPost, "/v1/threads/t/runs/r2/fork", `{"threadId":"back"}`); a.status != http.StatusCreated {
+		t.Fatalf("fork: %d %s", a.status, a.body)
+	}
+	if got, want := n.messages("back"), "m0 a-r0 m1 a-r2"; got != want {
+		t.Errorf("the fork has %s, want %s", got, want)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/t/superseded/nobody", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
+		t.Errorf("an unknown run: %d %s", a.status, a.body)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/nobody/superseded", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {
+		t.Errorf("an unknown thread: %d %s", a.status, a.body)
+	}
+}
+
+// A client that says what it has seen edits nothing that came after it.
+func TestSeenCursor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answers()
+	first := n.sends("r0", []agui.Message{userSays("m0", "one")})
+	seen := lastCursor(first.body)
+	n.sends("r1", []agui.Message{userSays("m1", "two")})
+
+	stale := []agui.Message{userSays("m0", "one"), {ID: "a-r0", Role: agui.RoleAssistant, Content: agui.TextContent("answer to r0")}, userSays("m2", "three")}
+	withSeen := perdure(fmt.Sprintf(`{"seen":%q}`, seen))
+	n.sends("r2", stale, withSeen)
+	if got, want := n.messages("t"), "m0 a-r0 m1 a-r1 m2 a-r2"; got != want {
+		t.Errorf("the conversation is %s, want %s", got, want)
+	}
+	// What the client has seen is no part of what it asks for.
+	again := n.sends("r2", stale, perdure(fmt.Sprintf(`{"seen":%q}`, lastCursor(n.do(http.MethodGet, "/v1/threads/t/runs/r2/events", "").body))))
+	if again.status != http.StatusOK || lastCursor(again.body) == "" {
+		t.Errorf("the same input after it saw more: %d %s", again.status, again.body)
+	}
+	if a := n.sends("r3", stale, perdure(`{"seen":"mine"}`)); a.status != http.StatusBadRequest || a.problem.Pointer != "/forwardedProps/perdure/seen" {
+		t.Errorf("no cursor: %d %s", a.status, a.body)
+	}
+	// A cursor of a log that was replaced says nothing of this one.
+	if a := n.sends("r4", []agui.Message{userSays("m4", "four")}, perdure(`{"seen":"00000000000400000-1zzzzzzzz"}`)); a.status != http.StatusOK {
+		t.Errorf("a cursor of another log: %d %s", a.status, a.body)
+	}
+}
+
+// eventTypes lists the types of a stream's events.
+func eventTypes(t *testing.T, body string) []string {
+	t.Helper()
+	var types []string
+	for line := range strings.Lines(body) {
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		var event struct{ Type string }
+		if err := json.Unmarshal([]byte(data), &event); err != nil {
+			t.Fatalf("event %s: %v", data, err)
+		}
+		types = append(types, event.Type)
+	}
+	return types
+}
+
+// lastCursor is the cursor of a stream's last event.
+func lastCursor(body string) string {
+	all := cursors(body)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}

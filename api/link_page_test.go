@@ -1,0 +1,36 @@
+package api
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/stream"
+)
+
+// The page of a link names the agent, the step and the question. A step of a pipeline asks by its message; it has no tool, and often no arguments.
+func TestWhatALinkPageShows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		asked      stream.Asked
+		tool, args string
+		want       linkPage
+	}{
+		"a call":       {stream.Asked{Agent: "support"}, "refund", `{"n":1}`, linkPage{Agent: "support", Tool: "refund", Args: "{\n  \"n\": 1\n}"}},
+		"a step":       {stream.Asked{Agent: "shop", Step: "check"}, pipeline.ApproveTool, `{}`, linkPage{Agent: "shop", Step: "check"}},
+		"with figures": {stream.Asked{Agent: "shop", Step: pipeline.LimitPath}, pipeline.ApproveTool, `{"used":1}`, linkPage{Agent: "shop", Args: "{\n  \"used\": 1\n}"}},
+	} {
+		asked, err := json.Marshal(c.asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &question{Interrupt: agui.Interrupt{Message: "Ship it?", Metadata: agui.Metadata{stream.MetadataApproval: asked}}, thread: &stream.Reduction{}}
+		q.call.Name, q.call.Arguments = c.tool, c.args
+		c.want.Decision, c.want.Subject, c.want.Message, c.want.Thread = "approve", "ada", "Ship it?", "t1"
+		if got, err := linkPageOf(links.Link{Decision: "approve", Subject: "ada", Thread: "t1"}, q); err != nil || got != c.want {
+			t.Errorf("%s: %+v (%v), want %+v", name, got, err, c.want)
+		}
+	}
+}

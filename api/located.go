@@ -1,0 +1,31 @@
+package api
+
+import (
+	"context"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/stream"
+)
+
+// locate gives a request's span and log lines the tenant of the caller, and the thread, the run and the agent of the path.
+// Invalid IDs are left out.
+func (s *Server) locate(c *gin.Context) {
+	of := telemetry.Run{}
+	if p, ok := auth.From(c.Request.Context()); ok {
+		of.Tenant = p.Tenant
+	}
+	for name, member := range map[string]*string{"thread": &of.Thread, "run": &of.ID, "agent": &of.Agent} {
+		if value := segment(c, name); checkID("", value) == nil {
+			*member = value
+		}
+	}
+	c.Request = c.Request.WithContext(telemetry.WithRun(c.Request.Context(), of))
+}
+
+// ofRun makes ctx a context of a run for its span and log lines. An empty agent is unknown.
+func ofRun(ctx context.Context, run stream.Run, agent string) context.Context {
+	return telemetry.WithRun(ctx, telemetry.Run{Tenant: run.Thread.Tenant, Thread: run.Thread.ID, ID: run.ID, Agent: agent})
+}

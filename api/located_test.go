@@ -1,0 +1,63 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/telemetry"
+)
+
+// TestRequestsNameTheirRun: the span of a request and its log lines have the tenant, and the thread, the run and the agent
+// that its path or its body names.
+func TestRequestsNameTheirRun(t *testing.T) { //nolint:paralleltest // sets the process's tracer provider
+	recorder, before := tracetest.NewSpanRecorder(), otel.GetTracerProvider()
+	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
+	t.Cleanup(func() { otel.SetTracerProvider(before) })
+	var log bytes.Buffer
+	n := newNode(t, func(c *api.Config) { c.Logger = telemetry.NewLogger(slog.NewJSONHandler(&log, nil)) })
+	n.works()
+	in := `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}],"nobodyKnows":1}`
+	if a := n.do(http.MethodPost, runsPath, in); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	var line map[string]any
+	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+		t.Fatalf("%v: %s", err, log.String())
+	}
+	for key, want := range map[string]string{"tenant": "default", "thread": "t", "run": "r", "agent": "a"} {
+		if line[key] != want {
+			t.Errorf("%s of the line is %v, want %s: %s", key, line[key], want, log.String())
+		}
+	}
+	n.do(http.MethodGet, "/v1/threads/t/runs/r/events", "")
+	n.do(http.MethodGet, "/v1/threads/"+strings.Repeat("x", 1001)+"/events", "") // too long for an ID
+	n.do(http.MethodGet, "/v1/agents/a", "")
+	n.http.Close() // so that all spans have ended
+	got := map[string][]string{}
+	for _, span := range recorder.Ended() {
+		attributes := map[string]string{}
+		for _, a := range span.Attributes() {
+			attributes[string(a.Key)] = a.Value.String()
+		}
+		got[span.Name()] = append(got[span.Name()], strings.Join([]string{
+			attributes["perdure.tenant"], attributes["perdure.thread.id"], attributes["gen_ai.conversation.id"], attributes["perdure.run.id"], attributes["gen_ai.agent.name"],
+		}, " "))
+	}
+	want := map[string][]string{
+		"POST /v1/agents/:agent/runs": {"default t t r a"}, "GET /v1/threads/:thread/runs/:run/events": {"default t t r "},
+		"GET /v1/threads/:thread/events": {"default    "}, "GET /v1/agents/:agent": {"default    a"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spans (-want +got): %s", diff)
+	}
+}

@@ -1,0 +1,107 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/telemetry"
+)
+
+// TestClientsAddNoTimeSeries: whatever clients put into requests, /metrics and the names of spans stay the same.
+func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets the process's meter and tracer providers
+	meters, tracers := otel.GetMeterProvider(), otel.GetTracerProvider()
+	tel, err := telemetry.Start(t.Context(), "test", func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := tracetest.NewSpanRecorder()
+	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
+	t.Cleanup(func() {
+		otel.SetMeterProvider(meters)
+		otel.SetTracerProvider(tracers)
+		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
+	})
+	n := newNode(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	handler := n.server.Handler()
+
+	serve := func(method, path string, header http.Header, host, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+		r.Host = host
+		for name, values := range header {
+			r.Header[name] = values
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	odd := func(i int) {
+		own := func(format string) string { return fmt.Sprintf(format, i) }
+		serve(http.MethodGet, "/v1/agents", nil, own("h%d.example:")+own("%d"), "")
+		serve(http.MethodGet, own("/v1/nowhere/%d"), nil, "h", "")
+		serve(http.MethodGet, own("/nowhere/%d"), nil, "h", "")
+		serve(own("METHOD%d"), "/v1/agents", nil, "h", "")
+		serve(own("METHOD%d"), own("/v1/nowhere/%d"), nil, "h", "")
+		serve(http.MethodGet, own("/v1/agents/agent-%d"), nil, "h", "")
+		serve(http.MethodPost, own("/v1/agents/agent-%d/runs"), nil, "h", own(`{"threadId":"t%d","runId":"r","messages":[]}`))
+		serve(http.MethodGet, own("/v1/threads/t%d/runs/r/events"), nil, "h", "")
+		serve(http.MethodGet, own("/v1/agents?x%d=1"), nil, "h", "")
+		serve(http.MethodGet, own("/v1/agents?cursor=%d"), nil, "h", "")
+		serve(http.MethodGet, "/v1/agents", http.Header{
+			"User-Agent": {own("agent/%d")}, "X-Forwarded-For": {own("10.0.0.%d")}, "X-Forwarded-Host": {own("h%d")}, "X-Tenant": {own("tenant-%d")},
+			"Baggage": {own("k%d=v")}, "Origin": {own("https://o%d.example")},
+		}, "h", "")
+	}
+	series := func() []string {
+		w := serve(http.MethodGet, "/metrics", nil, "h", "")
+		var all []string
+		for line := range bytes.Lines(w.Body.Bytes()) {
+			name, _, _ := bytes.Cut(line, []byte("} "))
+			if !bytes.HasPrefix(line, []byte("http_")) && !bytes.HasPrefix(line, []byte("perdure_")) {
+				continue
+			}
+			all = append(all, string(name))
+		}
+		slices.Sort(all)
+		return all
+	}
+	names := func() []string {
+		var all []string
+		for _, s := range recorder.Ended() {
+			all = append(all, s.Name())
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	odd(10_000)
+	seriesBefore, namesBefore := series(), names()
+	if len(seriesBefore) == 0 || len(namesBefore) == 0 {
+		t.Fatalf("%d series, %d names of spans", len(seriesBefore), len(namesBefore))
+	}
+	for i := range 1000 {
+		odd(i)
+	}
+	if diff := cmp.Diff(seriesBefore, series()); diff != "" {
+		t.Errorf("time series (-before +after): %.3000s", diff)
+	}
+	if diff := cmp.Diff(namesBefore, names()); diff != "" {
+		t.Errorf("names of spans (-before +after): %.2000s", diff)
+	}
+	for _, name := range namesBefore {
+		if strings.Contains(name, "10000") {
+			t.Errorf("a span is called %q", name)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+	"go.yaml.in/yaml/v3"
+)
+
+// describedParameter is a parameter of openapi.yaml, or a reference to one.
+type describedParameter struct {
+	Ref  string `yaml:"$ref"`
+	Name string `yaml:"name"`
+	In   string `yaml:"in"`
+}
+
+// queryParameters has the names of the query parameters of each route, sorted, by method and path template such as
+// "GET /v1/threads/{thread}". It is read from openapi.yaml, so that a route has exactly the parameters that are described.
+var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
+	var document struct {
+		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
+		Components struct {
+			Parameters map[string]describedParameter `yaml:"parameters"`
+		} `yaml:"components"`
+	}
+	if err := yaml.Unmarshal(openAPISource, &document); err != nil {
+		return nil, fmt.Errorf("api: openapi.yaml: %w", err)
+	}
+	routes := map[string][]string{}
+	for path, item := range document.Paths {
+		for method, node := range item {
+			if method == "parameters" { // those of the path
+				continue
+			}
+			var operation struct {
+				Parameters []describedParameter `yaml:"parameters"`
+			}
+			if err := node.Decode(&operation); err != nil {
+				return nil, fmt.Errorf("api: openapi.yaml: %s %s: %w", method, path, err)
+			}
+			names := map[string]bool{}
+			for _, p := range operation.Parameters {
+				if p.Ref != "" {
+					p = document.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]
+				}
+				if p.In == "query" {
+					names[p.Name] = true
+				}
+			}
+			routes[strings.ToUpper(method)+" "+path] = slices.Sorted(maps.Keys(names))
+		}
+	}
+	return routes, nil
+})
+
+// checkQuery refuses a query that cannot be read as a whole, a parameter that the route does not have, and a parameter
+// that is given twice. Ignoring any of these would lose a filter, or a cursor, without a sign.
+//
+// Decision links are exempt: mail programs and chats add parameters of their own to the links in a message.
+func (s *Server) checkQuery(c *gin.Context) {
+	if c.Request.URL.RawQuery == "" || c.FullPath() == "" || strings.HasPrefix(c.FullPath(), linkPath) {
+		return
+	}
+	routes, err := queryParameters()
+	if err != nil {
+		s.refuse(c, err)
+		return
+	}
+	query, err := url.ParseQuery(c.Request.URL.RawQuery)
+	if err != nil {
+		s.refuse(c, badRequest("invalid_input", "", "the query of the URL cannot be read"))
+		return
+	}
+	known := routes[c.Request.Method+" "+describedPath(c.FullPath())]
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !slices.Contains(known, name):
+			s.refuse(c, badRequest("invalid_input", "", unknownParameter(name, known)))
+			return
+		case len(query[name]) > 1:
+			s.refuse(c, badRequest("invalid_input", "", fmt.Sprintf("the query parameter %s may be given only once", name)))
+			return
+		}
+	}
+}
+
+func unknownParameter(name string, known []string) string {
+	text := fmt.Sprintf("unknown query parameter %.80q: this route has ", name)
+	if len(known) == 0 {
+		return text + "none"
+	}
+	return text + strings.Join(known, ", ")
+}
+
+// describedPath is the path of a route as openapi.yaml has it: "/a/{b}" for "/a/:b".
+func describedPath(route string) string {
+	segments := strings.Split(route, "/")
+	for i, s := range segments {
+		if name, ok := strings.CutPrefix(s, ":"); ok {
+			segments[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// refuseMethod answers a request for a method that a route does not have. gin has set the header Allow by then.
+func (s *Server) refuseMethod(c *gin.Context) {
+	detail := fmt.Sprintf("this route does not have the method %.20q, only %s", c.Request.Method, c.Writer.Header().Get("Allow"))
+	s.refuse(c, problem(http.StatusMethodNotAllowed, "method_not_allowed", detail))
+}

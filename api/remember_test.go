@@ -1,0 +1,45 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/workflows"
+)
+
+// The scope of an approval is read alike in decisions, frames and entries of resume.
+func TestRememberScopes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`true`: "arguments", `"arguments"`: "arguments", `"tool"`: "tool", `false`: "", `null`: "",
+		`"thread"`: "?", `""`: "?", `1`: "?", `{}`: "?",
+	} {
+		var alone verdict
+		frame := `{"type":"decide","id":"1","decision":"approve","remember":` + text + `}`
+		r, err := decodeRequest([]byte(frame))
+		if err != nil || json.Unmarshal([]byte(frame), &alone) != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		framed, framedErr := r.verdict()
+		resumed, resumedErr := verdictOf(&agui.Interrupt{}, agui.ResumeEntry{Status: agui.ResumeResolved, Payload: []byte(`{"approved":true,"remember":` + text + `}`)}, "/resume/0")
+		for at, got := range map[string]struct {
+			scope remember
+			err   error
+		}{
+			"/remember": {framed.Remember, framedErr}, "/resume/0/payload/remember": {resumed.Remember, resumedErr}, "/at/remember": {alone.Remember, alone.check("/at")},
+		} {
+			p, refused := errors.AsType[*Problem](got.err)
+			if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != at) || !refused && string(got.scope) != want {
+				t.Errorf("%s, %s: %q, %v", text, at, got.scope, got.err)
+			}
+		}
+	}
+	for _, d := range []workflows.Verdict{workflows.VerdictEdit, workflows.VerdictReject, workflows.VerdictAnswer} {
+		v := verdict{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
+		if p, ok := errors.AsType[*Problem](v.check("")); !ok || p.Pointer != "/remember" {
+			t.Errorf("%s with a scope is taken", d)
+		}
+	}
+}

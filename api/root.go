@@ -1,0 +1,61 @@
+package api
+
+import (
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/internal/version"
+)
+
+// rootPath answers what this server is, for everybody who opens its address. It needs no credentials, and tells
+// nothing of any tenant.
+const rootPath = "/"
+
+// documentation is where people read about the API.
+const documentation = "https://github.com/perdure/perdure/blob/main/docs/api.md"
+
+// description is the answer.
+type description struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Links   struct {
+		OpenAPI       string `json:"openapi"`
+		Agents        string `json:"agents"`
+		Documentation string `json:"documentation"`
+	} `json:"links"`
+}
+
+var rootPage = template.Must(template.New("root").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>{{.Name}}</title>
+<h1>{{.Name}} {{.Version}}</h1>
+<p>This server runs AG-UI agents.</p>
+<ul>
+<li><a href="{{.Links.Agents}}">agents</a></li>
+<li><a href="{{.Links.OpenAPI}}">description of the API (OpenAPI)</a></li>
+<li><a href="{{.Links.Documentation}}">documentation</a></li>
+</ul>
+</html>
+`))
+
+// showRoot answers with JSON or, for browsers, with a page.
+func (s *Server) showRoot(c *gin.Context) {
+	d := description{Name: "Perdure", Version: version.Read().Version}
+	d.Links.OpenAPI, d.Links.Agents, d.Links.Documentation = openAPIPath, "/v1/agents", documentation
+	c.Header("Vary", "Accept")
+	if c.NegotiateFormat(gin.MIMEJSON, gin.MIMEHTML) != gin.MIMEHTML {
+		c.JSON(http.StatusOK, d)
+		return
+	}
+	var page strings.Builder
+	if err := rootPage.Execute(&page, d); err != nil {
+		s.refuse(c, err)
+		return
+	}
+	c.Header("Content-Security-Policy", "default-src 'none'")
+	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(page.String()))
+}

@@ -1,0 +1,144 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
+)
+
+// goesOn writes the beginning of the run with which a thread goes on after a decision, as its activity would.
+func (o *office) goesOn(thread string) stream.Place {
+	o.t.Helper()
+	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: thread}, ID: "next"}, Lane: stream.LaneMain, Step: "0/tools", Execution: "e2"}
+	seq, err := o.log.Open(o.ctx(), p, stream.Opening{RunID: "next", Execution: "e2", Continues: "r", ProtocolVersion: "1.0"}, &agui.RunStarted{ThreadID: thread, RunID: "next"})
+	if err != nil {
+		o.t.Error(err)
+	}
+	p.After = seq
+	return p
+}
+
+// approves approves a call and returns the cursor of the acknowledgement.
+func (o *office) approves(thread, id string) string {
+	o.t.Helper()
+	a := o.do(http.MethodPost, "/v1/threads/"+thread+"/approvals/"+id, `{"decision":"approve"}`)
+	var answer struct{ Cursor string }
+	if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != http.StatusOK || answer.Cursor == "" {
+		o.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return answer.Cursor
+}
+
+// A reader that passes the cursor of an acknowledged decision on is not shown the question again, however long it takes
+// until the log shows the effect of the decision.
+func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for i := range 10 {
+		thread := fmt.Sprint("t", i)
+		ids := o.asks(thread, "c1")
+		cursor := o.approves(thread, ids[0])
+		if again := o.approves(thread, ids[0]); again != cursor {
+			t.Errorf("repeated, the decision has the cursor %s, not %s", again, cursor)
+		}
+		shown := make(chan answer, 3)
+		for _, path := range []string{"events?follow=false&waitFor=" + cursor, "events?waitFor=" + cursor} {
+			go func() {
+				shown <- o.do(http.MethodGet, "/v1/threads/"+thread+"/"+path, "", "Accept", "application/json")
+			}()
+		}
+		socket := o.dial()
+		socket.send(map[string]any{"type": "subscribe", "id": "1", "threadId": thread, "follow": false, "waitFor": cursor})
+		place := o.goesOn(thread)
+		for range 2 {
+			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, ids[0]) || !strings.Contains(a.body, `"next"`) {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		socket.want("ack", "1")
+		o.end(place)
+		if _, events := socket.until("1", "end"); strings.Contains(strings.Join(events, ""), ids[0]) {
+			t.Errorf("over the socket: %s", events)
+		}
+	}
+}
+
+// While other calls are open the thread does not go on: there is nothing to wait for.
+func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t", "c1", "c2")
+	cursor := o.approves("t", ids[0])
+	begun := time.Now()
+	a := o.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, "")
+	if a.status != http.StatusOK || !strings.Contains(a.body, ids[1]) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if took := time.Since(begun); took > 4*time.Second { // the patience is 5 s
+		t.Errorf("the answer took %v", took)
+	}
+}
+
+// An input that waits for a decision is judged by what the thread has made of it: it answers late, and is queued.
+func TestAnInputWaitsForADecision(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t", "c1")
+	cursor := o.approves("t", ids[0])
+	o.temporal.start = func(workflows.RunInput) error { return running("e2") }
+	offered := make(chan workflows.Submit, 1)
+	o.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+		offered <- in
+		return workflows.Submitted{Queued: true}, nil
+	}
+	in := inputOf("r2", "")
+	in.Messages = nil
+	in.Resume = []agui.ResumeEntry{{InterruptID: ids[0], Status: agui.ResumeResolved, Payload: json.RawMessage(`{"approved":true}`)}}
+	watching := make(chan *watched, 1)
+	go func() { watching <- o.watchRun(in, "waitFor="+cursor) }()
+	place := o.goesOn("t")
+	w := <-watching
+	submitted := <-offered
+	if submitted.OnBusy != workflows.OnBusyEnqueue || !submitted.Offer.Late || len(submitted.Decisions) > 0 {
+		t.Errorf("offered was %+v", submitted)
+	}
+	o.end(place)
+	o.end(o.begin(*submitted.Offer, "e2"))
+	w.until("RUN_FINISHED")
+}
+
+func TestWhatCannotBeWaitedFor(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ids := o.asks("t", "c1")
+	foreign := newOffice(t)
+	elsewhere := foreign.approves("t", foreign.asks("t", "c1")[0])
+	other := o.approves("u", o.asks("u", "c1")[0])
+	for _, cursor := range []string{elsewhere, other} { // of another log, of another thread
+		if a := o.do(http.MethodGet, "/v1/threads/t/events?follow=false&waitFor="+cursor, ""); a.status != http.StatusOK || !strings.Contains(a.body, ids[0]) {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	if a := o.do(http.MethodGet, "/v1/threads/t/events?waitFor=x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	body, err := json.Marshal(inputOf("r2", "hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := o.do(http.MethodPost, "/v1/agents/a/runs?waitFor=x", string(body)); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	socket := o.dial()
+	socket.send(map[string]any{"type": "run", "id": "1", "agent": "a", "input": inputOf("r2", "hello"), "waitFor": "x"})
+	if f := socket.want("error", "1"); f.Code != "invalid_cursor" || f.Pointer != "/waitFor" {
+		t.Errorf("%+v", f)
+	}
+}

@@ -1,0 +1,115 @@
+package api_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/api"
+)
+
+// large are reads whose answers are far more than the system keeps for a narrow connection.
+var large = []string{
+	"/v1/threads/t/messages", "/v1/threads/t/events?follow=false&limit=500", "/v1/threads/t/runs/r1/events?limit=500",
+}
+
+// newLargeThread returns a node with a thread whose one message has 3 MiB.
+func newLargeThread(t *testing.T) *node {
+	t.Helper()
+	n := newNode(t)
+	steady, s := n.started(n.spoken(), "r1")
+	text := strings.Repeat("x", 32<<10)
+	for range 100 {
+		s.say(text)
+		steady.until(text)
+	}
+	s.end()
+	steady.until("RUN_FINISHED")
+	return n
+}
+
+// unread begins a request at an address, and reads nothing of its answer but that it has begun.
+func unread(t *testing.T, base, path string) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: test\r\nAccept: application/json\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// statusAt reads an answer as a whole.
+func statusAt(t *testing.T, method, url string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
+}
+
+// A client that does not read its answer is cut, whatever the answer is.
+func TestAnAnswerThatNobodyReadsIsCut(t *testing.T) {
+	t.Parallel()
+	n := newLargeThread(t)
+	given := make(chan struct{}, len(large))
+	front := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
+	for _, path := range large {
+		unread(t, front, path)
+	}
+	for range large {
+		select {
+		case <-given:
+		case <-n.ctx().Done():
+			t.Fatal("a client that does not read is not cut")
+		}
+	}
+}
+
+// An answer counts among the streams of its node until the client has taken it. Commands are not refused by a node that is
+// full, nor are probes.
+func TestAnswersCountAsStreams(t *testing.T) {
+	t.Parallel()
+	n := newLargeThread(t)
+	front := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: make(chan struct{}, 100)} },
+		func(c *api.Config) { c.Streams = len(large) })
+	var conns []net.Conn
+	for _, path := range large {
+		conns = append(conns, unread(t, front, path))
+	}
+	for _, path := range []string{"/v1/threads/t", "/v1/threads/t/messages", "/v1/threads/t/state", "/v1/threads/t/runs", "/v1/threads/t/events", "/v1/agents", "/openapi.json"} {
+		if status := statusAt(t, http.MethodGet, front+path); status != http.StatusServiceUnavailable {
+			t.Errorf("%s: a node that is full answers %d", path, status)
+		}
+	}
+	if status := statusAt(t, http.MethodPost, front+"/v1/threads/t/runs/r1/cancel"); status == http.StatusServiceUnavailable {
+		t.Errorf("a node that is full refuses a cancel")
+	}
+	if status := statusAt(t, http.MethodGet, front+"/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz: %d", status)
+	}
+	for _, conn := range conns {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	waitFor(t, func() bool { return statusAt(t, http.MethodGet, front+"/v1/threads/t") == http.StatusOK })
+}

@@ -1,0 +1,24 @@
+package apinode
+
+import (
+	"net"
+	"syscall"
+)
+
+// TCP_NOTSENT_LOWAT of linux/tcp.h: the kernel takes no more of a connection while so many bytes wait to be sent.
+const (
+	notSentLowat = 25
+	unsentBytes  = 16 << 10
+)
+
+// limitUnsent has the kernel take small pieces from a writer whose client is slow. Otherwise it takes nothing until a third
+// of its buffer is free, and a client that reads a few KiB per second looks like one that does not read.
+func limitUnsent(c *net.TCPConn) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return // the connection is closed
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, notSentLowat, unsentBytes)
+	})
+}

@@ -1,0 +1,170 @@
+package models
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/llm/scripted"
+	"github.com/perdure/perdure/tools/builtin"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// ask calls a model at an address, and returns why that failed.
+func ask(t *testing.T, model llm.Model) *llm.Error {
+	t.Helper()
+	for _, err := range model.Stream(t.Context(), &llm.Request{Model: "m"}) {
+		var failure *llm.Error
+		if errors.As(err, &failure) {
+			return failure
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the call did not fail")
+	return nil
+}
+
+func at(variable, url string) func(string) string {
+	return func(name string) string { return map[string]string{variable: url}[name] }
+}
+
+var variables = map[string]string{
+	"openai": "OPENAI_BASE_URL", "openai-responses": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "gemini": "GEMINI_BASE_URL",
+}
+
+// A developer is told at once of a server that was never there.
+func TestUnreachedHostsFailFast(t *testing.T) {
+	t.Parallel()
+	for provider, variable := range variables {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := listener.Addr().String()
+			_ = listener.Close()
+			getenv := at(variable, "http://"+address)
+			fast := FromEnv(Options{Getenv: getenv, Silence: time.Minute, FailFast: true})[provider]
+			patient := FromEnv(Options{Getenv: getenv, Silence: time.Minute})[provider]
+			for name, test := range map[string]struct {
+				model llm.Model
+				final bool
+			}{"in development": {fast, true}, "in production": {patient, false}} {
+				failure := ask(t, test.model)
+				if failure.Final != test.final || failure.Retryable() == test.final || failure.Reason != "connection refused" || failure.Host != address || !strings.Contains(failure.Hint, variable) {
+					t.Errorf("%s: %+v", name, failure)
+				}
+			}
+		})
+	}
+}
+
+// A server that is started again for a moment is no wrong configuration.
+func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	answers := roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 500, Body: http.NoBody}, nil
+	})
+	h := &hosts{next: answers}
+	j := judged{hosts: h, failFast: true}
+	for name, cause := range map[string]error{
+		"refused":     &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+		"unknown":     &net.DNSError{IsNotFound: true},
+		"certificate": &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
+		"no TLS":      http.ErrSchemeMismatch,
+	} {
+		host := strings.ReplaceAll(name, " ", "-") + ".example"
+		failure := &llm.Error{Code: llm.CodeUnavailable, Host: host, Err: cause}
+		var judgedBefore, judgedAfter *llm.Error
+		if !errors.As(j.judge(failure), &judgedBefore) || judgedBefore.Retryable() {
+			t.Errorf("%s is retryable before the host has answered: %+v", name, judgedBefore)
+		}
+		res, err := h.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/v1", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if !errors.As(j.judge(failure), &judgedAfter) || !judgedAfter.Retryable() {
+			t.Errorf("%s is final after the host has answered: %+v", name, judgedAfter)
+		}
+	}
+	busy := &llm.Error{Code: llm.CodeUnavailable, Status: 503, Host: "never.example"}
+	var told *llm.Error
+	if !errors.As(j.judge(busy), &told) || !told.Retryable() {
+		t.Errorf("a server that answers 503 is final: %+v", told)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestConfiguredSecretsAreNotTold(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":{"message":"no order for swordfish-of-the-shop"}}`)
+	}))
+	t.Cleanup(server.Close)
+	for provider, variable := range variables {
+		model := FromEnv(Options{Getenv: at(variable, server.URL), Silence: time.Minute, Secrets: []string{"swordfish-of-the-shop", "no"}})[provider]
+		if failure := ask(t, model); failure.Message != "no order for [secret]" {
+			t.Errorf("%s: %q", provider, failure.Message)
+		}
+	}
+}
+
+func TestRefusedRequestsAreFinalEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{401, 403, 404} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(server.Close)
+		for provider, variable := range variables {
+			if failure := ask(t, FromEnv(Options{Getenv: at(variable, server.URL), Silence: time.Minute})[provider]); failure.Retryable() {
+				t.Errorf("%s: %d is retryable: %+v", provider, status, failure)
+			}
+		}
+	}
+}
+
+// What every worker has is told to those who check definitions without one.
+func TestBuiltInNames(t *testing.T) {
+	t.Parallel()
+	names := agents.BuiltIn()
+	providers := FromEnv(Options{Getenv: func(string) string { return "" }, Silence: time.Minute})
+	if got := slices.Sorted(maps.Keys(providers)); !slices.Equal(got, names.Providers) {
+		t.Errorf("providers are %q, not %q", got, names.Providers)
+	}
+	var scripts, builtins []string
+	for _, s := range scripted.Builtin() {
+		scripts = append(scripts, s.Name)
+	}
+	for _, tool := range builtin.Tools() {
+		builtins = append(builtins, tool.Spec().Name)
+	}
+	slices.Sort(scripts)
+	slices.Sort(builtins)
+	if !slices.Equal(scripts, names.Scripts) || !slices.Equal(builtins, names.Tools) {
+		t.Errorf("scripts are %q and tools %q, not %q and %q", scripts, builtins, names.Scripts, names.Tools)
+	}
+}

@@ -1,0 +1,78 @@
+// Package version tells which build of Perdure a program is, from what the Go toolchain recorded in it.
+package version
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+const module = "github.com/perdure/perdure"
+
+// Info describes a build. Members that the toolchain did not record are empty.
+type Info struct {
+	// Version is the version of Perdure's module, such as v1.2.3, or "(devel)" for a build of a checkout without a tag.
+	Version string `json:"version"`
+	// Revision is the commit that was built, and Time is when it was committed (RFC 3339). Both are empty in a program of
+	// another module that uses Perdure.
+	Revision string `json:"revision,omitempty"`
+	Time     string `json:"time,omitempty"`
+	// Modified tells that the checkout had changes which were not committed.
+	Modified bool `json:"modified,omitempty"`
+	// Go is the version of the toolchain and the platform.
+	Go string `json:"go"`
+}
+
+// Read returns the description of the running program.
+func Read() Info {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		build = &debug.BuildInfo{}
+	}
+	return of(build)
+}
+
+func of(build *debug.BuildInfo) Info {
+	info := Info{Go: cmp.Or(build.GoVersion, runtime.Version()) + " " + runtime.GOOS + "/" + runtime.GOARCH}
+	if build.Main.Path != module {
+		for _, dependency := range build.Deps {
+			if dependency.Path == module {
+				info.Version = dependency.Version
+			}
+		}
+		info.Version = cmp.Or(info.Version, "unknown")
+		return info
+	}
+	info.Version = cmp.Or(build.Main.Version, "(devel)")
+	for _, setting := range build.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			info.Revision = setting.Value
+		case "vcs.time":
+			info.Time = setting.Value
+		case "vcs.modified":
+			info.Modified = setting.Value == "true"
+		}
+	}
+	return info
+}
+
+// Text is the description in lines, each with a line end, of a program with that name.
+func (i Info) Text(program string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", program, i.Version)
+	if i.Revision != "" {
+		fmt.Fprintf(&b, "revision %s", i.Revision)
+		if i.Modified {
+			b.WriteString(", modified")
+		}
+		b.WriteByte('\n')
+	}
+	if i.Time != "" {
+		fmt.Fprintf(&b, "time     %s\n", i.Time)
+	}
+	fmt.Fprintf(&b, "go       %s\n", i.Go)
+	return b.String()
+}

@@ -1,0 +1,104 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// Spoken is what one attempt at a step has written to a lane. Whoever takes over the lane of a dead attempt counts the
+// attempt's model call by it.
+type Spoken struct {
+	Step   string
+	Writer string
+	// Note is the attempt's newest note; nil = it made none.
+	Note json.RawMessage
+	// Said is all text, reasoning and tool calls of the attempt's events.
+	Said string
+	// Done is the attempt's last record; nil = the attempt did not finish.
+	Done *Record
+}
+
+// Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in their order. It is a
+// function of the log alone: for a lane whose attempts have all ended it always returns the same.
+func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
+	subject, from := l.laneSubject(p.Run, p.Lane), max(p.After, p.Since)
+	last, err := l.lastOfLane(ctx, subject)
+	if err != nil || lastSeq(last) <= from {
+		return nil, err
+	}
+	var all []Spoken
+	var said []*strings.Builder
+	for rec, err := range l.records(ctx, subject, from+1, last.Seq) {
+		if err != nil {
+			return nil, err
+		}
+		if !rec.writtenFor(p.Execution) || rec.Kind != KindAttempt && rec.Kind != KindEvents && rec.Kind != KindDone {
+			continue
+		}
+		at := slices.IndexFunc(all, func(s Spoken) bool { return s.Writer == rec.Writer })
+		if at < 0 {
+			at = len(all)
+			all, said = append(all, Spoken{Step: rec.Step, Writer: rec.Writer}), append(said, &strings.Builder{})
+		}
+		if err := all[at].add(ctx, rec, said[at]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all {
+		all[i].Said = said[i].String()
+	}
+	return all, nil
+}
+
+func (s *Spoken) add(ctx context.Context, rec *Record, said *strings.Builder) error {
+	switch {
+	case rec.Kind == KindDone:
+		s.Done = rec
+	case rec.Kind == KindEvents && rec.HasResult():
+		s.Note = nil
+		if err := rec.Result(ctx, &s.Note); err != nil {
+			return err
+		}
+	}
+	events, err := rec.Events(ctx)
+	if err != nil {
+		return err
+	}
+	for _, raw := range events {
+		switch agui.TypeOf(raw) {
+		case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventToolCallStart, agui.EventToolCallArgs:
+		default:
+			continue
+		}
+		e, err := agui.Decode(raw)
+		if err != nil {
+			return err
+		}
+		switch e := e.(type) {
+		case *agui.TextMessageContent:
+			said.WriteString(e.Delta)
+		case *agui.ReasoningMessageContent:
+			said.WriteString(e.Delta)
+		case *agui.ToolCallStart:
+			said.WriteString(e.ToolCallName)
+		case *agui.ToolCallArgs:
+			said.WriteString(e.Delta)
+		}
+	}
+	return nil
+}
+
+// SpeakingLanes returns the lanes of a run on which the subagents in a slot speak; lane is that of the slot.
+func (l *Log) SpeakingLanes(ctx context.Context, run Run, lane Lane) ([]Lane, error) {
+	lanes, err := l.lanes(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(lanes, func(other Lane) bool {
+		return !other.speaks() || !strings.HasPrefix(string(other), string(lane))
+	}), nil
+}

@@ -1,0 +1,120 @@
+package stream_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// What attempts have noted and said is the same for everyone who takes the lane over, however the attempts ended.
+func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	opened := must[uint64](t)(l.Open(ctx, place("1/model", 0), nil, &agui.StepStarted{StepName: "model"}))
+	p := place("1/model", opened)
+	type note struct {
+		N int `json:"n"`
+	}
+	silent := begin(t, ctx, l, p)
+	noted := begin(t, ctx, l, p)
+	for n := range 2 {
+		if err := noted.Note(note{n}); err != nil {
+			t.Fatal(err)
+		}
+		if err := noted.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := noted.Emit(ctx, text("m", "Hel"), &agui.ToolCallStart{ToolCallID: "c", ToolCallName: "add"}, &agui.ToolCallArgs{ToolCallID: "c", Delta: "{}"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := noted.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	last := begin(t, ctx, l, p)
+	if err := last.Note(note{7}); err != nil {
+		t.Fatal(err)
+	}
+	seq := must[uint64](t)(last.Finish(ctx, &stream.Result{Answer: json.RawMessage(`{}`)}, text("m", "Hello")))
+
+	all := must[[]stream.Spoken](t)(l.Spoken(ctx, p))
+	var got []string
+	for _, s := range all {
+		done := ""
+		if s.Done != nil && s.Done.Seq == seq {
+			done, s.Note = " done", nil // the note of an attempt that finishes may be left out
+		}
+		got = append(got, s.Writer+" "+s.Step+" "+string(s.Note)+" "+s.Said+done)
+	}
+	want := []string{silent.Writer() + " 1/model  ", noted.Writer() + ` 1/model {"n":1} Heladd{}`, last.Writer() + " 1/model  Hello done"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
+	}
+	if rest := must[[]stream.Spoken](t)(l.Spoken(ctx, place("2/model", seq))); len(rest) != 0 {
+		t.Errorf("behind the last record there are %+v", rest)
+	}
+}
+
+// An attempt that has only noted something has said nothing: no message is kept of it.
+func TestNoteAloneIsNothingToKeep(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	p := place("1/model", must[uint64](t)(l.OpenRun(ctx, place("1/model", 0), stream.Opening{RunID: run.ID}, false)))
+	a := begin(t, ctx, l, p)
+	if err := a.Note("a call"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Supersede(ctx, p, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Flush(ctx); err != nil {
+		t.Error("what was flushed is in the log:", err)
+	}
+	r := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	if len(r.Messages()) != 0 {
+		t.Errorf("the conversation has %+v", r.Messages())
+	}
+}
+
+// A thread adds up what its runs say of estimates, and totals of answers that have none.
+func TestThreadAddsUpEstimates(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	n := func(n int64) *int64 { return &n }
+	cut := stream.EstimatedUsage{Calls: 1, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1), TotalTokens: n(5)}}}
+	metadata := agui.Metadata{}
+	if err := cut.Put(metadata); err != nil {
+		t.Fatal(err)
+	}
+	base := agui.BaseEvent{Metadata: metadata}
+	for i, end := range []agui.Event{
+		&agui.RunFinished{Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(10), OutputTokens: n(2), TotalTokens: n(12)}}},
+		&agui.RunFinished{BaseEvent: base, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1)}}},
+		&agui.RunError{BaseEvent: base, Message: "late", Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1)}}},
+	} {
+		r := stream.Run{Thread: thread, ID: strings.Repeat("r", i+1)}
+		at := stream.Place{Run: r, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
+		at.After = must[uint64](t)(l.OpenRun(ctx, at, stream.Opening{RunID: r.ID}, false))
+		if _, _, err := l.Seal(ctx, at, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	used := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(18), OutputTokens: n(4), TotalTokens: n(22)}}
+	if diff := cmp.Diff(used, r.Usage); diff != "" {
+		t.Errorf("usage (-want +got):\n%s", diff)
+	}
+	estimated := &stream.EstimatedUsage{Calls: 2, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(8), OutputTokens: n(2), TotalTokens: n(10)}}}
+	if diff := cmp.Diff(estimated, r.Estimated); diff != "" {
+		t.Errorf("estimates (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,178 @@
+package stream_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// claims starts and ends a run whose client says something about the conversation, and returns the thread then.
+func claims(t *testing.T, l *stream.Log, run stream.Run, c stream.Claim, answered ...agui.Message) *stream.Reduction {
+	t.Helper()
+	ctx := testContext(t)
+	before := must[*stream.Reduction](t)(l.Reduce(ctx, run.Thread, 0))
+	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: before.Accept(c)}))
+	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	must[uint64](t)(l.OpenRun(ctx, place, stream.Opening{Agent: "a", Input: p.Seq}, false))
+	place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, &stream.Result{Messages: answered}))
+	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: run.Thread.ID, RunID: run.ID}); err != nil {
+		t.Fatal(err)
+	}
+	return must[*stream.Reduction](t)(l.Reduce(ctx, run.Thread, 0))
+}
+
+// What an edit takes out of a conversation is listed with the run that did it, and the run before can be forked to
+// continue with it.
+func TestSuperseded(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	ctx := testContext(t)
+	runs := []stream.Run{{}, {Thread: thread, ID: "run1"}, {Thread: thread, ID: "run2"}, {Thread: thread, ID: "run3"}, {Thread: thread, ID: "run4"}}
+	claims(t, l, runs[1], stream.Claim{Messages: msgs("s1 u1")}, msgs("r1 a1")...)
+	claims(t, l, runs[2], stream.Claim{Messages: msgs("s1 u1 r1 a1 u2")}, msgs("a2")...)
+	claims(t, l, runs[3], stream.Claim{Messages: msgs("s1=other u1 r1 a1 u2=better")}, msgs("a3")...)
+	now := claims(t, l, runs[4], stream.Claim{Messages: msgs("u1")}, msgs("a4")...)
+	if got, want := words(now.Messages()), "s1=other u1 a4"; got != want {
+		t.Errorf("the conversation is %s, want %s", got, want)
+	}
+	var got []string
+	for _, n := range now.Runs {
+		if n.Superseded == nil {
+			continue
+		}
+		gone, err := l.SupersededBy(ctx, thread, n.Superseded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(gone) != n.Superseded.Messages {
+			t.Errorf("%s superseded %d messages, and lists %d", n.ID, n.Superseded.Messages, len(gone))
+		}
+		got = append(got, fmt.Sprintf("%s after %q: %s", n.ID, n.Superseded.After, words(gone)))
+	}
+	want := []string{`run3 after "": s1 u2 a2`, `run4 after "u1": r1 a1 u2=better a3`}
+	if !slices.Equal(got, want) {
+		t.Errorf("superseded: %q, want %q", got, want)
+	}
+
+	fork := stream.Thread{Tenant: thread.Tenant, ID: "fork"}
+	if err := l.Fork(ctx, runs[3], fork); err != nil {
+		t.Fatal(err)
+	}
+	forked := must[*stream.Reduction](t)(l.Reduce(ctx, fork, 0))
+	if got, want := words(forked.Messages()), "s1=other u1 r1 a1 u2=better a3"; got != want {
+		t.Errorf("the fork has %s, want %s", got, want)
+	}
+}
+
+// Whatever lists clients send, no message disappears: each stands in the conversation or among what is superseded.
+func TestNothingDisappears(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(25) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 7))
+			l := streamtest.Open(t)
+			ctx := testContext(t)
+			thread := stream.Thread{Tenant: "t", ID: "random"}
+			ever := map[string]bool{}
+			var now *stream.Reduction
+			var stale []agui.Message
+			var staleSeen uint64
+			for n := range 12 {
+				var list []agui.Message
+				if now != nil {
+					list = now.Messages()
+				}
+				c := someClaim(random, n, list, stale)
+				if random.IntN(3) == 0 {
+					c.Seen = staleSeen
+				}
+				if random.IntN(3) == 0 && now != nil {
+					stale, staleSeen = now.Messages(), now.Seq
+				}
+				added := msg(fmt.Sprintf("a%d=answer_%d", n, n))
+				now = claims(t, l, stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}, c, added)
+				for _, m := range now.Messages() {
+					ever[words([]agui.Message{m})] = true
+				}
+				checkNothingDisappeared(ctx, t, l, thread, now, ever)
+				if t.Failed() {
+					t.Fatalf("after run %d with the list %s (%s, seen %d)", n, words(c.Messages), c.History, c.Seen)
+				}
+			}
+		})
+	}
+}
+
+// someClaim is the list of a client: right, lost, stale, trimmed, edited, shortened, with new IDs or new instructions, and
+// usually with a new message.
+func someClaim(random *rand.Rand, n int, list, stale []agui.Message) stream.Claim {
+	c := stream.Claim{History: []stream.History{"", "", "", "", "", stream.HistoryAuto, stream.HistoryAppend, stream.HistoryReplace}[random.IntN(8)]}
+	list = slices.DeleteFunc(slices.Clone(list), func(m agui.Message) bool { return m.Role == agui.RoleReasoning && random.IntN(2) == 0 })
+	switch random.IntN(8) {
+	case 0:
+		list = nil
+	case 1:
+		list = slices.Clone(stale)
+	case 2:
+		list = list[random.IntN(len(list)+1):]
+	case 3:
+		list = list[:random.IntN(len(list)+1)]
+	case 4:
+		if len(list) > 0 {
+			i := random.IntN(len(list))
+			list[i].Content = agui.TextContent(fmt.Sprint("edited ", n))
+		}
+	case 5:
+		for i := range list {
+			list[i].ID += fmt.Sprint("x", n)
+		}
+	}
+	if random.IntN(4) == 0 {
+		instruction := msg(fmt.Sprintf("s%d=instruction_%d", n%3, n))
+		list = slices.DeleteFunc(list, func(m agui.Message) bool { return m.ID == instruction.ID })
+		list = append([]agui.Message{instruction}, list...)
+	}
+	if random.IntN(6) > 0 {
+		list = append(list, msg(fmt.Sprintf("u%d=%s", n, []string{"yes", fmt.Sprint("question_", n)}[random.IntN(2)])))
+	}
+	c.Messages = list
+	return c
+}
+
+func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, now *stream.Reduction, ever map[string]bool) {
+	t.Helper()
+	there := map[string]bool{}
+	ids := map[string]bool{}
+	for _, m := range now.Messages() {
+		there[words([]agui.Message{m})] = true
+		if ids[m.ID] {
+			t.Errorf("the conversation has two messages with the ID %s", m.ID)
+		}
+		ids[m.ID] = true
+	}
+	for _, n := range now.Runs {
+		if n.Superseded == nil {
+			continue
+		}
+		gone, err := l.SupersededBy(ctx, thread, n.Superseded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range gone {
+			there[words([]agui.Message{m})] = true
+		}
+	}
+	for m := range ever {
+		if !there[m] {
+			t.Errorf("%s has disappeared; the conversation is %s", strings.TrimSpace(m), words(now.Messages()))
+		}
+	}
+}
