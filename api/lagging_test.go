@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -164,6 +165,10 @@ func TestWhatALaggingViewerCosts(t *testing.T) {
 		}
 	}
 	with := held()
+	for range 10 { // the embedded NATS server holds buffers for a moment, too: the least measurement is that of the viewers
+		<-time.After(200 * time.Millisecond)
+		with = min(with, held())
+	}
 	for _, viewer := range all {
 		if err := viewer.conn.Close(); err != nil {
 			t.Error(err)
