@@ -21,9 +21,6 @@ func (v verdict) aboutLimit(thread *stream.Reduction, question *agui.Interrupt, 
 	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(workflows.VerdictEdit) {
 		return v, err
 	}
-	if !takesFigures(question.ResponseSchema) {
-		return v, unfit(editPointer(at), "the question is whether the run may go on: approve or reject")
-	}
 	var shown pipeline.Figures
 	arguments := askedCall(thread, question.ToolCallID).Arguments
 	if err := json.Unmarshal([]byte(arguments), &shown); err != nil {
@@ -41,17 +38,6 @@ func (v verdict) aboutLimit(thread *stream.Reduction, question *agui.Interrupt, 
 		return v, fmt.Errorf("api: encode figures: %w", err)
 	}
 	return v, nil
-}
-
-// takesFigures tells whether a question takes another figure: those of earlier versions do not, and what asks them would
-// not know of it.
-func takesFigures(schema json.RawMessage) bool {
-	var s struct {
-		Properties struct {
-			EditedArgs json.RawMessage `json:"editedArgs"`
-		} `json:"properties"`
-	}
-	return json.Unmarshal(schema, &s) == nil && len(s.Properties.EditedArgs) > 0
 }
 
 // namedFigure is how far a run may go. Clients may send the other figures along, as they are.

@@ -15,28 +15,25 @@ import (
 func TestAnEditNamesAFigure(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"costPerDay","used":2,"allowed":3.5,"currency":"EUR","date":"2026-01-31"}`
-	const takes = `{"properties":{"editedArgs":{"type":"object"}}}`
 	for _, c := range []struct {
-		name, args, schema string
-		at, pointer        string
+		name, args  string
+		at, pointer string
 	}{
-		{"as text", `{"allowed":"12.50"}`, takes, "", ""},
-		{"as a number", `{"allowed":12.5}`, takes, "", ""},
-		{"among the others", `{"limit":"costPerDay","used":2,"allowed":12.5,"currency":"EUR","date":"2026-01-31"}`, takes, "", ""},
-		{"too small", `{"allowed":2}`, takes, "", "/args/allowed"},
-		{"malformed", `{"allowed":true}`, takes, "/resume/0/payload", "/resume/0/payload/editedArgs/allowed"},
-		{"null", `{"allowed":null}`, takes, "", "/args/allowed"},
-		{"missing", `{}`, takes, "", "/args/allowed"},
-		{"another figure", `{"allowed":5,"used":0}`, takes, "", "/args"},
-		{"another member", `{"allowed":5,"turns":1}`, takes, "", "/args"},
-		{"of a question that takes none", `{"allowed":5}`, `{"properties":{"approved":{"type":"boolean"}}}`, "", "/args"},
-		{"of a question without a schema", `{"allowed":5}`, ``, "", "/args"},
+		{"as text", `{"allowed":"12.50"}`, "", ""},
+		{"as a number", `{"allowed":12.5}`, "", ""},
+		{"among the others", `{"limit":"costPerDay","used":2,"allowed":12.5,"currency":"EUR","date":"2026-01-31"}`, "", ""},
+		{"too small", `{"allowed":2}`, "", "/args/allowed"},
+		{"malformed", `{"allowed":true}`, "/resume/0/payload", "/resume/0/payload/editedArgs/allowed"},
+		{"null", `{"allowed":null}`, "", "/args/allowed"},
+		{"missing", `{}`, "", "/args/allowed"},
+		{"another figure", `{"allowed":5,"used":0}`, "", "/args"},
+		{"another member", `{"allowed":5,"turns":1}`, "", "/args"},
 	} {
 		by, err := json.Marshal(stream.Asked{Step: pipeline.LimitPath})
 		if err != nil {
 			t.Fatal(err)
 		}
-		question := &agui.Interrupt{ID: "i", ToolCallID: "c", ResponseSchema: json.RawMessage(c.schema), Metadata: agui.Metadata{stream.MetadataApproval: by}}
+		question := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
 		thread := &stream.Reduction{Entries: []stream.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
 		v, err := verdict{Decision: "edit", Args: json.RawMessage(c.args)}.aboutLimit(thread, question, c.at)
 		var p *Problem

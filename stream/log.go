@@ -48,7 +48,6 @@ type Log struct {
 	prefix     string
 	epoch      string
 	replicas   int
-	marks      bool // can be written
 	blobs      jetstream.ObjectStore
 	probe      jetstream.KeyValue
 	index      jetstream.KeyValue
@@ -117,13 +116,13 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 			s, err = l.js.Stream(ctx, l.name)
 		}
 	}
-	if err == nil && !s.CachedInfo().Config.AllowAtomicPublish { // it was made by an earlier version
-		s, err = l.allowMarks(ctx, s)
-	}
 	if err != nil {
 		return "", fmt.Errorf("stream: open %s: %w", l.name, err)
 	}
-	l.marks = s.CachedInfo().Config.AllowAtomicPublish
+	if !s.CachedInfo().Config.AllowAtomicPublish { // servers before 2.12 ignore the member
+		return "", fmt.Errorf("stream: the NATS server at %s (version %s) has no atomic batches for %s: use NATS 2.12 or later",
+			l.nc.ConnectedUrlRedacted(), l.nc.ConnectedServerVersion(), l.name)
+	}
 	epoch := s.CachedInfo().Config.Metadata[epochKey]
 	if epoch == "" {
 		return "", fmt.Errorf("stream: %s exists but is not a log of Perdure: its metadata has no %s", l.name, epochKey)

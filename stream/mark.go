@@ -22,7 +22,7 @@ import (
 // own. The mark has to stand right behind the last one that the writer has seen. If it does not, others have changed the
 // state meanwhile: neither record is written, and the writer looks again.
 //
-// JetStream writes both or neither (atomic batches, NATS 2.12). A server that cannot leaves it at the lanes' own fences.
+// JetStream writes both or neither (atomic batches, NATS 2.12).
 
 // ErrStale: others have changed the state since it was looked at. Nothing was written.
 var ErrStale = errors.New("stream: the state was changed meanwhile")
@@ -41,7 +41,7 @@ func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, e
 	if err != nil {
 		return 0, err
 	}
-	if size > MaxLine+1 || !a.log.marks {
+	if size > MaxLine+1 {
 		return a.Finish(ctx, result, events...)
 	}
 	seq, err := a.finish(ctx, result, lines, &mark{a.log.laneSubject(a.place.Run, laneState), behind})
@@ -54,18 +54,6 @@ func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, e
 	}
 	a.fail(errors.New("stream: the attempt is finished"))
 	return seq, nil
-}
-
-// allowMarks has a log take them that was made before there were any.
-func (l *Log) allowMarks(ctx context.Context, s jetstream.Stream) (jetstream.Stream, error) {
-	cfg := s.CachedInfo().Config
-	cfg.AllowAtomicPublish = true
-	updated, err := l.js.UpdateStream(ctx, cfg)
-	var api *jetstream.APIError
-	if errors.As(err, &api) { // an older server, or one that does not let us: it goes without
-		return s, nil
-	}
-	return updated, err
 }
 
 // appendOn is append of a record and a mark, both or neither.

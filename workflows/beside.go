@@ -25,10 +25,6 @@ import (
 // Whoever decided was told that it counts. So who is cancelled, with the run or for the failure of a
 // sibling, hears before what was decided by then, and has the log tell it.
 
-// versionCrew is that of the first runs in which whoever is below a branch asks as well, and whoever works for a call. In
-// those before it only branches of the thread's workflow do; the others end with what they wait for.
-const versionCrew = 3
-
 // SignalAsk and SignalReply pass between a workflow and its children.
 const (
 	SignalAsk   = "ask"
@@ -83,9 +79,7 @@ func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
 // ask tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
 func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.held
-	if r.in.Version >= versionCrew {
-		waits.Walk = nil // Suspended has it
-	}
+	waits.Walk = nil // Suspended has it
 	in := Ask{Suspended: *r.suspended(r.held), Waits: &waits, By: r.branch.CallID, Stays: r.in.Program != "", Idle: true}
 	if r.branch.Fork != "" {
 		in.Suspended.Fork = &r.branch.Index
@@ -101,10 +95,8 @@ func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
 	come := func() bool { return replies.Len() > 0 }
-	if err := workflow.Await(ctx, come); err != nil && r.in.Version > 0 {
-		if r.in.Version >= versionCrew {
-			r.tellParent(ctx, Ask{By: r.branch.CallID, Ends: true})
-		}
+	if err := workflow.Await(ctx, come); err != nil {
+		r.tellParent(ctx, Ask{By: r.branch.CallID, Ends: true})
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
 		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
@@ -139,30 +131,14 @@ func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 	}
 	c.asking = append(c.asking, a)
 	r.beside = append(r.beside, a.waits)
-	a.hold = &Hold{Waits: a.waits, Aside: r.in.Version >= versionCrew}
-	if a.hold.Aside {
-		a.hold.Step = r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
-		a.hold.Closes = "" // the step stays open for the others
-	} else {
-		a.hold.Step = r.plainStep(fmt.Sprintf("%sask/%s/%d/%d/%d", r.walk.prefix(), r.walk.Fan.Path, *in.Suspended.Fork, in.Suspended.Turn, in.Waits.Round))
-	}
-	switch {
-	case r.in.Version >= versionTogether:
-	case r.in.Version >= versionCrew && c.idle() && c.maySuspend(ctx): // the run ends with it, unless somebody has just been answered
-		a.hold = nil
-	default:
-		_ = c.tell(ctx, a)
-	}
+	step := r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
+	step.Closes = "" // the step stays open for the others
+	a.hold = &Hold{Step: step, Waits: a.waits, Aside: true}
 }
-
-// versionTogether is that of the first runs that tell of what is asked behind all that has come with it: somebody else may
-// have been answered, and the run does not end as it seemed. And all who ask are told to end in one moment, in which nobody
-// is answered.
-const versionTogether = 5
 
 // announce tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
 func (c *crew) announce(ctx workflow.Context) (ok bool) {
-	if c.run.in.Version < versionTogether || c.run.branch != nil || c.idle() && c.maySuspend(ctx) {
+	if c.run.branch != nil || c.idle() && c.maySuspend(ctx) {
 		return true
 	}
 	for _, a := range slices.Clone(c.asking) {
@@ -177,21 +153,14 @@ func (c *crew) announce(ctx workflow.Context) (ok bool) {
 func (c *crew) tell(ctx workflow.Context, a *asking) (ok bool) {
 	r, hold := c.run, *a.hold
 	a.hold = nil
-	if hold.Aside {
-		hold.After = r.asks
-	}
+	hold.After = r.asks
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
 	var seq uint64
 	if err := workflow.ExecuteActivity(ctx, ActivityHold, hold).Get(ctx, &seq); err != nil {
 		c.fails(err)
 		return false
 	}
-	if hold.Aside {
-		r.asks = seq
-	} else {
-		r.main = seq
-	}
-	a.waits.After = seq
+	r.asks, a.waits.After = seq, seq
 	a.waits.noteOpened()
 	return true
 }
@@ -212,7 +181,7 @@ func (c *crew) give(ctx workflow.Context, by string) {
 // tellEnd tells who asks what was decided, when the children are cancelled.
 func (c *crew) tellEnd(ctx workflow.Context, a *asking) {
 	ctx.Done().Receive(ctx, nil)
-	if !a.open() || c.find(a.member.id) == nil || c.run.in.Version == 0 {
+	if !a.open() || c.find(a.member.id) == nil {
 		return
 	}
 	a.replied = true
@@ -228,11 +197,8 @@ func (c *crew) maySuspend(ctx workflow.Context) bool {
 	if c.stopped() || r.in.Hold && !full(ctx) || slices.ContainsFunc(c.asking, func(a *asking) bool { return a.stays && a.open() }) {
 		return false
 	}
-	if r.in.Version >= versionTogether && slices.ContainsFunc(c.asking, (*asking).settled) {
+	if slices.ContainsFunc(c.asking, (*asking).settled) {
 		return false // it goes on, and may fail: who has ended by then would hear nothing of that
-	}
-	if r.in.Version == 0 {
-		return true
 	}
 	waits, room, counted := c.carried(ctx), 0, map[string]bool{}
 	for _, a := range c.asking {
@@ -246,18 +212,13 @@ func (c *crew) maySuspend(ctx workflow.Context) bool {
 			}
 		}
 	}
-	if r.in.Version >= versionRoom {
-		room += roomToEnd * (1 + len(waits.Suspended) + len(counted))
-	}
+	room += roomToEnd * (1 + len(waits.Suspended) + len(counted))
 	return waits.fitsWith(r.in, room)
 }
 
-// versionRoom is that of the first runs that count what comes to who asks, and to those between, by its end. roomToEnd is
-// how many bytes that is for each but for what it was by then: its place among the others, since when it asks, that it waits.
-const (
-	versionRoom = 4
-	roomToEnd   = 80
-)
+// roomToEnd bounds the bytes that each suspended subagent adds to the payload when it ends, besides its state: its index,
+// when it asked, and that it waits.
+const roomToEnd = 80
 
 // suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
 // about it, and results that come by signal wait.
@@ -274,12 +235,7 @@ func (c *crew) suspend(ctx workflow.Context) {
 		}
 		a.suspended = true
 		taken := c.send(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
-		await := func() { c.sent(ctx, a, taken.Get(ctx, nil)) }
-		if r.in.Version < versionTogether { // one may be settled meanwhile, and goes on
-			await()
-			continue
-		}
-		told = append(told, await)
+		told = append(told, func() { c.sent(ctx, a, taken.Get(ctx, nil)) })
 	}
 	for _, await := range told {
 		await()
@@ -296,16 +252,10 @@ func (r *run) retire(asked ...*Waits) {
 
 // close is retire for good: nobody is going to decide about what is open of it, and people are told.
 func (r *run) close(ctx workflow.Context, asked ...*Waits) {
-	if r.branch == nil && r.in.Version > 0 {
+	if r.branch == nil {
 		for _, w := range asked {
 			w.close(workflow.Now(ctx))
 		}
 	}
 	r.retire(asked...)
 }
-
-// asksBeside tells whether this is a subagent that can ask while others are under way, and those below it.
-func (r *run) asksBeside() bool { return r.branch != nil && r.in.Version >= versionCrew && r.in.Hold }
-
-// hosts tells whether subagents that work for calls may ask while others are under way.
-func (r *run) hosts() bool { return r.branch == nil && r.in.Version >= versionCrew || r.asksBeside() }

@@ -224,37 +224,6 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	}
 }
 
-// The last answer may have come while the branches ended with their questions, in runs that let it: they end with none, and
-// go on by themselves.
-func TestBranchesAreAnsweredWhileTheyEnd(t *testing.T) {
-	t.Parallel()
-	b := newBranching(t, 3)
-	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
-		if len(in.Suspends) > 0 {
-			answered := make(chan any, 1)
-			b.env.RegisterDelayedCallback(func() {
-				d := workflows.Decide{Decisions: []workflows.Decision{approves(fmt.Sprint(in.Branch.Index))}}
-				b.update(workflows.UpdateDecide, d, answered)
-			}, 0)
-			if got := (<-answered).(workflows.Decided).Results; len(got) != 1 || got[0].Error != "" {
-				t.Errorf("the answer is answered with %+v", got)
-			}
-		}
-		return b.walk(in)
-	}
-	in := steppedInput()
-	in.Version = 0
-	b.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var next workflows.RunInput
-	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
-	if end := b.finished[0]; end.Outcome != workflows.OutcomeSuccess {
-		t.Errorf("the run ends with %+v", end)
-	}
-	if w := next.Resume; w == nil || len(w.Suspended) != 2 || slices.ContainsFunc(w.Calls, func(c workflows.Waiting) bool { return c.Decision == nil }) {
-		t.Errorf("the next run goes on with %+v", next.Resume)
-	}
-}
-
 // Somebody asks, and nothing but questions is left; in the same moment another one is answered, and goes on. People are told
 // of the question by then, and not when that one has ended.
 func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {

@@ -219,7 +219,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	progress := &Progress{Execution: r.execution, Turn: 1, Deadline: deadline}
 	if c.resumes != nil {
 		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
-		progress.Cancelled = cancelled && r.in.Version >= versionMoves
+		progress.Cancelled = cancelled
 	}
 	if r.branch != nil {
 		branch.Slots = append(branch.Slots, r.branch.Slots...)
@@ -227,8 +227,8 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	branch.Slots, branch.Depth = append(branch.Slots, call.Lane), r.depth()+1
 	return id, workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
-			Version: r.in.Version, Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
-			Steps: to.Steps, Program: to.Program, Hold: r.hosts(), Resume: c.waits, Progress: progress,
+			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
+			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.waits, Progress: progress,
 		},
 		Branch: branch, Call: call, Subagents: subagents,
 	})

@@ -76,21 +76,8 @@ type Limits struct {
 	Soft *Soft `json:"soft,omitempty"`
 }
 
-// Version is that of what the workflows do, as a run is begun today. What an earlier one did otherwise is done as then in
-// the runs that it began.
-//
-// workflow.GetVersion would cost each of these runs three events. And it must not come right before the cancel of a child
-// in the same task: the SDK (v1.50) counts such a cancel without the events of the marker, and when the workflow is
-// replayed it takes what follows for something else.
-const Version = 6
-
-// versionVotes is that of the first runs in which a person may change their vote.
-const versionVotes = 6
-
 // RunInput starts TypeRun.
 type RunInput struct {
-	// Version is the one that the run was begun with.
-	Version  int    `json:"version,omitempty"`
 	Run      Run    `json:"run"`
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`

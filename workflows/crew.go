@@ -52,14 +52,14 @@ type asking struct {
 
 func (a *asking) open() bool { return !a.replied && !a.suspended }
 
-// listen has the changes bring what children say, and who they are that said it, and replies to them.
-func (c *crew) listen(ctx workflow.Context, changes workflow.Selector, named func(Ask) Ask) {
+// listen has the changes bring what children say, and replies to them.
+func (c *crew) listen(ctx workflow.Context, changes workflow.Selector) {
 	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalAsk), func(said workflow.ReceiveChannel, _ bool) {
 		var in Ask
 		said.Receive(ctx, &in)
-		c.hear(ctx, named(in))
+		c.hear(ctx, in)
 	})
-	if !c.run.asksBeside() {
+	if c.run.branch == nil {
 		return
 	}
 	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalReply), func(said workflow.ReceiveChannel, _ bool) {
@@ -126,7 +126,7 @@ func (c *crew) passOn(ctx workflow.Context, m *member, in Ask) {
 		c.asking = append(c.asking, &asking{member: m, by: in.By, stays: in.Stays})
 	}
 	in.Idle, in.Stays = c.tellsIdle(), in.Stays || c.run.in.Program != ""
-	if in.Waits != nil || in.Idle && c.run.in.Version >= versionRoom {
+	if in.Waits != nil || in.Idle {
 		in.Between = append(in.Between, c.between(ctx))
 	}
 	if in.Waits != nil || in.Ends || len(in.Between) > 0 || in.Idle {
@@ -201,7 +201,7 @@ func (c *crew) leave(id string, answer *ToolAnswer) {
 			return false
 		case a.waits == nil:
 		case answer.Suspended != nil && !a.replied:
-			answer.Waits.heed(a.waits, c.run.in.Version >= versionSince)
+			answer.Waits.heed(a.waits)
 			c.run.moved = append(c.run.moved, a.waits)
 			c.run.retire(a.waits)
 		default:
@@ -211,17 +211,14 @@ func (c *crew) leave(id string, answer *ToolAnswer) {
 	})
 }
 
-// versionSince is that of the first runs whose questions count from when they were asked, also behind the run's end.
-const versionSince = 4
-
 // heed takes over what people have said about calls, and since when they are asked about them.
-func (w *Waits) heed(said *Waits, since bool) {
+func (w *Waits) heed(said *Waits) {
 	for _, c := range said.of(1).Calls {
 		if own := w.find(c.ID); own != nil {
 			within := own.Within
 			*own = c
 			own.Within = within
-			if since && c.Told {
+			if c.Told {
 				own.Opened = c.Since(said.Opened)
 			}
 		}
@@ -255,11 +252,7 @@ func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time
 	}
 	_ = c.announce(ctx) // whoever waits looks whether that has failed
 	if r.branch != nil && c.tellsIdle() {
-		in := Ask{Idle: true}
-		if r.in.Version >= versionRoom {
-			in.Between = []Between{c.between(ctx)}
-		}
-		r.tellParent(ctx, in)
+		r.tellParent(ctx, Ask{Idle: true, Between: []Between{c.between(ctx)}})
 	}
 }
 

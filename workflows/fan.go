@@ -121,7 +121,7 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
 	f.crew = &crew{run: r, ctx: f.ctx, stopped: f.stopped, fails: f.fails, others: func() int { return 0 }, carried: f.carried}
-	f.crew.listen(ctx, f.changes, f.named)
+	f.crew.listen(ctx, f.changes)
 	for slot := range f.fan.AtOnce {
 		f.free = append(f.free, slot)
 	}
@@ -193,18 +193,6 @@ func (f *fanOut) await(ctx workflow.Context) {
 		f.end()
 	}
 	f.crew.replySettled(ctx)
-}
-
-// named says who has told something, in the run of an earlier version.
-func (f *fanOut) named(in Ask) Ask {
-	if in.From != "" || in.Suspended.Fork == nil {
-		return in
-	}
-	in.From, in.By, in.Idle = f.ids[*in.Suspended.Fork], in.Suspended.CallID, true
-	if m := f.crew.find(in.From); m != nil {
-		in.Replies = m.sent
-	}
-	return in
 }
 
 // carried is what branches wait for that have ended.
@@ -311,7 +299,7 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 		return false, end, true
 	}
 	switch {
-	case f.late(ctx) && (len(f.suspended) == 0 || r.in.Version < versionMoves): // else the run behind this one finds it
+	case f.late(ctx) && len(f.suspended) == 0: // else the run behind this one finds it
 		r.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
@@ -345,12 +333,12 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 		StaticSummary:         "branch: " + path,
 	})
 	in := BranchInput{
-		RunInput: RunInput{Version: r.in.Version, Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.in.Limits, Resume: waits},
+		RunInput: RunInput{Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.in.Limits, Resume: waits},
 		Branch: Branch{
 			Fork: path, Since: p.since, CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Branch.Depth, in.Hold = r.undoes(), r.depth(), r.branch == nil || r.asksBeside()
+	in.Branch.Undoes, in.Branch.Depth, in.Hold = r.undoes(), r.depth(), true
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
@@ -360,7 +348,7 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 		in.Branch.Within, in.Branch.Slots = r.branch.CallID, slices.Clone(r.branch.Slots)
 	}
 	in.Branch.Slots = append(in.Branch.Slots, p.slot)
-	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline), Cancelled: cancelled && resumes != nil && r.in.Version >= versionMoves}
+	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline), Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
 		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Home, w.Cursor.Branch = r.walk.Cursor.Home, r.walk.Cursor.Into(f.Path, index)

@@ -8,9 +8,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// versionLate is that of the first runs in which a step whose time is over has failed with that, whatever was down meanwhile.
-const versionLate = 4
-
 // disturbances are the codes of attempts that ended for no fault of the step.
 var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 

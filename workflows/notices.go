@@ -206,10 +206,6 @@ func (r *run) handOver(ctx workflow.Context, all []*Waits) {
 			continue
 		}
 		r.handed[w] = true
-		if workflow.GetVersion(ctx, changeHandOver, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-			workflow.GetLogger(ctx).Warn("the last notices about a run's questions were not given", r.in.Run.with(w.RunID).logged(r.in.Agent)...)
-			continue
-		}
 		in := Untold{Thread: r.in.Run, Waits: w}
 		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID:            noticesID(ctx, w),
@@ -222,9 +218,6 @@ func (r *run) handOver(ctx workflow.Context, all []*Waits) {
 		}
 	}
 }
-
-// changeHandOver is the version of runs that hand over what they did not tell.
-const changeHandOver = "hand over notices"
 
 // noticesID is another one for each set of questions of the thread, and each part of what is told of them.
 func noticesID(ctx workflow.Context, w *Waits) string {

@@ -36,15 +36,12 @@ type Onward struct {
 	Day *Day `json:"day,omitempty"`
 }
 
-// versionOnward is that of the first runs whose calls go on.
-const versionOnward = 2
-
 // onward lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
 // workers that have nothing but tools; what compensates is left as it is.
 func (r *run) onward(ctx workflow.Context, c call) *Onward {
 	l := r.leaf()
 	switch {
-	case r.in.Version < versionOnward, l == nil, l.CallID == "" || l.CallID != c.id:
+	case l == nil, l.CallID == "" || l.CallID != c.id:
 		return nil
 	case c.decision != nil, c.queue != "", c.delegate != nil, c.taker != nil:
 		return nil
@@ -90,5 +87,5 @@ func (w *Walk) afterAll(next Advanced, event *pipeline.Event) {
 // compensate for is known to the next advance then.
 func (r *run) lost() bool {
 	l := r.leaf()
-	return r.in.Version >= versionOnward && l != nil && l.CallID != "" && len(r.cut) > 0
+	return l != nil && l.CallID != "" && len(r.cut) > 0
 }

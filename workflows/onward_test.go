@@ -24,37 +24,33 @@ func (k *walking) rode() string {
 	return strings.Join(ids, " ")
 }
 
-// Calls of steps go on by themselves, but for those that others decide about, that others make, or that compensate, and
-// not in runs from before.
+// Calls of steps go on by themselves, but for those that others decide about, that others make, or that compensate.
 func TestCallsGoOn(t *testing.T) {
 	t.Parallel()
 	const two = `steps: [{name: one, tool: one}, {name: two, tool: two}]`
 	for name, c := range map[string]struct {
-		steps   string
-		version int
-		rode    string
-		all     int // advances
+		steps string
+		rode  string
+		all   int // advances
 	}{
-		"tools":             {steps: two, version: workflows.Version, rode: "advance/2 advance/3", all: 3},
-		"an earlier run":    {steps: two, version: 1, all: 3},
-		"behind an agent":   {steps: `steps: [{name: one, agent: one}, {name: two, tool: two}]`, version: workflows.Version, rode: "advance/3", all: 3},
-		"a question":        {steps: `steps: [{name: one, approve: {message: x}}]`, version: workflows.Version, all: 3},
-		"a tool of clients": {steps: `steps: [{name: one, tool: client}]`, version: workflows.Version, all: 1},
-		"a tool of others":  {steps: `steps: [{name: one, tool: far}]`, version: workflows.Version, all: 2},
+		"tools":             {steps: two, rode: "advance/2 advance/3", all: 3},
+		"behind an agent":   {steps: `steps: [{name: one, agent: one}, {name: two, tool: two}]`, rode: "advance/3", all: 3},
+		"a question":        {steps: `steps: [{name: one, approve: {message: x}}]`, all: 3},
+		"a tool of clients": {steps: `steps: [{name: one, tool: client}]`, all: 1},
+		"a tool of others":  {steps: `steps: [{name: one, tool: far}]`, all: 2},
 		"what compensates": {
-			steps:   "steps: [{name: one, tool: one, compensate: {tool: undo}}, {name: two, agent: two}, {name: three, tool: three}]",
-			version: workflows.Version, rode: "advance/2 advance/4", all: 5,
+			steps: "steps: [{name: one, tool: one, compensate: {tool: undo}}, {name: two, agent: two}, {name: three, tool: three}]",
+			rode:  "advance/2 advance/4", all: 5,
 		},
 		"branches": {
-			steps: `steps: [{name: both, parallel: [{name: left, tool: one}, {name: right, tool: two}]}, {name: three, tool: three}]`, version: workflows.Version,
-			rode: "both/0/advance/2 both/1/advance/2 advance/3", all: 7,
+			steps: `steps: [{name: both, parallel: [{name: left, tool: one}, {name: right, tool: two}]}, {name: three, tool: three}]`,
+			rode:  "both/0/advance/2 both/1/advance/2 advance/3", all: 7,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newWalking(t, c.steps)
 			in := stepsInput()
-			in.Version = c.version
 			k.answer = byPath(map[string]string{"three": "!no"})
 			k.walk(in)
 			got := strings.Fields(k.rode())

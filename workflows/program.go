@@ -27,9 +27,6 @@ type Programs map[string]Program
 // CodeProgram ends a run whose program has failed.
 const CodeProgram = "program_failed"
 
-// CodeCannotAsk is that of a step which would ask people for a program that works for another agent.
-const CodeCannotAsk = "cannot_ask"
-
 // CodeProgramUnknown ends a run whose program its worker does not have.
 const CodeProgramUnknown = "program_unknown"
 
@@ -96,14 +93,12 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 		switch {
 		case err != nil:
 			return err
-		case end.waits != nil && r.branch != nil: // it was begun by an earlier version: there is no run of its own that could end with it
-			return &StepError{pipeline.Failure{Code: CodeCannotAsk, Message: "a program that works for another agent cannot ask people"}}
 		case end.waits != nil:
 			if err := a.wait(ctx, end); err != nil {
 				return err
 			}
 		case end.outcome == OutcomeCancelled:
-			if ctx.Err() == nil && r.in.Version > 1 { // the log has told of a cancel before the signal that brings it
+			if ctx.Err() == nil { // the log has told of a cancel before the signal that brings it
 				r.cancel()
 			}
 			return temporal.NewCanceledError()
@@ -117,7 +112,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 
 // take has the agent at work until done is called. What is under way and has to end is waited for.
 func (a *Agent) take(ctx workflow.Context) (done func(), err error) {
-	if ctx.Err() != nil && a.run.in.Version > 1 {
+	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError()
 	}
 	if a.doing != nil && a.doing.Err() != nil {
@@ -172,20 +167,13 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 
 // awaitAnswers waits until all is answered, or given up since ctx has ended.
 func (a *Agent) awaitAnswers(ctx workflow.Context, w *Waits) error {
-	r, waiting := a.run, ctx
-	if r.in.Version < 2 {
-		waiting = a.outer
-	}
+	r := a.run
 	for r.resumed == nil && !w.settled() {
-		err := r.awaitDecision(waiting, w.next())
-		switch {
-		case err == nil:
-			w.pass(workflow.Now(ctx))
-		case r.in.Version < 2:
-			return err
-		default:
+		if err := r.awaitDecision(ctx, w.next()); err != nil {
 			w.giveUp(workflow.Now(ctx))
+			continue
 		}
+		w.pass(workflow.Now(ctx))
 	}
 	return nil
 }

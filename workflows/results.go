@@ -63,12 +63,12 @@ func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
 		return
 	}
 	r.awaitMoved(ctx)
-	r.waitsFor(in.CallID).decide(d, workflow.Now(ctx), r.in.Version)
+	r.waitsFor(in.CallID).decide(d, workflow.Now(ctx))
 }
 
 // awaitMoved waits while questions go to the end of the run: those of branches that have ended by then are nowhere else.
 func (r *run) awaitMoved(ctx workflow.Context) {
-	_ = workflow.Await(ctx, func() bool { return r.in.Version < versionTogether || !r.moving })
+	_ = workflow.Await(ctx, func() bool { return !r.moving })
 }
 
 // hear waits until no result is on its way: who continues as new would lose it. It fails if the run is

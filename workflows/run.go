@@ -361,7 +361,7 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	switch {
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}
-	case r.in.Version >= versionLate && late(err):
+	case late(err):
 		return r.outOfWhichTime()
 	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
 		var detail FailureDetail
@@ -438,14 +438,11 @@ func (r *run) settle(ctx workflow.Context, asks bool) {
 // end cancels the run. One that is on its way to end with questions does so: those who asked have ended, and only they know
 // what they have done. They begin again in the run behind it, which is cancelled.
 func (r *run) end(cancel workflow.CancelFunc) {
-	if r.tooLate = r.moving && r.in.Version >= versionMoves; !r.tooLate {
+	if r.tooLate = r.moving; !r.tooLate {
 		r.cancelled = true
 		cancel()
 	}
 }
-
-// versionMoves is that of the first runs that nothing keeps from ending with questions once those who asked end.
-const versionMoves = 4
 
 // moves tells whether questions go to the end of the run. If it does not end with them, it is cancelled if that came meanwhile.
 func (r *run) moves(moving bool) {

@@ -41,7 +41,7 @@ type world struct {
 }
 
 var input = workflows.RunInput{
-	Version: workflows.Version, Run: workflows.Run{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
+	Run: workflows.Run{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
 	Limits: workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4},
 }
 

@@ -186,10 +186,8 @@ func (s *Spent) allow(x Excess) {
 // ends. What those have used that work for it may have taken it beyond a hard one, and then there is nothing to ask. The
 // question takes the number of a turn.
 func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
-	if r.in.Version > 1 {
-		if end, over = r.usedUp(); over {
-			return end, true
-		}
+	if end, over = r.usedUp(); over {
+		return end, true
 	}
 	x := r.excess(ctx)
 	if x == nil {

@@ -279,10 +279,7 @@ func (r *run) first() string {
 // has waited for. over tells that the run ends with it.
 func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 	in := Advance{Step: r.plainStep(stepReopen), Walk: *r.walk, Reopens: true}
-	opening := ctx
-	if r.in.Version > 1 { // what is done about a cancel comes behind the beginning
-		opening, _ = workflow.NewDisconnectedContext(ctx)
-	}
+	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
 	var next Advanced
 	if err := r.runAdvance(opening, in, &next); err != nil {
 		return r.failure(ctx, err), true
@@ -310,7 +307,7 @@ func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
 func (r *run) work(ctx workflow.Context) (end ending, over bool, err error) {
 	w := r.walk
 	end, over = r.exhausted(ctx)
-	again := w.Fan != nil && w.Fan.Waits && ctx.Err() != nil && r.in.Version >= versionMoves // branches that have done something
+	again := w.Fan != nil && w.Fan.Waits && ctx.Err() != nil // branches that have done something
 	switch {
 	case over && !again:
 	case w.Fan != nil:

@@ -203,19 +203,15 @@ func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 // A step whose worker was down when its time was over has failed with the time, as it would have otherwise.
 func TestStepsAreLateWhateverWasDown(t *testing.T) {
 	t.Parallel()
-	for version, code := range map[int]string{3: "worker_lost", workflows.Version: "timeout"} {
-		k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
-		k.answer = func(path string) (pipeline.Event, error) {
-			if path == "one" {
-				return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, temporal.NewApplicationError("", "worker_lost"))
-			}
-			return done(`1`), nil
+	k := newWalking(t, `steps: [{name: one, tool: one, timeout: 2s, onError: continue}, {name: two, tool: two}]`)
+	k.answer = func(path string) (pipeline.Event, error) {
+		if path == "one" {
+			return pipeline.Event{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, temporal.NewApplicationError("", "worker_lost"))
 		}
-		in := stepsInput()
-		in.Version = version
-		k.want(k.walk(in), workflows.OutcomeSuccess, "", "one", "two")
-		if f := k.advances[1].Walk.Event.Failure; f == nil || f.Code != code {
-			t.Errorf("in version %d it fails with %+v", version, f)
-		}
+		return done(`1`), nil
+	}
+	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
+	if f := k.advances[1].Walk.Event.Failure; f == nil || f.Code != "timeout" {
+		t.Errorf("it fails with %+v, want the code timeout", f)
 	}
 }

@@ -140,12 +140,12 @@ func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
 // open tells that more people have to approve: then nothing else is taken.
 func (r *run) take(ctx workflow.Context, in Submit) (open bool) {
 	now := workflow.Now(ctx)
-	r.waits.decideAll(in.Decisions, now, r.in.Version, (*Waiting).asksPeople)
+	r.waits.decideAll(in.Decisions, now, (*Waiting).asksPeople)
 	r.waits.pass(now)
 	if _, asks := r.waits.open(); asks {
 		return true
 	}
-	r.waits.decideAll(in.Decisions, now, r.in.Version, func(c *Waiting) bool { return c.Client })
+	r.waits.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Client })
 	for _, d := range in.Decisions {
 		r.waits.bring(d)
 	}
@@ -163,10 +163,10 @@ func (w *Waits) contradicts(decisions []Decision) bool {
 }
 
 // decideAll takes decisions about some of the calls.
-func (w *Waits) decideAll(decisions []Decision, now time.Time, version int, about func(*Waiting) bool) {
+func (w *Waits) decideAll(decisions []Decision, now time.Time, about func(*Waiting) bool) {
 	for _, d := range decisions {
 		if c := w.find(d.CallID); c != nil && about(c) {
-			w.decide(d, now, version)
+			w.decide(d, now)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
 	}
 	var out Decided
 	for _, d := range in.Decisions {
-		out.Results = append(out.Results, r.waitsFor(d.CallID).decide(d, workflow.Now(ctx), r.in.Version))
+		out.Results = append(out.Results, r.waitsFor(d.CallID).decide(d, workflow.Now(ctx)))
 	}
 	for i, d := range in.Decisions {
 		w := r.waitsFor(d.CallID)
@@ -196,16 +196,10 @@ func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
 // catchUp has whatever else the task has brought come first: a coroutine that is begun now has its turn behind
 // the others.
 func (r *run) catchUp(ctx workflow.Context) {
-	if r.in.Version == 0 && workflow.GetVersion(ctx, changeCatchUp, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return
-	}
 	caughtUp := false
 	workflow.Go(ctx, func(workflow.Context) { caughtUp = true })
-	_ = workflow.Await(ctx, func() bool { return caughtUp && (r.in.Version == 0 || !r.moving) }) // a handler's context does not end
+	_ = workflow.Await(ctx, func() bool { return caughtUp && !r.moving }) // a handler's context does not end
 }
-
-// changeCatchUp is the version of runs whose decisions let them catch up.
-const changeCatchUp = "decide behind all else"
 
 // decidePatience is how long a decision may be early.
 const decidePatience = time.Second

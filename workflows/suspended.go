@@ -27,29 +27,23 @@ type Suspended struct {
 	Walk *Walk  `json:"walk,omitempty"`
 	Step string `json:"step,omitempty"`
 	Tree uint64 `json:"tree,omitempty"`
-	// Asks is the agent whose calls wait, if it is that of a step and the walk does not say so.
-	Asks *Delegate `json:"asks,omitempty"`
 	// Within is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
 	Within int `json:"within,omitempty"`
 }
 
 // suspended is this subagent as it waits.
 func (r *run) suspended(w *Waits) *Suspended {
-	s := &Suspended{
+	return &Suspended{
 		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
 		CallID:   r.branch.CallID, MessageID: r.branch.MessageID, Index: r.branch.Index, Args: r.branch.Args, Edit: r.branch.Edit,
 		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.walk, Step: w.Step, Tree: w.Tree,
 	}
-	if l := r.leaf(); l != nil && r.in.Version == 0 {
-		s.Asks = &l.Delegate
-	}
-	return s
 }
 
 // again starts a subagent, also when the run is cancelled if it was suspended: what it has done is known to nobody else, and
 // it compensates for it. The cancel reaches it when it has begun.
 func (r *run) again(ctx workflow.Context, resumes *Suspended, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
-	if resumes == nil || r.in.Version < versionMoves {
+	if resumes == nil {
 		return start(ctx)
 	}
 	lasting, cancel := workflow.NewDisconnectedContext(ctx)
@@ -142,10 +136,7 @@ func (w *Waits) Asker(c Waiting) Asker {
 	}
 	s := w.Suspended[c.Within-1]
 	by := s.Delegate
-	switch {
-	case s.Asks != nil:
-		by = *s.Asks
-	case s.Walk != nil && s.Walk.Leaf != nil:
+	if s.Walk != nil && s.Walk.Leaf != nil {
 		by = s.Walk.Leaf.Delegate
 	}
 	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Walk.question(), MessageID: s.Said, CallID: s.CallID}

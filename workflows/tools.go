@@ -91,15 +91,13 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
 	}
 	t.run, t.ctx, t.ended, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	if r.hosts() {
-		t.crew = &crew{run: r, ctx: ctx, stopped: t.stopped, fails: t.fails, others: t.others, carried: func(workflow.Context) *Waits { return t.carried(*waits) }}
-		t.crew.listen(ctx, t.ended, func(in Ask) Ask { return in })
-	}
+	t.crew = &crew{run: r, ctx: ctx, stopped: t.stopped, fails: t.fails, others: t.others, carried: func(workflow.Context) *Waits { return t.carried(*waits) }}
+	t.crew.listen(ctx, t.ended)
 	atOnce := min(len(t.calls), MaxLanes)
 	for len(r.lanes) < atOnce {
 		r.lanes = append(r.lanes, 0)
 	}
-	for lane := 0; lane < atOnce && (ctx.Err() == nil || r.in.Version >= versionMoves); lane++ {
+	for lane := 0; lane < atOnce; lane++ {
 		t.begin(lane)
 	}
 	for t.underWay > 0 {
@@ -134,10 +132,6 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 // await waits until a call ends, or a subagent that asks can go on; then that is taken in. A subagent does not wait any
 // more when the turn has failed, or its step has no time left.
 func (t *toolTurn) await(ctx workflow.Context) {
-	if t.crew == nil {
-		t.ended.Select(ctx)
-		return
-	}
 	var until time.Time
 	if l := t.run.leaf(); l != nil {
 		until = l.Deadline
@@ -213,10 +207,6 @@ func (t *toolTurn) begin(lane int) {
 
 // delegate starts the subagent that works for a call.
 func (t *toolTurn) delegate(c *call, in ToolCall) (child workflow.ChildWorkflowFuture) {
-	if t.crew == nil {
-		_, child = t.run.delegate(t.ctx, *c, in, t.share, false)
-		return child
-	}
 	ctx, cancel := workflow.WithCancel(t.ctx)
 	child = t.run.again(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
 		c.child, child = t.run.delegate(ctx, *c, in, t.share, t.ctx.Err() != nil)
@@ -253,11 +243,8 @@ func (t *toolTurn) request(c call, lane int) ToolCall {
 // lasts tells whether a call comes to its end when the run is cancelled. One that waits for workers of its own does not.
 func (r *run) lasts(c call) bool {
 	l := r.leaf()
-	return r.in.Version >= versionLasting && l != nil && l.Lasts && c.queue == "" && c.delegate == nil && c.made()
+	return l != nil && l.Lasts && c.queue == "" && c.delegate == nil && c.made()
 }
-
-// versionLasting is that of the first runs in which calls come to their end that are compensated for.
-const versionLasting = 4
 
 // writeDown has the log tell what was decided about calls of a cancelled run that have come to nothing: whoever
 // decided was told that it counts. None is made.
@@ -268,7 +255,7 @@ func (t *toolTurn) writeDown() {
 			left = append(left, dropped{call: c})
 		}
 	}
-	if len(left) == 0 || workflow.GetVersion(t.ctx, changeWriteDown, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if len(left) == 0 {
 		return
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(t.ctx)
@@ -282,9 +269,6 @@ func (t *toolTurn) writeDown() {
 		t.end(c.call, c.lane, workflow.ExecuteActivity(ctx, ActivityCallTool, in))
 	}
 }
-
-// changeWriteDown is the version of runs that write down what was decided about calls when they are cancelled.
-const changeWriteDown = "write down what was decided"
 
 // end takes in how the call on a lane ended, and gives the lane to the next.
 func (t *toolTurn) end(c call, lane int, f workflow.Future) {

@@ -14,7 +14,7 @@ const undoing = 10 * time.Minute
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
 func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := r.walk
-	goesOn := r.in.Program != "" && r.in.Version > 1 // the program may: its steps are to be closed
+	goesOn := r.in.Program != "" // the program may: its steps are to be closed
 	if r.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !r.lost() {
 		return end, true
 	}

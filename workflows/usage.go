@@ -163,7 +163,7 @@ func (r *run) usedUp() (end ending, over bool) {
 func (r *run) overspentStep() (end ending, over bool) {
 	l := r.leaf()
 	switch {
-	case l == nil, r.in.Version < 2:
+	case l == nil:
 		return ending{}, false
 	case l.Limits.Tokens > 0 && l.Tokens > l.Limits.Tokens:
 		end = limit(CodeLimitTokens, "the agent reached its limit of %d tokens", l.Limits.Tokens)
@@ -203,7 +203,7 @@ func (r *run) left(l Limits) Limits {
 // priced tells whether only models may be called that have a price.
 func (r *run) priced() bool {
 	l := r.leaf()
-	return r.in.Limits.costs() || l != nil && r.in.Version > 1 && l.Limits.costs()
+	return r.in.Limits.costs() || l != nil && l.Limits.costs()
 }
 
 // costs tells whether it has to be known what models cost.

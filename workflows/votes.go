@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 )
@@ -33,15 +32,6 @@ const (
 	RememberArguments RememberScope = "arguments" // calls with equal arguments
 	RememberTool      RememberScope = "tool"      // all calls of the tool
 )
-
-// UnmarshalJSON also reads true, which recorded histories have for RememberTool.
-func (s *RememberScope) UnmarshalJSON(raw []byte) error {
-	if string(raw) == "true" {
-		*s = RememberTool
-		return nil
-	}
-	return json.Unmarshal(raw, (*string)(s))
-}
 
 // narrowest returns the scope that both approvals cover.
 func (s RememberScope) narrowest(other RememberScope) RememberScope {
@@ -77,7 +67,7 @@ func (a *Approval) maxVotes() int {
 }
 
 // decide takes what somebody says about a call, if nothing was decided.
-func (w *Waits) decide(d Decision, now time.Time, version int) DecisionResult {
+func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
 	c := w.find(d.CallID)
 	switch {
 	case c == nil, !c.answeredBy(d):
@@ -91,16 +81,14 @@ func (w *Waits) decide(d Decision, now time.Time, version int) DecisionResult {
 		d.Remember = ""
 	}
 	if c.Approval != nil && d.approves() {
-		if result, open := c.vote(&d, version); open {
+		if result, open := c.vote(&d); open {
 			if result.Error == "" && result.Recorded == nil {
 				w.note(NoticeVoted, now, c)
 			}
 			return result
 		}
 	}
-	if version >= versionVotes {
-		c.Votes = c.votesOfOthers(d.By) // the decision is this person's last word
-	}
+	c.Votes = c.votesOfOthers(d.By) // the decision is this person's last word
 	if c.Approval != nil && d.Args == "" {
 		d.Args = c.Approval.Args
 	}
@@ -126,7 +114,7 @@ func (c *Waiting) recorded(d Decision) DecisionResult {
 // vote counts an approval, in place of an earlier vote of the same person. open tells that the call stays undecided, and
 // result what became of the vote. Otherwise the vote completes the quorum: d is the decision, and covers further calls as
 // far as the whole quorum says.
-func (c *Waiting) vote(d *Decision, version int) (result DecisionResult, open bool) {
+func (c *Waiting) vote(d *Decision) (result DecisionResult, open bool) {
 	v := Decision{Verdict: d.Verdict, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember}
 	if d.Args != c.Approval.Args {
 		v.Args = d.Args
@@ -137,10 +125,6 @@ func (c *Waiting) vote(d *Decision, version int) (result DecisionResult, open bo
 		return DecisionResult{Recorded: &cast, Missing: c.missing(v.Args), Proposals: c.tallies()}, true
 	}
 	others := c.votesOfOthers(v.By)
-	if version < versionVotes && len(others) < len(c.Votes) {
-		at := slices.IndexFunc(c.Votes, func(cast Decision) bool { return cast.By == v.By })
-		return DecisionResult{Error: ErrorDecided, Recorded: &c.Votes[at]}, true
-	}
 	agree, remember := 1, d.Remember
 	for _, other := range others {
 		switch {

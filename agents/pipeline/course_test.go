@@ -375,32 +375,6 @@ func TestCursorsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// A run may have begun before cursors had records: what is compensated for then sees outputs as they are by now, and
-// branches of which nothing is known are told of.
-func TestCursorsWithoutRecords(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, `
-steps:
-  - {name: rounds, loop: {max: 2, steps: [{name: pay, tool: pay, compensate: {tool: refund, args: {id: "${steps.pay}"}}}]}}
-  - {name: all, map: {items: "[1]", steps: [{name: one, tool: o, compensate: {tool: undo}}]}}
-  - {name: last, tool: l}
-`)
-	env := pipeline.Env{Input: w.input, State: json.RawMessage(`{"steps":{"pay":2,"all":[{"one":1}]}}`), Recall: w.recall}
-	at := pipeline.Cursor{Frames: []pipeline.Frame{{At: 2}}, Undo: []string{"rounds/1/pay", "rounds/2/pay", "all"}}
-	ev := failed("lost")
-	for range 2 {
-		m, err := pipeline.Advance(w.d, at, ev, env)
-		if err != nil || m.Action.Tool == nil || string(m.Action.Tool.Args) != `{"id":2}` {
-			t.Fatalf("does %+v, %v", m.Action, err)
-		}
-		at, ev = m.Cursor, done(`"ok"`)
-	}
-	m, err := pipeline.Advance(w.d, at, ev, env)
-	if f := m.Action.Failed; err != nil || f == nil || !strings.HasSuffix(f.Message, "; could not compensate for all") {
-		t.Errorf("ends with %+v, %v", f, err)
-	}
-}
-
 func TestInline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `

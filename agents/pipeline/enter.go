@@ -264,9 +264,6 @@ func (w *walk) branches(p place) (*Branches, *Failure) {
 // branchesDone are those that compensate for branches, one for each: for the items that those had, whatever stands in
 // the state by now.
 func (w *walk) branchesDone(p place) (*Branches, *Failure) {
-	if _, noted := w.at.Records[w.at.Undo[len(w.at.Undo)-1]]; !noted { // the cursor is of before there were records
-		return nil, new(failf("not_compensated", "step %q: what its branches have done is not known", p.name))
-	}
 	d := w.recalled()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
 	if s := p.step.Parallel; s != nil {

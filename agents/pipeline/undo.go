@@ -158,7 +158,7 @@ func (w *walk) recalled() Done {
 func (w *walk) asWhenDone(outputs map[string]any) {
 	path := w.at.Undo[len(w.at.Undo)-1]
 	around := w.repeated(path)
-	if _, noted := w.at.Records[path]; around == nil || !noted { // cursors of before there were records have none
+	if around == nil {
 		return
 	}
 	then := w.recalled().Outputs

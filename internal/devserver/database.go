@@ -62,9 +62,6 @@ func prepare(ctx context.Context, db *sql.DB, namespace string) ([]Orphan, error
 	if err := ensureSchema(ctx, db); err != nil {
 		return nil, err
 	}
-	if err := updateNamespace(ctx, db, namespace); err != nil {
-		return nil, err
-	}
 	return readOrphans(ctx, db, namespace)
 }
 

@@ -4,9 +4,6 @@ import (
 	"database/sql"
 	"path/filepath"
 	"testing"
-
-	persistencespb "go.temporal.io/server/api/persistence/v1"
-	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
 func openTestDB(t *testing.T) (*database, *sql.DB) {
@@ -82,48 +79,5 @@ func TestIndexesThatAreKeptExist(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?", name).Scan(&n); err != nil || n != 1 {
 			t.Errorf("index %s: %d, %v", name, n, err)
 		}
-	}
-}
-
-func TestOlderNamespaceIsCompleted(t *testing.T) {
-	t.Parallel()
-	d, db := openTestDB(t)
-	old, err := sqliteschema.NewNamespaceConfig(clusterName, "old", false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old.Detail.Config.CustomSearchAttributeAliases = map[string]string{"Keyword01": "Theirs", "Keyword03": "PerdureRun"}
-	if err := sqliteschema.CreateNamespaces(d.sql, old); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second time finds nothing to do
-		if err := updateNamespace(t.Context(), db, "old"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	detail, err := readNamespace(t.Context(), db, "old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := make(map[string]string) // name → column
-	for column, name := range detail.Config.CustomSearchAttributeAliases {
-		names[name] = column
-	}
-	if len(names) != 5 || names["Theirs"] != "Keyword01" || names["PerdureRun"] != "Keyword03" {
-		t.Errorf("search attributes = %v, want the two old ones and three new ones", names)
-	}
-	if got := detail.Config.GetRetention().AsDuration(); got != retention {
-		t.Errorf("retention = %v, want %v", got, retention)
-	}
-}
-
-func TestNoColumnIsLeft(t *testing.T) {
-	t.Parallel()
-	full := &persistencespb.NamespaceConfig{CustomSearchAttributeAliases: make(map[string]string)}
-	for column, err := freeKeyword(full.CustomSearchAttributeAliases); err == nil; column, err = freeKeyword(full.CustomSearchAttributeAliases) {
-		full.CustomSearchAttributeAliases[column] = "taken as " + column
-	}
-	if _, err := completeNamespace(full); err == nil {
-		t.Error("completed a namespace without room")
 	}
 }

@@ -48,9 +48,8 @@ func WorkflowID(t stream.Thread) string {
 // RunInput is what the workflow of a run is told whose input has been proposed.
 func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) workflows.RunInput {
 	return workflows.RunInput{
-		Version: workflows.Version,
-		Run:     workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
-		Agent:   agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
+		Run:   workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
+		Agent: agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
 		Limits: workflows.LimitsOfRun(agent.Limits),
 		Steps:  len(agent.Steps) > 0, Program: agent.Workflow,
 		OnNewInput: workflows.OnOpen(agent.OnNewInput), OnMissing: workflows.OnOpen(agent.MissingToolResult()),
