@@ -39,7 +39,7 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 	if in.After, err = a.comeBehind(ctx, place, in); err != nil {
 		return workflows.Advanced{}, err
 	}
-	if in.Broken != nil {
+	if in.FailedStep != nil {
 		more, err := a.unreported(ctx, place)
 		if err != nil {
 			return workflows.Advanced{}, err
@@ -75,7 +75,7 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 
 // comeBehind returns where the lane ends, behind the step that has failed there, if one has.
 func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in workflows.Advance) (uint64, error) {
-	b := in.Broken
+	b := in.FailedStep
 	if b == nil {
 		return in.After, nil
 	}

@@ -18,7 +18,7 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 	r.tree = nil
 	var next Advanced
 	err := r.runAdvance(ctx, in, &next)
-	if ctx.Err() != nil && err != nil && r.main > 0 {
+	if ctx.Err() != nil && err != nil && r.log.begun() {
 		err = r.advanceAgain(ctx, in, &next)
 	}
 	if err != nil {
@@ -43,8 +43,8 @@ func (r *run) nextStep() Step {
 // moveOn takes up the next thing to do.
 func (r *run) moveOn(ctx workflow.Context, next Advanced) {
 	w := r.walk
-	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.deadline.Before(until) {
-		r.deadline = until
+	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.budget.Deadline.Before(until) {
+		r.budget.Deadline = until
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Answer, w.Event, w.Said, w.Wake, w.Excess = next.Cursor, next.Leaf, next.Fan, next.Answer, nil, "", time.Time{}, next.Excess
 	if next.Sleep > 0 {
@@ -70,33 +70,28 @@ func (r *run) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error
 	options := r.options(ctx, "next step")
 	// The time of the step that has ended, or of the run, may be over: that is what the advance is to deal with, and where it
 	// is disturbed, by a log that is down say, it has to have the time to.
-	left := max(r.deadline.Sub(workflow.Now(ctx)), undoing)
+	left := max(r.budget.Deadline.Sub(workflow.Now(ctx)), undoing)
 	options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
 	return r.runAdvanceWith(ctx, options, in, next)
 }
 
 func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
-	if opens, announces := r.opens(); r.main == 0 && announces != nil {
+	if opens, announces := r.opens(); !r.log.begun() && announces != nil {
 		in.Announces = announces
-	} else if r.main == 0 && opens != nil {
+	} else if !r.log.begun() && opens != nil {
 		in.Beginning = *opens
 	}
-	if r.broken != nil {
-		in.Closes = r.broken.Name
+	if r.log.Failed != nil {
+		in.Closes = r.log.Failed.Name
 	}
-	in.Lanes, in.Broken, in.Now = r.cut, r.broken, workflow.Now(ctx)
+	in.Lanes, in.FailedStep, in.Now = r.log.Unfinished, r.log.Failed, workflow.Now(ctx)
 	ctx = workflow.WithActivityOptions(ctx, options)
 	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err
 	}
-	for _, lane := range r.cut {
-		if !lane.Fork {
-			r.lanes[lane.Index] = 0 // where it ends is not known
-		}
-	}
 	for _, u := range next.Usage {
 		r.use(u)
 	}
-	r.main, r.open, r.cut, r.broken = next.Seq, "", nil, nil
+	r.log.takeOver(next.Seq)
 	return nil
 }

@@ -153,14 +153,14 @@ func (c *crew) announce(ctx workflow.Context) (ok bool) {
 func (c *crew) tell(ctx workflow.Context, a *asking) (ok bool) {
 	r, hold := c.run, *a.hold
 	a.hold = nil
-	hold.After = r.asks
+	hold.After = r.log.Interrupts
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
 	var seq uint64
 	if err := workflow.ExecuteActivity(ctx, ActivityHold, hold).Get(ctx, &seq); err != nil {
 		c.fails(err)
 		return false
 	}
-	r.asks, a.waits.After = seq, seq
+	r.log.Interrupts, a.waits.After = seq, seq
 	a.waits.noteOpened()
 	return true
 }

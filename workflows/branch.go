@@ -136,7 +136,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	defer cancel()
 	in := Answer{
 		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.said, Lanes: r.cut, Usage: r.usage, Subagents: r.subagents, Walks: r.walk != nil || r.in.Program != "",
+		MessageID: r.said, Lanes: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, Walks: r.walk != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
 		in.Asks = end.waits.questions()
@@ -204,10 +204,10 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "agent: " + to.Agent,
 	})
-	limits := r.left(to.Limits)
+	limits := r.budget.remaining(r.in.Limits, to.Limits)
 	deadline := workflow.Now(ctx).Add(limits.Duration)
-	if r.deadline.Before(deadline) {
-		deadline = r.deadline
+	if r.budget.Deadline.Before(deadline) {
+		deadline = r.budget.Deadline
 	}
 	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.undoes()}
 	if d := call.Decision; d != nil {
@@ -216,10 +216,10 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 			branch.Edit = d.Input
 		}
 	}
-	progress := &Progress{Execution: r.execution, Turn: 1, Deadline: deadline}
+	progress := &Progress{Execution: r.execution, Turn: 1, Budget: Budget{Deadline: deadline}}
 	if c.resumes != nil {
 		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
-		progress.Cancelled = cancelled
+		progress.Spent.Turns, progress.Cancelled = c.resumes.Turn, cancelled
 	}
 	if r.branch != nil {
 		branch.Slots = append(branch.Slots, r.branch.Slots...)

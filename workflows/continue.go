@@ -37,9 +37,9 @@ func (r *run) rest(ctx workflow.Context) error {
 	return continueWith(ctx, TypeRun, r.carry())
 }
 
-// waited makes a wait no time of the run's.
+// waited moves the deadline: time spent waiting does not count against it.
 func (r *run) waited(ctx workflow.Context, since time.Time) {
-	r.deadline = r.deadline.Add(workflow.Now(ctx).Sub(since))
+	r.budget.extend(workflow.Now(ctx).Sub(since))
 }
 
 func (in RunInput) parkAfter() time.Duration {
@@ -50,19 +50,16 @@ func (in RunInput) parkAfter() time.Duration {
 }
 
 // carry is what another execution needs in order to go on with the run.
-func (r *run) carry() RunInput { return r.carryWith(r.queue, r.steered) }
+func (r *run) carry() RunInput { return r.carryWith(r.queue, r.steering) }
 
 // carryWith is carry with these runs that wait and this that was said.
-func (r *run) carryWith(queue []RunInput, steered []uint64) RunInput {
+func (r *run) carryWith(queue []RunInput, steering Steering) RunInput {
 	next := r.in
 	next.Queue = queue
 	next.Progress = &Progress{
-		Execution: r.execution, Turn: r.turn, Deadline: r.deadline, Paused: r.paused,
-		Main: r.main, Lanes: r.lanes, Open: r.open, Usage: r.usage, Steered: steered, Folded: r.folded,
-		Held: r.held, Subagents: r.subagents, Handoffs: r.handoffs, Asks: r.asks, Replies: r.replies, Walk: r.walk, Cut: r.cut, Broken: r.broken,
-	}
-	if r.spent != (Spent{}) {
-		next.Progress.Spent = &r.spent
+		Execution: r.execution, Turn: r.turn, Paused: r.paused,
+		Positions: r.log, Budget: r.budget, Steering: steering,
+		Held: r.held, Subagents: r.subagents, Handoffs: r.handoffs, Replies: r.replies, Walk: r.walk,
 	}
 	return next
 }
@@ -73,8 +70,8 @@ const maxCarried = MaxPayload - 4<<10 - maxHanded
 
 // fits tells whether so much could be handed on: what continues as new is one payload, and an execution
 // that cannot continue would try for ever.
-func (r *run) fits(queue []RunInput, steered []uint64) bool {
-	next := r.carryWith(queue, steered)
+func (r *run) fits(queue []RunInput, steering Steering) bool {
+	next := r.carryWith(queue, steering)
 	next.Progress.Usage, next.Handed = nil, nil
 	body, err := encode(next) //workflowcheck:ignore the same value gives the same text
 	return err == nil && len(body)+r.held.reserve() <= maxCarried
@@ -84,7 +81,7 @@ func (r *run) fits(queue []RunInput, steered []uint64) bool {
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
-	return reason && ctx.Err() == nil && r.main > 0 && !r.stays()
+	return reason && ctx.Err() == nil && r.log.begun() && !r.stays()
 }
 
 // stays tells whether the execution cannot be followed by another one: a program is in the middle of its code.
@@ -110,7 +107,7 @@ func continueWith(ctx workflow.Context, workflowType string, in any) error {
 // rename gives the execution of a run that has waited in a queue its own search attributes: it began
 // with those of the run before it.
 func (r *run) rename(ctx workflow.Context) error {
-	if r.in.Token == "" || r.main > 0 {
+	if r.in.Token == "" || r.log.begun() {
 		return nil
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(r.in.Agent), AttributeRun.ValueSet(r.in.Token))

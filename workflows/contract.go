@@ -147,29 +147,19 @@ func (p Parked) TraceParent() string { return p.Run.Trace }
 // Progress is how far a run has come when it continues as new.
 type Progress struct {
 	// Execution is the one that began the run: the log knows the run as its.
-	Execution string    `json:"execution"`
-	Turn      int       `json:"turn"` // the next
-	Deadline  time.Time `json:"deadline"`
-	Paused    bool      `json:"paused,omitempty"`
-	Cancelled bool      `json:"cancelled,omitempty"` // it was, while it was parked
-	Main      uint64    `json:"main"`
-	Lanes     []uint64  `json:"lanes,omitempty"`
-	Open      string    `json:"open,omitempty"`
-	Usage     []Usage   `json:"usage,omitempty"`
-	Steered   []uint64  `json:"steered,omitempty"`
-	Folded    int       `json:"folded,omitempty"`
-	Subagents int       `json:"subagents,omitempty"` // that have worked
-	Handoffs  int       `json:"handoffs,omitempty"`  // of the run
-	Asks      uint64    `json:"asks,omitempty"`      // the last record of what was asked beside others
-	Replies   int       `json:"replies,omitempty"`   // that have come to a subagent
+	Execution string `json:"execution"`
+	Turn      int    `json:"turn"` // the next
+	Paused    bool   `json:"paused,omitempty"`
+	Cancelled bool   `json:"cancelled,omitempty"` // it was, while it was parked
+	Positions
+	Steering
+	Budget
+	Subagents int `json:"subagents,omitempty"` // that have worked
+	Handoffs  int `json:"handoffs,omitempty"`  // of the run
+	Replies   int `json:"replies,omitempty"`   // that have come to a subagent
 	// Held is what the run waits for in a turn that has not ended.
 	Held *Waits `json:"held,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"`
-	// Spent is set in a run with soft limits, or whose people were asked about its tenant's day.
-	Spent *Spent `json:"spent,omitempty"`
-	// Cut are the lanes of calls that failed, Broken the step that did where the agent speaks.
-	Cut    []Lane  `json:"cut,omitempty"`
-	Broken *Broken `json:"broken,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.

@@ -23,7 +23,7 @@ func (r *run) day() *Day {
 	if r.branch != nil || r.undoes() {
 		return nil
 	}
-	return &r.spent.Day
+	return &r.budget.Spent.Day
 }
 
 // allow adds what people have approved.
@@ -43,10 +43,6 @@ func (r *run) askInstead(ctx workflow.Context, x Excess) (end ending, over bool)
 	if l := r.leaf(); l != nil {
 		l.Turns--
 	}
-	if r.counts() {
-		r.spent.Turns--
-	} else {
-		r.spent.Asked++
-	}
+	r.budget.Spent.Turns--
 	return r.askAbout(ctx, x)
 }

@@ -144,7 +144,7 @@ func TestADayIsCarriedOn(t *testing.T) {
 	again := newSpending(t).spends(&by)
 	again.env.SetContinueAsNewSuggested(true)
 	in = again.continued(in)
-	if p := in.Progress.Spent; p == nil || p.Day != (workflows.Day{Date: today, Tokens: 220}) {
+	if p := in.Progress.Spent; p.Day != (workflows.Day{Date: today, Tokens: 220}) {
 		t.Fatalf("it goes on with %+v", p)
 	}
 	last := newSpending(t).spends(&by)

@@ -80,7 +80,7 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				f := &fanOut{run: &run{main: 5}, fan: &c.fan, cancelled: c.cancelled, crew: &crew{}}
+				f := &fanOut{run: &run{log: Positions{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, crew: &crew{}}
 				f.ctx, f.cancel = workflow.WithCancel(ctx)
 				end, set := workflow.NewFuture(ctx)
 				set.SetError(c.err)
@@ -88,8 +88,8 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
 					t.Errorf("it goes on as %+v", f)
 				}
-				if lanes := []Lane{{Index: 1, After: 6, Subagents: true, Fork: true}}; c.lost && !slices.Equal(f.run.cut, lanes) {
-					t.Errorf("lanes %+v are closed", f.run.cut)
+				if lanes := []Lane{{Index: 1, After: 6, Subagents: true, Fork: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
+					t.Errorf("lanes %+v are closed", f.run.log.Unfinished)
 				}
 				all := f.fan.BranchFailures()
 				if failed := slices.Contains(all, pipeline.BranchFailure{Index: 3, Failure: pipeline.Failure{Code: "cancelled"}}); failed == c.lost {

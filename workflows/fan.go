@@ -175,7 +175,7 @@ func (f *fanOut) late(ctx workflow.Context) bool {
 
 // begin starts a branch, or one again that has waited.
 func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
-	r, p := f.run, place{index, f.free[0], max(f.run.main, f.fan.Last)}
+	r, p := f.run, place{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
 	f.ids[index] = r.branchID(f.ctx, f.fan, index)
 	child := r.again(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
@@ -223,13 +223,13 @@ func (f *fanOut) take(p place, done workflow.Future) {
 		return
 	case err != nil:
 		f.free = append(f.free, p.slot)
-		f.run.cut = append(f.run.cut, Lane{Index: p.slot, After: p.since, Subagents: true, Fork: true})
+		f.run.log.leaveUnfinished(Lane{Index: p.slot, After: p.since, Subagents: true, Fork: true})
 		f.fails(err)
 		return
 	}
 	f.fan.Last = max(f.fan.Last, answer.Seq)
 	for _, u := range answer.Usage {
-		f.run.usage = addUsage(f.run.usage, u)
+		f.run.budget.use(u)
 	}
 	f.run.subagents += answer.Subagents
 	if answer.Suspended != nil {
@@ -342,13 +342,13 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
-	in.Limits = r.left(r.in.Limits)
+	in.Limits = r.budget.remaining(r.in.Limits, r.in.Limits)
 	in.Subagents = max(0, r.mayDelegate-r.subagents) / f.AtOnce
 	if r.branch != nil {
 		in.Branch.Within, in.Branch.Slots = r.branch.CallID, slices.Clone(r.branch.Slots)
 	}
 	in.Branch.Slots = append(in.Branch.Slots, p.slot)
-	in.Progress = &Progress{Execution: r.execution, Turn: 1, Deadline: earlier(f.Deadline, r.deadline), Cancelled: cancelled && resumes != nil}
+	in.Progress = &Progress{Execution: r.execution, Turn: 1, Budget: Budget{Deadline: earlier(f.Deadline, r.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
 		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Home, w.Cursor.Branch = r.walk.Cursor.Home, r.walk.Cursor.Into(f.Path, index)
@@ -395,7 +395,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 	if err != nil {
 		return ToolAnswer{}, err
 	}
-	answer := ToolAnswer{Outcome: end.outcome, Usage: r.usage, Subagents: r.subagents}
+	answer := ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.subagents}
 	switch {
 	case end.waits != nil:
 		if err := r.suspendSteps(ctx, end.waits); err != nil {
@@ -410,7 +410,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 	default:
 		answer.Done = len(r.walk.Cursor.Undo) > 0
 	}
-	answer.Seq = r.main
+	answer.Seq = r.log.Main
 	return answer, nil
 }
 

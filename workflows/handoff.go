@@ -84,7 +84,7 @@ func (r *run) takenOver(ctx workflow.Context, by Taker) {
 	if was.Limits.Cost > 0 && (limits.Cost == 0 || was.Limits.Cost < limits.Cost) {
 		limits.Cost = was.Limits.Cost
 	}
-	r.deadline = r.deadline.Add(limits.Duration - was.Limits.Duration)
+	r.budget.extend(limits.Duration - was.Limits.Duration)
 	r.in.Agent, r.in.Revision, r.in.Limits = by.Agent, by.Revision, limits
 	r.in.OnNewInput, r.in.OnMissing = by.OnNewInput, by.OnMissing
 	r.in.Handed = was.Handed.behind(was.Agent, by)

@@ -29,7 +29,7 @@ func (r *run) keeps(w *Waits) bool {
 		return w.fits(r.in)
 	}
 	r.held, r.answered, r.earlier = w, nil, r.past()
-	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steered)
+	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steering)
 }
 
 // tellHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
@@ -47,7 +47,7 @@ func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
 	if err := workflow.ExecuteActivity(ctx, ActivityHold, in).Get(ctx, &seq); err != nil {
 		return r.failure(ctx, err), true
 	}
-	r.main, r.open = seq, ""
+	r.log.Main, r.log.OpenStep = seq, ""
 	r.held.After = seq
 	r.held.noteOpened()
 	return ending{}, false

@@ -28,7 +28,7 @@ func late(err error) bool {
 
 // outOfWhichTime is the end of what is late: that of the step's time if it has less than the run.
 func (r *run) outOfWhichTime() ending {
-	if l := r.leaf(); l != nil && earlier(l.Deadline, r.deadline).Before(r.deadline) {
+	if l := r.leaf(); l != nil && earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
 		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
 	}
 	return r.outOfTime()

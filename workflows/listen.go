@@ -54,9 +54,9 @@ func (r *run) judgeSteer(in Steer) error {
 	switch {
 	case r.ended || in.RunID != r.in.Run.ID:
 		return temporal.NewApplicationError("the run is not active", ErrorNotActive)
-	case slices.Contains(r.steered, in.Input):
+	case r.steering.has(in.Input):
 		return nil
-	case len(r.steered) >= maxSteered, !r.fits(r.queue, append(slices.Clip(r.steered), in.Input)):
+	case len(r.steering.Steered) >= maxSteered, !r.fits(r.queue, Steering{append(slices.Clip(r.steering.Steered), in.Input), r.steering.Told}):
 		return temporal.NewApplicationError("too much has been said to this run", ErrorTooMuchSteering)
 	}
 	return nil
@@ -65,10 +65,10 @@ func (r *run) judgeSteer(in Steer) error {
 // steer keeps what is said for the next model call. There will be one: a run does not end while
 // something is left.
 func (r *run) steer(_ workflow.Context, in Steer) (Steered, error) {
-	if slices.Contains(r.steered, in.Input) {
+	if r.steering.has(in.Input) {
 		return Steered{Repeated: true}, nil
 	}
-	r.steered = append(r.steered, in.Input)
+	r.steering.add(in.Input)
 	return Steered{}, nil
 }
 
@@ -114,7 +114,7 @@ func (r *run) judge(in Submit) error {
 		return temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.in.Run.ID})
 	}
 	queue := append(slices.Clip(r.queue), *in.Offer)
-	if body, err := encode(queue); err != nil || len(body) > maxQueue || !r.fits(queue, r.steered) {
+	if body, err := encode(queue); err != nil || len(body) > maxQueue || !r.fits(queue, r.steering) {
 		return temporal.NewApplicationError("too many runs wait for this thread", ErrorQueueFull)
 	}
 	return nil

@@ -269,7 +269,7 @@ func TestContinueAsNew(t *testing.T) {
 		t.Fatalf("%d model calls, finished %d times", len(w.models), len(w.finished))
 	}
 	p := next.Progress
-	if p == nil || p.Turn != 2 || p.Main != 11 || p.Open != "tools" || p.Execution != w.models[0].Execution || *p.Usage[0].Total != 7 || !cmp.Equal(p.Lanes, []uint64{12, 13}) {
+	if p == nil || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || p.Execution != w.models[0].Execution || *p.Usage[0].Total != 7 || !cmp.Equal(p.Lanes, []uint64{12, 13}) {
 		t.Fatalf("it goes on with %+v", p)
 	}
 

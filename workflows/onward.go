@@ -66,7 +66,7 @@ func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
 // goAhead takes up what comes next, where the call has found that out.
 func (r *run) goAhead(ctx workflow.Context) Advanced {
 	next := *r.ahead
-	r.ahead, r.main, r.open = nil, next.Seq, ""
+	r.ahead, r.log.Main, r.log.OpenStep = nil, next.Seq, ""
 	r.moveOn(ctx, next)
 	return next
 }
@@ -87,5 +87,5 @@ func (w *Walk) afterAll(next Advanced, event *pipeline.Event) {
 // compensate for is known to the next advance then.
 func (r *run) lost() bool {
 	l := r.leaf()
-	return l != nil && l.CallID != "" && len(r.cut) > 0
+	return l != nil && l.CallID != "" && len(r.log.Unfinished) > 0
 }

@@ -61,7 +61,7 @@ func TestALongPauseIsParked(t *testing.T) {
 	in.ParkAfter = time.Hour
 	parked := park(t, in)
 	p := parked.Run.Progress
-	if p == nil || !p.Paused || p.Turn != 2 || p.Main != 11 || p.Open != "tools" || !cmp.Equal(p.Lanes, []uint64{12}) {
+	if p == nil || !p.Paused || p.Turn != 2 || p.Main != 11 || p.OpenStep != "tools" || !cmp.Equal(p.Lanes, []uint64{12}) {
 		t.Fatalf("it is parked with %+v", p)
 	}
 	const weekend = 60 * time.Hour

@@ -140,7 +140,7 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	r := a.run
 	w := end.waits
 	r.waits = w
-	r.takeStock(ctx, w)
+	w.Spent = r.budget.carried(r.in.Limits, workflow.Now(ctx))
 	w.noteOpened()
 	result, err := r.finish(ctx, end)
 	if err != nil {
@@ -183,11 +183,11 @@ func (r *run) becomes(ctx workflow.Context, next RunInput) {
 	r.handOver(ctx, append(r.past(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
-	r.deadline = workflow.Now(ctx).Add(next.Limits.Duration)
-	r.turn, r.main, r.asks, r.lanes, r.cut, r.broken, r.open, r.usage = 1, 0, 0, nil, nil, nil, "", nil
-	r.ended, r.steered, r.folded, r.said, r.subagents = false, nil, 0, "", 0
+	r.turn, r.log, r.steering = 1, Positions{}, Steering{}
+	r.budget.begin(next.Limits, workflow.Now(ctx))
+	r.budget.resume(next.Limits, next.Resume)
+	r.ended, r.said, r.subagents = false, "", 0
 	r.held, r.answered, r.waits, r.resumed = nil, nil, nil, nil
-	r.spentBefore()
 	r.walk.Advances = 0
 	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }

@@ -39,7 +39,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 		return RunResult{}, err
 	}
 	if r.waits = r.waitsBehind(end); r.waits != nil { // who has seen the end may answer before it is reported here
-		r.takeStock(running, r.waits)
+		r.waits.Spent = r.budget.carried(r.in.Limits, workflow.Now(running))
 		r.waits.noteOpened()
 	}
 	result, err := r.finish(running, end)
@@ -66,21 +66,14 @@ type run struct {
 	in        RunInput
 	execution string
 	cancel    workflow.CancelFunc
-	deadline  time.Time
 	turn      int
-	main      uint64 // last record of the main lane
-	lanes     []uint64
-	cut       []Lane  // those whose step did not finish
-	broken    *Broken // the step that has failed since the walk has advanced, where the agent speaks
-	open      string  // the step that is open
-	usage     []Usage
-	spent     Spent
+	log       Positions
+	steering  Steering
+	budget    Budget
 	paused    bool
 	cancelled bool
 	ended     bool
 	queue     []RunInput
-	steered   []uint64 // proposals of what people said to the run
-	folded    int      // how many of them a model call has been told
 
 	held     *Waits   // what the run waits for in its turn
 	answered *Waits   // what it has waited for last
@@ -112,25 +105,21 @@ type run struct {
 	said        string    // the message that it ends with
 	subagents   int       // how many have worked for this agent, and for those
 	handoffs    int       // how often the thread was handed over
-	asks        uint64    // the last record of what was asked beside others
 	replies     int       // that have come to a subagent
 	mayDelegate int       // how many may
 }
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
 func begin(ctx workflow.Context, in RunInput) *run {
-	r := &run{in: in, outer: ctx, queue: in.Queue, handed: map[*Waits]bool{}, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1, deadline: workflow.Now(ctx).Add(in.Limits.Duration)}
+	r := &run{in: in, outer: ctx, queue: in.Queue, handed: map[*Waits]bool{}, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
+	r.budget.begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
-		r.execution, r.turn, r.deadline, r.paused = p.Execution, p.Turn, p.Deadline, p.Paused
-		r.main, r.lanes, r.open, r.usage = p.Main, p.Lanes, p.Open, p.Usage
-		r.steered, r.folded, r.held, r.subagents, r.walk, r.cut, r.broken = p.Steered, p.Folded, p.Held, p.Subagents, p.Walk, p.Cut, p.Broken
-		r.handoffs, r.asks, r.replies = p.Handoffs, p.Asks, p.Replies
-		if p.Spent != nil {
-			r.spent = *p.Spent
-		}
+		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
+		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
+		r.held, r.subagents, r.walk, r.handoffs, r.replies = p.Held, p.Subagents, p.Walk, p.Handoffs, p.Replies
 	} else {
-		r.spentBefore()
+		r.budget.resume(in.Limits, in.Resume)
 	}
 	return r
 }
@@ -175,7 +164,7 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 }
 
 func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
-	if r.turnsTaken() >= r.in.Limits.Turns {
+	if r.budget.Spent.Turns >= r.in.Limits.Turns {
 		return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
 	}
 	if err := r.rest(ctx); err != nil {
@@ -190,21 +179,19 @@ func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error)
 // takeTurn is one turn of model and tools, but for calls that the run is held for. over tells that the run
 // ends with it.
 func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
-	if r.counts() {
-		r.spent.Turns++
-	}
+	r.budget.Spent.Turns++
 	answer, err := r.callModel(ctx)
 	if err != nil {
 		return r.failure(ctx, err), true
 	}
-	r.main, r.open = answer.Seq, r.called(stepModel)
+	r.log.Main, r.log.OpenStep = answer.Seq, r.called(stepModel)
 	r.use(answer.Usage)
 	switch {
 	case answer.Excess != nil:
 		return r.askInstead(ctx, *answer.Excess)
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.doneAnyway(answer.count()):
 		return ending{outcome: OutcomeCancelled}, true
-	case answer.count() == 0 && r.folded == len(r.steered):
+	case answer.count() == 0 && len(r.steering.untold()) == 0:
 		r.said = answer.MessageID
 		return ending{outcome: OutcomeSuccess}, true
 	}
@@ -260,7 +247,7 @@ func (r *run) step(turn int, id, name string) Step {
 func (r *run) plainStep(id string) Step {
 	return Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.prefix() + r.forkPath() + id, Closes: r.open, After: r.main, Branch: r.branch, Undoes: r.undoes(),
+		ID: r.prefix() + r.forkPath() + id, Closes: r.log.OpenStep, After: r.log.Main, Branch: r.branch, Undoes: r.undoes(),
 	}
 }
 
@@ -314,12 +301,12 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.priced(), Day: r.day()}
-	if opens, announces := r.opens(); r.main == 0 && announces != nil {
+	if opens, announces := r.opens(); !r.log.begun() && announces != nil {
 		call.Announces = announces
-	} else if r.main == 0 {
+	} else if !r.log.begun() {
 		call.Beginning = *opens
 	} else {
-		call.Steered, r.folded = r.steered[r.folded:], len(r.steered)
+		call.Steered = r.steering.take()
 	}
 	var answer ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
@@ -336,7 +323,7 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 // options bound a step by what is left of the run's duration, so that the limit needs no timer of
 // its own. Cancellation is waited for: the activity closes what it opened and says what it kept.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
-	until := r.deadline
+	until := r.budget.Deadline
 	if l := r.leaf(); l != nil {
 		until = earlier(l.Deadline, until)
 	}
@@ -369,7 +356,7 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 			_ = app.Details(&detail) // those of other errors have no record
 		}
 		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
-	case errors.As(err, &timedOut) && !workflow.Now(ctx).Before(r.deadline):
+	case errors.As(err, &timedOut) && r.overdue(ctx):
 		return r.outOfTime()
 	case errors.As(err, &timedOut):
 		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
@@ -399,11 +386,11 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := Finish{
-		Run: r.in.Run, Execution: r.execution, After: r.main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
-		Usage: r.usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, Handed: r.handoffs > 0,
-		First: r.first(), Waits: end.waits, Steered: r.steered[r.folded:], Answers: r.in.Resume != nil && r.in.Input > 0,
+		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
+		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, Handed: r.handoffs > 0,
+		First: r.first(), Waits: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
-	in.Lanes = r.cut
+	in.Lanes = r.log.Unfinished
 	r.ended, r.held = true, nil
 	var done Finished
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -23,22 +22,6 @@ type Soft struct {
 	Tokens   int64         `json:"tokens,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
 	Cost     int64         `json:"cost,omitempty"`
-}
-
-// Spent is what was done for an input before, in a run that has soft limits. A run that has none knows what people have
-// allowed alone.
-type Spent struct {
-	// Turns are those of this run, too; of the others it has what is not in its usage.
-	Turns    int           `json:"turns,omitempty"`
-	Tokens   int64         `json:"tokens,omitempty"`
-	Duration time.Duration `json:"duration,omitempty"`
-	Cost     int64         `json:"cost,omitempty"`
-	// Allowed is how far people have let it go, and Day how far on a day of its tenant. What is zero they were not asked
-	// about.
-	Allowed Soft `json:"allowed,omitzero"`
-	Day     Day  `json:"day,omitzero"`
-	// Asked is in how many turns of this run people were asked instead of the model, if it has no soft limits.
-	Asked int `json:"asked,omitempty"`
 }
 
 // Excess is a soft limit that was passed. Its figures have the units of the limit.
@@ -77,109 +60,12 @@ func LimitsOfRun(l agents.Limits) Limits {
 	return limits
 }
 
-// counts tells whether what the run uses is counted beyond its end.
-func (r *run) counts() bool { return r.in.Limits.Soft != nil && r.branch == nil }
-
-// spentBefore takes up what was used by the runs that this one goes on for. Whoever has given up all that the thread
-// waited for wants something new.
-func (r *run) spentBefore() {
-	w := r.in.Resume
-	r.spent = Spent{}
-	if w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Waiting.goesOn) {
-		return
-	}
-	if r.in.Limits.Soft == nil {
-		r.spent.Day = w.Spent.Day
-		return
-	}
-	r.spent = *w.Spent
-	r.deadline = r.deadline.Add(-r.spent.Duration)
-}
-
-func (c Waiting) goesOn() bool { return c.Decision == nil || c.Decision.Verdict != VerdictAbandon }
-
-// takeStock notes in what the thread waits for what was used by now.
-func (r *run) takeStock(ctx workflow.Context, w *Waits) {
-	switch {
-	case w == nil:
-	case r.counts():
-		used := r.used(ctx)
-		w.Spent = &used
-	case r.spent.Day != (Day{}):
-		w.Spent = &Spent{Day: r.spent.Day}
-	}
-}
-
-// used is what was done for the input by now.
-func (r *run) used(ctx workflow.Context) Spent {
-	s := r.spent
-	s.Tokens, s.Cost = r.tokens(), r.cost()
-	s.Duration = r.in.Limits.Duration - r.deadline.Sub(workflow.Now(ctx))
-	return s
-}
-
-// tokens is how many were used for the input by now.
-func (r *run) tokens() int64 { return r.spent.Tokens + Tokens(r.usage) }
-
-// cost is what was spent for the input by now.
-func (r *run) cost() int64 {
-	cost, _ := Cost(r.usage)
-	return r.spent.Cost + cost
-}
-
-// turnsTaken is how often the model was called for the input by now.
-func (r *run) turnsTaken() int {
-	if r.counts() {
-		return r.spent.Turns
-	}
-	return r.turn - 1 - r.spent.Asked
-}
-
-// excess is the first soft limit that was passed; nil = none was. As of the hard ones, tokens and cost may be used up,
-// and there is no turn behind the last.
+// excess is the first soft limit that the run has passed; nil = none, or the run compensates for what was done.
 func (r *run) excess(ctx workflow.Context) *Excess {
-	if !r.counts() || r.undoes() {
+	if r.undoes() {
 		return nil
 	}
-	most, used, allowed := r.in.Limits, r.used(ctx), r.spent.Allowed
-	soft := *most.Soft
-	for _, l := range []struct {
-		code                      string
-		soft, allowed, used, most int64
-		usable                    bool
-	}{
-		{CodeLimitTokens, soft.Tokens, allowed.Tokens, used.Tokens, most.Tokens, true},
-		{CodeLimitCost, soft.Cost, allowed.Cost, used.Cost, most.Cost, true},
-		{CodeLimitTurns, int64(soft.Turns), int64(allowed.Turns), int64(used.Turns), int64(most.Turns), false},
-		{CodeLimitDuration, int64(soft.Duration), int64(allowed.Duration), int64(used.Duration), int64(most.Duration), false},
-	} {
-		till := max(l.soft, l.allowed)
-		if l.soft == 0 || l.used < till || l.used == till && l.usable {
-			continue
-		}
-		x := &Excess{Code: l.code, Used: l.used, Allowed: l.used + l.soft}
-		if l.most > l.used {
-			x.Allowed = min(x.Allowed, l.most)
-		}
-		return x
-	}
-	return nil
-}
-
-// allow lets the run go as far as people have approved.
-func (s *Spent) allow(x Excess) {
-	switch x.Code {
-	case CodeLimitTokens:
-		s.Allowed.Tokens = x.Allowed
-	case CodeLimitCost:
-		s.Allowed.Cost = x.Allowed
-	case CodeLimitTurns:
-		s.Allowed.Turns = int(x.Allowed)
-	case CodeLimitDuration:
-		s.Allowed.Duration = time.Duration(x.Allowed)
-	case CodeBudgetExceeded:
-		s.Day.allow(x)
-	}
+	return r.budget.excess(r.in.Limits, workflow.Now(ctx))
 }
 
 // askBeyond asks people whether the run may go on, if it has passed a soft limit: then it waits, or over tells that it
@@ -199,7 +85,7 @@ func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
 // askAbout asks people about an excess: the run is held, or ends with it.
 func (r *run) askAbout(ctx workflow.Context, x Excess) (end ending, over bool) {
 	in := AskLimit{Step: r.ofLimit(r.step(r.turn, "limit", "")), Excess: x}
-	if r.main == 0 {
+	if !r.log.begun() {
 		in.Beginning = *r.beginning()
 	}
 	var answer ModelAnswer
@@ -208,7 +94,7 @@ func (r *run) askAbout(ctx workflow.Context, x Excess) (end ending, over bool) {
 		r.broke(in.Step, nil)
 		return r.failure(ctx, err), true
 	}
-	r.main, r.open = answer.Seq, in.Name
+	r.log.Main, r.log.OpenStep = answer.Seq, in.Name
 	if ctx.Err() != nil {
 		return ending{outcome: OutcomeCancelled}, true
 	}
@@ -247,7 +133,7 @@ func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, o
 	if d.Allowed > 0 {
 		x.Allowed = d.Allowed
 	}
-	r.spent.allow(x)
+	r.budget.allow(x)
 	return ending{}, false
 }
 

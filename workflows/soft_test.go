@@ -216,7 +216,7 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 	again := newSpending(t)
 	again.env.SetContinueAsNewSuggested(true)
 	next = again.continued(next)
-	if p := next.Progress; len(again.models) != 0 || p.Spent == nil || p.Spent.Turns != 2 || p.Spent.Allowed.Tokens != 220 {
+	if p := next.Progress; len(again.models) != 0 || p.Spent.Turns != 2 || p.Spent.Allowed.Tokens != 220 {
 		t.Fatalf("it goes on with %+v after %d turns", next.Progress.Spent, len(again.models))
 	}
 	last := newSpending(t)
@@ -245,7 +245,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			}
 			s.decide(time.Minute, stops)
 			in := softInput(soft)
-			in.Progress = &workflows.Progress{Execution: "e", Turn: 1, Main: 1, Deadline: s.env.Now().Add(time.Hour)}
+			in.Progress = &workflows.Progress{Execution: "e", Turn: 1, Positions: workflows.Positions{Main: 1}, Budget: workflows.Budget{Deadline: s.env.Now().Add(time.Hour)}}
 			want := workflows.Excess{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
 			switch code {
 			case workflows.CodeLimitCost:

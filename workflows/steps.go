@@ -57,9 +57,9 @@ type Walk struct {
 	Then *Then `json:"then,omitempty"`
 }
 
-// Broken is a step that has failed on the lane on which the agent speaks. Whether it has begun there is not known,
+// FailedStep is a step that has failed on the lane on which the agent speaks. Whether it has begun there is not known,
 // and it may still write: it is taken over before anything comes behind it.
-type Broken struct {
+type FailedStep struct {
 	ID      string   `json:"step"`
 	Name    string   `json:"name"`
 	Closes  string   `json:"closes,omitempty"`
@@ -133,9 +133,9 @@ type Advance struct {
 	Reopens bool `json:"reopens,omitempty"`
 	// Suspends are the calls for which a branch ends before its steps do.
 	Suspends []string `json:"suspends,omitempty"`
-	// Lanes are those whose step did not finish, Broken is the one before this that did not.
-	Lanes  []Lane  `json:"lanes,omitempty"`
-	Broken *Broken `json:"broken,omitempty"`
+	// Lanes are those whose step did not finish, FailedStep is the one before this that did not.
+	Lanes      []Lane      `json:"lanes,omitempty"`
+	FailedStep *FailedStep `json:"broken,omitempty"`
 	// Called is set by the activity of the call before, where that goes on by itself.
 	Called bool `json:"-"`
 }
@@ -196,7 +196,7 @@ func (r *run) home() string {
 
 // steps goes on until the walk is at its end. It fails only to continue as new.
 func (r *run) steps(ctx workflow.Context) (ending, error) {
-	if r.main == 0 && r.in.Resume != nil {
+	if !r.log.begun() && r.in.Resume != nil {
 		if end, over := r.reopen(ctx); over {
 			return end, nil
 		}
@@ -252,7 +252,7 @@ func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 // broke notes a step that failed, for what comes behind it.
 func (r *run) broke(s Step, steered []uint64) {
 	if r.walk != nil {
-		r.broken = &Broken{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
+		r.log.Failed = &FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
 	}
 }
 
@@ -332,10 +332,10 @@ func (r *run) work(ctx workflow.Context) (end ending, over bool, err error) {
 
 // sleep waits until the walk goes on, but not for longer than the run has time.
 func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
-	if workflow.Sleep(ctx, earlier(r.walk.Wake, r.deadline).Sub(workflow.Now(ctx))) != nil {
+	if workflow.Sleep(ctx, earlier(r.walk.Wake, r.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
 		return r.came(ctx, ending{outcome: OutcomeCancelled})
 	}
-	if r.deadline.Before(r.walk.Wake) {
+	if r.budget.Deadline.Before(r.walk.Wake) {
 		return r.came(ctx, r.outOfTime())
 	}
 	r.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
@@ -416,7 +416,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	return ending{}, false
 }
 
-func (r *run) overdue(ctx workflow.Context) bool { return !workflow.Now(ctx).Before(r.deadline) }
+func (r *run) overdue(ctx workflow.Context) bool { return r.budget.overdue(workflow.Now(ctx)) }
 
 func (r *run) outOfTime() ending {
 	return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)

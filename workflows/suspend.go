@@ -212,7 +212,7 @@ func (r *run) asked(in Decide) bool {
 // resume does what was decided about the calls of the run before. over tells that the run ends with it.
 func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	w := r.in.Resume
-	if w == nil || r.main > 0 {
+	if w == nil || r.log.begun() {
 		return ending{}, false
 	}
 	if w.fails() {

@@ -94,9 +94,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	t.crew = &crew{run: r, ctx: ctx, stopped: t.stopped, fails: t.fails, others: t.others, carried: func(workflow.Context) *Waits { return t.carried(*waits) }}
 	t.crew.listen(ctx, t.ended)
 	atOnce := min(len(t.calls), MaxLanes)
-	for len(r.lanes) < atOnce {
-		r.lanes = append(r.lanes, 0)
-	}
+	r.log.provideLanes(atOnce)
 	for lane := 0; lane < atOnce; lane++ {
 		t.begin(lane)
 	}
@@ -106,7 +104,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	if ctx.Err() != nil || t.cancelled {
 		t.writeDown()
 	}
-	if t.err != nil && r.open != t.step.Name {
+	if t.err != nil && r.log.OpenStep != t.step.Name {
 		r.broke(t.step, nil)
 	}
 	for _, s := range t.suspended {
@@ -218,7 +216,7 @@ func (t *toolTurn) delegate(c *call, in ToolCall) (child workflow.ChildWorkflowF
 
 // request asks for a call on a lane.
 func (t *toolTurn) request(c call, lane int) ToolCall {
-	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	if c.taker != nil {
@@ -265,7 +263,7 @@ func (t *toolTurn) writeDown() {
 		in := t.request(c.call, c.lane)
 		in.Cancelled, in.Undoes = true, true
 		t.underWay++
-		t.run.cut = slices.DeleteFunc(t.run.cut, func(l Lane) bool { return l.Index == c.lane })
+		t.run.log.retry(c.lane)
 		t.end(c.call, c.lane, workflow.ExecuteActivity(ctx, ActivityCallTool, in))
 	}
 }
@@ -281,14 +279,14 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 	}
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		t.run.cut = append(t.run.cut, Lane{Index: lane, After: t.run.lanes[lane], Subagents: c.delegates()})
+		t.run.log.leaveUnfinished(Lane{Index: lane, After: t.run.log.Lanes[lane], Subagents: c.delegates()})
 		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.delegates() {
 			t.dropped = append(t.dropped, dropped{c, lane})
 		}
 		return
 	}
-	t.run.lanes[lane], t.run.ahead = done.Seq, done.Advanced
-	t.run.main, t.run.open = max(t.run.main, done.Opened), t.step.Name
+	t.run.log.Lanes[lane], t.run.ahead = done.Seq, done.Advanced
+	t.run.log.Main, t.run.log.OpenStep = max(t.run.log.Main, done.Opened), t.step.Name
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {
 		t.run.use(u)

@@ -32,8 +32,8 @@ func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 		return ending{}, false
 	}
 	w.Then = &Then{Outcome: end.outcome, Failure: failure}
-	if until := workflow.Now(ctx).Add(undoing); !goesOn || r.deadline.Before(until) {
-		r.deadline = until
+	if until := workflow.Now(ctx).Add(undoing); !goesOn || r.budget.Deadline.Before(until) {
+		r.budget.Deadline = until
 	}
 	return ending{}, false
 }

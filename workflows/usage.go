@@ -130,22 +130,17 @@ func Cost(usage []Usage) (sum int64, known bool) {
 	return sum, known
 }
 
-// overspent tells whether the run has used more than it may. What compensates for what was done may use what it needs.
+// overspent tells whether the run has used more than it may. Compensation may use what it needs.
 func (r *run) overspent() (end ending, over bool) {
-	l := r.in.Limits
-	switch {
-	case r.undoes():
-	case r.tokens() > l.Tokens:
-		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", l.Tokens), true
-	case l.Cost > 0 && r.cost() > l.Cost:
-		return limit(CodeLimitCost, "the run reached its limit of %s for what models cost", agents.Money(l.Cost)), true
+	if r.undoes() {
+		return ending{}, false
 	}
-	return ending{}, false
+	return r.budget.overspent(r.in.Limits)
 }
 
 // use counts what was used, for the run and for the agent of the step that it is at.
 func (r *run) use(u Usage) {
-	r.usage = addUsage(r.usage, u)
+	r.budget.use(u)
 	if l := r.leaf(); l != nil {
 		l.Tokens, l.Cost = l.Tokens+Tokens([]Usage{u}), l.Cost+value(u.Cost)
 	}
@@ -185,19 +180,6 @@ func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
 		return r.outOfTime(), true
 	}
 	return r.overspent()
-}
-
-// left are limits for somebody who works for the run, with what it has left.
-func (r *run) left(l Limits) Limits {
-	l.Soft = nil
-	l.Tokens = max(1, min(l.Tokens, r.in.Limits.Tokens-r.tokens()))
-	if most := r.in.Limits.Cost; most > 0 {
-		if l.Cost == 0 {
-			l.Cost = most
-		}
-		l.Cost = max(1, min(l.Cost, most-r.cost()))
-	}
-	return l
 }
 
 // priced tells whether only models may be called that have a price.

@@ -207,7 +207,7 @@ func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
 	if l := r.leaf(); l != nil && l.At.Inline {
 		w.Step, w.Tree = l.At.Path, l.At.Tree
 	}
-	r.takeStock(ctx, w)
+	w.Spent = r.budget.carried(r.in.Limits, now)
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue

@@ -246,7 +246,7 @@ func (k *walking) behind(s workflows.Step) {
 }
 
 // behindBroken is where a lane ends behind a step that has failed there. If that had not begun, it does with this.
-func (k *walking) behindBroken(s workflows.Step, b workflows.Broken) uint64 {
+func (k *walking) behindBroken(s workflows.Step, b workflows.FailedStep) uint64 {
 	at := lane(s)
 	switch k.broken[at] {
 	case "":
@@ -366,7 +366,7 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 	if next, again := k.written[in.Run.ID+" "+in.ID]; again {
 		return next, nil
 	}
-	if b := in.Broken; b != nil {
+	if b := in.FailedStep; b != nil {
 		in.After = k.behindBroken(in.Step, *b)
 	}
 	k.behind(in.Step)

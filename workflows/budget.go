@@ -1,0 +1,158 @@
+package workflows
+
+import (
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// Budget is what a run has used of its [Limits], also in the AG-UI runs before it that worked on the same input.
+type Budget struct {
+	// Deadline is when the run's duration is over. Waiting moves it.
+	Deadline time.Time `json:"deadline"`
+	// Usage is what the model calls of this run used, with those of its subagents and branches that have ended.
+	Usage []Usage `json:"usage,omitempty"`
+	Spent Spent   `json:"spent,omitzero"`
+}
+
+// Spent is what was done for an input besides the usage of this run. Only runs with soft limits carry all of it on behind
+// their end; others carry what people allowed for a day.
+type Spent struct {
+	// Turns are the model calls, those of this run included.
+	Turns int `json:"turns,omitempty"`
+	// Tokens, Cost and Duration are those of the runs before.
+	Tokens   int64         `json:"tokens,omitempty"`
+	Duration time.Duration `json:"duration,omitempty"`
+	Cost     int64         `json:"cost,omitempty"`
+	// Allowed is how far people have let the run go, Day how far on a day of its tenant; zero = they were not asked.
+	Allowed Soft `json:"allowed,omitzero"`
+	Day     Day  `json:"day,omitzero"`
+}
+
+// begin starts the clock of a run without predecessors.
+func (b *Budget) begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(l.Duration)} }
+
+// resume takes over what the runs before have used, if this one continues their work: a client that abandoned all
+// interrupts wants something new.
+func (b *Budget) resume(l Limits, w *Waits) {
+	switch {
+	case w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Waiting.goesOn):
+	case l.Soft == nil:
+		b.Spent.Day = w.Spent.Day
+	default:
+		b.Spent = *w.Spent
+		b.extend(-b.Spent.Duration)
+	}
+}
+
+func (c Waiting) goesOn() bool { return c.Decision == nil || c.Decision.Verdict != VerdictAbandon }
+
+// extend moves the deadline.
+func (b *Budget) extend(by time.Duration) { b.Deadline = b.Deadline.Add(by) }
+
+// overdue tells whether the run's time is over.
+func (b *Budget) overdue(now time.Time) bool { return !now.Before(b.Deadline) }
+
+// use counts model calls.
+func (b *Budget) use(u Usage) { b.Usage = addUsage(b.Usage, u) }
+
+// tokens is how many were used for the input.
+func (b *Budget) tokens() int64 { return b.Spent.Tokens + Tokens(b.Usage) }
+
+// cost is what was spent for the input, in millionths.
+func (b *Budget) cost() int64 {
+	cost, _ := Cost(b.Usage)
+	return b.Spent.Cost + cost
+}
+
+// used is what was done for the input until now.
+func (b *Budget) used(l Limits, now time.Time) Spent {
+	s := b.Spent
+	s.Tokens, s.Cost = b.tokens(), b.cost()
+	s.Duration = l.Duration - b.Deadline.Sub(now)
+	return s
+}
+
+// carried is what the run after an interrupt takes over; nil = nothing.
+func (b *Budget) carried(l Limits, now time.Time) *Spent {
+	switch {
+	case l.Soft != nil:
+		used := b.used(l, now)
+		return &used
+	case b.Spent.Day != (Day{}):
+		return &Spent{Day: b.Spent.Day}
+	}
+	return nil
+}
+
+// overspent tells whether more tokens or money were used than the limits allow.
+func (b *Budget) overspent(l Limits) (end ending, over bool) {
+	switch {
+	case b.tokens() > l.Tokens:
+		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", l.Tokens), true
+	case l.Cost > 0 && b.cost() > l.Cost:
+		return limit(CodeLimitCost, "the run reached its limit of %s for what models cost", agents.Money(l.Cost)), true
+	}
+	return ending{}, false
+}
+
+// remaining narrows the limits of a child to what the run has left. A child has no soft limits: it asks nobody.
+func (b *Budget) remaining(l, child Limits) Limits {
+	child.Soft = nil
+	child.Tokens = max(1, min(child.Tokens, l.Tokens-b.tokens()))
+	if l.Cost > 0 {
+		if child.Cost == 0 {
+			child.Cost = l.Cost
+		}
+		child.Cost = max(1, min(child.Cost, l.Cost-b.cost()))
+	}
+	return child
+}
+
+// excess is the first soft limit that was passed; nil = none was. Tokens and cost may be used up to their limit, like those
+// of hard limits; a turn or a duration beyond the limit does not begin.
+func (b *Budget) excess(l Limits, now time.Time) *Excess {
+	if l.Soft == nil {
+		return nil
+	}
+	used, allowed, soft := b.used(l, now), b.Spent.Allowed, *l.Soft
+	for _, x := range []struct {
+		code                      string
+		soft, allowed, used, most int64
+		usable                    bool
+	}{
+		{CodeLimitTokens, soft.Tokens, allowed.Tokens, used.Tokens, l.Tokens, true},
+		{CodeLimitCost, soft.Cost, allowed.Cost, used.Cost, l.Cost, true},
+		{CodeLimitTurns, int64(soft.Turns), int64(allowed.Turns), int64(used.Turns), int64(l.Turns), false},
+		{CodeLimitDuration, int64(soft.Duration), int64(allowed.Duration), int64(used.Duration), int64(l.Duration), false},
+	} {
+		until := max(x.soft, x.allowed)
+		if x.soft == 0 || x.used < until || x.used == until && x.usable {
+			continue
+		}
+		next := &Excess{Code: x.code, Used: x.used, Allowed: x.used + x.soft}
+		if x.most > x.used {
+			next.Allowed = min(next.Allowed, x.most)
+		}
+		return next
+	}
+	return nil
+}
+
+// allow lets the run go as far as people have approved.
+func (b *Budget) allow(x Excess) {
+	allowed := &b.Spent.Allowed
+	switch x.Code {
+	case CodeLimitTokens:
+		allowed.Tokens = x.Allowed
+	case CodeLimitCost:
+		allowed.Cost = x.Allowed
+	case CodeLimitTurns:
+		allowed.Turns = int(x.Allowed)
+	case CodeLimitDuration:
+		allowed.Duration = time.Duration(x.Allowed)
+	case CodeBudgetExceeded:
+		b.Spent.Day.allow(x)
+	}
+}

@@ -1,0 +1,49 @@
+package workflows
+
+import "slices"
+
+// Positions are the places in the run's log that an execution has reached. They tell the next activity what it must have
+// seen, and what attempts that failed may have left open. The zero value is that of a run that has not begun.
+type Positions struct {
+	// Main is the last record of the main lane, on which the run's agent speaks; 0 = the run has not begun.
+	Main uint64 `json:"main"`
+	// Lanes are the last records of the lanes of tool calls, by lane; 0 = none after Main is known.
+	Lanes []uint64 `json:"lanes,omitempty"`
+	// Interrupts is the last record of the lane that has the interrupts of children.
+	Interrupts uint64 `json:"asks,omitempty"`
+	// OpenStep is the step whose STEP_FINISHED the next record carries; "" = none is open.
+	OpenStep string `json:"open,omitempty"`
+	// Unfinished are the lanes of calls that failed or were cancelled: a late attempt may still write to them.
+	Unfinished []Lane `json:"cut,omitempty"`
+	// Failed is the step that failed on the main lane since its last record.
+	Failed *FailedStep `json:"broken,omitempty"`
+}
+
+// begun tells whether the log has a record of the run.
+func (p *Positions) begun() bool { return p.Main > 0 }
+
+// provideLanes makes room for calls on the first n lanes.
+func (p *Positions) provideLanes(n int) {
+	for len(p.Lanes) < n {
+		p.Lanes = append(p.Lanes, 0)
+	}
+}
+
+// leaveUnfinished notes a lane whose call came to no end.
+func (p *Positions) leaveUnfinished(l Lane) { p.Unfinished = append(p.Unfinished, l) }
+
+// retry forgets that a lane is unfinished: another activity takes it over.
+func (p *Positions) retry(lane int) {
+	p.Unfinished = slices.DeleteFunc(p.Unfinished, func(l Lane) bool { return l.Index == lane })
+}
+
+// takeOver notes that the record seq of the main lane closed what unfinished lanes and a failed step had left open. The
+// ends of the lanes of calls are unknown from then on.
+func (p *Positions) takeOver(seq uint64) {
+	for _, lane := range p.Unfinished {
+		if !lane.Fork {
+			p.Lanes[lane.Index] = 0
+		}
+	}
+	p.Main, p.OpenStep, p.Unfinished, p.Failed = seq, "", nil, nil
+}
