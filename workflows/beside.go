@@ -78,9 +78,9 @@ func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
 
 // ask tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
 func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
-	waits := *r.held
+	waits := *r.interrupts.held
 	waits.Walk = nil // Suspended has it
-	in := Ask{Suspended: *r.suspended(r.held), Waits: &waits, By: r.branch.CallID, Stays: r.in.Program != "", Idle: true}
+	in := Ask{Suspended: *r.suspended(r.interrupts.held), Waits: &waits, By: r.branch.CallID, Stays: r.in.Program != "", Idle: true}
 	if r.branch.Fork != "" {
 		in.Suspended.Fork = &r.branch.Index
 	}
@@ -104,13 +104,13 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	var reply Reply
 	if replies.ReceiveAsync(&reply) {
 		r.replies++
-		r.held.Calls = reply.Calls
+		r.interrupts.held.Calls = reply.Calls
 	}
 	if reply.Ends {
 		ctx.Done().Receive(ctx, nil)
 	}
-	if w := r.held; reply.Suspends && ctx.Err() == nil {
-		r.held = nil
+	if w := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
+		r.interrupts.held = nil
 		return ending{outcome: w.outcome(), waits: w}, true
 	}
 	return r.actHeld(ctx)
@@ -130,7 +130,7 @@ func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 		return
 	}
 	c.asking = append(c.asking, a)
-	r.beside = append(r.beside, a.waits)
+	r.interrupts.concurrent = append(r.interrupts.concurrent, a.waits)
 	step := r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
 	step.Closes = "" // the step stays open for the others
 	a.hold = &Hold{Step: step, Waits: a.waits, Aside: true}
@@ -175,7 +175,7 @@ func (c *crew) give(ctx workflow.Context, by string) {
 	a.replied = true
 	c.asking = slices.Delete(c.asking, i, i+1)
 	c.reply(ctx, a, Reply{Ends: true, Calls: a.waits.of(1).Calls})
-	c.run.close(ctx, a.waits)
+	c.run.cancelInterrupts(ctx, a.waits)
 }
 
 // tellEnd tells who asks what was decided, when the children are cancelled.
@@ -243,19 +243,11 @@ func (c *crew) suspend(ctx workflow.Context) {
 	r.moves(slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open))
 }
 
-// retire takes answers to what branches have asked no longer. What there is to tell of it is told.
-func (r *run) retire(asked ...*Waits) {
-	r.beside = slices.DeleteFunc(r.beside, func(w *Waits) bool { return slices.Contains(asked, w) })
-	asked = slices.DeleteFunc(slices.Clone(asked), func(w *Waits) bool { return slices.Contains(r.earlier, w) })
-	r.earlier = slices.DeleteFunc(append(r.earlier, asked...), (*Waits).isTold)
-}
-
-// close is retire for good: nobody is going to decide about what is open of it, and people are told.
-func (r *run) close(ctx workflow.Context, asked ...*Waits) {
-	if r.branch == nil {
-		for _, w := range asked {
-			w.close(workflow.Now(ctx))
-		}
+// cancelInterrupts ends the wait for interrupts: nobody is going to decide. In a child the thread's workflow does so.
+func (r *run) cancelInterrupts(ctx workflow.Context, all ...*Waits) {
+	if r.branch != nil {
+		r.interrupts.withdraw(all...)
+		return
 	}
-	r.retire(asked...)
+	r.interrupts.cancel(workflow.Now(ctx), all...)
 }

@@ -22,14 +22,14 @@ func (r *run) rest(ctx workflow.Context) error {
 		if r.paused && r.stays() {
 			return nil // cancelled
 		}
-		if r.handOver(ctx, r.past()); r.paused && ctx.Err() == nil {
+		if r.notifier.handOver(ctx, r.interrupts.past()); r.paused && ctx.Err() == nil {
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}
 	}
 	if !r.mayContinue(ctx) {
 		return nil
 	}
-	r.handOver(ctx, r.past())
+	r.notifier.handOver(ctx, r.interrupts.past())
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.branch != nil {
 		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: *r.branch, Call: *r.call, Subagents: r.mayDelegate})
@@ -59,7 +59,7 @@ func (r *run) carryWith(queue []RunInput, steering Steering) RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
 		Positions: r.log, Budget: r.budget, Steering: steering,
-		Held: r.held, Subagents: r.subagents, Handoffs: r.handoffs, Replies: r.replies, Walk: r.walk,
+		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Replies: r.replies, Walk: r.walk,
 	}
 	return next
 }
@@ -74,7 +74,7 @@ func (r *run) fits(queue []RunInput, steering Steering) bool {
 	next := r.carryWith(queue, steering)
 	next.Progress.Usage, next.Handed = nil, nil
 	body, err := encode(next) //workflowcheck:ignore the same value gives the same text
-	return err == nil && len(body)+r.held.reserve() <= maxCarried
+	return err == nil && len(body)+r.interrupts.held.reserve() <= maxCarried
 }
 
 // mayContinue tells whether to continue as new: there is a reason, and nothing that is more urgent.

@@ -202,10 +202,10 @@ func (c *crew) leave(id string, answer *ToolAnswer) {
 		case a.waits == nil:
 		case answer.Suspended != nil && !a.replied:
 			answer.Waits.heed(a.waits)
-			c.run.moved = append(c.run.moved, a.waits)
-			c.run.retire(a.waits)
+			c.run.interrupts.suspended = append(c.run.interrupts.suspended, a.waits)
+			c.run.interrupts.withdraw(a.waits)
 		default:
-			c.run.close(c.ctx, a.waits)
+			c.run.cancelInterrupts(c.ctx, a.waits)
 		}
 		return true
 	})

@@ -160,7 +160,7 @@ func (f *fanOut) stopped() bool { return f.err != nil || f.cancelled || f.failed
 // end cancels the branches that are under way. Nobody is asked any more what they ask.
 func (f *fanOut) end() {
 	f.cancel()
-	f.run.retire(f.run.beside...)
+	f.run.interrupts.withdraw(f.run.interrupts.concurrent...)
 }
 
 // fails ends the step, and the run with it.

@@ -28,7 +28,7 @@ func (r *run) keeps(w *Waits) bool {
 	if !r.in.Hold {
 		return w.fits(r.in)
 	}
-	r.held, r.answered, r.earlier = w, nil, r.past()
+	r.interrupts.hold(w)
 	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steering)
 }
 
@@ -38,18 +38,18 @@ func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.branch != nil {
 		return r.ask(ctx)
 	}
-	if r.held.settled() {
+	if r.interrupts.held.settled() {
 		return ending{}, false
 	}
-	in := Hold{Step: r.step(r.turn, r.held.round("hold"), ""), Waits: r.held}
+	in := Hold{Step: r.step(r.turn, r.interrupts.held.round("hold"), ""), Waits: r.interrupts.held}
 	var seq uint64
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "hold"))
 	if err := workflow.ExecuteActivity(ctx, ActivityHold, in).Get(ctx, &seq); err != nil {
 		return r.failure(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = seq, ""
-	r.held.After = seq
-	r.held.noteOpened()
+	r.interrupts.held.After = seq
+	r.interrupts.held.noteOpened()
 	return ending{}, false
 }
 
@@ -69,16 +69,16 @@ func (r *run) goOnHeld(ctx workflow.Context) (end ending, over bool, err error) 
 
 // actHeld does what was decided about the calls that were waited for.
 func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
-	w := r.held
-	r.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
+	w := r.interrupts.held
+	r.interrupts.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
 	if ctx.Err() != nil {
 		if w.decidedSome() { // what was acknowledged stands in the log, also where nothing comes of it
 			_, _ = r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
 		}
-		r.close(ctx, w)
+		r.cancelInterrupts(ctx, w)
 		return ending{outcome: OutcomeCancelled}, true
 	}
-	if r.answered = w; w.fails() {
+	if r.interrupts.answered = w; w.fails() {
 		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
 	return r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
@@ -87,7 +87,7 @@ func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
 // awaitAnswers waits until everything is answered or the run is cancelled. Where it takes longer than the
 // patience, the run is parked: that is the error. The wait is no time of the run's.
 func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
-	w, since := r.held, workflow.Now(ctx)
+	w, since := r.interrupts.held, workflow.Now(ctx)
 	late := since.Add(patience)
 	for !w.settled() && ctx.Err() == nil {
 		r.awaitAnswer(ctx, r.patience(w.next(), late))
@@ -96,7 +96,7 @@ func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
 		if r.stays() || now.Before(late) && !full(ctx) {
 			continue
 		}
-		if r.handOver(ctx, r.past()); r.hear(ctx) && !w.settled() {
+		if r.notifier.handOver(ctx, r.interrupts.past()); r.hear(ctx) && !w.settled() {
 			r.waited(ctx, since)
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}
@@ -115,7 +115,7 @@ func (r *run) patience(next, late time.Time) time.Time {
 
 // awaitAnswer waits until everything is answered, or some time, or the run is cancelled; zero = for ever.
 func (r *run) awaitAnswer(ctx workflow.Context, until time.Time) {
-	ready := func() bool { return r.held.settled() || full(ctx) && !r.stays() }
+	ready := func() bool { return r.interrupts.held.settled() || full(ctx) && !r.stays() }
 	if until.IsZero() {
 		_ = workflow.Await(ctx, ready) // it fails when ctx ends
 		return
@@ -127,7 +127,7 @@ func full(ctx workflow.Context) bool { return workflow.GetInfo(ctx).GetContinueA
 
 // parkedHold is a parked run that is held: it goes on when everything is answered, or it is cancelled.
 func (r *run) parkedHold(ctx workflow.Context) error {
-	w, since := r.held, workflow.Now(ctx)
+	w, since := r.interrupts.held, workflow.Now(ctx)
 	for !w.settled() && ctx.Err() == nil && !full(ctx) {
 		r.awaitAnswer(ctx, w.next())
 		w.pass(workflow.Now(ctx))

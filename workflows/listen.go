@@ -106,7 +106,7 @@ func (r *run) judge(in Submit) error {
 		}
 		return nil
 	}
-	if r.waits != nil {
+	if r.interrupts.afterEnd != nil {
 		if resumes, err := r.judgeAnswer(in); resumes || err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (r *run) submit(ctx workflow.Context, in Submit) (Submitted, error) {
 		active := in.RunID == r.in.Run.ID
 		return Submitted{Attached: active, Queued: !active}, nil
 	}
-	if r.waits != nil {
+	if r.interrupts.afterEnd != nil {
 		return r.answer(ctx, in), nil
 	}
 	if in.OnBusy != OnBusyInterrupt {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
@@ -110,32 +109,6 @@ func (w *Waits) notice(thread Run) Notice {
 	return n
 }
 
-// Nobody waits for a notice: not who decides, and not the run that goes on. Notices are given one after the
-// other, each as often as it takes, beside whatever else there is to do; an execution that has to go on takes
-// what is left with it.
-
-// announce gives the notices of an execution, from its beginning to its end.
-func (r *run) announce(ctx workflow.Context) {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // what a run's cancel has nothing to do with
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			_ = workflow.Await(ctx, func() bool { return r.untold() != nil && !r.leaving })
-			w := r.untold()
-			if n := w.notice(r.in.Run); len(n.Calls) > 0 {
-				r.tell(ctx, n)
-			}
-			w.News = w.News[1:]
-		}
-	})
-}
-
-// tell gives a notice.
-func (r *run) tell(ctx workflow.Context, n Notice) {
-	r.telling = true
-	defer func() { r.telling = false }()
-	give(ctx, n)
-}
-
 // give gives a notice, as often as it takes. One that fails for good is nobody's to repair here; those behind it
 // tell the same.
 func give(ctx workflow.Context, n Notice) {
@@ -148,76 +121,9 @@ func give(ctx workflow.Context, n Notice) {
 	}
 }
 
-// untold are the calls about which there are notices to give: those of the run before come first. Those of
-// the run's own are nobody's business before it has ended with them.
-func (r *run) untold() *Waits {
-	all := append([]*Waits{r.in.Resume}, r.past()...)
-	for _, w := range slices.Concat(all, r.beside, []*Waits{r.held, r.waits}) {
-		if w.isUntold() && !r.handed[w] {
-			return w
-		}
-	}
-	return nil
-}
-
-// past is what the run has waited for and there is something to tell of. No other execution of it would.
-func (r *run) past() []*Waits {
-	return slices.DeleteFunc(append(slices.Clone(r.earlier), r.answered), (*Waits).isTold)
-}
-
 func (w *Waits) isTold() bool { return !w.isUntold() }
 
 func (w *Waits) isUntold() bool { return w != nil && w.After > 0 && len(w.News) > 0 }
-
-const (
-	// tellInHurry is how long an execution that goes on waits for the notice that is under way, so that it
-	// need not be given twice.
-	tellInHurry = time.Second
-	// tellAtEnd is how long an execution waits for its last notices when there is none behind it: no longer than
-	// clients may wait for a run that has ended to make way.
-	tellAtEnd = 2 * time.Second
-)
-
-// leave begins no further notice, since another execution is to give them.
-func (r *run) leave(ctx workflow.Context) {
-	if r.leaving = true; r.telling {
-		_, _ = workflow.AwaitWithTimeout(ctx, tellInHurry, func() bool { return !r.telling })
-	}
-}
-
-// tellRest gives the notices that no other execution of the thread would give. What takes longer is handed over:
-// the thread is not held up by who has to be told, and nothing stays untold.
-func (r *run) tellRest(ctx workflow.Context) {
-	if r.untold() == nil {
-		return
-	}
-	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	if told, _ := workflow.AwaitWithTimeout(ctx, tellAtEnd, func() bool { return r.untold() == nil }); !told {
-		r.handOver(ctx, append([]*Waits{r.in.Resume, r.held, r.waits}, r.past()...))
-	}
-}
-
-// handOver has notices given by workflows of their own, also when the run is cancelled. The one that is under way
-// here is given there again.
-func (r *run) handOver(ctx workflow.Context, all []*Waits) {
-	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	for _, w := range all {
-		if !w.isUntold() || r.handed[w] {
-			continue
-		}
-		r.handed[w] = true
-		in := Untold{Thread: r.in.Run, Waits: w}
-		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-			WorkflowID:            noticesID(ctx, w),
-			ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
-			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-			StaticSummary:         "what became of questions",
-		})
-		if err := workflow.ExecuteChildWorkflow(child, TypeNotices, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Error("notices about a run's questions are not given", r.in.Run.with(w.RunID).logged(r.in.Agent, "error", err)...)
-		}
-	}
-}
 
 // noticesID is another one for each set of questions of the thread, and each part of what is told of them.
 func noticesID(ctx workflow.Context, w *Waits) string {

@@ -10,15 +10,15 @@ func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
 	r := begin(ctx, in.Run)
 	r.cancel = func() { r.cancelled = true; cancel() }
 	// What updates are judged by comes first: those that wait run as soon as there is a handler.
-	r.ended, r.waits = in.Waits != nil, in.Waits
+	r.ended, r.interrupts.afterEnd = in.Waits != nil, in.Waits
 	if err := r.listen(ctx); err != nil {
 		return RunResult{}, err
 	}
-	r.announce(ctx)
-	if r.waits != nil {
+	r.notifier.start(ctx)
+	if r.interrupts.afterEnd != nil {
 		return RunResult{}, r.suspend(ctx, 0)
 	}
-	if r.held != nil {
+	if r.interrupts.held != nil {
 		return RunResult{}, r.parkedHold(ctx)
 	}
 	since := workflow.Now(ctx)

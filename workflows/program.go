@@ -139,7 +139,7 @@ func (a *Agent) rest(ctx workflow.Context) error {
 func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	r := a.run
 	w := end.waits
-	r.waits = w
+	r.interrupts.afterEnd = w
 	w.Spent = r.budget.carried(r.in.Limits, workflow.Now(ctx))
 	w.noteOpened()
 	result, err := r.finish(ctx, end)
@@ -180,14 +180,14 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, w *Waits) error {
 
 // becomes makes the execution go on as another run.
 func (r *run) becomes(ctx workflow.Context, next RunInput) {
-	r.handOver(ctx, append(r.past(), r.in.Resume))
+	r.notifier.handOver(ctx, append(r.interrupts.past(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
 	r.turn, r.log, r.steering = 1, Positions{}, Steering{}
 	r.budget.begin(next.Limits, workflow.Now(ctx))
 	r.budget.resume(next.Limits, next.Resume)
 	r.ended, r.said, r.subagents = false, "", 0
-	r.held, r.answered, r.waits, r.resumed = nil, nil, nil, nil
+	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, r.resumed = nil, nil, nil, nil
 	r.walk.Advances = 0
 	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }

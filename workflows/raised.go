@@ -79,6 +79,6 @@ func (r *run) carries(w *Waits) bool {
 	if !r.in.Hold || len(w.Suspended) > 0 {
 		return w.fits(r.in)
 	}
-	r.held = w
+	r.interrupts.held = w
 	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steering)
 }

@@ -46,7 +46,7 @@ func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
 	r.results.busy = true
 	defer func() { r.results.busy = false }()
 	r.awaitMoved(ctx)
-	c := r.waitsFor(in.CallID).find(in.CallID)
+	c := r.interruptsOf(in.CallID).find(in.CallID)
 	body, err := encode(in) //workflowcheck:ignore the same value gives the same text
 	if c == nil || !c.Client || c.Decision != nil || err != nil || len(body) > MaxPayload {
 		return
@@ -63,7 +63,7 @@ func (r *run) takeResult(ctx workflow.Context, in ToolResult) {
 		return
 	}
 	r.awaitMoved(ctx)
-	r.waitsFor(in.CallID).decide(d, workflow.Now(ctx))
+	r.interruptsOf(in.CallID).decide(d, workflow.Now(ctx))
 }
 
 // awaitMoved waits while questions go to the end of the run: those of branches that have ended by then are nowhere else.
@@ -77,27 +77,9 @@ func (r *run) hear(ctx workflow.Context) bool {
 	return workflow.Await(ctx, func() bool { return !r.results.busy && r.results.come.Len() == 0 }) == nil
 }
 
-// waitsFor is what has the call that a decision is about: what a branch waits for while others are under way,
-// what the run waits for, in its turn or behind its end, or what it has waited for last. One that is cancelled
-// waits for nothing any more.
-func (r *run) waitsFor(callID string) *Waits {
-	gone := (r.cancelled || r.outer.Err() != nil) && !r.undoes()
-	for _, w := range slices.Backward(r.beside) {
-		if w.find(callID) != nil && !gone {
-			return w
-		}
-	}
-	switch {
-	case r.held != nil && gone:
-		return nil
-	case r.held != nil:
-		return r.held
-	case r.waits != nil:
-		return r.waits
-	case r.answered != nil:
-		return r.answered
-	}
-	return r.in.Resume
+// interruptsOf are those that a decision about a call is for.
+func (r *run) interruptsOf(callID string) *Waits {
+	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.undoes())
 }
 
 // waitsBehind is what the thread waits for behind an end: answers to questions and, where its agent says
@@ -115,7 +97,7 @@ func (r *run) waitsBehind(end ending) *Waits {
 
 // onOpen says what becomes of an offer that leaves some of the calls open; OnOpenAbandon if it leaves none.
 func (r *run) onOpen(in Submit) OnOpen {
-	open, asks := r.waits.open(in.Decisions...)
+	open, asks := r.interrupts.afterEnd.open(in.Decisions...)
 	then := r.in.OnMissing
 	if asks {
 		then = r.in.OnNewInput
@@ -134,12 +116,12 @@ func (r *run) onOpen(in Submit) OnOpen {
 // started anew: Temporal holds back who continues as new within a second, and clients are quicker.
 func (r *run) frees(in Submit) bool {
 	mine := func(c Waiting) bool { return !c.Client || c.Decision != nil }
-	return in.Offer != nil && r.resumed == nil && len(r.queue) == 0 && r.onOpen(in) == OnOpenAbandon && !slices.ContainsFunc(r.waits.Calls, mine)
+	return in.Offer != nil && r.resumed == nil && len(r.queue) == 0 && r.onOpen(in) == OnOpenAbandon && !slices.ContainsFunc(r.interrupts.afterEnd.Calls, mine)
 }
 
 // refusal tells why an offer is refused that leaves calls open.
 func (r *run) refusal(in Submit) error {
-	open, asks := r.waits.open(in.Decisions...)
+	open, asks := r.interrupts.afterEnd.open(in.Decisions...)
 	if asks || in.Offer == nil {
 		return temporal.NewApplicationError("the thread waits for decisions", ErrorInterrupted, Active{RunID: r.in.Run.ID, Waiting: open})
 	}

@@ -33,25 +33,25 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 	if err := errors.Join(r.listen(running), r.rename(running)); err != nil {
 		return RunResult{}, err
 	}
-	r.announce(ctx)
+	r.notifier.start(ctx)
 	end, err := r.turns(running)
 	if err != nil {
 		return RunResult{}, err
 	}
-	if r.waits = r.waitsBehind(end); r.waits != nil { // who has seen the end may answer before it is reported here
-		r.waits.Spent = r.budget.carried(r.in.Limits, workflow.Now(running))
-		r.waits.noteOpened()
+	if r.interrupts.afterEnd = r.waitsBehind(end); r.interrupts.afterEnd != nil { // who has seen the end may answer before it is reported here
+		r.interrupts.afterEnd.Spent = r.budget.carried(r.in.Limits, workflow.Now(running))
+		r.interrupts.afterEnd.noteOpened()
 	}
 	result, err := r.finish(running, end)
-	if r.waits != nil && err == nil && result.Outcome == end.outcome {
-		r.waits.After = result.Seq
+	if r.interrupts.afterEnd != nil && err == nil && result.Outcome == end.outcome {
+		r.interrupts.afterEnd.After = result.Seq
 		if r.tooLate {
-			r.waits.giveUp(workflow.Now(ctx))
+			r.interrupts.afterEnd.giveUp(workflow.Now(ctx))
 		}
 		return result, r.suspend(ctx, r.in.parkAfter())
 	}
-	r.waits = nil
-	r.tellRest(ctx)
+	r.interrupts.afterEnd = nil
+	r.notifier.drain(ctx)
 	if err == nil {
 		r.tellFire(ctx, Ended{Outcome: result.Outcome, Code: result.Code})
 	}
@@ -75,22 +75,15 @@ type run struct {
 	ended     bool
 	queue     []RunInput
 
-	held     *Waits   // what the run waits for in its turn
-	answered *Waits   // what it has waited for last
-	beside   []*Waits // what branches wait for while others are under way
-	moving   bool     // that goes to the end of the run, if the run ends with it
-	tooLate  bool     // and a cancel came meanwhile, that is for the run behind this one
-	moved    []*Waits // which is that
-	earlier  []*Waits // and before that, as long as there is something to tell of it
-	results  results
+	interrupts interrupts
+	moving     bool // that goes to the end of the run, if the run ends with it
+	tooLate    bool // and a cancel came meanwhile, that is for the run behind this one
+	results    results
 
-	waits   *Waits    // what the thread waits for behind the end of the run
 	resumed *RunInput // the run that goes on
 	closing bool      // nothing goes on here
 
-	telling bool            // a notice is under way
-	leaving bool            // no other one is to be
-	handed  map[*Waits]bool // what another workflow is to tell of
+	notifier notifier
 
 	programs Programs
 	outer    workflow.Context // which a cancel of the run does not end
@@ -111,13 +104,14 @@ type run struct {
 
 // begin takes up the run where the execution before this one left it, or at its beginning.
 func begin(ctx workflow.Context, in RunInput) *run {
-	r := &run{in: in, outer: ctx, queue: in.Queue, handed: map[*Waits]bool{}, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
+	r := &run{in: in, outer: ctx, queue: in.Queue, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
 	r.budget.begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
+	r.notifier = notifier{run: &r.in, interrupts: &r.interrupts, handedOver: map[*Waits]bool{}}
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
-		r.held, r.subagents, r.walk, r.handoffs, r.replies = p.Held, p.Subagents, p.Walk, p.Handoffs, p.Replies
+		r.interrupts.held, r.subagents, r.walk, r.handoffs, r.replies = p.Held, p.Subagents, p.Walk, p.Handoffs, p.Replies
 	} else {
 		r.budget.resume(in.Limits, in.Resume)
 	}
@@ -150,12 +144,12 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 		return end, nil
 	}
 	for ; ; r.turn++ {
-		if r.held == nil { // else it goes on in the middle of a turn
+		if r.interrupts.held == nil { // else it goes on in the middle of a turn
 			if end, over, err := r.beginTurn(ctx); over || err != nil {
 				return end, err
 			}
 		}
-		for r.held != nil {
+		for r.interrupts.held != nil {
 			if end, over, err := r.goOnHeld(ctx); over || err != nil {
 				return end, err
 			}
@@ -170,7 +164,7 @@ func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error)
 	if err := r.rest(ctx); err != nil {
 		return ending{}, false, err
 	}
-	if end, over = r.askBeyond(ctx); !over && r.held == nil {
+	if end, over = r.askBeyond(ctx); !over && r.interrupts.held == nil {
 		end, over = r.takeTurn(ctx)
 	}
 	return end, over, nil
@@ -218,10 +212,10 @@ func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, o
 		return end, over
 	}
 	switch {
-	case r.held != nil && len(waits.Suspended) == 0:
+	case r.interrupts.held != nil && len(waits.Suspended) == 0:
 		return r.tellHeld(ctx)
 	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it
-		r.held = nil
+		r.interrupts.held = nil
 		return ending{outcome: waits.outcome(), waits: waits}, true
 	}
 	return ending{}, false
@@ -391,7 +385,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 		First: r.first(), Waits: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Lanes = r.log.Unfinished
-	r.ended, r.held = true, nil
+	r.ended, r.interrupts.held = true, nil
 	var done Finished
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
@@ -416,9 +410,9 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 // answers.
 func (r *run) settle(ctx workflow.Context, asks bool) {
 	if !asks {
-		r.close(ctx, r.moved...)
+		r.cancelInterrupts(ctx, r.interrupts.suspended...)
 	}
-	r.moved = nil
+	r.interrupts.suspended = nil
 	r.moves(false)
 }
 

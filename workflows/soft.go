@@ -103,7 +103,7 @@ func (r *run) askAbout(ctx workflow.Context, x Excess) (end ending, over bool) {
 	switch {
 	case !r.keeps(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
-	case r.held != nil:
+	case r.interrupts.held != nil:
 		return r.tellHeld(ctx)
 	}
 	return ending{outcome: waits.outcome(), waits: waits}, true
@@ -141,7 +141,7 @@ func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, o
 // continue as new.
 func (r *run) permit(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
-		if r.held == nil {
+		if r.interrupts.held == nil {
 			x := r.excess(ctx)
 			if x == nil {
 				x, r.walk.Excess = r.walk.Excess, nil

@@ -351,7 +351,7 @@ func (r *run) makeCall(ctx workflow.Context) (end ending, over bool, err error) 
 		}
 		r.turn++
 	}
-	if r.held != nil {
+	if r.interrupts.held != nil {
 		return r.goOnHeld(ctx)
 	}
 	return ending{}, false, nil
@@ -360,14 +360,14 @@ func (r *run) makeCall(ctx workflow.Context) (end ending, over bool, err error) 
 // converse runs the agent of a step, turn by turn.
 func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) {
 	for ; ; r.turn++ {
-		if r.held == nil {
+		if r.interrupts.held == nil {
 			if l := r.walk.Leaf; l.Turns >= l.Limits.Turns {
 				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
 			}
 			if err := r.rest(ctx); err != nil {
 				return ending{}, false, err
 			}
-			if end, over = r.askBeyond(ctx); !over && r.held == nil {
+			if end, over = r.askBeyond(ctx); !over && r.interrupts.held == nil {
 				r.walk.Leaf.Turns++
 				end, over = r.takeTurn(ctx)
 			}
@@ -376,7 +376,7 @@ func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) 
 				return end, true, nil
 			}
 		}
-		if r.held != nil {
+		if r.interrupts.held != nil {
 			if end, over, err := r.goOnHeld(ctx); over || err != nil {
 				return end, over, err
 			}
@@ -395,10 +395,7 @@ func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
 	if end.waits != nil {
 		return end, true
 	}
-	if r.held != nil { // the turn ended before it was asked: what comes next waits for nothing
-		r.retire(r.held)
-		r.held = nil
-	}
+	r.interrupts.unhold() // the turn ended before its interrupts were told
 	switch {
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true

@@ -15,7 +15,7 @@ import (
 // with; then another run goes on. Whoever answers by an input of their own has that run; if the
 // decisions come one by one, from wherever, or time runs out, nobody asked for the run that goes on.
 func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
-	w, late := r.waits, time.Time{}
+	w, late := r.interrupts.afterEnd, time.Time{}
 	if patience > 0 {
 		late = workflow.Now(ctx).Add(patience)
 	}
@@ -29,7 +29,7 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 		if !elsewhere || r.resumed != nil || w.settled() {
 			continue
 		}
-		r.leave(ctx)
+		r.notifier.stop(ctx)
 		if r.hear(ctx); r.resumed == nil && !w.settled() { // nobody has answered meanwhile
 			in := r.in
 			in.Queue, in.Resume = r.queue, nil
@@ -37,11 +37,11 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 		}
 	}
 	if r.closing {
-		r.tellRest(ctx)
+		r.notifier.drain(ctx)
 		r.tellFire(ctx, Ended{})
 		return nil
 	}
-	r.leave(ctx)
+	r.notifier.stop(ctx)
 	next := r.resumed
 	if next == nil {
 		next = r.goOn(ctx)
@@ -56,7 +56,7 @@ func (r *run) suspend(ctx workflow.Context, patience time.Duration) error {
 // awaitDecision waits until all is decided, or some time; zero = for ever.
 func (r *run) awaitDecision(ctx workflow.Context, until time.Time) error {
 	ready := func() bool {
-		return r.resumed != nil || r.waits.settled() || full(ctx) && r.in.Program == ""
+		return r.resumed != nil || r.interrupts.afterEnd.settled() || full(ctx) && r.in.Program == ""
 	}
 	if until.IsZero() {
 		return workflow.Await(ctx, ready)
@@ -93,7 +93,7 @@ func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 	switch {
 	case r.closing || r.frees(in):
 		return true, nil
-	case r.resumed == nil && r.waits.settled() && r.waits.contradicts(in.Decisions):
+	case r.resumed == nil && r.interrupts.afterEnd.settled() && r.interrupts.afterEnd.contradicts(in.Decisions):
 		return false, temporal.NewApplicationError("others have decided, and the thread goes on", ErrorBusy, Active{RunID: r.in.Run.ID})
 	case r.resumed != nil && in.OnBusy != OnBusyEnqueue:
 		return false, temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: r.resumed.Run.ID})
@@ -102,11 +102,11 @@ func (r *run) judgeAnswer(in Submit) (resumes bool, err error) {
 	case then == OnOpenQueue || r.resumed != nil:
 		return false, nil
 	}
-	open, _ := r.waits.open()
+	open, _ := r.interrupts.afterEnd.open()
 	next := r.in.Handed.asked(*in.Offer)
-	next.Resume, next.Queue, next.Fire = r.waits, r.queue, cmp.Or(in.Offer.Fire, r.in.Fire)
+	next.Resume, next.Queue, next.Fire = r.interrupts.afterEnd, r.queue, cmp.Or(in.Offer.Fire, r.in.Fire)
 	body, err := encode(next)
-	if err != nil || len(body)+(len(open)+len(in.Decisions))*maxDecision+r.waits.maxNews() > MaxPayload {
+	if err != nil || len(body)+(len(open)+len(in.Decisions))*maxDecision+r.interrupts.afterEnd.maxNews() > MaxPayload {
 		return false, temporal.NewApplicationError("the run's id leaves too little room for those that wait", ErrorQueueFull)
 	}
 	return true, nil
@@ -140,16 +140,16 @@ func (r *run) answer(ctx workflow.Context, in Submit) Submitted {
 // open tells that more people have to approve: then nothing else is taken.
 func (r *run) take(ctx workflow.Context, in Submit) (open bool) {
 	now := workflow.Now(ctx)
-	r.waits.decideAll(in.Decisions, now, (*Waiting).asksPeople)
-	r.waits.pass(now)
-	if _, asks := r.waits.open(); asks {
+	r.interrupts.afterEnd.decideAll(in.Decisions, now, (*Waiting).asksPeople)
+	r.interrupts.afterEnd.pass(now)
+	if _, asks := r.interrupts.afterEnd.open(); asks {
 		return true
 	}
-	r.waits.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Client })
+	r.interrupts.afterEnd.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Client })
 	for _, d := range in.Decisions {
-		r.waits.bring(d)
+		r.interrupts.afterEnd.bring(d)
 	}
-	r.waits.abandon()
+	r.interrupts.afterEnd.abandon()
 	return false
 }
 
@@ -184,10 +184,10 @@ func (r *run) decide(ctx workflow.Context, in Decide) (Decided, error) {
 	}
 	var out Decided
 	for _, d := range in.Decisions {
-		out.Results = append(out.Results, r.waitsFor(d.CallID).decide(d, workflow.Now(ctx)))
+		out.Results = append(out.Results, r.interruptsOf(d.CallID).decide(d, workflow.Now(ctx)))
 	}
 	for i, d := range in.Decisions {
-		w := r.waitsFor(d.CallID)
+		w := r.interruptsOf(d.CallID)
 		out.Results[i].Settled = out.Results[i].Error == "" && w.find(d.CallID) != nil && w.settled()
 	}
 	return out, nil
@@ -206,7 +206,7 @@ const decidePatience = time.Second
 
 // asked tells whether somebody was asked about one of these calls.
 func (r *run) asked(in Decide) bool {
-	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.waitsFor(d.CallID).find(d.CallID) != nil })
+	return slices.ContainsFunc(in.Decisions, func(d Decision) bool { return r.interruptsOf(d.CallID).find(d.CallID) != nil })
 }
 
 // resume does what was decided about the calls of the run before. over tells that the run ends with it.
@@ -225,7 +225,7 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 	if r.in.Hold && r.branch == nil { // what these calls ask is asked in no turn of this run
 		r.turn = 0
 	}
-	if end, over = r.act(ctx, w, r.step(0, stepTools, stepTools)); r.held == nil {
+	if end, over = r.act(ctx, w, r.step(0, stepTools, stepTools)); r.interrupts.held == nil {
 		r.turn = turn
 	}
 	return end, over
@@ -250,7 +250,7 @@ func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over b
 		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}, true
 	case len(waits.Calls) == 0:
 		return ending{}, false
-	case r.held != nil:
+	case r.interrupts.held != nil:
 		return r.tellHeld(ctx)
 	}
 	return ending{outcome: waits.outcome(), waits: waits}, true

@@ -1,0 +1,82 @@
+package workflows
+
+import (
+	"slices"
+	"time"
+)
+
+// interrupts are all that an execution knows of: those that are open, and those that are resolved while people are still to
+// be notified of it. Only workflow coroutines touch it.
+type interrupts struct {
+	held     *Waits   // of the current turn, whose run stays open
+	answered *Waits   // those that were held last
+	earlier  []*Waits // held or asked before those
+	// concurrent are those of subagents and branches whose siblings continue, suspended those of children that have ended so
+	// that the run can end with them.
+	concurrent []*Waits
+	suspended  []*Waits
+	// afterEnd are those that the thread waits for after the end of its AG-UI run.
+	afterEnd *Waits
+}
+
+// hold makes w the interrupts of the current turn.
+func (i *interrupts) hold(w *Waits) { i.held, i.answered, i.earlier = w, nil, i.past() }
+
+// unhold ends the wait for the interrupts of the turn without an answer.
+func (i *interrupts) unhold() {
+	if i.held != nil {
+		i.withdraw(i.held)
+		i.held = nil
+	}
+}
+
+// find returns the interrupts that a decision about a call is for: those of a child first, then those that are open, those
+// resolved last, and those that the run began with. A run that is cancelled takes no decisions about its own turn.
+func (i *interrupts) find(callID string, began *Waits, cancelled bool) *Waits {
+	for _, w := range slices.Backward(i.concurrent) {
+		if w.find(callID) != nil && !cancelled {
+			return w
+		}
+	}
+	switch {
+	case i.held != nil && cancelled:
+		return nil
+	case i.held != nil:
+		return i.held
+	case i.afterEnd != nil:
+		return i.afterEnd
+	case i.answered != nil:
+		return i.answered
+	}
+	return began
+}
+
+// withdraw ends the wait for interrupts of children. People are still notified of what happened to them.
+func (i *interrupts) withdraw(all ...*Waits) {
+	i.concurrent = slices.DeleteFunc(i.concurrent, func(w *Waits) bool { return slices.Contains(all, w) })
+	all = slices.DeleteFunc(slices.Clone(all), func(w *Waits) bool { return slices.Contains(i.earlier, w) })
+	i.earlier = slices.DeleteFunc(append(i.earlier, all...), (*Waits).isTold)
+}
+
+// cancel is withdraw for interrupts that nobody can decide any more: people are notified of that.
+func (i *interrupts) cancel(now time.Time, all ...*Waits) {
+	for _, w := range all {
+		w.close(now)
+	}
+	i.withdraw(all...)
+}
+
+// past are resolved interrupts of which people are still to be notified.
+func (i *interrupts) past() []*Waits {
+	return slices.DeleteFunc(append(slices.Clone(i.earlier), i.answered), (*Waits).isTold)
+}
+
+// untold are the first interrupts of which people are to be notified, those that the run began with before all others.
+func (i *interrupts) untold(began *Waits, except map[*Waits]bool) *Waits {
+	for _, w := range slices.Concat([]*Waits{began}, i.past(), i.concurrent, []*Waits{i.held, i.afterEnd}) {
+		if w.isUntold() && !except[w] {
+			return w
+		}
+	}
+	return nil
+}
