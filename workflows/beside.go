@@ -227,7 +227,7 @@ func (c *crew) suspend(ctx workflow.Context) {
 		return
 	}
 	r := c.run
-	r.moves(true)
+	r.thread.suspend()
 	var told []func()
 	for _, a := range c.asking {
 		if !a.open() || a.waits.settled() {
@@ -240,7 +240,10 @@ func (c *crew) suspend(ctx workflow.Context) {
 	for _, await := range told {
 		await()
 	}
-	r.moves(slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open))
+	ends := slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open)
+	if !ends {
+		r.thread.resume()
+	}
 }
 
 // cancelInterrupts ends the wait for interrupts: nobody is going to decide. In a child the thread's workflow does so.

@@ -102,10 +102,9 @@ type Answer struct {
 
 // AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
 func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
-	r := begin(ctx, in.RunInput)
+	r := newRun(ctx, in.RunInput)
 	r.programs, r.outer = p, ctx
 	r.branch, r.call, r.mayDelegate = &in.Branch, &in.Call, in.Subagents
-	r.cancel = func() { r.cancelled = true }
 	if in.Progress != nil && in.Progress.Cancelled { // it has only to compensate for what it has done
 		var cancel workflow.CancelFunc
 		ctx, cancel = workflow.WithCancel(ctx)

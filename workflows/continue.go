@@ -12,29 +12,40 @@ import (
 // is under way here, so nothing is repeated or lost.
 func (r *run) rest(ctx workflow.Context) error {
 	if r.paused {
-		since := workflow.Now(ctx)
-		if r.stays() {
-			_ = workflow.Await(ctx, func() bool { return !r.paused })
-		} else {
-			_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), func() bool { return !r.paused }) // cancelled: the next step finds out
-		}
-		r.waited(ctx, since)
-		if r.paused && r.stays() {
-			return nil // cancelled
-		}
-		if r.notifier.handOver(ctx, r.interrupts.past()); r.paused && ctx.Err() == nil {
-			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
+		if err := r.thread.pause(ctx); err != nil {
+			return err
 		}
 	}
 	if !r.mayContinue(ctx) {
 		return nil
 	}
-	r.notifier.handOver(ctx, r.interrupts.past())
+	if r.thread != nil {
+		r.thread.notifier.handOver(ctx, r.interrupts.past())
+	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.branch != nil {
 		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: *r.branch, Call: *r.call, Subagents: r.mayDelegate})
 	}
 	return continueWith(ctx, TypeRun, r.carry())
+}
+
+// pause waits until the run is to continue, or is cancelled: then the next step finds out. A long pause parks the thread,
+// which is the error, unless a program runs.
+func (t *thread) pause(ctx workflow.Context) error {
+	r, since := t.run, workflow.Now(ctx)
+	unpaused := func() bool { return !r.paused }
+	if r.stays() {
+		_ = workflow.Await(ctx, unpaused)
+		r.waited(ctx, since)
+		return nil
+	}
+	_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), unpaused)
+	r.waited(ctx, since)
+	t.notifier.handOver(ctx, r.interrupts.past())
+	if r.paused && ctx.Err() == nil {
+		return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
+	}
+	return nil
 }
 
 // waited moves the deadline: time spent waiting does not count against it.
@@ -49,17 +60,16 @@ func (in RunInput) parkAfter() time.Duration {
 	return in.ParkAfter
 }
 
-// carry is what another execution needs in order to go on with the run.
-func (r *run) carry() RunInput { return r.carryWith(r.queue, r.steering) }
-
-// carryWith is carry with these runs that wait and this that was said.
-func (r *run) carryWith(queue []RunInput, steering Steering) RunInput {
+// carry is what another execution needs in order to continue the run.
+func (r *run) carry() RunInput {
 	next := r.in
-	next.Queue = queue
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
-		Positions: r.log, Budget: r.budget, Steering: steering,
+		Positions: r.log, Budget: r.budget, Steering: r.steering,
 		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Replies: r.replies, Walk: r.walk,
+	}
+	if r.thread != nil {
+		next.Queue = r.thread.queue
 	}
 	return next
 }
@@ -68,13 +78,22 @@ func (r *run) carryWith(queue []RunInput, steering Steering) RunInput {
 // thread has come to its agent.
 const maxCarried = MaxPayload - 4<<10 - maxHanded
 
-// fits tells whether so much could be handed on: what continues as new is one payload, and an execution
-// that cannot continue would try for ever.
-func (r *run) fits(queue []RunInput, steering Steering) bool {
-	next := r.carryWith(queue, steering)
+// fits tells whether the run could be carried on as it is: what continues as new is one payload, and an execution that
+// cannot continue would try for ever.
+func (r *run) fits() bool { return r.fitsAs(r.carry()) }
+
+// fitsAs is fits for the run as it would be carried on.
+func (r *run) fitsAs(next RunInput) bool {
 	next.Progress.Usage, next.Handed = nil, nil
 	body, err := encode(next) //workflowcheck:ignore the same value gives the same text
 	return err == nil && len(body)+r.interrupts.held.reserve() <= maxCarried
+}
+
+// fits tells whether the thread could be carried on with these runs in the queue and this steering.
+func (t *thread) fits(queue []RunInput, steering Steering) bool {
+	next := t.run.carry()
+	next.Queue, next.Progress.Steering = queue, steering
+	return t.run.fitsAs(next)
 }
 
 // mayContinue tells whether to continue as new: there is a reason, and nothing that is more urgent.
@@ -85,16 +104,8 @@ func (r *run) mayContinue(ctx workflow.Context) bool {
 }
 
 // stays tells whether the execution cannot be followed by another one: a program is in the middle of its code.
-func (r *run) stays() bool { return r.in.Program != "" && !r.ended }
-
-// next is the run that waits longest, with the others behind it; nil = none waits.
-func (r *run) next() *RunInput {
-	if len(r.queue) == 0 {
-		return nil
-	}
-	next := r.in.Handed.asked(r.queue[0])
-	next.Queue = r.queue[1:]
-	return &next
+func (r *run) stays() bool {
+	return r.in.Program != "" && (r.thread == nil || !r.thread.phase.isOver())
 }
 
 // continueWith ends the execution; another one goes on with in, on the current version of the worker.
@@ -102,15 +113,6 @@ func continueWith(ctx workflow.Context, workflowType string, in any) error {
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
 	}, workflowType, in)
-}
-
-// rename gives the execution of a run that has waited in a queue its own search attributes: it began
-// with those of the run before it.
-func (r *run) rename(ctx workflow.Context) error {
-	if r.in.Token == "" || r.log.begun() {
-		return nil
-	}
-	return workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(r.in.Agent), AttributeRun.ValueSet(r.in.Token))
 }
 
 // Search attributes, for Temporal's own UI. They decide nothing.

@@ -138,7 +138,7 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 	}
 	more, end, over = f.outcome(ctx)
 	if end.waits == nil {
-		r.settle(ctx, false)
+		r.resumeChildren(ctx)
 	}
 	return more, end, over
 }

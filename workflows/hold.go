@@ -29,7 +29,7 @@ func (r *run) keeps(w *Waits) bool {
 		return w.fits(r.in)
 	}
 	r.interrupts.hold(w)
-	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steering)
+	return len(w.Calls) <= MaxWaits && r.fits()
 }
 
 // tellHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
@@ -96,7 +96,7 @@ func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
 		if r.stays() || now.Before(late) && !full(ctx) {
 			continue
 		}
-		if r.notifier.handOver(ctx, r.interrupts.past()); r.hear(ctx) && !w.settled() {
+		if r.thread.notifier.handOver(ctx, r.interrupts.past()); r.thread.awaitResults(ctx) && !w.settled() {
 			r.waited(ctx, since)
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}
@@ -124,24 +124,6 @@ func (r *run) awaitAnswer(ctx workflow.Context, until time.Time) {
 }
 
 func full(ctx workflow.Context) bool { return workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
-
-// parkedHold is a parked run that is held: it goes on when everything is answered, or it is cancelled.
-func (r *run) parkedHold(ctx workflow.Context) error {
-	w, since := r.interrupts.held, workflow.Now(ctx)
-	for !w.settled() && ctx.Err() == nil && !full(ctx) {
-		r.awaitAnswer(ctx, w.next())
-		w.pass(workflow.Now(ctx))
-	}
-	cancelled := ctx.Err() != nil
-	r.hear(ctx)
-	r.waited(ctx, since)
-	next := r.carry()
-	if !w.settled() && !cancelled {
-		return continueWith(ctx, TypeParked, Parked{Run: next})
-	}
-	next.Progress.Cancelled = cancelled
-	return continueWith(ctx, TypeRun, next)
-}
 
 // reserve is what decisions are going to take of what is carried on.
 func (w *Waits) reserve() int {

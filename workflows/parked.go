@@ -2,32 +2,57 @@ package workflows
 
 import "go.temporal.io/sdk/workflow"
 
-// ThreadParked is thread.parked.v1: what a run becomes that waits for a person, for days if need be. It
-// is small and rarely changes, so a worker of any version can hold it, and a run that waited goes on in
-// agent.run.v1 on the version of then. It answers whoever addresses the thread like the run itself.
+// ThreadParked is thread.parked.v1: a thread whose run has waited for long, for an interrupt or since it is paused. It is
+// small and rarely changes, so that workers of any version can hold it for days. It handles the same updates and signals as
+// agent.run.v1, and the run continues there, on the version of then.
 func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
-	r := begin(ctx, in.Run)
-	r.cancel = func() { r.cancelled = true; cancel() }
-	// What updates are judged by comes first: those that wait run as soon as there is a handler.
-	r.ended, r.interrupts.afterEnd = in.Waits != nil, in.Waits
-	if err := r.listen(ctx); err != nil {
+	t := newThread(ctx, in.Run, cancel)
+	// Validators read this: updates that wait run as soon as there is a handler.
+	if in.Waits != nil {
+		t.phase, t.run.interrupts.afterEnd = phaseEnded, in.Waits
+	}
+	if err := t.listen(ctx); err != nil {
 		return RunResult{}, err
 	}
-	r.notifier.start(ctx)
-	if r.interrupts.afterEnd != nil {
-		return RunResult{}, r.suspend(ctx, 0)
+	t.notifier.start(ctx)
+	switch {
+	case in.Waits != nil:
+		return RunResult{}, t.awaitSuccessor(ctx, 0)
+	case t.run.interrupts.held != nil:
+		return RunResult{}, t.awaitHeld(ctx)
 	}
-	if r.interrupts.held != nil {
-		return RunResult{}, r.parkedHold(ctx)
+	return RunResult{}, t.awaitUnpaused(ctx)
+}
+
+// awaitHeld waits until all interrupts of the run's turn are decided, or the run is cancelled.
+func (t *thread) awaitHeld(ctx workflow.Context) error {
+	r, since := t.run, workflow.Now(ctx)
+	w := r.interrupts.held
+	for !w.settled() && ctx.Err() == nil && !full(ctx) {
+		r.awaitAnswer(ctx, w.next())
+		w.pass(workflow.Now(ctx))
 	}
-	since := workflow.Now(ctx)
+	cancelled := ctx.Err() != nil
+	t.awaitResults(ctx)
+	r.waited(ctx, since)
+	return t.unpark(ctx, !w.settled() && !cancelled, cancelled)
+}
+
+// awaitUnpaused waits until the run is to continue, or is cancelled.
+func (t *thread) awaitUnpaused(ctx workflow.Context) error {
+	r, since := t.run, workflow.Now(ctx)
 	cancelled := workflow.Await(ctx, func() bool { return !r.paused || full(ctx) }) != nil
 	r.waited(ctx, since)
-	next := r.carry()
-	if r.paused && !cancelled {
-		return RunResult{}, continueWith(ctx, TypeParked, Parked{Run: next})
+	return t.unpark(ctx, r.paused && !cancelled, cancelled)
+}
+
+// unpark continues the run, or the wait where only the history has grown long.
+func (t *thread) unpark(ctx workflow.Context, waits, cancelled bool) error {
+	next := t.run.carry()
+	if waits {
+		return continueWith(ctx, TypeParked, Parked{Run: next})
 	}
 	next.Progress.Cancelled = cancelled
-	return RunResult{}, continueWith(ctx, TypeRun, next)
+	return continueWith(ctx, TypeRun, next)
 }

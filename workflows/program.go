@@ -137,12 +137,9 @@ func (a *Agent) rest(ctx workflow.Context) error {
 
 // wait ends the AG-UI run, and goes on in the one that has what it waits for.
 func (a *Agent) wait(ctx workflow.Context, end ending) error {
-	r := a.run
-	w := end.waits
-	r.interrupts.afterEnd = w
-	w.Spent = r.budget.carried(r.in.Limits, workflow.Now(ctx))
-	w.noteOpened()
-	result, err := r.finish(ctx, end)
+	t, w := a.run.thread, end.waits
+	t.awaitBehind(ctx, w)
+	result, err := t.finish(ctx, end)
 	if err != nil {
 		return err
 	}
@@ -153,23 +150,20 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	if err := a.awaitAnswers(ctx, w); err != nil {
 		return err
 	}
-	if r.closing {
+	if t.closing {
 		return ErrAbandoned
 	}
-	next := r.resumed
-	if next == nil {
-		next = r.goOn(ctx)
-	}
+	next := t.chooseSuccessor(ctx)
 	next.Resume = w
-	r.becomes(ctx, *next)
+	t.become(ctx, *next)
 	return nil
 }
 
 // awaitAnswers waits until all is answered, or given up since ctx has ended.
 func (a *Agent) awaitAnswers(ctx workflow.Context, w *Waits) error {
-	r := a.run
-	for r.resumed == nil && !w.settled() {
-		if err := r.awaitDecision(ctx, w.next()); err != nil {
+	t := a.run.thread
+	for t.successor == nil && !w.settled() {
+		if err := t.awaitDecision(ctx, w.next()); err != nil {
 			w.giveUp(workflow.Now(ctx))
 			continue
 		}
@@ -178,17 +172,19 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, w *Waits) error {
 	return nil
 }
 
-// becomes makes the execution go on as another run.
-func (r *run) becomes(ctx workflow.Context, next RunInput) {
-	r.notifier.handOver(ctx, append(r.interrupts.past(), r.in.Resume))
+// become makes the execution, which a program runs in, go on as another run.
+func (t *thread) become(ctx workflow.Context, next RunInput) {
+	r := t.run
+	t.notifier.handOver(ctx, append(r.interrupts.past(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
 	r.turn, r.log, r.steering = 1, Positions{}, Steering{}
 	r.budget.begin(next.Limits, workflow.Now(ctx))
 	r.budget.resume(next.Limits, next.Resume)
-	r.ended, r.said, r.subagents = false, "", 0
-	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, r.resumed = nil, nil, nil, nil
+	r.said, r.subagents = "", 0
+	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
 	r.walk.Advances = 0
+	t.enter(phaseRunning)
 	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }
 

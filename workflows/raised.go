@@ -80,5 +80,5 @@ func (r *run) carries(w *Waits) bool {
 		return w.fits(r.in)
 	}
 	r.interrupts.held = w
-	return len(w.Calls) <= MaxWaits && r.fits(r.queue, r.steering)
+	return len(w.Calls) <= MaxWaits && r.fits()
 }

@@ -19,71 +19,19 @@ const heartbeatTimeout = 30 * time.Second
 // worker down each time; an activity whose step fails by itself gives up sooner.
 const stepAttempts = 100
 
-// AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached,
-// the run is cancelled or a step fails for good. It continues as new between turns when its history
-// grows long, and at its end with the run that waits longest for its thread.
-func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
-	running, cancel := workflow.WithCancel(ctx) // the run; what waits behind its end is not cancelled with it
-	r := begin(running, in)
-	r.cancel, r.mayDelegate = func() { r.end(cancel) }, MaxSubagents
-	r.programs, r.outer = p, ctx
-	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
-		r.cancel()
-	}
-	if err := errors.Join(r.listen(running), r.rename(running)); err != nil {
-		return RunResult{}, err
-	}
-	r.notifier.start(ctx)
-	end, err := r.turns(running)
-	if err != nil {
-		return RunResult{}, err
-	}
-	if r.interrupts.afterEnd = r.waitsBehind(end); r.interrupts.afterEnd != nil { // who has seen the end may answer before it is reported here
-		r.interrupts.afterEnd.Spent = r.budget.carried(r.in.Limits, workflow.Now(running))
-		r.interrupts.afterEnd.noteOpened()
-	}
-	result, err := r.finish(running, end)
-	if r.interrupts.afterEnd != nil && err == nil && result.Outcome == end.outcome {
-		r.interrupts.afterEnd.After = result.Seq
-		if r.tooLate {
-			r.interrupts.afterEnd.giveUp(workflow.Now(ctx))
-		}
-		return result, r.suspend(ctx, r.in.parkAfter())
-	}
-	r.interrupts.afterEnd = nil
-	r.notifier.drain(ctx)
-	if err == nil {
-		r.tellFire(ctx, Ended{Outcome: result.Outcome, Code: result.Code})
-	}
-	if next := r.next(); next != nil {
-		return result, continueWith(ctx, TypeRun, *next)
-	}
-	return result, err
-}
-
 // run is the state of one execution. It holds references only.
 type run struct {
 	in        RunInput
 	execution string
-	cancel    workflow.CancelFunc
 	turn      int
 	log       Positions
 	steering  Steering
 	budget    Budget
 	paused    bool
 	cancelled bool
-	ended     bool
-	queue     []RunInput
 
 	interrupts interrupts
-	moving     bool // that goes to the end of the run, if the run ends with it
-	tooLate    bool // and a cancel came meanwhile, that is for the run behind this one
-	results    results
-
-	resumed *RunInput // the run that goes on
-	closing bool      // nothing goes on here
-
-	notifier notifier
+	thread     *thread // which has the run; nil = it is a subagent or a branch
 
 	programs Programs
 	outer    workflow.Context // which a cancel of the run does not end
@@ -102,12 +50,11 @@ type run struct {
 	mayDelegate int       // how many may
 }
 
-// begin takes up the run where the execution before this one left it, or at its beginning.
-func begin(ctx workflow.Context, in RunInput) *run {
-	r := &run{in: in, outer: ctx, queue: in.Queue, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
+// newRun takes up the run where the execution before this one left it, or at its beginning.
+func newRun(ctx workflow.Context, in RunInput) *run {
+	r := &run{in: in, outer: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
 	r.budget.begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
-	r.notifier = notifier{run: &r.in, interrupts: &r.interrupts, handedOver: map[*Waits]bool{}}
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
@@ -385,12 +332,10 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 		First: r.first(), Waits: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Lanes = r.log.Unfinished
-	r.ended, r.interrupts.held = true, nil
 	var done Finished
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
-	defer func() { r.settle(ctx, done.Outcome == OutcomeInterrupt) }()
 	err := workflow.ExecuteLocalActivity(local, ActivityFinish, in).Get(ctx, &done)
 	if err != nil && !isType(err, ErrorFenced) && !isType(err, ErrorLogLost) {
 		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -406,30 +351,20 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	return RunResult{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
 }
 
-// settle is done with the questions of branches that have ended: the run has ended with them, or nobody waits for
-// answers.
-func (r *run) settle(ctx workflow.Context, asks bool) {
-	if !asks {
-		r.cancelInterrupts(ctx, r.interrupts.suspended...)
+// cancel cancels the run.
+func (r *run) cancel() {
+	if r.thread != nil {
+		r.thread.cancel()
+		return
 	}
-	r.interrupts.suspended = nil
-	r.moves(false)
+	r.cancelled = true
 }
 
-// end cancels the run. One that is on its way to end with questions does so: those who asked have ended, and only they know
-// what they have done. They begin again in the run behind it, which is cancelled.
-func (r *run) end(cancel workflow.CancelFunc) {
-	if r.tooLate = r.moving; !r.tooLate {
-		r.cancelled = true
-		cancel()
-	}
-}
-
-// moves tells whether questions go to the end of the run. If it does not end with them, it is cancelled if that came meanwhile.
-func (r *run) moves(moving bool) {
-	if r.moving = moving; r.tooLate && !moving && !r.ended {
-		r.tooLate = false
-		r.cancel()
+// resumeChildren is reached when no child ends with interrupts that go to the end of the run.
+func (r *run) resumeChildren(ctx workflow.Context) {
+	if r.thread != nil {
+		r.thread.closeSuspended(ctx, false)
+		r.thread.resume()
 	}
 }
 

@@ -112,7 +112,7 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 	}
 	waits.raise(t.raised)
 	if len(t.suspended) == 0 || t.err != nil || t.expired {
-		r.settle(ctx, false)
+		r.resumeChildren(ctx)
 	}
 	switch {
 	case t.expired && ctx.Err() == nil:

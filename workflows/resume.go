@@ -1,0 +1,50 @@
+package workflows
+
+import "go.temporal.io/sdk/workflow"
+
+// resume does what was decided about the calls of the run before. over tells that the run ends with it.
+func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
+	w := r.in.Resume
+	if w == nil || r.log.begun() {
+		return ending{}, false
+	}
+	if w.fails() {
+		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
+	}
+	if len(w.calls()) == 0 && w.Handoff == nil {
+		return ending{}, false
+	}
+	turn := r.turn
+	if r.in.Hold && r.branch == nil { // what these calls ask is asked in no turn of this run
+		r.turn = 0
+	}
+	if end, over = r.act(ctx, w, r.step(0, stepTools, stepTools)); r.interrupts.held == nil {
+		r.turn = turn
+	}
+	return end, over
+}
+
+// act does what was decided about calls. over tells that the run ends with it.
+func (r *run) act(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
+	if w.Excess != nil {
+		return r.goBeyond(ctx, w, step)
+	}
+	waits := r.waitsOf(ctx, ModelAnswer{MessageID: w.MessageID})
+	waits.Round, waits.Handoff = w.Round+1, w.decidedHandoff()
+	calls := toolTurn{messageID: w.MessageID, calls: w.calls(), step: step}
+	if end, over = r.callTools(ctx, calls, waits); over {
+		return end, true
+	}
+	if end, over = r.callHandoff(ctx, calls, waits); over {
+		return end, true
+	}
+	switch {
+	case w.outOfTime(r.leaf()):
+		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}, true
+	case len(waits.Calls) == 0:
+		return ending{}, false
+	case r.interrupts.held != nil:
+		return r.tellHeld(ctx)
+	}
+	return ending{outcome: waits.outcome(), waits: waits}, true
+}

@@ -1,0 +1,85 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// awaitSuccessor waits, after the end of an AG-UI run, until all of its interrupts are decided; then another run continues.
+// An input that answers them brings that run. If decisions come one by one, or the time to decide is over, a run without
+// an input continues. After the patience the thread is parked; 0 = never.
+func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) error {
+	w, until := t.open(), time.Time{}
+	if patience > 0 {
+		until = workflow.Now(ctx).Add(patience)
+	}
+	for t.successor == nil && !w.settled() {
+		if err := t.awaitDecision(ctx, earlier(w.next(), until)); err != nil {
+			return err
+		}
+		now := workflow.Now(ctx)
+		w.pass(now)
+		parks := patience > 0 && !now.Before(until) || full(ctx)
+		if !parks || t.successor != nil || w.settled() {
+			continue
+		}
+		t.notifier.stop(ctx)
+		if t.awaitResults(ctx); t.successor == nil && !w.settled() { // nobody has answered meanwhile
+			in := t.run.in
+			in.Queue, in.Resume = t.queue, nil
+			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
+		}
+	}
+	if t.closing {
+		t.notifier.drain(ctx)
+		t.run.tellFire(ctx, Ended{})
+		return nil
+	}
+	t.notifier.stop(ctx)
+	next := t.chooseSuccessor(ctx)
+	if next.Fire != t.run.in.Fire { // the successor works for another time of a schedule
+		t.run.tellFire(ctx, Ended{})
+	}
+	next.Resume, next.Queue = w, t.queue
+	return continueWith(ctx, TypeRun, *next)
+}
+
+// awaitDecision waits until all is decided, or some time; zero = for ever.
+func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
+	ready := func() bool {
+		return t.successor != nil || t.open().settled() || full(ctx) && t.run.in.Program == ""
+	}
+	if until.IsZero() {
+		return workflow.Await(ctx, ready)
+	}
+	_, err := workflow.AwaitWithTimeout(ctx, until.Sub(workflow.Now(ctx)), ready)
+	return err
+}
+
+// chooseSuccessor returns the run that an input brought, or one without an input. The id of the latter derives from this
+// execution, so that it is a new one each time.
+func (t *thread) chooseSuccessor(ctx workflow.Context) *RunInput {
+	if t.successor != nil {
+		return t.successor
+	}
+	in := &t.run.in
+	sum := sha256.Sum256([]byte(in.Run.ID + "\n" + workflow.GetInfo(ctx).OriginalRunID))
+	next := *in
+	if h := next.Handed; h != nil { // a handoff narrowed the limits for that run only
+		next.Limits = h.To.Limits
+	}
+	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])
+	next.Input, next.Digest, next.Token, next.Continues, next.Resume, next.Cancelled = 0, "", next.Run.ID, in.Run.ID, nil, t.cancelNext
+	return &next
+}
+
+// earlier returns the earlier of two times, of which a zero one is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,184 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// thread is one execution of agent.run or thread.parked: the address of a conversation in Temporal. It has one AG-UI run at a
+// time, keeps the inputs that wait behind it, and takes decisions and tool results for the run's interrupts. Only workflow
+// coroutines touch it, so it needs no lock.
+type thread struct {
+	run   *run
+	phase phase
+	// queue are the runs that wait for the thread, oldest first.
+	queue []RunInput
+	// successor is the run that continues with the answers to the interrupts of the one that ended. closing tells that there
+	// is none, and nothing to carry on: the next run starts in a new execution.
+	successor *RunInput
+	closing   bool
+	// cancelNext tells that a cancel came in phaseSuspending: it is for the successor, since this run's end is decided.
+	cancelNext bool
+	cancelRun  workflow.CancelFunc
+	results    results
+	notifier   notifier
+}
+
+// newThread begins or continues the run of in, as a thread. ctx ends with the run's cancel.
+func newThread(ctx workflow.Context, in RunInput, cancel workflow.CancelFunc) *thread {
+	t := &thread{run: newRun(ctx, in), queue: in.Queue, cancelRun: cancel}
+	t.run.thread, t.run.mayDelegate = t, MaxSubagents
+	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, handedOver: map[*Waits]bool{}}
+	return t
+}
+
+// enter changes the phase. A transition that is missing in the table is a defect of this package; it stops the workflow task,
+// which Temporal retries, instead of the run's end being decided twice.
+func (t *thread) enter(next phase) {
+	if !t.phase.mayBecome(next) {
+		panic(fmt.Sprintf("workflows: a run that is %s cannot become %s", t.phase, next))
+	}
+	t.phase = next
+}
+
+// AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached, the run is cancelled or a
+// step fails for good. It continues as new between turns when its history grows long, and at its end with the run that waits
+// longest for its thread.
+func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
+	running, cancel := workflow.WithCancel(ctx) // the run: a cancel does not end the wait after its end
+	t := newThread(running, in, cancel)
+	t.run.programs, t.run.outer = p, ctx
+	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
+		t.cancel()
+	}
+	if err := errors.Join(t.listen(running), t.rename(running)); err != nil {
+		return RunResult{}, err
+	}
+	t.notifier.start(ctx)
+	end, err := t.run.turns(running)
+	if err != nil {
+		return RunResult{}, err
+	}
+	// A client that has seen the end in the log may answer before the activity that wrote it reports here.
+	t.awaitBehind(running, t.waitsBehind(end))
+	result, err := t.finish(running, end)
+	if err == nil && t.open() != nil && result.Outcome == end.outcome {
+		t.open().After = result.Seq
+		if t.cancelNext {
+			t.open().giveUp(workflow.Now(ctx))
+		}
+		return result, t.awaitSuccessor(ctx, t.run.in.parkAfter())
+	}
+	t.run.interrupts.afterEnd = nil
+	if t.successor != nil { // it was to continue with answers to interrupts that the run did not end with
+		t.queue = append([]RunInput{*t.successor}, t.queue...)
+	}
+	t.notifier.drain(ctx)
+	if err == nil {
+		t.run.tellFire(ctx, Ended{Outcome: result.Outcome, Code: result.Code})
+	}
+	if next := t.next(); next != nil {
+		return result, continueWith(ctx, TypeRun, *next)
+	}
+	return result, err
+}
+
+// open are the interrupts that the thread waits for after its run's end; nil = none.
+func (t *thread) open() *Waits { return t.run.interrupts.afterEnd }
+
+// awaitBehind has the thread wait for interrupts when its run has ended; nil = for none.
+func (t *thread) awaitBehind(ctx workflow.Context, w *Waits) {
+	if t.run.interrupts.afterEnd = w; w == nil {
+		return
+	}
+	w.Spent = t.run.budget.carried(t.run.in.Limits, workflow.Now(ctx))
+	w.noteOpened()
+}
+
+// waitsBehind are the interrupts that the thread waits for after an end: those that people answer and, where the agent says
+// what becomes of the next input, the client's tool calls. A queued run comes before tool calls that may be abandoned.
+func (t *thread) waitsBehind(end ending) *Waits {
+	in := &t.run.in
+	switch {
+	case end.outcome == OutcomeInterrupt, end.outcome == OutcomeSuccess && end.waits != nil && end.waits.asks():
+		return end.waits // people may have answered all of them while the run came to its end
+	case end.outcome != OutcomeSuccess, in.OnMissing == "", in.OnMissing == OnOpenAbandon && len(t.queue) > 0:
+		return nil
+	}
+	return end.waits
+}
+
+// finish writes the run's terminal record.
+func (t *thread) finish(ctx workflow.Context, end ending) (RunResult, error) {
+	if t.phase == phaseSuspending {
+		t.enter(phaseFinishingSuspended)
+	} else {
+		t.enter(phaseFinishing)
+	}
+	t.run.interrupts.held = nil
+	result, err := t.run.finish(ctx, end)
+	t.closeSuspended(ctx, result.Outcome == OutcomeInterrupt)
+	t.enter(phaseEnded)
+	return result, err
+}
+
+// suspend has no decision taken until resume, or the end of the run: its children end with their interrupts.
+func (t *thread) suspend() {
+	if t.phase == phaseRunning {
+		t.enter(phaseSuspending)
+	}
+}
+
+// resume continues a run whose children did not end after all. A cancel that came meanwhile is for this run.
+func (t *thread) resume() {
+	if t.phase != phaseSuspending {
+		return
+	}
+	t.enter(phaseRunning)
+	if t.cancelNext {
+		t.cancelNext = false
+		t.cancel()
+	}
+}
+
+// closeSuspended is done with the interrupts of children that have ended: the run has ended with them, or nobody waits for
+// their answers.
+func (t *thread) closeSuspended(ctx workflow.Context, interrupted bool) {
+	i := &t.run.interrupts
+	if !interrupted {
+		i.cancel(workflow.Now(ctx), i.suspended...)
+	}
+	i.suspended = nil
+}
+
+// cancel cancels the run. In phaseSuspending, the children that ended are the only ones who know what they have done: they
+// begin again in the successor, which is cancelled.
+func (t *thread) cancel() {
+	if t.phase == phaseSuspending {
+		t.cancelNext = true
+		return
+	}
+	t.run.cancelled = true
+	t.cancelRun()
+}
+
+// next is the run that waits longest, with the others behind it; nil = none waits.
+func (t *thread) next() *RunInput {
+	if len(t.queue) == 0 {
+		return nil
+	}
+	next := t.run.in.Handed.asked(t.queue[0])
+	next.Queue = t.queue[1:]
+	return &next
+}
+
+// rename gives the execution of a run that has waited in a queue its own search attributes: it began with those of the run
+// before it.
+func (t *thread) rename(ctx workflow.Context) error {
+	if t.run.in.Token == "" || t.run.log.begun() {
+		return nil
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(t.run.in.Agent), AttributeRun.ValueSet(t.run.in.Token))
+}
