@@ -8,18 +8,18 @@ import (
 )
 
 // advance tells what has come of the last thing to do, and takes up the next one.
-func (r *run) advance(ctx workflow.Context) (Advanced, error) {
-	w, step := r.walk, r.nextStep()
+func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
+	w, step := p.walk, p.nextStep()
 	w.Advances++
-	if r.ahead != nil {
-		return r.goAhead(ctx), nil
+	if p.ahead != nil {
+		return p.goAhead(ctx), nil
 	}
-	in := Advance{Step: step, Walk: *w, Tree: r.tree, Day: r.day()}
-	r.tree = nil
+	in := Advance{Step: step, Walk: *w, Tree: p.tree, Day: p.run.day()}
+	p.tree = nil
 	var next Advanced
-	err := r.runAdvance(ctx, in, &next)
-	if ctx.Err() != nil && err != nil && r.log.begun() {
-		err = r.advanceAgain(ctx, in, &next)
+	err := p.runAdvance(ctx, in, &next)
+	if ctx.Err() != nil && err != nil && p.run.log.begun() {
+		err = p.advanceAgain(ctx, in, &next)
 	}
 	if err != nil {
 		return next, err
@@ -28,7 +28,7 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 		w.Tree = next.Seq
 	}
 	event := w.Event
-	r.moveOn(ctx, next)
+	p.moveOn(ctx, next)
 	if next.Called {
 		w.afterAll(next, event)
 	}
@@ -36,15 +36,15 @@ func (r *run) advance(ctx workflow.Context) (Advanced, error) {
 }
 
 // nextStep is that of the next advance.
-func (r *run) nextStep() Step {
-	return r.plainStep(fmt.Sprintf("%sadvance/%d", r.walk.prefix(), r.walk.Advances+1))
+func (p *interpreter) nextStep() Step {
+	return p.run.plainStep(fmt.Sprintf("%sadvance/%d", p.walk.prefix(), p.walk.Advances+1))
 }
 
 // moveOn takes up the next thing to do.
-func (r *run) moveOn(ctx workflow.Context, next Advanced) {
-	w := r.walk
-	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && r.budget.Deadline.Before(until) {
-		r.budget.Deadline = until
+func (p *interpreter) moveOn(ctx workflow.Context, next Advanced) {
+	w := p.walk
+	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
+		p.run.budget.Deadline = until
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Answer, w.Event, w.Said, w.Wake, w.Excess = next.Cursor, next.Leaf, next.Fan, next.Answer, nil, "", time.Time{}, next.Excess
 	if next.Sleep > 0 {
@@ -54,44 +54,44 @@ func (r *run) moveOn(ctx workflow.Context, next Advanced) {
 
 // advanceAgain finds out what has come of an advance that was cancelled: it may have been written down, and
 // what is done about the cancel has to come behind it.
-func (r *run) advanceAgain(ctx workflow.Context, in Advance, next *Advanced) error {
+func (p *interpreter) advanceAgain(ctx workflow.Context, in Advance, next *Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in.Undoes = true
-	options := r.options(ctx, "next step")
+	options := p.run.options(ctx, "next step")
 	options.ScheduleToCloseTimeout = again
-	return r.runAdvanceWith(ctx, options, in, next)
+	return p.runAdvanceWith(ctx, options, in, next)
 }
 
 // again bounds it: what it waits for may not come.
 const again = 5 * time.Second
 
-func (r *run) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
-	options := r.options(ctx, "next step")
+func (p *interpreter) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
+	options := p.run.options(ctx, "next step")
 	// The time of the step that has ended, or of the run, may be over: that is what the advance is to deal with, and where it
 	// is disturbed, by a log that is down say, it has to have the time to.
-	left := max(r.budget.Deadline.Sub(workflow.Now(ctx)), undoing)
+	left := max(p.run.budget.Deadline.Sub(workflow.Now(ctx)), undoing)
 	options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
-	return r.runAdvanceWith(ctx, options, in, next)
+	return p.runAdvanceWith(ctx, options, in, next)
 }
 
-func (r *run) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
-	if opens, announces := r.opens(); !r.log.begun() && announces != nil {
+func (p *interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
+	if opens, announces := p.run.opens(); !p.run.log.begun() && announces != nil {
 		in.Announces = announces
-	} else if !r.log.begun() && opens != nil {
+	} else if !p.run.log.begun() && opens != nil {
 		in.Beginning = *opens
 	}
-	if r.log.Failed != nil {
-		in.Closes = r.log.Failed.Name
+	if p.run.log.Failed != nil {
+		in.Closes = p.run.log.Failed.Name
 	}
-	in.Lanes, in.FailedStep, in.Now = r.log.Unfinished, r.log.Failed, workflow.Now(ctx)
+	in.Lanes, in.FailedStep, in.Now = p.run.log.Unfinished, p.run.log.Failed, workflow.Now(ctx)
 	ctx = workflow.WithActivityOptions(ctx, options)
 	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err
 	}
 	for _, u := range next.Usage {
-		r.use(u)
+		p.run.use(u)
 	}
-	r.log.takeOver(next.Seq)
+	p.run.log.takeOver(next.Seq)
 	return nil
 }

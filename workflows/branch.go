@@ -117,8 +117,8 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 	if err != nil {
 		return ToolAnswer{}, err
 	}
-	if end.waits != nil && r.walk != nil {
-		if err := r.suspendSteps(ctx, end.waits); err != nil {
+	if end.waits != nil && r.pipeline.walk != nil {
+		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
 			return ToolAnswer{}, err
 		}
 	}
@@ -135,7 +135,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	defer cancel()
 	in := Answer{
 		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.said, Lanes: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, Walks: r.walk != nil || r.in.Program != "",
+		MessageID: r.said, Lanes: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, Walks: r.pipeline.walk != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
 		in.Asks = end.waits.questions()

@@ -66,7 +66,7 @@ func (r *run) carry() RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
 		Positions: r.log, Budget: r.budget, Steering: r.steering,
-		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Replies: r.replies, Walk: r.walk,
+		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Replies: r.replies, Walk: r.pipeline.walk,
 	}
 	if r.thread != nil {
 		next.Queue = r.thread.queue

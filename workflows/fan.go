@@ -97,18 +97,18 @@ type fanOut struct {
 }
 
 // fan runs the branches of the step that the walk is at. It fails only to continue as new.
-func (r *run) fan(ctx workflow.Context) (end ending, over bool, err error) {
-	if r.walk.Fan.Next == 0 {
-		if end, over, err = r.permit(ctx); over || err != nil {
+func (p *interpreter) fan(ctx workflow.Context) (end ending, over bool, err error) {
+	if p.walk.Fan.Next == 0 {
+		if end, over, err = p.permit(ctx); over || err != nil {
 			return end, over, err
 		}
 	}
 	for {
-		more, end, over := r.fanOut(ctx)
+		more, end, over := p.fanOut(ctx)
 		if !more || over {
 			return end, over, nil
 		}
-		if err := r.rest(ctx); err != nil {
+		if err := p.run.rest(ctx); err != nil {
 			return ending{}, false, err
 		}
 	}
@@ -116,16 +116,16 @@ func (r *run) fan(ctx workflow.Context) (end ending, over bool, err error) {
 
 // fanOut runs branches until none is under way. more tells that there are others to begin, since the history
 // has grown long.
-func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
-	f := &fanOut{run: r, fan: r.walk.Fan, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
+func (p *interpreter) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
+	f := &fanOut{run: p.run, fan: p.walk.Fan, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
-	f.crew = &crew{run: r, ctx: f.ctx, stopped: f.stopped, fails: f.fails, others: func() int { return 0 }, carried: f.carried}
+	f.crew = &crew{run: p.run, ctx: f.ctx, stopped: f.stopped, fails: f.fails, others: func() int { return 0 }, carried: f.carried}
 	f.crew.listen(ctx, f.changes)
 	for slot := range f.fan.AtOnce {
 		f.free = append(f.free, slot)
 	}
-	if w := r.in.Resume; f.fan.Waits {
+	if w := p.run.in.Resume; f.fan.Waits {
 		f.fan.Waits = false
 		for i := range w.Suspended {
 			if s := &w.Suspended[i]; s.Within == 0 && s.Fork != nil {
@@ -138,7 +138,7 @@ func (r *run) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
 	}
 	more, end, over = f.outcome(ctx)
 	if end.waits == nil {
-		r.resumeChildren(ctx)
+		p.run.resumeChildren(ctx)
 	}
 	return more, end, over
 }
@@ -177,9 +177,9 @@ func (f *fanOut) late(ctx workflow.Context) bool {
 func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
 	r, p := f.run, place{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
-	f.ids[index] = r.branchID(f.ctx, f.fan, index)
+	f.ids[index] = r.pipeline.branchID(f.ctx, f.fan, index)
 	child := r.again(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
-		return r.startBranch(ctx, f.fan, p, waits, resumes, f.ctx.Err() != nil)
+		return r.pipeline.startBranch(ctx, f.fan, p, waits, resumes, f.ctx.Err() != nil)
 	})
 	f.crew.join(f.ctx, f.ids[index], child, f.cancel)
 	f.changes.AddFuture(child, func(done workflow.Future) { f.take(p, done) })
@@ -300,7 +300,7 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 	}
 	switch {
 	case f.late(ctx) && len(f.suspended) == 0: // else the run behind this one finds it
-		r.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
+		r.pipeline.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
 		f.fan.Waits = true
@@ -316,16 +316,16 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 	case f.fan.Next < f.fan.Count && !failed:
 		return true, ending{}, false
 	}
-	r.walk.Event = &pipeline.Event{Kind: pipeline.EventJoined}
+	r.pipeline.walk.Event = &pipeline.Event{Kind: pipeline.EventJoined}
 	return false, ending{}, false
 }
 
 // startBranch starts the child that walks a branch.
-func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, resumes *Suspended, cancelled bool) workflow.ChildWorkflowFuture {
-	info, index := workflow.GetInfo(ctx), p.index
-	path := r.branchPath(f, index)
+func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at place, waits *Waits, resumes *Suspended, cancelled bool) workflow.ChildWorkflowFuture {
+	info, index := workflow.GetInfo(ctx), at.index
+	path := p.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            r.branchID(ctx, f, index),
+		WorkflowID:            p.branchID(ctx, f, index),
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
 		WaitForCancellation:   true,
 		WorkflowTaskTimeout:   info.WorkflowTaskTimeout,
@@ -333,42 +333,42 @@ func (r *run) startBranch(ctx workflow.Context, f *Fan, p place, waits *Waits, r
 		StaticSummary:         "branch: " + path,
 	})
 	in := BranchInput{
-		RunInput: RunInput{Run: r.in.Run, Agent: r.in.Agent, Revision: r.in.Revision, Steps: true, Limits: r.in.Limits, Resume: waits},
+		RunInput: RunInput{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: waits},
 		Branch: Branch{
-			Fork: path, Since: p.since, CallID: r.forkID(path), Prefix: r.prefix(), Index: index,
+			Fork: path, Since: at.since, CallID: p.forkID(path), Prefix: p.run.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Branch.Depth, in.Hold = r.undoes(), r.depth(), true
+	in.Branch.Undoes, in.Branch.Depth, in.Hold = p.run.undoes(), p.run.depth(), true
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
-	in.Limits = r.budget.remaining(r.in.Limits, r.in.Limits)
-	in.Subagents = max(0, r.mayDelegate-r.subagents) / f.AtOnce
-	if r.branch != nil {
-		in.Branch.Within, in.Branch.Slots = r.branch.CallID, slices.Clone(r.branch.Slots)
+	in.Limits = p.run.budget.remaining(p.run.in.Limits, p.run.in.Limits)
+	in.Subagents = max(0, p.run.mayDelegate-p.run.subagents) / f.AtOnce
+	if p.run.branch != nil {
+		in.Branch.Within, in.Branch.Slots = p.run.branch.CallID, slices.Clone(p.run.branch.Slots)
 	}
-	in.Branch.Slots = append(in.Branch.Slots, p.slot)
-	in.Progress = &Progress{Execution: r.execution, Turn: 1, Budget: Budget{Deadline: earlier(f.Deadline, r.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
+	in.Branch.Slots = append(in.Branch.Slots, at.slot)
+	in.Progress = &Progress{Execution: p.run.execution, Turn: 1, Budget: Budget{Deadline: earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
-		w := Walk{Number: r.walk.Number, Tree: r.walk.Tree, Origin: r.walk.Origin, Input: r.walk.Input, Task: r.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		w.Cursor.Home, w.Cursor.Branch = r.walk.Cursor.Home, r.walk.Cursor.Into(f.Path, index)
-		w.Items = append(slices.Clone(r.walk.Items), f.Record)
+		w := Walk{Number: p.walk.Number, Tree: p.walk.Tree, Origin: p.walk.Origin, Input: p.walk.Input, Task: p.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w.Cursor.Home, w.Cursor.Branch = p.walk.Cursor.Home, p.walk.Cursor.Into(f.Path, index)
+		w.Items = append(slices.Clone(p.walk.Items), f.Record)
 		in.Progress.Walk = &w
 	}
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, in)
 }
 
-func (r *run) branchPath(f *Fan, index int) string {
-	return fmt.Sprintf("%s%s/%d", r.walk.prefix(), f.Path, index)
+func (p *interpreter) branchPath(f *Fan, index int) string {
+	return fmt.Sprintf("%s%s/%d", p.walk.prefix(), f.Path, index)
 }
 
 // branchID names the workflow of a branch.
-func (r *run) branchID(ctx workflow.Context, f *Fan, index int) string {
-	info, path := workflow.GetInfo(ctx), r.branchPath(f, index)
-	if within := r.forkPath(); within != "" {
+func (p *interpreter) branchID(ctx workflow.Context, f *Fan, index int) string {
+	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
+	if within := p.run.forkPath(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
 	}
-	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(r.in.Run.ID), path)
+	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(p.run.in.Run.ID), path)
 }
 
 // forkPath begins the ids of steps that are the branch's own.
@@ -380,8 +380,8 @@ func (r *run) forkPath() string {
 }
 
 // forkID names a branch, for as long as its walk goes on, in whichever run.
-func (r *run) forkID(path string) string {
-	return "call_" + shortDigest(r.walk.Origin+"\n"+r.prefix()+path)
+func (p *interpreter) forkID(path string) string {
+	return "call_" + shortDigest(p.walk.Origin+"\n"+p.run.prefix()+path)
 }
 
 func shortDigest(s string) string {
@@ -398,7 +398,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 	answer := ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.subagents}
 	switch {
 	case end.waits != nil:
-		if err := r.suspendSteps(ctx, end.waits); err != nil {
+		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
 			return ToolAnswer{}, err
 		}
 		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
@@ -408,16 +408,16 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 		why.Code = cmp.Or(end.code, string(end.outcome))
 		answer.Failed = &why
 	default:
-		answer.Done = len(r.walk.Cursor.Undo) > 0
+		answer.Done = len(r.pipeline.walk.Cursor.Undo) > 0
 	}
 	answer.Seq = r.log.Main
 	return answer, nil
 }
 
 // suspendSteps ends the steps that a subagent is in, since it waits for people.
-func (r *run) suspendSteps(ctx workflow.Context, waits *Waits) error {
-	in := Advance{Step: r.plainStep("suspend"), Walk: *r.walk}
+func (p *interpreter) suspendSteps(ctx workflow.Context, waits *Waits) error {
+	in := Advance{Step: p.run.plainStep("suspend"), Walk: *p.walk}
 	in.Suspends, _ = waits.open()
 	var done Advanced
-	return r.runAdvance(ctx, in, &done)
+	return p.runAdvance(ctx, in, &done)
 }

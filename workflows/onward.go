@@ -38,19 +38,19 @@ type Onward struct {
 
 // onward lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
 // workers that have nothing but tools; what compensates is left as it is.
-func (r *run) onward(ctx workflow.Context, c call) *Onward {
-	l := r.leaf()
+func (p *interpreter) onward(ctx workflow.Context, c call) *Onward {
+	l := p.run.leaf()
 	switch {
 	case l == nil, l.CallID == "" || l.CallID != c.id:
 		return nil
 	case c.decision != nil, c.queue != "", c.delegate != nil, c.taker != nil:
 		return nil
-	case r.paused, r.undoes():
+	case p.run.paused, p.run.undoes():
 		return nil
 	}
-	walk := *r.walk
+	walk := *p.walk
 	walk.Leaf, walk.Event, walk.Said = nil, nil, ""
-	return &Onward{ID: r.nextStep().ID, Walk: walk, Now: workflow.Now(ctx), Day: r.day()}
+	return &Onward{ID: p.nextStep().ID, Walk: walk, Now: workflow.Now(ctx), Day: p.run.day()}
 }
 
 // Advance is what the call goes on with when it has come to its end. opened is the last record of the lane that the agent
@@ -64,10 +64,10 @@ func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
 }
 
 // goAhead takes up what comes next, where the call has found that out.
-func (r *run) goAhead(ctx workflow.Context) Advanced {
-	next := *r.ahead
-	r.ahead, r.log.Main, r.log.OpenStep = nil, next.Seq, ""
-	r.moveOn(ctx, next)
+func (p *interpreter) goAhead(ctx workflow.Context) Advanced {
+	next := *p.ahead
+	p.ahead, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
+	p.moveOn(ctx, next)
 	return next
 }
 
@@ -85,7 +85,7 @@ func (w *Walk) afterAll(next Advanced, event *pipeline.Event) {
 
 // lost tells whether a call may have come to its end, and have gone on, without this being heard of. What there is to
 // compensate for is known to the next advance then.
-func (r *run) lost() bool {
-	l := r.leaf()
-	return l != nil && l.CallID != "" && len(r.log.Unfinished) > 0
+func (p *interpreter) lost() bool {
+	l := p.run.leaf()
+	return l != nil && l.CallID != "" && len(p.run.log.Unfinished) > 0
 }

@@ -82,14 +82,14 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	defer done()
 	r := a.run
 	a.steps++
-	r.walk = &Walk{
+	r.pipeline.walk = &Walk{
 		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Task: r.branch, Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.home()},
 	}
-	r.tree = tree
-	defer func() { r.walk = nil }()
+	r.pipeline.tree = tree
+	defer func() { r.pipeline.walk = nil }()
 	for {
-		end, err := r.steps(ctx)
+		end, err := r.pipeline.steps(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -183,7 +183,7 @@ func (t *thread) become(ctx workflow.Context, next RunInput) {
 	r.budget.resume(next.Limits, next.Resume)
 	r.said, r.subagents = "", 0
 	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
-	r.walk.Advances = 0
+	r.pipeline.walk.Advances = 0
 	t.enter(phaseRunning)
 	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }
@@ -204,7 +204,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	walk := Walk{Origin: r.origin, Input: r.began, Task: r.branch, Number: a.steps, Cursor: pipeline.Cursor{Home: r.home()}}
 	in := Advance{Step: r.plainStep(fmt.Sprintf("value/%d", a.steps)), Walk: walk, Expression: expression}
 	var next Advanced
-	if err := r.runAdvance(ctx, in, &next); err != nil {
+	if err := r.pipeline.runAdvance(ctx, in, &next); err != nil {
 		return err
 	}
 	if next.Failed != nil {

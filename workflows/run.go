@@ -37,10 +37,8 @@ type run struct {
 	outer    workflow.Context // which a cancel of the run does not end
 	origin   string           // the run that began the program
 	began    uint64           // and its input
-	tree     []byte           // the steps that a program does, until they are written down
 
-	ahead       *Advanced // what comes next in the walk, if the call before has found out
-	walk        *Walk     // set in an agent that consists of steps
+	pipeline    interpreter
 	branch      *Branch   // set in a subagent
 	call        *ToolCall // what the subagent works for
 	said        string    // the message that it ends with
@@ -53,12 +51,13 @@ type run struct {
 // newRun takes up the run where the execution before this one left it, or at its beginning.
 func newRun(ctx workflow.Context, in RunInput) *run {
 	r := &run{in: in, outer: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
+	r.pipeline.run = r
 	r.budget.begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
-		r.interrupts.held, r.subagents, r.walk, r.handoffs, r.replies = p.Held, p.Subagents, p.Walk, p.Handoffs, p.Replies
+		r.interrupts.held, r.subagents, r.pipeline.walk, r.handoffs, r.replies = p.Held, p.Subagents, p.Walk, p.Handoffs, p.Replies
 	} else {
 		r.budget.resume(in.Limits, in.Resume)
 	}
@@ -84,8 +83,8 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 	if r.in.Program != "" {
 		return r.program(ctx), nil
 	}
-	if r.takeUp(); r.walk != nil {
-		return r.steps(ctx)
+	if r.takeUp(); r.pipeline.walk != nil {
+		return r.pipeline.steps(ctx)
 	}
 	if end, over := r.resume(ctx); over {
 		return end, nil
@@ -179,7 +178,7 @@ func (r *run) step(turn int, id, name string) Step {
 	s.Turn, s.Name = turn, r.called(name)
 	if l := r.leaf(); l != nil {
 		s.Agent, s.Revision, s.At = l.Agent, l.Revision, &l.At
-		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.prefix(), r.walk.prefix(), l.At.Path, turn, id)
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.prefix(), r.pipeline.walk.prefix(), l.At.Path, turn, id)
 	}
 	return s
 }
@@ -194,7 +193,7 @@ func (r *run) plainStep(id string) Step {
 
 // undoes tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
 func (r *run) undoes() bool {
-	w := r.walk
+	w := r.pipeline.walk
 	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.branch != nil && r.branch.Undoes || r.in.Program != "" && r.isCancelled()
 }
 
@@ -203,10 +202,10 @@ func (r *run) isCancelled() bool { return r.cancelled || r.outer.Err() != nil }
 
 // leaf is the step that the walk is at, if it is an agent or a call.
 func (r *run) leaf() *Leaf {
-	if r.walk == nil {
+	if r.pipeline.walk == nil {
 		return nil
 	}
-	return r.walk.Leaf
+	return r.pipeline.walk.Leaf
 }
 
 // agent is the one that speaks: the run's own, or that of the step that its walk is at.

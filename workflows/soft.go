@@ -139,23 +139,23 @@ func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, o
 
 // permit asks, before branches begin, whether the run may go on. over tells that it does not. It fails only to
 // continue as new.
-func (r *run) permit(ctx workflow.Context) (end ending, over bool, err error) {
+func (p *interpreter) permit(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
-		if r.interrupts.held == nil {
-			x := r.excess(ctx)
+		if p.run.interrupts.held == nil {
+			x := p.run.excess(ctx)
 			if x == nil {
-				x, r.walk.Excess = r.walk.Excess, nil
+				x, p.walk.Excess = p.walk.Excess, nil
 			}
 			if x == nil {
 				return ending{}, false, nil
 			}
-			if end, over = r.askAbout(ctx, *x); over {
+			if end, over = p.run.askAbout(ctx, *x); over {
 				return end, over, nil
 			}
 		}
-		if end, over, err = r.goOnHeld(ctx); over || err != nil {
+		if end, over, err = p.run.goOnHeld(ctx); over || err != nil {
 			return end, over, err
 		}
-		r.turn++
+		p.run.turn++
 	}
 }

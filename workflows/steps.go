@@ -170,19 +170,28 @@ func (w *Walk) prefix() string {
 
 func (a Advanced) ends() bool { return a.Leaf == nil && a.Fan == nil && a.Sleep == 0 }
 
+// interpreter executes the steps of an agent that is a pipeline, or of a step that a program does.
+type interpreter struct {
+	run  *run
+	walk *Walk // the position; nil = the agent is no pipeline
+	// ahead is the answer to the next advance, if the activity of the call before has found it.
+	ahead *Advanced
+	tree  []byte // the steps of a program's step, until an advance has written them down
+}
+
 // takeUp takes the walk up where the execution or the run before this one left it, or at its beginning.
 func (r *run) takeUp() {
 	switch {
-	case r.walk != nil:
+	case r.pipeline.walk != nil:
 	case r.in.Resume != nil && r.in.Resume.Walk != nil:
-		r.walk = r.in.Resume.Walk
-		r.walk.Advances = 0
+		r.pipeline.walk = r.in.Resume.Walk
+		r.pipeline.walk.Advances = 0
 	case r.in.Steps:
-		r.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		r.walk.Cursor.Home = r.home()
+		r.pipeline.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.walk.Cursor.Home = r.home()
 	}
-	if r.walk != nil {
-		r.said = r.walk.Last
+	if r.pipeline.walk != nil {
+		r.said = r.pipeline.walk.Last
 	}
 }
 
@@ -195,32 +204,32 @@ func (r *run) home() string {
 }
 
 // steps goes on until the walk is at its end. It fails only to continue as new.
-func (r *run) steps(ctx workflow.Context) (ending, error) {
-	if !r.log.begun() && r.in.Resume != nil {
-		if end, over := r.reopen(ctx); over {
+func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
+	if !p.run.log.begun() && p.run.in.Resume != nil {
+		if end, over := p.reopen(ctx); over {
 			return end, nil
 		}
 	}
 	for {
-		if r.walk.Event == nil {
-			if end, over, err := r.work(r.lasting(ctx)); over || err != nil {
+		if p.walk.Event == nil {
+			if end, over, err := p.work(p.lasting(ctx)); over || err != nil {
 				return end, err
 			}
 		}
-		ahead := r.ahead != nil // then the safe point is behind the advance
+		ahead := p.ahead != nil // then the safe point is behind the advance
 		if !ahead {
-			if err := r.rest(r.lasting(ctx)); err != nil {
+			if err := p.run.rest(p.lasting(ctx)); err != nil {
 				return ending{}, err
 			}
 		}
-		next, err := r.advance(r.lasting(ctx))
+		next, err := p.advance(p.lasting(ctx))
 		switch {
 		case err != nil:
-			return r.failure(r.lasting(ctx), err), nil
+			return p.run.failure(p.lasting(ctx), err), nil
 		case next.ends():
-			return r.stepsEnd(ctx, next), nil
+			return p.stepsEnd(ctx, next), nil
 		case ahead:
-			if err := r.rest(r.lasting(ctx)); err != nil {
+			if err := p.run.rest(p.lasting(ctx)); err != nil {
 				return ending{}, err
 			}
 		}
@@ -228,8 +237,8 @@ func (r *run) steps(ctx workflow.Context) (ending, error) {
 }
 
 // lasting is the context of what is done.
-func (r *run) lasting(ctx workflow.Context) workflow.Context {
-	if !r.undoes() {
+func (p *interpreter) lasting(ctx workflow.Context) workflow.Context {
+	if !p.run.undoes() {
 		return ctx
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -237,8 +246,8 @@ func (r *run) lasting(ctx workflow.Context) workflow.Context {
 }
 
 // stepsEnd is how the run ends with its steps.
-func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
-	switch then := r.walk.Then; {
+func (p *interpreter) stepsEnd(ctx workflow.Context, last Advanced) ending {
+	switch then := p.walk.Then; {
 	case then != nil:
 		return then.ending()
 	case last.Failed != nil && ctx.Err() != nil:
@@ -251,7 +260,7 @@ func (r *run) stepsEnd(ctx workflow.Context, last Advanced) ending {
 
 // broke notes a step that failed, for what comes behind it.
 func (r *run) broke(s Step, steered []uint64) {
-	if r.walk != nil {
+	if r.pipeline.walk != nil {
 		r.log.Failed = &FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
 	}
 }
@@ -267,7 +276,7 @@ func (r *run) first() string {
 	switch {
 	case r.in.Program != "":
 		return r.plainStep("program").ID
-	case r.walk == nil:
+	case r.pipeline.walk == nil:
 		return r.step(1, stepModel, stepModel).ID
 	case r.in.Resume != nil:
 		return r.plainStep(stepReopen).ID
@@ -277,47 +286,47 @@ func (r *run) first() string {
 
 // reopen begins the run that goes on with a walk, and does what was decided about the calls that it
 // has waited for. over tells that the run ends with it.
-func (r *run) reopen(ctx workflow.Context) (end ending, over bool) {
-	in := Advance{Step: r.plainStep(stepReopen), Walk: *r.walk, Reopens: true}
+func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
+	in := Advance{Step: p.run.plainStep(stepReopen), Walk: *p.walk, Reopens: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
 	var next Advanced
-	if err := r.runAdvance(opening, in, &next); err != nil {
-		return r.failure(ctx, err), true
+	if err := p.runAdvance(opening, in, &next); err != nil {
+		return p.run.failure(ctx, err), true
 	}
-	w := r.in.Resume
+	w := p.run.in.Resume
 	switch {
-	case r.walk.Fan != nil && w.Excess == nil:
+	case p.walk.Fan != nil && w.Excess == nil:
 		return ending{}, false // its branches have the calls
 	case w.fails():
-		return r.came(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
+		return p.came(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
 	}
 	if calls := w.calls(); len(calls) > 0 {
-		if end, over = r.act(ctx, w, r.step(r.turn, stepTools, stepTools)); over {
-			return r.came(ctx, end)
+		if end, over = p.run.act(ctx, w, p.run.step(p.run.turn, stepTools, stepTools)); over {
+			return p.came(ctx, end)
 		}
 	}
-	if l := r.walk.Leaf; l != nil && l.CallID != "" {
-		return r.came(ctx, ending{outcome: OutcomeSuccess})
+	if l := p.walk.Leaf; l != nil && l.CallID != "" {
+		return p.came(ctx, ending{outcome: OutcomeSuccess})
 	}
-	r.turn++
+	p.run.turn++
 	return ending{}, false
 }
 
 // work does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
-func (r *run) work(ctx workflow.Context) (end ending, over bool, err error) {
-	w := r.walk
-	end, over = r.exhausted(ctx)
+func (p *interpreter) work(ctx workflow.Context) (end ending, over bool, err error) {
+	w := p.walk
+	end, over = p.run.exhausted(ctx)
 	again := w.Fan != nil && w.Fan.Waits && ctx.Err() != nil // branches that have done something
 	switch {
 	case over && !again:
 	case w.Fan != nil:
-		end, over, err = r.fan(ctx)
+		end, over, err = p.fan(ctx)
 	case w.Leaf != nil && w.Leaf.CallID != "":
-		end, over, err = r.makeCall(ctx)
+		end, over, err = p.makeCall(ctx)
 	case w.Leaf != nil:
-		end, over, err = r.converse(ctx)
+		end, over, err = p.converse(ctx)
 	default:
-		end, over = r.sleep(ctx)
+		end, over = p.sleep(ctx)
 		return end, over, nil
 	}
 	switch {
@@ -326,58 +335,58 @@ func (r *run) work(ctx workflow.Context) (end ending, over bool, err error) {
 	case !over:
 		end = ending{outcome: OutcomeSuccess}
 	}
-	end, over = r.came(ctx, end)
+	end, over = p.came(ctx, end)
 	return end, over, nil
 }
 
 // sleep waits until the walk goes on, but not for longer than the run has time.
-func (r *run) sleep(ctx workflow.Context) (end ending, over bool) {
-	if workflow.Sleep(ctx, earlier(r.walk.Wake, r.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
-		return r.came(ctx, ending{outcome: OutcomeCancelled})
+func (p *interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
+	if workflow.Sleep(ctx, earlier(p.walk.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
+		return p.came(ctx, ending{outcome: OutcomeCancelled})
 	}
-	if r.budget.Deadline.Before(r.walk.Wake) {
-		return r.came(ctx, r.outOfTime())
+	if p.run.budget.Deadline.Before(p.walk.Wake) {
+		return p.came(ctx, p.run.outOfTime())
 	}
-	r.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
+	p.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
 	return ending{}, false
 }
 
 // makeCall makes the call of a step, unless that waits already, and waits for who decides about it.
-func (r *run) makeCall(ctx workflow.Context) (end ending, over bool, err error) {
-	if answer := r.walk.Answer; answer != nil {
-		r.walk.Answer = nil
-		if end, over = r.makeCalls(ctx, *answer); over {
+func (p *interpreter) makeCall(ctx workflow.Context) (end ending, over bool, err error) {
+	if answer := p.walk.Answer; answer != nil {
+		p.walk.Answer = nil
+		if end, over = p.run.makeCalls(ctx, *answer); over {
 			return end, true, nil
 		}
-		r.turn++
+		p.run.turn++
 	}
-	if r.interrupts.held != nil {
-		return r.goOnHeld(ctx)
+	if p.run.interrupts.held != nil {
+		return p.run.goOnHeld(ctx)
 	}
 	return ending{}, false, nil
 }
 
 // converse runs the agent of a step, turn by turn.
-func (r *run) converse(ctx workflow.Context) (end ending, over bool, err error) {
-	for ; ; r.turn++ {
-		if r.interrupts.held == nil {
-			if l := r.walk.Leaf; l.Turns >= l.Limits.Turns {
+func (p *interpreter) converse(ctx workflow.Context) (end ending, over bool, err error) {
+	for ; ; p.run.turn++ {
+		if p.run.interrupts.held == nil {
+			if l := p.walk.Leaf; l.Turns >= l.Limits.Turns {
 				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
 			}
-			if err := r.rest(ctx); err != nil {
+			if err := p.run.rest(ctx); err != nil {
 				return ending{}, false, err
 			}
-			if end, over = r.askBeyond(ctx); !over && r.interrupts.held == nil {
-				r.walk.Leaf.Turns++
-				end, over = r.takeTurn(ctx)
+			if end, over = p.run.askBeyond(ctx); !over && p.run.interrupts.held == nil {
+				p.walk.Leaf.Turns++
+				end, over = p.run.takeTurn(ctx)
 			}
 			if over {
-				r.turn++
+				p.run.turn++
 				return end, true, nil
 			}
 		}
-		if r.interrupts.held != nil {
-			if end, over, err := r.goOnHeld(ctx); over || err != nil {
+		if p.run.interrupts.held != nil {
+			if end, over, err := p.run.goOnHeld(ctx); over || err != nil {
 				return end, over, err
 			}
 		}
@@ -390,24 +399,24 @@ func (r *run) doneAnyway(left int) bool { return r.leaf() != nil && left == 0 }
 
 // came takes in how the thing to do has ended: with an event for the walk, as a rule. over tells that the
 // run ends with it.
-func (r *run) came(ctx workflow.Context, end ending) (_ ending, over bool) {
-	w := r.walk
+func (p *interpreter) came(ctx workflow.Context, end ending) (_ ending, over bool) {
+	w := p.walk
 	if end.waits != nil {
 		return end, true
 	}
-	r.interrupts.unhold() // the turn ended before its interrupts were told
+	p.run.interrupts.unhold() // the turn ended before its interrupts were told
 	switch {
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
-	case end.outcome == OutcomeCancelled, !end.ofStep && (end.code == CodeLimitTokens || end.code == CodeLimitCost), end.refused, end.outcome != OutcomeSuccess && r.overdue(ctx):
-		return r.unwind(ctx, end)
+	case end.outcome == OutcomeCancelled, !end.ofStep && (end.code == CodeLimitTokens || end.code == CodeLimitCost), end.refused, end.outcome != OutcomeSuccess && p.run.overdue(ctx):
+		return p.unwind(ctx, end)
 	case end.outcome == OutcomeError:
 		why := end.why()
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &why}
 	case w.Event == nil:
-		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, r.said
-		if r.branch != nil && r.branch.Fork == "" {
-			w.Last = r.said
+		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, p.run.said
+		if p.run.branch != nil && p.run.branch.Fork == "" {
+			w.Last = p.run.said
 		}
 	}
 	return ending{}, false

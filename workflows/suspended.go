@@ -36,7 +36,7 @@ func (r *run) suspended(w *Waits) *Suspended {
 	return &Suspended{
 		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
 		CallID:   r.branch.CallID, MessageID: r.branch.MessageID, Index: r.branch.Index, Args: r.branch.Args, Edit: r.branch.Edit,
-		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.walk, Step: w.Step, Tree: w.Tree,
+		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.pipeline.walk, Step: w.Step, Tree: w.Tree,
 	}
 }
 

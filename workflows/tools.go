@@ -228,7 +228,7 @@ func (t *toolTurn) request(c call, lane int) ToolCall {
 	if c.id == "" {
 		in.Index = c.index
 	}
-	if in.Onward = t.run.onward(t.ctx, c); in.Onward != nil && !Fits(in) {
+	if in.Onward = t.run.pipeline.onward(t.ctx, c); in.Onward != nil && !Fits(in) {
 		in.Onward = nil
 	}
 	in.Lasts = t.run.lasts(c)
@@ -285,7 +285,7 @@ func (t *toolTurn) end(c call, lane int, f workflow.Future) {
 		}
 		return
 	}
-	t.run.log.Lanes[lane], t.run.ahead = done.Seq, done.Advanced
+	t.run.log.Lanes[lane], t.run.pipeline.ahead = done.Seq, done.Advanced
 	t.run.log.Main, t.run.log.OpenStep = max(t.run.log.Main, done.Opened), t.step.Name
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {

@@ -12,19 +12,19 @@ import (
 const undoing = 10 * time.Minute
 
 // unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
-func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
-	w := r.walk
-	goesOn := r.in.Program != "" // the program may: its steps are to be closed
-	if r.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !r.lost() {
+func (p *interpreter) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
+	w := p.walk
+	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed
+	if p.run.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !p.lost() {
 		return end, true
 	}
 	failure := end.why()
 	if end.outcome == OutcomeCancelled {
 		failure.Code = string(OutcomeCancelled)
-	} else if r.overdue(ctx) && r.branch != nil && r.branch.Fork != "" {
+	} else if p.run.overdue(ctx) && p.run.branch != nil && p.run.branch.Fork != "" {
 		failure = timeout
-	} else if r.overdue(ctx) {
-		out := r.outOfTime()
+	} else if p.run.overdue(ctx) {
+		out := p.run.outOfTime()
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
 	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
@@ -32,8 +32,8 @@ func (r *run) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 		return ending{}, false
 	}
 	w.Then = &Then{Outcome: end.outcome, Failure: failure}
-	if until := workflow.Now(ctx).Add(undoing); !goesOn || r.budget.Deadline.Before(until) {
-		r.budget.Deadline = until
+	if until := workflow.Now(ctx).Add(undoing); !goesOn || p.run.budget.Deadline.Before(until) {
+		p.run.budget.Deadline = until
 	}
 	return ending{}, false
 }

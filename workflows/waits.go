@@ -203,7 +203,7 @@ func (c Call) waits() bool { return c.Client || c.Approval != nil }
 // waitsOf are the calls of an answer that are not made before the run ends, and since when.
 func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
 	by, now := r.agent(), workflow.Now(ctx)
-	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Walk: r.walk, Opened: now}
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Walk: r.pipeline.walk, Opened: now}
 	if l := r.leaf(); l != nil && l.At.Inline {
 		w.Step, w.Tree = l.At.Path, l.At.Tree
 	}
