@@ -72,7 +72,7 @@ type Reply struct {
 func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx)
-	in.From, in.Replies = info.WorkflowExecution.ID, r.replies
+	in.From, in.Replies = info.WorkflowExecution.ID, r.child.replies
 	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, SignalAsk, in)
 }
 
@@ -80,9 +80,9 @@ func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
 func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.interrupts.held
 	waits.Walk = nil // Suspended has it
-	in := Ask{Suspended: *r.suspended(r.interrupts.held), Waits: &waits, By: r.branch.CallID, Stays: r.in.Program != "", Idle: true}
-	if r.branch.Fork != "" {
-		in.Suspended.Fork = &r.branch.Index
+	in := Ask{Suspended: *r.suspended(r.interrupts.held), Waits: &waits, By: r.child.CallID, Stays: r.in.Program != "", Idle: true}
+	if r.child.Fork != "" {
+		in.Suspended.Fork = &r.child.Index
 	}
 	if err := r.tellParent(ctx, in).Get(ctx, nil); err != nil {
 		return r.failure(ctx, err), true
@@ -96,14 +96,14 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
 	come := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, come); err != nil {
-		r.tellParent(ctx, Ask{By: r.branch.CallID, Ends: true})
+		r.tellParent(ctx, Ask{By: r.child.CallID, Ends: true})
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
 		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
 	r.waited(ctx, since)
 	var reply Reply
 	if replies.ReceiveAsync(&reply) {
-		r.replies++
+		r.child.replies++
 		r.interrupts.held.Calls = reply.Calls
 	}
 	if reply.Ends {
@@ -138,7 +138,7 @@ func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
 
 // announce tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
 func (c *crew) announce(ctx workflow.Context) (ok bool) {
-	if c.run.branch != nil || c.idle() && c.maySuspend(ctx) {
+	if c.run.child != nil || c.idle() && c.maySuspend(ctx) {
 		return true
 	}
 	for _, a := range slices.Clone(c.asking) {
@@ -248,7 +248,7 @@ func (c *crew) suspend(ctx workflow.Context) {
 
 // cancelInterrupts ends the wait for interrupts: nobody is going to decide. In a child the thread's workflow does so.
 func (r *run) cancelInterrupts(ctx workflow.Context, all ...*Waits) {
-	if r.branch != nil {
+	if r.child != nil {
 		r.interrupts.withdraw(all...)
 		return
 	}

@@ -100,11 +100,53 @@ type Answer struct {
 	Subagents int     `json:"subagents,omitempty"`
 }
 
+// child is what a subagent or a branch is, besides a run; nil = the run is a thread's own.
+type child struct {
+	Branch
+	call    ToolCall // that a subagent works for
+	replies int      // replies from the parent that have arrived
+}
+
+// branch returns the place of a child for its activities; nil = the run is a thread's own.
+func (c *child) branch() *Branch {
+	if c == nil {
+		return nil
+	}
+	return &c.Branch
+}
+
+// depth is how many agents have handed on the work that arrived here.
+func (c *child) depth() int {
+	if c == nil {
+		return 0
+	}
+	return c.Depth
+}
+
+// prefix begins the ids of the child's steps, which are unique in the run.
+func (c *child) prefix() string {
+	if c == nil {
+		return ""
+	}
+	return c.Prefix
+}
+
+// branchPrefix begins the ids of steps that are a branch's own.
+func (c *child) branchPrefix() string {
+	if c == nil || c.Fork == "" {
+		return ""
+	}
+	return c.Fork + "/"
+}
+
 // AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
 func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
 	r := newRun(ctx, in.RunInput)
 	r.programs, r.outer = p, ctx
-	r.branch, r.call, r.mayDelegate = &in.Branch, &in.Call, in.Subagents
+	r.child, r.mayDelegate = &child{Branch: in.Branch, call: in.Call}, in.Subagents
+	if in.Progress != nil {
+		r.child.replies = in.Progress.Replies
+	}
 	if in.Progress != nil && in.Progress.Cancelled { // it has only to compensate for what it has done
 		var cancel workflow.CancelFunc
 		ctx, cancel = workflow.WithCancel(ctx)
@@ -134,7 +176,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := Answer{
-		Step: r.step(r.turn, "answer", ""), Call: *r.call, Outcome: end.outcome, Code: end.code, Message: end.message,
+		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
 		MessageID: r.said, Lanes: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, Walks: r.pipeline.walk != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
@@ -147,22 +189,6 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	var answer ToolAnswer
 	err := workflow.ExecuteActivity(ctx, ActivityAnswer, in).Get(ctx, &answer)
 	return answer, err
-}
-
-// depth is how many agents have handed on what this one works for.
-func (r *run) depth() int {
-	if r.branch == nil {
-		return 0
-	}
-	return r.branch.Depth
-}
-
-// prefix begins the ids of an agent's steps, which are the run's.
-func (r *run) prefix() string {
-	if r.branch == nil {
-		return ""
-	}
-	return r.branch.Prefix
 }
 
 // shareSubagents tells how many subagents each of those may have below it that a turn hands work to; ok is
@@ -194,7 +220,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
 	run := hex.EncodeToString(sum[:8])
-	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.prefix()))
+	id = fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, run, strings.TrimPrefix(call.ID, r.child.prefix()))
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            id,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
@@ -220,10 +246,10 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
 		progress.Spent.Turns, progress.Cancelled = c.resumes.Turn, cancelled
 	}
-	if r.branch != nil {
-		branch.Slots = append(branch.Slots, r.branch.Slots...)
+	if r.child != nil {
+		branch.Slots = append(branch.Slots, r.child.Slots...)
 	}
-	branch.Slots, branch.Depth = append(branch.Slots, call.Lane), r.depth()+1
+	branch.Slots, branch.Depth = append(branch.Slots, call.Lane), r.child.depth()+1
 	return id, workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
 		RunInput: RunInput{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,

@@ -23,8 +23,8 @@ func (r *run) rest(ctx workflow.Context) error {
 		r.thread.notifier.handOver(ctx, r.interrupts.past())
 	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
-	if r.branch != nil {
-		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: *r.branch, Call: *r.call, Subagents: r.mayDelegate})
+	if r.child != nil {
+		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: r.child.Branch, Call: r.child.call, Subagents: r.mayDelegate})
 	}
 	return continueWith(ctx, TypeRun, r.carry())
 }
@@ -66,9 +66,11 @@ func (r *run) carry() RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
 		Positions: r.log, Budget: r.budget, Steering: r.steering,
-		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Replies: r.replies, Walk: r.pipeline.walk,
+		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Walk: r.pipeline.walk,
 	}
-	if r.thread != nil {
+	if r.child != nil {
+		next.Progress.Replies = r.child.replies
+	} else {
 		next.Queue = r.thread.queue
 	}
 	return next

@@ -59,7 +59,7 @@ func (c *crew) listen(ctx workflow.Context, changes workflow.Selector) {
 		said.Receive(ctx, &in)
 		c.hear(ctx, in)
 	})
-	if c.run.branch == nil {
+	if c.run.child == nil {
 		return
 	}
 	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalReply), func(said workflow.ReceiveChannel, _ bool) {
@@ -111,7 +111,7 @@ func (c *crew) hear(ctx workflow.Context, in Ask) {
 	}
 	c.measure(in.Between)
 	switch {
-	case c.run.branch != nil:
+	case c.run.child != nil:
 		c.passOn(ctx, m, in)
 	case in.Ends:
 		c.give(ctx, in.By)
@@ -136,7 +136,7 @@ func (c *crew) passOn(ctx workflow.Context, m *member, in Ask) {
 
 // between is this workflow, as large as it is by now: what has become of those that have ended is part of it.
 func (c *crew) between(ctx workflow.Context) Between {
-	return Between{By: c.run.branch.CallID, Size: c.run.size(c.carried(ctx))}
+	return Between{By: c.run.child.CallID, Size: c.run.size(c.carried(ctx))}
 }
 
 // measure takes in how large those have become that are between this workflow and who asks.
@@ -154,16 +154,16 @@ func (c *crew) measure(sizes []Between) {
 
 // tellsIdle tells whether the parent is to be told that everybody waits: once for as many replies as have come.
 func (c *crew) tellsIdle() bool {
-	if c.told == c.run.replies+1 || !c.idle() {
+	if c.told == c.run.child.replies+1 || !c.idle() {
 		return false
 	}
-	c.told = c.run.replies + 1
+	c.told = c.run.child.replies + 1
 	return true
 }
 
 // answer hands a reply on to who asked, or to the child that knows who that is.
 func (c *crew) answer(ctx workflow.Context, in Reply) {
-	c.run.replies++
+	c.run.child.replies++
 	i := slices.IndexFunc(c.asking, func(a *asking) bool { return a.by == in.To && !a.replied })
 	if i < 0 {
 		return // it has ended
@@ -234,7 +234,7 @@ func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time
 		return
 	}
 	idle, since := c.idle(), workflow.Now(ctx)
-	if r.branch == nil && idle {
+	if r.child == nil && idle {
 		c.suspend(ctx)
 	}
 	lasting, _ := workflow.NewDisconnectedContext(ctx)
@@ -251,7 +251,7 @@ func (c *crew) await(ctx workflow.Context, changes workflow.Selector, until time
 		changes.Select(ctx)
 	}
 	_ = c.announce(ctx) // whoever waits looks whether that has failed
-	if r.branch != nil && c.tellsIdle() {
+	if r.child != nil && c.tellsIdle() {
 		r.tellParent(ctx, Ask{Idle: true, Between: []Between{c.between(ctx)}})
 	}
 }

@@ -20,7 +20,7 @@ type Day struct {
 
 // day is what a model call is told about it; nil = the run asks nobody.
 func (r *run) day() *Day {
-	if r.branch != nil || r.undoes() {
+	if r.child != nil || r.undoes() {
 		return nil
 	}
 	return &r.budget.Spent.Day

@@ -335,17 +335,17 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at place, waits 
 	in := BranchInput{
 		RunInput: RunInput{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: waits},
 		Branch: Branch{
-			Fork: path, Since: at.since, CallID: p.forkID(path), Prefix: p.run.prefix(), Index: index,
+			Fork: path, Since: at.since, CallID: p.forkID(path), Prefix: p.run.child.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Branch.Depth, in.Hold = p.run.undoes(), p.run.depth(), true
+	in.Branch.Undoes, in.Branch.Depth, in.Hold = p.run.undoes(), p.run.child.depth(), true
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
 	in.Limits = p.run.budget.remaining(p.run.in.Limits, p.run.in.Limits)
 	in.Subagents = max(0, p.run.mayDelegate-p.run.subagents) / f.AtOnce
-	if p.run.branch != nil {
-		in.Branch.Within, in.Branch.Slots = p.run.branch.CallID, slices.Clone(p.run.branch.Slots)
+	if p.run.child != nil {
+		in.Branch.Within, in.Branch.Slots = p.run.child.CallID, slices.Clone(p.run.child.Slots)
 	}
 	in.Branch.Slots = append(in.Branch.Slots, at.slot)
 	in.Progress = &Progress{Execution: p.run.execution, Turn: 1, Budget: Budget{Deadline: earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
@@ -365,23 +365,15 @@ func (p *interpreter) branchPath(f *Fan, index int) string {
 // branchID names the workflow of a branch.
 func (p *interpreter) branchID(ctx workflow.Context, f *Fan, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
-	if within := p.run.forkPath(); within != "" {
+	if within := p.run.child.branchPrefix(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
 	}
 	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(p.run.in.Run.ID), path)
 }
 
-// forkPath begins the ids of steps that are the branch's own.
-func (r *run) forkPath() string {
-	if r.branch == nil || r.branch.Fork == "" {
-		return ""
-	}
-	return r.branch.Fork + "/"
-}
-
 // forkID names a branch, for as long as its walk goes on, in whichever run.
 func (p *interpreter) forkID(path string) string {
-	return "call_" + shortDigest(p.walk.Origin+"\n"+p.run.prefix()+path)
+	return "call_" + shortDigest(p.walk.Origin+"\n"+p.run.child.prefix()+path)
 }
 
 func shortDigest(s string) string {
@@ -402,7 +394,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 			return ToolAnswer{}, err
 		}
 		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
-		answer.Suspended.Fork = &r.branch.Index
+		answer.Suspended.Fork = &r.child.Index
 	case end.outcome != OutcomeSuccess:
 		why := end.why()
 		why.Code = cmp.Or(end.code, string(end.outcome))

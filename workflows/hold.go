@@ -35,7 +35,7 @@ func (r *run) keeps(w *Waits) bool {
 // tellHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
 // ends, since it could not.
 func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
-	if r.branch != nil {
+	if r.child != nil {
 		return r.ask(ctx)
 	}
 	if r.interrupts.held.settled() {
@@ -56,7 +56,7 @@ func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
 // goOnHeld waits until everything is answered, and does what was decided. over tells that the run ends
 // with it. It fails only to continue as new.
 func (r *run) goOnHeld(ctx workflow.Context) (end ending, over bool, err error) {
-	if r.branch != nil {
+	if r.child != nil {
 		end, over = r.awaitReply(ctx)
 		return end, over, nil
 	}

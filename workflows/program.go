@@ -83,7 +83,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	r := a.run
 	a.steps++
 	r.pipeline.walk = &Walk{
-		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Task: r.branch, Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Task: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.home()},
 	}
 	r.pipeline.tree = tree
@@ -201,7 +201,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := Walk{Origin: r.origin, Input: r.began, Task: r.branch, Number: a.steps, Cursor: pipeline.Cursor{Home: r.home()}}
+	walk := Walk{Origin: r.origin, Input: r.began, Task: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.home()}}
 	in := Advance{Step: r.plainStep(fmt.Sprintf("value/%d", a.steps)), Walk: walk, Expression: expression}
 	var next Advanced
 	if err := r.pipeline.runAdvance(ctx, in, &next); err != nil {

@@ -15,7 +15,7 @@ func (r *run) resume(ctx workflow.Context) (end ending, over bool) {
 		return ending{}, false
 	}
 	turn := r.turn
-	if r.in.Hold && r.branch == nil { // what these calls ask is asked in no turn of this run
+	if r.in.Hold && r.child == nil { // what these calls ask is asked in no turn of this run
 		r.turn = 0
 	}
 	if end, over = r.act(ctx, w, r.step(0, stepTools, stepTools)); r.interrupts.held == nil {

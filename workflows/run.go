@@ -31,7 +31,8 @@ type run struct {
 	cancelled bool
 
 	interrupts interrupts
-	thread     *thread // which has the run; nil = it is a subagent or a branch
+	thread     *thread // whose run this is; nil = a child
+	child      *child  // what else a subagent or branch is; nil = the thread's run
 
 	programs Programs
 	outer    workflow.Context // which a cancel of the run does not end
@@ -39,13 +40,10 @@ type run struct {
 	began    uint64           // and its input
 
 	pipeline    interpreter
-	branch      *Branch   // set in a subagent
-	call        *ToolCall // what the subagent works for
-	said        string    // the message that it ends with
-	subagents   int       // how many have worked for this agent, and for those
-	handoffs    int       // how often the thread was handed over
-	replies     int       // that have come to a subagent
-	mayDelegate int       // how many may
+	said        string // the message that it ends with
+	subagents   int    // how many have worked for this agent, and for those
+	handoffs    int    // how often the thread was handed over
+	mayDelegate int    // how many may
 }
 
 // newRun takes up the run where the execution before this one left it, or at its beginning.
@@ -57,7 +55,7 @@ func newRun(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
-		r.interrupts.held, r.subagents, r.pipeline.walk, r.handoffs, r.replies = p.Held, p.Subagents, p.Walk, p.Handoffs, p.Replies
+		r.interrupts.held, r.subagents, r.pipeline.walk, r.handoffs = p.Held, p.Subagents, p.Walk, p.Handoffs
 	} else {
 		r.budget.resume(in.Limits, in.Resume)
 	}
@@ -178,7 +176,7 @@ func (r *run) step(turn int, id, name string) Step {
 	s.Turn, s.Name = turn, r.called(name)
 	if l := r.leaf(); l != nil {
 		s.Agent, s.Revision, s.At = l.Agent, l.Revision, &l.At
-		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.prefix(), r.pipeline.walk.prefix(), l.At.Path, turn, id)
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.walk.prefix(), l.At.Path, turn, id)
 	}
 	return s
 }
@@ -187,14 +185,14 @@ func (r *run) step(turn int, id, name string) Step {
 func (r *run) plainStep(id string) Step {
 	return Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.prefix() + r.forkPath() + id, Closes: r.log.OpenStep, After: r.log.Main, Branch: r.branch, Undoes: r.undoes(),
+		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Branch: r.child.branch(), Undoes: r.undoes(),
 	}
 }
 
 // undoes tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
 func (r *run) undoes() bool {
 	w := r.pipeline.walk
-	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.branch != nil && r.branch.Undoes || r.in.Program != "" && r.isCancelled()
+	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Undoes || r.in.Program != "" && r.isCancelled()
 }
 
 // isCancelled tells whether the whole run is to end, as opposed to something that it does.
@@ -231,10 +229,10 @@ func (r *run) beginning() *Beginning {
 // opens is what the agent's first step has to open: the run, or a subagent.
 func (r *run) opens() (*Beginning, *ToolCall) {
 	switch {
-	case r.branch != nil && r.branch.Fork != "":
+	case r.child != nil && r.child.Fork != "":
 		return nil, nil
-	case r.branch != nil:
-		return nil, r.call
+	case r.child != nil:
+		return nil, &r.child.call
 	}
 	return r.beginning(), nil
 }

@@ -187,7 +187,7 @@ func (r *run) takeUp() {
 		r.pipeline.walk = r.in.Resume.Walk
 		r.pipeline.walk.Advances = 0
 	case r.in.Steps:
-		r.pipeline.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.branch, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.pipeline.walk.Cursor.Home = r.home()
 	}
 	if r.pipeline.walk != nil {
@@ -197,10 +197,10 @@ func (r *run) takeUp() {
 
 // home is where the outputs of a subagent stand: not among those of the agent that it works for, nor of another one.
 func (r *run) home() string {
-	if r.branch == nil {
+	if r.child == nil {
 		return ""
 	}
-	return agents.AgentPrefix + r.branch.CallID
+	return agents.AgentPrefix + r.child.CallID
 }
 
 // steps goes on until the walk is at its end. It fails only to continue as new.
@@ -415,7 +415,7 @@ func (p *interpreter) came(ctx workflow.Context, end ending) (_ ending, over boo
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &why}
 	case w.Event == nil:
 		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, p.run.said
-		if p.run.branch != nil && p.run.branch.Fork == "" {
+		if p.run.child != nil && p.run.child.Fork == "" {
 			w.Last = p.run.said
 		}
 	}

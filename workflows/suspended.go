@@ -35,7 +35,7 @@ type Suspended struct {
 func (r *run) suspended(w *Waits) *Suspended {
 	return &Suspended{
 		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
-		CallID:   r.branch.CallID, MessageID: r.branch.MessageID, Index: r.branch.Index, Args: r.branch.Args, Edit: r.branch.Edit,
+		CallID:   r.child.CallID, MessageID: r.child.MessageID, Index: r.child.Index, Args: r.child.Args, Edit: r.child.Edit,
 		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.pipeline.walk, Step: w.Step, Tree: w.Tree,
 	}
 }
@@ -59,8 +59,8 @@ func (r *run) again(ctx workflow.Context, resumes *Suspended, start func(workflo
 // size is how many bytes this subagent takes as it waits for what those below it ask.
 func (r *run) size(w *Waits) int {
 	s := r.suspended(w)
-	if r.branch.Fork != "" {
-		s.Fork = &r.branch.Index
+	if r.child.Fork != "" {
+		s.Fork = &r.child.Index
 	}
 	body, err := encode(s) //workflowcheck:ignore the same value gives the same text
 	if err != nil {

@@ -15,13 +15,13 @@ const undoing = 10 * time.Minute
 func (p *interpreter) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.walk
 	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed
-	if p.run.branch == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !p.lost() {
+	if p.run.child == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !p.lost() {
 		return end, true
 	}
 	failure := end.why()
 	if end.outcome == OutcomeCancelled {
 		failure.Code = string(OutcomeCancelled)
-	} else if p.run.overdue(ctx) && p.run.branch != nil && p.run.branch.Fork != "" {
+	} else if p.run.overdue(ctx) && p.run.child != nil && p.run.child.Fork != "" {
 		failure = timeout
 	} else if p.run.overdue(ctx) {
 		out := p.run.outOfTime()
