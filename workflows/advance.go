@@ -9,17 +9,17 @@ import (
 
 // advance tells what has come of the last thing to do, and takes up the next one.
 func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
-	w, step := p.walk, p.nextStep()
+	w, step := p.position, p.nextStep()
 	w.Advances++
-	if p.ahead != nil {
-		return p.goAhead(ctx), nil
+	if p.chained != nil {
+		return p.takeChained(ctx), nil
 	}
-	in := Advance{Step: step, Walk: *w, Tree: p.tree, Day: p.run.day()}
+	in := Advance{Step: step, Walk: *w, Tree: p.tree, Day: p.run.dayAllowance()}
 	p.tree = nil
 	var next Advanced
 	err := p.runAdvance(ctx, in, &next)
 	if ctx.Err() != nil && err != nil && p.run.log.begun() {
-		err = p.advanceAgain(ctx, in, &next)
+		err = p.advanceAfterCancel(ctx, in, &next)
 	}
 	if err != nil {
 		return next, err
@@ -28,7 +28,7 @@ func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
 		w.Tree = next.Seq
 	}
 	event := w.Event
-	p.moveOn(ctx, next)
+	p.setPosition(ctx, next)
 	if next.Called {
 		w.afterAll(next, event)
 	}
@@ -37,13 +37,13 @@ func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
 
 // nextStep is that of the next advance.
 func (p *interpreter) nextStep() Step {
-	return p.run.plainStep(fmt.Sprintf("%sadvance/%d", p.walk.prefix(), p.walk.Advances+1))
+	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.prefix(), p.position.Advances+1))
 }
 
-// moveOn takes up the next thing to do.
-func (p *interpreter) moveOn(ctx workflow.Context, next Advanced) {
-	w := p.walk
-	if until := workflow.Now(ctx).Add(undoing); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
+// setPosition takes up the next thing to do.
+func (p *interpreter) setPosition(ctx workflow.Context, next Advanced) {
+	w := p.position
+	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
 	w.Cursor, w.Leaf, w.Fan, w.Answer, w.Event, w.Said, w.Wake, w.Excess = next.Cursor, next.Leaf, next.Fan, next.Answer, nil, "", time.Time{}, next.Excess
@@ -52,31 +52,31 @@ func (p *interpreter) moveOn(ctx workflow.Context, next Advanced) {
 	}
 }
 
-// advanceAgain finds out what has come of an advance that was cancelled: it may have been written down, and
+// advanceAfterCancel finds out what has come of an advance that was cancelled: it may have been written down, and
 // what is done about the cancel has to come behind it.
-func (p *interpreter) advanceAgain(ctx workflow.Context, in Advance, next *Advanced) error {
+func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in Advance, next *Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in.Undoes = true
 	options := p.run.options(ctx, "next step")
-	options.ScheduleToCloseTimeout = again
+	options.ScheduleToCloseTimeout = cancelPatience
 	return p.runAdvanceWith(ctx, options, in, next)
 }
 
-// again bounds it: what it waits for may not come.
-const again = 5 * time.Second
+// cancelPatience bounds it: what it waits for may not come.
+const cancelPatience = 5 * time.Second
 
 func (p *interpreter) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
 	options := p.run.options(ctx, "next step")
 	// The time of the step that has ended, or of the run, may be over: that is what the advance is to deal with, and where it
 	// is disturbed, by a log that is down say, it has to have the time to.
-	left := max(p.run.budget.Deadline.Sub(workflow.Now(ctx)), undoing)
+	left := max(p.run.budget.Deadline.Sub(workflow.Now(ctx)), compensationTime)
 	options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
 	return p.runAdvanceWith(ctx, options, in, next)
 }
 
 func (p *interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
-	if opens, announces := p.run.opens(); !p.run.log.begun() && announces != nil {
+	if opens, announces := p.run.opening(); !p.run.log.begun() && announces != nil {
 		in.Announces = announces
 	} else if !p.run.log.begun() && opens != nil {
 		in.Beginning = *opens

@@ -142,7 +142,7 @@ func (c *child) branchPrefix() string {
 // AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
 func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
 	r := newRun(ctx, in.RunInput)
-	r.programs, r.outer = p, ctx
+	r.programs, r.executionCtx = p, ctx
 	r.child, r.mayDelegate = &child{Branch: in.Branch, call: in.Call}, in.Subagents
 	if in.Progress != nil {
 		r.child.replies = in.Progress.Replies
@@ -153,20 +153,20 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 		cancel()
 	}
 	if in.Branch.Fork != "" {
-		return r.walkBranch(ctx)
+		return r.runBranch(ctx)
 	}
 	end, err := r.turns(ctx)
 	if err != nil {
 		return ToolAnswer{}, err
 	}
-	if end.waits != nil && r.pipeline.walk != nil {
+	if end.waits != nil && r.pipeline.position != nil {
 		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
 			return ToolAnswer{}, err
 		}
 	}
 	answer, err := r.answerCall(ctx, end)
 	if end.waits != nil && err == nil {
-		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
+		answer.Waits, answer.Suspended = end.waits, r.suspendedChild(end.waits)
 	}
 	return answer, err
 }
@@ -177,7 +177,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	defer cancel()
 	in := Answer{
 		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.said, Lanes: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, Walks: r.pipeline.walk != nil || r.in.Program != "",
+		MessageID: r.answerMessage, Lanes: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, Walks: r.pipeline.position != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
 		in.Asks = end.waits.questions()
@@ -196,7 +196,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	n := 0
 	for _, c := range calls {
-		if c.delegates() {
+		if c.isForSubagent() {
 			n++
 		}
 	}
@@ -207,16 +207,16 @@ func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	return max(left, 0) / n, left >= 0
 }
 
-// delegates tells whether the call hands work to an agent, as opposed to one that is answered without.
-func (c call) delegates() bool {
-	return c.delegate != nil && c.made()
+// isForSubagent tells whether the call hands work to an agent, as opposed to one that is answered without.
+func (c call) isForSubagent() bool {
+	return c.delegate != nil && c.isMade()
 }
 
-// made tells whether the call is made, as opposed to answered without.
-func (c call) made() bool { return c.decision == nil || c.decision.approves() }
+// isMade tells whether the call is made, as opposed to answered without.
+func (c call) isMade() bool { return c.decision == nil || c.decision.approves() }
 
-// delegate starts the subagent that a call hands work to, as the workflow of that id. What it returns is a tool's answer.
-func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
+// startSubagent starts the subagent that a call hands work to, as the workflow of that id. What it returns is a tool's answer.
+func (r *run) startSubagent(ctx workflow.Context, c call, call ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
 	run := hex.EncodeToString(sum[:8])
@@ -234,7 +234,7 @@ func (r *run) delegate(ctx workflow.Context, c call, call ToolCall, subagents in
 	if r.budget.Deadline.Before(deadline) {
 		deadline = r.budget.Deadline
 	}
-	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.undoes()}
+	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.isCompensating()}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
 		if d.Verdict == VerdictEdit {

@@ -7,10 +7,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// rest is the safe point before a turn: here a paused run waits, and here it may continue as new,
+// safePoint is the safe point before a turn: here a paused run waits, and here it may continue as new,
 // when its history grows long, a newer version of the worker is there or the wait grows long. Nothing
 // is under way here, so nothing is repeated or lost.
-func (r *run) rest(ctx workflow.Context) error {
+func (r *run) safePoint(ctx workflow.Context) error {
 	if r.paused {
 		if err := r.thread.pause(ctx); err != nil {
 			return err
@@ -34,13 +34,13 @@ func (r *run) rest(ctx workflow.Context) error {
 func (t *thread) pause(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	unpaused := func() bool { return !r.paused }
-	if r.stays() {
+	if r.mustStay() {
 		_ = workflow.Await(ctx, unpaused)
-		r.waited(ctx, since)
+		r.excludeWait(ctx, since)
 		return nil
 	}
 	_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), unpaused)
-	r.waited(ctx, since)
+	r.excludeWait(ctx, since)
 	t.notifier.handOver(ctx, r.interrupts.past())
 	if r.paused && ctx.Err() == nil {
 		return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
@@ -48,8 +48,8 @@ func (t *thread) pause(ctx workflow.Context) error {
 	return nil
 }
 
-// waited moves the deadline: time spent waiting does not count against it.
-func (r *run) waited(ctx workflow.Context, since time.Time) {
+// excludeWait moves the deadline: time spent waiting does not count against it.
+func (r *run) excludeWait(ctx workflow.Context, since time.Time) {
 	r.budget.extend(workflow.Now(ctx).Sub(since))
 }
 
@@ -66,7 +66,7 @@ func (r *run) carry() RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
 		Positions: r.log, Budget: r.budget, Steering: r.steering,
-		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Walk: r.pipeline.walk,
+		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Walk: r.pipeline.position,
 	}
 	if r.child != nil {
 		next.Progress.Replies = r.child.replies
@@ -102,11 +102,11 @@ func (t *thread) fits(queue []RunInput, steering Steering) bool {
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
-	return reason && ctx.Err() == nil && r.log.begun() && !r.stays()
+	return reason && ctx.Err() == nil && r.log.begun() && !r.mustStay()
 }
 
-// stays tells whether the execution cannot be followed by another one: a program is in the middle of its code.
-func (r *run) stays() bool {
+// mustStay tells whether the execution cannot be followed by another one: a program is in the middle of its code.
+func (r *run) mustStay() bool {
 	return r.in.Program != "" && (r.thread == nil || !r.thread.phase.isOver())
 }
 

@@ -42,7 +42,7 @@ func (t *thread) decide(ctx workflow.Context, in Decide) (Decided, error) {
 	}
 	for i, d := range in.Decisions {
 		w := t.run.interruptsOf(d.CallID)
-		out.Results[i].Settled = out.Results[i].Error == "" && w.find(d.CallID) != nil && w.settled()
+		out.Results[i].Settled = out.Results[i].Error == "" && w.find(d.CallID) != nil && w.isResolved()
 	}
 	return out, nil
 }

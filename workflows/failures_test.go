@@ -22,14 +22,14 @@ func TestFailuresOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
 	long := strings.Repeat(`"`, 300)
-	f := &fanOut{fan: &Fan{Path: strings.Repeat("p", 400), Count: count, AtOnce: 100, Record: 1 << 60, Last: 1 << 60}}
+	f := &branches{fan: &Fan{Path: strings.Repeat("p", 400), Count: count, AtOnce: 100, Record: 1 << 60, Last: 1 << 60}}
 	failed := 0
-	for index := count - 1; index >= 0 && !f.failed(); index-- {
-		f.fail(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
+	for index := count - 1; index >= 0 && !f.hasFailed(); index-- {
+		f.addFailure(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
 		failed++
 	}
 	for index := range f.fan.AtOnce { // those that were under way
-		f.fail(index, pipeline.Failure{Code: string(OutcomeCancelled)})
+		f.addFailure(index, pipeline.Failure{Code: string(OutcomeCancelled)})
 	}
 	if failed != maxFailures+1 || len(f.fan.Failures) != maxReasons {
 		t.Errorf("%d have failed, for %d reasons", failed, len(f.fan.Failures))
@@ -80,11 +80,11 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				f := &fanOut{run: &run{log: Positions{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, crew: &crew{}}
+				f := &branches{run: &run{log: Positions{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, children: &children{}}
 				f.ctx, f.cancel = workflow.WithCancel(ctx)
 				end, set := workflow.NewFuture(ctx)
 				set.SetError(c.err)
-				f.take(place{index: 3, slot: 1, since: 6}, end)
+				f.onEnd(branchSlot{index: 3, slot: 1, since: 6}, end)
 				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
 					t.Errorf("it goes on as %+v", f)
 				}

@@ -61,9 +61,9 @@ func (w *Waits) decidedHandoff() *Handoff {
 
 // callHandoff hands the thread over, if a call of the turn does and people have to decide about none: then it goes
 // on to wait. over tells that the run ends with it.
-func (r *run) callHandoff(ctx workflow.Context, t toolTurn, waits *Waits) (end ending, over bool) {
+func (r *run) callHandoff(ctx workflow.Context, t toolCalls, waits *Waits) (end ending, over bool) {
 	h := waits.Handoff
-	if h == nil || waits.asks() {
+	if h == nil || waits.asksPeople() {
 		return ending{}, false
 	}
 	waits.Handoff = nil
@@ -71,13 +71,13 @@ func (r *run) callHandoff(ctx workflow.Context, t toolTurn, waits *Waits) (end e
 	if h.Waited != nil {
 		c = h.Waited.decided(nil)
 	}
-	c.taker = &h.To
+	c.handsTo = &h.To
 	t.calls = []call{c}
 	return r.callTools(ctx, t, waits)
 }
 
-// takenOver makes the run that of another agent. Of the limits of both the tighter hold for what is left of it.
-func (r *run) takenOver(ctx workflow.Context, by Taker) {
+// handOver makes the run that of another agent. Of the limits of both the tighter hold for what is left of it.
+func (r *run) handOver(ctx workflow.Context, by Taker) {
 	was, limits := r.in, by.Limits
 	limits.Turns, limits.Tokens = min(limits.Turns, was.Limits.Turns), min(limits.Tokens, was.Limits.Tokens)
 	limits.Duration = min(limits.Duration, was.Limits.Duration)

@@ -61,7 +61,7 @@ func (i *interrupts) withdraw(all ...*Waits) {
 // cancel is withdraw for interrupts that nobody can decide any more: people are notified of that.
 func (i *interrupts) cancel(now time.Time, all ...*Waits) {
 	for _, w := range all {
-		w.close(now)
+		w.cancelTold(now)
 	}
 	i.withdraw(all...)
 }

@@ -29,21 +29,21 @@ func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
 func (t *thread) awaitHeld(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	w := r.interrupts.held
-	for !w.settled() && ctx.Err() == nil && !full(ctx) {
-		r.awaitAnswer(ctx, w.next())
-		w.pass(workflow.Now(ctx))
+	for !w.isResolved() && ctx.Err() == nil && !historyIsLong(ctx) {
+		r.awaitHeldUntil(ctx, w.next())
+		w.applyTime(workflow.Now(ctx))
 	}
 	cancelled := ctx.Err() != nil
 	t.awaitResults(ctx)
-	r.waited(ctx, since)
-	return t.unpark(ctx, !w.settled() && !cancelled, cancelled)
+	r.excludeWait(ctx, since)
+	return t.unpark(ctx, !w.isResolved() && !cancelled, cancelled)
 }
 
 // awaitUnpaused waits until the run is to continue, or is cancelled.
 func (t *thread) awaitUnpaused(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
-	cancelled := workflow.Await(ctx, func() bool { return !r.paused || full(ctx) }) != nil
-	r.waited(ctx, since)
+	cancelled := workflow.Await(ctx, func() bool { return !r.paused || historyIsLong(ctx) }) != nil
+	r.excludeWait(ctx, since)
 	return t.unpark(ctx, r.paused && !cancelled, cancelled)
 }
 

@@ -82,12 +82,12 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	defer done()
 	r := a.run
 	a.steps++
-	r.pipeline.walk = &Walk{
+	r.pipeline.position = &Walk{
 		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Task: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
-		Cursor: pipeline.Cursor{Keeps: true, Home: r.home()},
+		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
 	}
 	r.pipeline.tree = tree
-	defer func() { r.pipeline.walk = nil }()
+	defer func() { r.pipeline.position = nil }()
 	for {
 		end, err := r.pipeline.steps(ctx)
 		switch {
@@ -162,12 +162,12 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 // awaitAnswers waits until all is answered, or given up since ctx has ended.
 func (a *Agent) awaitAnswers(ctx workflow.Context, w *Waits) error {
 	t := a.run.thread
-	for t.successor == nil && !w.settled() {
+	for t.successor == nil && !w.isResolved() {
 		if err := t.awaitDecision(ctx, w.next()); err != nil {
-			w.giveUp(workflow.Now(ctx))
+			w.cancelAll(workflow.Now(ctx))
 			continue
 		}
-		w.pass(workflow.Now(ctx))
+		w.applyTime(workflow.Now(ctx))
 	}
 	return nil
 }
@@ -181,9 +181,9 @@ func (t *thread) become(ctx workflow.Context, next RunInput) {
 	r.turn, r.log, r.steering = 1, Positions{}, Steering{}
 	r.budget.begin(next.Limits, workflow.Now(ctx))
 	r.budget.resume(next.Limits, next.Resume)
-	r.said, r.subagents = "", 0
+	r.answerMessage, r.subagents = "", 0
 	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
-	r.pipeline.walk.Advances = 0
+	r.pipeline.position.Advances = 0
 	t.enter(phaseRunning)
 	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }
@@ -201,8 +201,8 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := Walk{Origin: r.origin, Input: r.began, Task: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.home()}}
-	in := Advance{Step: r.plainStep(fmt.Sprintf("value/%d", a.steps)), Walk: walk, Expression: expression}
+	walk := Walk{Origin: r.origin, Input: r.began, Task: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
+	in := Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Walk: walk, Expression: expression}
 	var next Advanced
 	if err := r.pipeline.runAdvance(ctx, in, &next); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (r *run) program(ctx workflow.Context) ending {
 		return ending{outcome: OutcomeError, code: CodeProgramUnknown, message: "the worker does not have the agent's program"}
 	}
 	r.origin, r.began = r.in.Run.ID, r.in.Input
-	a := &Agent{run: r, outer: r.outer}
+	a := &Agent{run: r, outer: r.executionCtx}
 	err := program(ctx, a)
 	if a.doing != nil {
 		lasting, _ := workflow.NewDisconnectedContext(ctx)

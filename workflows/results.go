@@ -78,11 +78,11 @@ func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 
 // interruptsOf are those that a decision about a call is for.
 func (r *run) interruptsOf(callID string) *Waits {
-	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.undoes())
+	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
 }
 
-// bring notes that an input has a result itself that was taken before: it stands in the conversation.
-func (w *Waits) bring(d Decision) {
+// noteDelivered notes that an input has a result itself that was taken before: it stands in the conversation.
+func (w *Waits) noteDelivered(d Decision) {
 	c := w.find(d.CallID)
 	if d.Verdict == VerdictResult && c.Decision != nil && c.Decision.Verdict == VerdictResult && c.Decision.Digest == d.Digest {
 		c.Decision.Input = d.Input

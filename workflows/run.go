@@ -34,28 +34,28 @@ type run struct {
 	thread     *thread // whose run this is; nil = a child
 	child      *child  // what else a subagent or branch is; nil = the thread's run
 
-	programs Programs
-	outer    workflow.Context // which a cancel of the run does not end
-	origin   string           // the run that began the program
-	began    uint64           // and its input
+	programs     Programs
+	executionCtx workflow.Context // which a cancel of the run does not end
+	origin       string           // the run that began the program
+	began        uint64           // and its input
 
-	pipeline    interpreter
-	said        string // the message that it ends with
-	subagents   int    // how many have worked for this agent, and for those
-	handoffs    int    // how often the thread was handed over
-	mayDelegate int    // how many may
+	pipeline      interpreter
+	answerMessage string // the message that it ends with
+	subagents     int    // how many have worked for this agent, and for those
+	handoffs      int    // how often the thread was handed over
+	mayDelegate   int    // how many may
 }
 
 // newRun takes up the run where the execution before this one left it, or at its beginning.
 func newRun(ctx workflow.Context, in RunInput) *run {
-	r := &run{in: in, outer: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
+	r := &run{in: in, executionCtx: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
 	r.pipeline.run = r
 	r.budget.begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
-		r.interrupts.held, r.subagents, r.pipeline.walk, r.handoffs = p.Held, p.Subagents, p.Walk, p.Handoffs
+		r.interrupts.held, r.subagents, r.pipeline.position, r.handoffs = p.Held, p.Subagents, p.Walk, p.Handoffs
 	} else {
 		r.budget.resume(in.Limits, in.Resume)
 	}
@@ -81,10 +81,10 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 	if r.in.Program != "" {
 		return r.program(ctx), nil
 	}
-	if r.takeUp(); r.pipeline.walk != nil {
+	if r.restorePosition(); r.pipeline.position != nil {
 		return r.pipeline.steps(ctx)
 	}
-	if end, over := r.resume(ctx); over {
+	if end, over := r.applyResumed(ctx); over {
 		return end, nil
 	}
 	for ; ; r.turn++ {
@@ -94,7 +94,7 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 			}
 		}
 		for r.interrupts.held != nil {
-			if end, over, err := r.goOnHeld(ctx); over || err != nil {
+			if end, over, err := r.continueHeld(ctx); over || err != nil {
 				return end, err
 			}
 		}
@@ -105,10 +105,10 @@ func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error)
 	if r.budget.Spent.Turns >= r.in.Limits.Turns {
 		return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
 	}
-	if err := r.rest(ctx); err != nil {
+	if err := r.safePoint(ctx); err != nil {
 		return ending{}, false, err
 	}
-	if end, over = r.askBeyond(ctx); !over && r.interrupts.held == nil {
+	if end, over = r.checkSoftLimits(ctx); !over && r.interrupts.held == nil {
 		end, over = r.takeTurn(ctx)
 	}
 	return end, over, nil
@@ -122,18 +122,18 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	if err != nil {
 		return r.failure(ctx, err), true
 	}
-	r.log.Main, r.log.OpenStep = answer.Seq, r.called(stepModel)
+	r.log.Main, r.log.OpenStep = answer.Seq, r.stepName(stepModel)
 	r.use(answer.Usage)
 	switch {
 	case answer.Excess != nil:
-		return r.askInstead(ctx, *answer.Excess)
-	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.doneAnyway(answer.count()):
+		return r.interruptForBudget(ctx, *answer.Excess)
+	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.count()):
 		return ending{outcome: OutcomeCancelled}, true
 	case answer.count() == 0 && len(r.steering.untold()) == 0:
-		r.said = answer.MessageID
+		r.answerMessage = answer.MessageID
 		return ending{outcome: OutcomeSuccess}, true
 	}
-	if end, over = r.usedUp(); over {
+	if end, over = r.checkLimits(); over {
 		return end, true
 	}
 	if answer.count() == 0 {
@@ -144,11 +144,11 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 
 // makeCalls makes the calls of a turn, but for those that wait, and at last the one that hands the thread over.
 func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, over bool) {
-	waits, most := r.waitsOf(ctx, answer), r.agent().Limits.ParallelTools
-	if answer.count() > most || answer.WaitCount > len(waits.Calls) || answer.PlaceCount > answer.placed() || answer.WaitCount > 0 && !r.keeps(waits) {
+	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
+	if answer.count() > most || answer.WaitCount > len(waits.Calls) || answer.PlaceCount > answer.placed() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
-	calls := toolTurn{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
+	calls := toolCalls{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
 	if end, over = r.callTools(ctx, calls, waits); over {
 		return end, true
 	}
@@ -157,7 +157,7 @@ func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, o
 	}
 	switch {
 	case r.interrupts.held != nil && len(waits.Suspended) == 0:
-		return r.tellHeld(ctx)
+		return r.announceHeld(ctx)
 	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it
 		r.interrupts.held = nil
 		return ending{outcome: waits.outcome(), waits: waits}, true
@@ -172,51 +172,51 @@ const (
 )
 
 func (r *run) step(turn int, id, name string) Step {
-	s := r.plainStep(fmt.Sprintf("%d/%s", turn, id))
-	s.Turn, s.Name = turn, r.called(name)
-	if l := r.leaf(); l != nil {
+	s := r.ownStep(fmt.Sprintf("%d/%s", turn, id))
+	s.Turn, s.Name = turn, r.stepName(name)
+	if l := r.activeStep(); l != nil {
 		s.Agent, s.Revision, s.At = l.Agent, l.Revision, &l.At
-		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.walk.prefix(), l.At.Path, turn, id)
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.prefix(), l.At.Path, turn, id)
 	}
 	return s
 }
 
-// plainStep is one of the run's own agent, and of none of its steps.
-func (r *run) plainStep(id string) Step {
+// ownStep is one of the run's own agent, and of none of its steps.
+func (r *run) ownStep(id string) Step {
 	return Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Branch: r.child.branch(), Undoes: r.undoes(),
+		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Branch: r.child.branch(), Undoes: r.isCompensating(),
 	}
 }
 
-// undoes tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
-func (r *run) undoes() bool {
-	w := r.pipeline.walk
+// isCompensating tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
+func (r *run) isCompensating() bool {
+	w := r.pipeline.position
 	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Undoes || r.in.Program != "" && r.isCancelled()
 }
 
 // isCancelled tells whether the whole run is to end, as opposed to something that it does.
-func (r *run) isCancelled() bool { return r.cancelled || r.outer.Err() != nil }
+func (r *run) isCancelled() bool { return r.cancelled || r.executionCtx.Err() != nil }
 
-// leaf is the step that the walk is at, if it is an agent or a call.
-func (r *run) leaf() *Leaf {
-	if r.pipeline.walk == nil {
+// activeStep is the step that the walk is at, if it is an agent or a call.
+func (r *run) activeStep() *Leaf {
+	if r.pipeline.position == nil {
 		return nil
 	}
-	return r.pipeline.walk.Leaf
+	return r.pipeline.position.Leaf
 }
 
-// agent is the one that speaks: the run's own, or that of the step that its walk is at.
-func (r *run) agent() Delegate {
-	if l := r.leaf(); l != nil {
+// activeAgent is the one that speaks: the run's own, or that of the step that its walk is at.
+func (r *run) activeAgent() Delegate {
+	if l := r.activeStep(); l != nil {
 		return l.Delegate
 	}
 	return Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
 
-// called is the name that clients see of a step of the agent's, behind those of the steps that it stands in.
-func (r *run) called(name string) string {
-	if l := r.leaf(); l != nil && name != "" {
+// stepName is the name that clients see of a step of the agent's, behind those of the steps that it stands in.
+func (r *run) stepName(name string) string {
+	if l := r.activeStep(); l != nil && name != "" {
 		return l.At.Name + "/" + name
 	}
 	return name
@@ -226,8 +226,8 @@ func (r *run) beginning() *Beginning {
 	return &Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.edits()}
 }
 
-// opens is what the agent's first step has to open: the run, or a subagent.
-func (r *run) opens() (*Beginning, *ToolCall) {
+// opening is what the agent's first step has to open: the run, or a subagent.
+func (r *run) opening() (*Beginning, *ToolCall) {
 	switch {
 	case r.child != nil && r.child.Fork != "":
 		return nil, nil
@@ -238,8 +238,8 @@ func (r *run) opens() (*Beginning, *ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.priced(), Day: r.day()}
-	if opens, announces := r.opens(); !r.log.begun() && announces != nil {
+	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
+	if opens, announces := r.opening(); !r.log.begun() && announces != nil {
 		call.Announces = announces
 	} else if !r.log.begun() {
 		call.Beginning = *opens
@@ -250,7 +250,7 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
 	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
 	if err != nil {
-		r.broke(call.Step, call.Steered)
+		r.noteFailedStep(call.Step, call.Steered)
 	}
 	for _, u := range answer.More {
 		r.use(u)
@@ -262,7 +262,7 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 // its own. Cancellation is waited for: the activity closes what it opened and says what it kept.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
 	until := r.budget.Deadline
-	if l := r.leaf(); l != nil {
+	if l := r.activeStep(); l != nil {
 		until = earlier(l.Deadline, until)
 	}
 	left := max(until.Sub(workflow.Now(ctx)), time.Second)
@@ -286,8 +286,8 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	switch {
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}
-	case late(err):
-		return r.outOfWhichTime()
+	case isDisturbed(err):
+		return r.overdueEnding()
 	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
 		var detail FailureDetail
 		if app.HasDetails() {
@@ -295,7 +295,7 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 		}
 		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
 	case errors.As(err, &timedOut) && r.overdue(ctx):
-		return r.outOfTime()
+		return r.durationEnding()
 	case errors.As(err, &timedOut):
 		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
 	default:
@@ -326,7 +326,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, Handed: r.handoffs > 0,
-		First: r.first(), Waits: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
+		First: r.firstStepID(), Waits: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Lanes = r.log.Unfinished
 	var done Finished

@@ -81,7 +81,7 @@ func (t *thread) validateAnswer(in Submit) (resumes bool, err error) {
 	switch {
 	case t.closing || t.frees(in):
 		return true, nil
-	case t.successor == nil && w.settled() && w.contradicts(in.Decisions):
+	case t.successor == nil && w.isResolved() && w.contradicts(in.Decisions):
 		return false, temporal.NewApplicationError("others have decided, and the thread goes on", ErrorBusy, Active{RunID: t.run.in.Run.ID})
 	case t.successor != nil && in.OnBusy != OnBusyEnqueue:
 		return false, temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: t.successor.Run.ID})
@@ -127,13 +127,13 @@ func (t *thread) answer(ctx workflow.Context, in Submit) Submitted {
 func (t *thread) takeAnswers(ctx workflow.Context, in Submit) (open bool) {
 	w, now := t.open(), workflow.Now(ctx)
 	w.decideAll(in.Decisions, now, (*Waiting).asksPeople)
-	w.pass(now)
+	w.applyTime(now)
 	if _, asks := w.open(); asks {
 		return true
 	}
 	w.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Client })
 	for _, d := range in.Decisions {
-		w.bring(d)
+		w.noteDelivered(d)
 	}
 	w.abandon()
 	return false

@@ -16,18 +16,18 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 	if patience > 0 {
 		until = workflow.Now(ctx).Add(patience)
 	}
-	for t.successor == nil && !w.settled() {
+	for t.successor == nil && !w.isResolved() {
 		if err := t.awaitDecision(ctx, earlier(w.next(), until)); err != nil {
 			return err
 		}
 		now := workflow.Now(ctx)
-		w.pass(now)
-		parks := patience > 0 && !now.Before(until) || full(ctx)
-		if !parks || t.successor != nil || w.settled() {
+		w.applyTime(now)
+		parks := patience > 0 && !now.Before(until) || historyIsLong(ctx)
+		if !parks || t.successor != nil || w.isResolved() {
 			continue
 		}
 		t.notifier.stop(ctx)
-		if t.awaitResults(ctx); t.successor == nil && !w.settled() { // nobody has answered meanwhile
+		if t.awaitResults(ctx); t.successor == nil && !w.isResolved() { // nobody has answered meanwhile
 			in := t.run.in
 			in.Queue, in.Resume = t.queue, nil
 			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
@@ -35,13 +35,13 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 	}
 	if t.closing {
 		t.notifier.drain(ctx)
-		t.run.tellFire(ctx, Ended{})
+		t.run.notifySchedule(ctx, Ended{})
 		return nil
 	}
 	t.notifier.stop(ctx)
 	next := t.chooseSuccessor(ctx)
 	if next.Fire != t.run.in.Fire { // the successor works for another time of a schedule
-		t.run.tellFire(ctx, Ended{})
+		t.run.notifySchedule(ctx, Ended{})
 	}
 	next.Resume, next.Queue = w, t.queue
 	return continueWith(ctx, TypeRun, *next)
@@ -50,7 +50,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 // awaitDecision waits until all is decided, or some time; zero = for ever.
 func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
 	ready := func() bool {
-		return t.successor != nil || t.open().settled() || full(ctx) && t.run.in.Program == ""
+		return t.successor != nil || t.open().isResolved() || historyIsLong(ctx) && t.run.in.Program == ""
 	}
 	if until.IsZero() {
 		return workflow.Await(ctx, ready)

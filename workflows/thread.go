@@ -49,7 +49,7 @@ func (t *thread) enter(next phase) {
 func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
 	running, cancel := workflow.WithCancel(ctx) // the run: a cancel does not end the wait after its end
 	t := newThread(running, in, cancel)
-	t.run.programs, t.run.outer = p, ctx
+	t.run.programs, t.run.executionCtx = p, ctx
 	if p := in.Progress; p != nil && p.Cancelled || in.Cancelled {
 		t.cancel()
 	}
@@ -67,7 +67,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 	if err == nil && t.open() != nil && result.Outcome == end.outcome {
 		t.open().After = result.Seq
 		if t.cancelNext {
-			t.open().giveUp(workflow.Now(ctx))
+			t.open().cancelAll(workflow.Now(ctx))
 		}
 		return result, t.awaitSuccessor(ctx, t.run.in.parkAfter())
 	}
@@ -77,7 +77,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 	}
 	t.notifier.drain(ctx)
 	if err == nil {
-		t.run.tellFire(ctx, Ended{Outcome: result.Outcome, Code: result.Code})
+		t.run.notifySchedule(ctx, Ended{Outcome: result.Outcome, Code: result.Code})
 	}
 	if next := t.next(); next != nil {
 		return result, continueWith(ctx, TypeRun, *next)
@@ -102,7 +102,7 @@ func (t *thread) awaitBehind(ctx workflow.Context, w *Waits) {
 func (t *thread) waitsBehind(end ending) *Waits {
 	in := &t.run.in
 	switch {
-	case end.outcome == OutcomeInterrupt, end.outcome == OutcomeSuccess && end.waits != nil && end.waits.asks():
+	case end.outcome == OutcomeInterrupt, end.outcome == OutcomeSuccess && end.waits != nil && end.waits.asksPeople():
 		return end.waits // people may have answered all of them while the run came to its end
 	case end.outcome != OutcomeSuccess, in.OnMissing == "", in.OnMissing == OnOpenAbandon && len(t.queue) > 0:
 		return nil

@@ -130,9 +130,9 @@ func Cost(usage []Usage) (sum int64, known bool) {
 	return sum, known
 }
 
-// overspent tells whether the run has used more than it may. Compensation may use what it needs.
-func (r *run) overspent() (end ending, over bool) {
-	if r.undoes() {
+// checkRunLimits tells whether the run has used more than it may. Compensation may use what it needs.
+func (r *run) checkRunLimits() (end ending, over bool) {
+	if r.isCompensating() {
 		return ending{}, false
 	}
 	return r.budget.overspent(r.in.Limits)
@@ -141,22 +141,22 @@ func (r *run) overspent() (end ending, over bool) {
 // use counts what was used, for the run and for the agent of the step that it is at.
 func (r *run) use(u Usage) {
 	r.budget.use(u)
-	if l := r.leaf(); l != nil {
+	if l := r.activeStep(); l != nil {
 		l.Tokens, l.Cost = l.Tokens+Tokens([]Usage{u}), l.Cost+value(u.Cost)
 	}
 }
 
-// usedUp tells whether the run, or the agent of the step that it is at, has used more than it may.
-func (r *run) usedUp() (end ending, over bool) {
-	if end, over = r.overspent(); over {
+// checkLimits tells whether the run, or the agent of the step that it is at, has used more than it may.
+func (r *run) checkLimits() (end ending, over bool) {
+	if end, over = r.checkRunLimits(); over {
 		return end, true
 	}
-	return r.overspentStep()
+	return r.checkStepLimits()
 }
 
-// overspentStep tells whether the agent of a step has used more than it may itself: then its step has failed.
-func (r *run) overspentStep() (end ending, over bool) {
-	l := r.leaf()
+// checkStepLimits tells whether the agent of a step has used more than it may itself: then its step has failed.
+func (r *run) checkStepLimits() (end ending, over bool) {
+	l := r.activeStep()
 	switch {
 	case l == nil:
 		return ending{}, false
@@ -177,14 +177,14 @@ func (r *run) exhausted(ctx workflow.Context) (end ending, over bool) {
 	case ctx.Err() != nil:
 		return ending{outcome: OutcomeCancelled}, true
 	case r.overdue(ctx):
-		return r.outOfTime(), true
+		return r.durationEnding(), true
 	}
-	return r.overspent()
+	return r.checkRunLimits()
 }
 
 // priced tells whether only models may be called that have a price.
 func (r *run) priced() bool {
-	l := r.leaf()
+	l := r.activeStep()
 	return r.in.Limits.costs() || l != nil && l.Limits.costs()
 }
 

@@ -76,11 +76,11 @@ func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
 	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, SignalAsk, in)
 }
 
-// ask tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
-func (r *run) ask(ctx workflow.Context) (end ending, over bool) {
+// sendInterrupt tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
+func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.interrupts.held
 	waits.Walk = nil // Suspended has it
-	in := Ask{Suspended: *r.suspended(r.interrupts.held), Waits: &waits, By: r.child.CallID, Stays: r.in.Program != "", Idle: true}
+	in := Ask{Suspended: *r.suspendedChild(r.interrupts.held), Waits: &waits, By: r.child.CallID, Stays: r.in.Program != "", Idle: true}
 	if r.child.Fork != "" {
 		in.Suspended.Fork = &r.child.Index
 	}
@@ -100,7 +100,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
 		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
-	r.waited(ctx, since)
+	r.excludeWait(ctx, since)
 	var reply Reply
 	if replies.ReceiveAsync(&reply) {
 		r.child.replies++
@@ -113,46 +113,46 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 		r.interrupts.held = nil
 		return ending{outcome: w.outcome(), waits: w}, true
 	}
-	return r.actHeld(ctx)
+	return r.applyHeld(ctx)
 }
 
 // replyPatience is how long who is cancelled waits to hear what was decided.
 const replyPatience = 10 * time.Second
 
-// host takes what somebody asks. When all that has come is taken in, readers and the inbox are told of it (announce).
-func (c *crew) host(ctx workflow.Context, m *member, in Ask) {
+// addInterrupt takes what somebody asks. When all that has come is taken in, readers and the inbox are told of it (announce).
+func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in Ask) {
 	r := c.run
-	a := &asking{member: m, by: in.By, stays: in.Stays, between: in.Between, waits: r.waitsOf(ctx, ModelAnswer{})}
+	a := &childInterrupt{child: m, by: in.By, mustStay: in.Stays, between: in.Between, waits: r.waitsOf(ctx, ModelAnswer{})}
 	a.waits.Walk, a.waits.Round = nil, in.Waits.Round
 	a.waits.adopt(in.Suspended, in.Waits)
-	workflow.Go(m.ctx, func(ctx workflow.Context) { c.tellEnd(ctx, a) })
+	workflow.Go(m.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, a) })
 	if c.stopped() {
 		return
 	}
-	c.asking = append(c.asking, a)
+	c.interrupts = append(c.interrupts, a)
 	r.interrupts.concurrent = append(r.interrupts.concurrent, a.waits)
-	step := r.plainStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
+	step := r.ownStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
 	step.Closes = "" // the step stays open for the others
-	a.hold = &Hold{Step: step, Waits: a.waits, Aside: true}
+	a.announcement = &Hold{Step: step, Waits: a.waits, Aside: true}
 }
 
-// announce tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
-func (c *crew) announce(ctx workflow.Context) (ok bool) {
-	if c.run.child != nil || c.idle() && c.maySuspend(ctx) {
+// announceAll tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
+func (c *children) announceAll(ctx workflow.Context) (ok bool) {
+	if c.run.child != nil || c.isIdle() && c.canSuspend(ctx) {
 		return true
 	}
-	for _, a := range slices.Clone(c.asking) {
-		if a.hold != nil && a.open() && !c.stopped() && !c.tell(ctx, a) {
+	for _, a := range slices.Clone(c.interrupts) {
+		if a.announcement != nil && a.isOpen() && !c.stopped() && !c.announce(ctx, a) {
 			return false
 		}
 	}
 	return true
 }
 
-// tell tells readers and the inbox what somebody asks; ok tells that it did not fail.
-func (c *crew) tell(ctx workflow.Context, a *asking) (ok bool) {
-	r, hold := c.run, *a.hold
-	a.hold = nil
+// announce tells readers and the inbox what somebody asks; ok tells that it did not fail.
+func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
+	r, hold := c.run, *a.announcement
+	a.announcement = nil
 	hold.After = r.log.Interrupts
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
 	var seq uint64
@@ -165,43 +165,43 @@ func (c *crew) tell(ctx workflow.Context, a *asking) (ok bool) {
 	return true
 }
 
-// give tells who has asked and is cancelled what was decided by now. Nobody is asked any more.
-func (c *crew) give(ctx workflow.Context, by string) {
-	i := slices.IndexFunc(c.asking, func(a *asking) bool { return a.by == by && a.open() })
+// replyToCancelled tells who has asked and is cancelled what was decided by now. Nobody is asked any more.
+func (c *children) replyToCancelled(ctx workflow.Context, by string) {
+	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == by && a.isOpen() })
 	if i < 0 {
 		return
 	}
-	a := c.asking[i]
+	a := c.interrupts[i]
 	a.replied = true
-	c.asking = slices.Delete(c.asking, i, i+1)
+	c.interrupts = slices.Delete(c.interrupts, i, i+1)
 	c.reply(ctx, a, Reply{Ends: true, Calls: a.waits.of(1).Calls})
 	c.run.cancelInterrupts(ctx, a.waits)
 }
 
-// tellEnd tells who asks what was decided, when the children are cancelled.
-func (c *crew) tellEnd(ctx workflow.Context, a *asking) {
+// replyOnCancel tells who asks what was decided, when the children are cancelled.
+func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	ctx.Done().Receive(ctx, nil)
-	if !a.open() || c.find(a.member.id) == nil {
+	if !a.isOpen() || c.find(a.child.id) == nil {
 		return
 	}
 	a.replied = true
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	a.member.sent++
-	a.member.SignalChildWorkflow(ctx, SignalReply, Reply{To: a.by, Ends: true, Calls: a.waits.of(1).Calls})
+	a.child.repliesSent++
+	a.child.SignalChildWorkflow(ctx, SignalReply, Reply{To: a.by, Ends: true, Calls: a.waits.of(1).Calls})
 }
 
-// maySuspend tells whether the run can end with all that is asked, and go on with it. One that cannot goes on until so
+// canSuspend tells whether the run can end with all that is asked, and go on with it. One that cannot goes on until so
 // much is answered that it can.
-func (c *crew) maySuspend(ctx workflow.Context) bool {
+func (c *children) canSuspend(ctx workflow.Context) bool {
 	r := c.run
-	if c.stopped() || r.in.Hold && !full(ctx) || slices.ContainsFunc(c.asking, func(a *asking) bool { return a.stays && a.open() }) {
+	if c.stopped() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return a.mustStay && a.isOpen() }) {
 		return false
 	}
-	if slices.ContainsFunc(c.asking, (*asking).settled) {
+	if slices.ContainsFunc(c.interrupts, (*childInterrupt).isResolved) {
 		return false // it goes on, and may fail: who has ended by then would hear nothing of that
 	}
-	waits, room, counted := c.carried(ctx), 0, map[string]bool{}
-	for _, a := range c.asking {
+	waits, room, counted := c.interruptsSoFar(ctx), 0, map[string]bool{}
+	for _, a := range c.interrupts {
 		if a.replied {
 			continue
 		}
@@ -222,15 +222,15 @@ const roomToEnd = 80
 
 // suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
 // about it, and results that come by signal wait.
-func (c *crew) suspend(ctx workflow.Context) {
-	if !c.maySuspend(ctx) {
+func (c *children) suspend(ctx workflow.Context) {
+	if !c.canSuspend(ctx) {
 		return
 	}
 	r := c.run
 	r.thread.suspend()
 	var told []func()
-	for _, a := range c.asking {
-		if !a.open() || a.waits.settled() {
+	for _, a := range c.interrupts {
+		if !a.isOpen() || a.waits.isResolved() {
 			continue
 		}
 		a.suspended = true
@@ -240,7 +240,7 @@ func (c *crew) suspend(ctx workflow.Context) {
 	for _, await := range told {
 		await()
 	}
-	ends := slices.ContainsFunc(c.asking, func(a *asking) bool { return !a.replied }) && !slices.ContainsFunc(c.asking, (*asking).open)
+	ends := slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return !a.replied }) && !slices.ContainsFunc(c.interrupts, (*childInterrupt).isOpen)
 	if !ends {
 		r.thread.resume()
 	}

@@ -31,18 +31,18 @@ type Suspended struct {
 	Within int `json:"within,omitempty"`
 }
 
-// suspended is this subagent as it waits.
-func (r *run) suspended(w *Waits) *Suspended {
+// suspendedChild is this subagent as it waits.
+func (r *run) suspendedChild(w *Waits) *Suspended {
 	return &Suspended{
 		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
 		CallID:   r.child.CallID, MessageID: r.child.MessageID, Index: r.child.Index, Args: r.child.Args, Edit: r.child.Edit,
-		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.pipeline.walk, Step: w.Step, Tree: w.Tree,
+		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.pipeline.position, Step: w.Step, Tree: w.Tree,
 	}
 }
 
-// again starts a subagent, also when the run is cancelled if it was suspended: what it has done is known to nobody else, and
+// restartChild starts a subagent, also when the run is cancelled if it was suspended: what it has done is known to nobody else, and
 // it compensates for it. The cancel reaches it when it has begun.
-func (r *run) again(ctx workflow.Context, resumes *Suspended, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
+func (r *run) restartChild(ctx workflow.Context, resumes *Suspended, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
 	if resumes == nil {
 		return start(ctx)
 	}
@@ -56,9 +56,9 @@ func (r *run) again(ctx workflow.Context, resumes *Suspended, start func(workflo
 	return child
 }
 
-// size is how many bytes this subagent takes as it waits for what those below it ask.
-func (r *run) size(w *Waits) int {
-	s := r.suspended(w)
+// suspendedSize is how many bytes this subagent takes as it waits for what those below it ask.
+func (r *run) suspendedSize(w *Waits) int {
+	s := r.suspendedChild(w)
 	if r.child.Fork != "" {
 		s.Fork = &r.child.Index
 	}

@@ -53,10 +53,10 @@ type News struct {
 	Calls  []int       `json:"calls"` // by their place among those that wait
 }
 
-// note keeps what has happened to calls until it is made known. The same of other calls is added to what
+// addNews keeps what has happened to calls until it is made known. The same of other calls is added to what
 // waits, but for the first, which may be under way: so there is one of each kind at most, and that. The client's
 // own calls are nobody else's business.
-func (w *Waits) note(event NoticeEvent, now time.Time, calls ...*Waiting) {
+func (w *Waits) addNews(event NoticeEvent, now time.Time, calls ...*Waiting) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *Waiting) bool { return !c.asksPeople() })
 	if len(calls) == 0 {
 		return
@@ -85,7 +85,7 @@ func (w *Waits) noteOpened() {
 			asked = append(asked, c)
 		}
 	}
-	w.note(NoticeOpened, w.Opened, asked...)
+	w.addNews(NoticeOpened, w.Opened, asked...)
 }
 
 // maxNews is how many bytes all that waits may take.

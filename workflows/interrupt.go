@@ -202,9 +202,9 @@ func (c Call) waits() bool { return c.Client || c.Approval != nil }
 
 // waitsOf are the calls of an answer that are not made before the run ends, and since when.
 func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
-	by, now := r.agent(), workflow.Now(ctx)
-	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Walk: r.pipeline.walk, Opened: now}
-	if l := r.leaf(); l != nil && l.At.Inline {
+	by, now := r.activeAgent(), workflow.Now(ctx)
+	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Walk: r.pipeline.position, Opened: now}
+	if l := r.activeStep(); l != nil && l.At.Inline {
 		w.Step, w.Tree = l.At.Path, l.At.Tree
 	}
 	w.Spent = r.budget.carried(r.in.Limits, now)
@@ -227,7 +227,7 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 	if after > 0 {
 		at = now.Add(after)
 	}
-	if l := r.leaf(); l != nil {
+	if l := r.activeStep(); l != nil {
 		at = earlier(at, l.Deadline)
 	}
 	return at
@@ -255,15 +255,15 @@ func (w *Waits) askedBefore(done Finished) {
 	}
 }
 
-// outOfTime tells whether nobody has answered before the end of a step.
-func (w *Waits) outOfTime(l *Leaf) bool {
+// hasMissedDeadline tells whether nobody has answered before the end of a step.
+func (w *Waits) hasMissedDeadline(l *Leaf) bool {
 	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Waiting) bool {
 		return c.Within == 0 && c.Decision != nil && c.Decision.Verdict == VerdictExpire && !c.Expires.Before(l.Deadline)
 	})
 }
 
-// asks tells whether people have to decide about a call, as opposed to the client's own tools.
-func (w *Waits) asks() bool {
+// asksPeople tells whether people have to decide about a call, as opposed to the client's own tools.
+func (w *Waits) asksPeople() bool {
 	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.asksPeople() })
 }
 
@@ -312,8 +312,8 @@ func (c Waiting) answeredBy(d Decision) bool {
 	return d.CallID == c.ID && c.Client == (d.Verdict == VerdictResult) && d.Question == c.number() && !(c.Raised != nil && d.approves())
 }
 
-// close ends what people were told of and is open: nobody is going to decide.
-func (w *Waits) close(now time.Time) {
+// cancelTold ends what people were told of and is open: nobody is going to decide.
+func (w *Waits) cancelTold(now time.Time) {
 	var left []*Waiting
 	for i := range w.Calls {
 		if c := &w.Calls[i]; c.Told && c.Decision == nil {
@@ -321,12 +321,12 @@ func (w *Waits) close(now time.Time) {
 			left = append(left, c)
 		}
 	}
-	w.note(NoticeDecided, now, left...)
+	w.addNews(NoticeDecided, now, left...)
 }
 
-// giveUp ends all that is open: who has asked goes on without answers.
-func (w *Waits) giveUp(now time.Time) {
-	w.close(now)
+// cancelAll ends all that is open: who has asked goes on without answers.
+func (w *Waits) cancelAll(now time.Time) {
+	w.cancelTold(now)
 	w.abandon()
 	for i := range w.Calls {
 		if c := &w.Calls[i]; c.Decision == nil {
@@ -335,11 +335,11 @@ func (w *Waits) giveUp(now time.Time) {
 	}
 }
 
-func (w *Waits) decidedSome() bool {
+func (w *Waits) hasDecision() bool {
 	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.Decision != nil })
 }
 
-func (w *Waits) settled() bool {
+func (w *Waits) isResolved() bool {
 	ids, _ := w.open()
 	return len(ids) == 0
 }
@@ -353,8 +353,8 @@ func (w *Waits) abandon() {
 	}
 }
 
-// fails tells whether the run that goes on has to end, since nobody decided in time.
-func (w *Waits) fails() bool {
+// failsRun tells whether the run that goes on has to end, since nobody decided in time.
+func (w *Waits) failsRun() bool {
 	return slices.ContainsFunc(w.Calls, func(c Waiting) bool {
 		return c.Approval != nil && c.Decision.Verdict == VerdictExpire && c.Approval.OnExpiry == OnExpiryFail
 	})

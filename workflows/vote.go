@@ -83,7 +83,7 @@ func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
 	if c.Approval != nil && d.approves() {
 		if result, open := c.vote(&d); open {
 			if result.Error == "" && result.Recorded == nil {
-				w.note(NoticeVoted, now, c)
+				w.addNews(NoticeVoted, now, c)
 			}
 			return result
 		}
@@ -93,7 +93,7 @@ func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
 		d.Args = c.Approval.Args
 	}
 	c.Decision = &d
-	w.note(NoticeDecided, now, w.release(c, now)...)
+	w.addNews(NoticeDecided, now, w.release(c, now)...)
 	return DecisionResult{}
 }
 

@@ -11,9 +11,9 @@ import (
 // disturbances are the codes of attempts that ended for no fault of the step.
 var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 
-// late tells whether an activity came to no end in its time because of what happened around it. Temporal tells of its last attempt
+// isDisturbed tells whether an activity came to no end in its time because of what happened around it. Temporal tells of its last attempt
 // then, and an undisturbed one would have failed with the time.
-func late(err error) bool {
+func isDisturbed(err error) bool {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || !slices.Contains(disturbances, app.Type()) {
 		return false
@@ -26,10 +26,10 @@ func late(err error) bool {
 	return errors.As(err, &timedOut) && timedOut.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
 }
 
-// outOfWhichTime is the end of what is late: that of the step's time if it has less than the run.
-func (r *run) outOfWhichTime() ending {
-	if l := r.leaf(); l != nil && earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
+// overdueEnding is the end of what is late: that of the step's time if it has less than the run.
+func (r *run) overdueEnding() ending {
+	if l := r.activeStep(); l != nil && earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
 		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
 	}
-	return r.outOfTime()
+	return r.durationEnding()
 }

@@ -24,7 +24,7 @@ func TestEndRecords(t *testing.T) {
 		}
 		seq += r.Uint64N(1000) - 20
 		want[index] = seq
-		f.ended(index, seq)
+		f.noteEnd(index, seq)
 	}
 	raw, err := json.Marshal(f)
 	if err != nil {

@@ -172,31 +172,31 @@ func (a Advanced) ends() bool { return a.Leaf == nil && a.Fan == nil && a.Sleep 
 
 // interpreter executes the steps of an agent that is a pipeline, or of a step that a program does.
 type interpreter struct {
-	run  *run
-	walk *Walk // the position; nil = the agent is no pipeline
-	// ahead is the answer to the next advance, if the activity of the call before has found it.
-	ahead *Advanced
-	tree  []byte // the steps of a program's step, until an advance has written them down
+	run      *run
+	position *Walk // the position; nil = the agent is no pipeline
+	// chained is the answer to the next advance, if the activity of the call before has found it.
+	chained *Advanced
+	tree    []byte // the steps of a program's step, until an advance has written them down
 }
 
-// takeUp takes the walk up where the execution or the run before this one left it, or at its beginning.
-func (r *run) takeUp() {
+// restorePosition takes the walk up where the execution or the run before this one left it, or at its beginning.
+func (r *run) restorePosition() {
 	switch {
-	case r.pipeline.walk != nil:
+	case r.pipeline.position != nil:
 	case r.in.Resume != nil && r.in.Resume.Walk != nil:
-		r.pipeline.walk = r.in.Resume.Walk
-		r.pipeline.walk.Advances = 0
+		r.pipeline.position = r.in.Resume.Walk
+		r.pipeline.position.Advances = 0
 	case r.in.Steps:
-		r.pipeline.walk = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		r.pipeline.walk.Cursor.Home = r.home()
+		r.pipeline.position = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.position.Cursor.Home = r.outputPrefix()
 	}
-	if r.pipeline.walk != nil {
-		r.said = r.pipeline.walk.Last
+	if r.pipeline.position != nil {
+		r.answerMessage = r.pipeline.position.Last
 	}
 }
 
-// home is where the outputs of a subagent stand: not among those of the agent that it works for, nor of another one.
-func (r *run) home() string {
+// outputPrefix is where the outputs of a subagent stand: not among those of the agent that it works for, nor of another one.
+func (r *run) outputPrefix() string {
 	if r.child == nil {
 		return ""
 	}
@@ -211,43 +211,43 @@ func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
 		}
 	}
 	for {
-		if p.walk.Event == nil {
-			if end, over, err := p.work(p.lasting(ctx)); over || err != nil {
+		if p.position.Event == nil {
+			if end, over, err := p.runActiveStep(p.compensationCtx(ctx)); over || err != nil {
 				return end, err
 			}
 		}
-		ahead := p.ahead != nil // then the safe point is behind the advance
+		ahead := p.chained != nil // then the safe point is behind the advance
 		if !ahead {
-			if err := p.run.rest(p.lasting(ctx)); err != nil {
+			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
 				return ending{}, err
 			}
 		}
-		next, err := p.advance(p.lasting(ctx))
+		next, err := p.advance(p.compensationCtx(ctx))
 		switch {
 		case err != nil:
-			return p.run.failure(p.lasting(ctx), err), nil
+			return p.run.failure(p.compensationCtx(ctx), err), nil
 		case next.ends():
-			return p.stepsEnd(ctx, next), nil
+			return p.endOfSteps(ctx, next), nil
 		case ahead:
-			if err := p.run.rest(p.lasting(ctx)); err != nil {
+			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
 				return ending{}, err
 			}
 		}
 	}
 }
 
-// lasting is the context of what is done.
-func (p *interpreter) lasting(ctx workflow.Context) workflow.Context {
-	if !p.run.undoes() {
+// compensationCtx is the context of what is done.
+func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
+	if !p.run.isCompensating() {
 		return ctx
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	return ctx
 }
 
-// stepsEnd is how the run ends with its steps.
-func (p *interpreter) stepsEnd(ctx workflow.Context, last Advanced) ending {
-	switch then := p.walk.Then; {
+// endOfSteps is how the run ends with its steps.
+func (p *interpreter) endOfSteps(ctx workflow.Context, last Advanced) ending {
+	switch then := p.position.Then; {
 	case then != nil:
 		return then.ending()
 	case last.Failed != nil && ctx.Err() != nil:
@@ -258,9 +258,9 @@ func (p *interpreter) stepsEnd(ctx workflow.Context, last Advanced) ending {
 	return ending{outcome: OutcomeSuccess}
 }
 
-// broke notes a step that failed, for what comes behind it.
-func (r *run) broke(s Step, steered []uint64) {
-	if r.pipeline.walk != nil {
+// noteFailedStep notes a step that failed, for what comes behind it.
+func (r *run) noteFailedStep(s Step, steered []uint64) {
+	if r.pipeline.position != nil {
 		r.log.Failed = &FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
 	}
 }
@@ -271,23 +271,23 @@ const (
 	stepAdvance = "advance/1"
 )
 
-// first is the id of the run's first step.
-func (r *run) first() string {
+// firstStepID is the id of the run's first step.
+func (r *run) firstStepID() string {
 	switch {
 	case r.in.Program != "":
-		return r.plainStep("program").ID
-	case r.pipeline.walk == nil:
+		return r.ownStep("program").ID
+	case r.pipeline.position == nil:
 		return r.step(1, stepModel, stepModel).ID
 	case r.in.Resume != nil:
-		return r.plainStep(stepReopen).ID
+		return r.ownStep(stepReopen).ID
 	}
-	return r.plainStep(stepAdvance).ID
+	return r.ownStep(stepAdvance).ID
 }
 
 // reopen begins the run that goes on with a walk, and does what was decided about the calls that it
 // has waited for. over tells that the run ends with it.
 func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
-	in := Advance{Step: p.run.plainStep(stepReopen), Walk: *p.walk, Reopens: true}
+	in := Advance{Step: p.run.ownStep(stepReopen), Walk: *p.position, Reopens: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
 	var next Advanced
 	if err := p.runAdvance(opening, in, &next); err != nil {
@@ -295,36 +295,36 @@ func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	}
 	w := p.run.in.Resume
 	switch {
-	case p.walk.Fan != nil && w.Excess == nil:
+	case p.position.Fan != nil && w.Excess == nil:
 		return ending{}, false // its branches have the calls
-	case w.fails():
-		return p.came(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
+	case w.failsRun():
+		return p.onStepEnd(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
 	}
 	if calls := w.calls(); len(calls) > 0 {
-		if end, over = p.run.act(ctx, w, p.run.step(p.run.turn, stepTools, stepTools)); over {
-			return p.came(ctx, end)
+		if end, over = p.run.applyDecisions(ctx, w, p.run.step(p.run.turn, stepTools, stepTools)); over {
+			return p.onStepEnd(ctx, end)
 		}
 	}
-	if l := p.walk.Leaf; l != nil && l.CallID != "" {
-		return p.came(ctx, ending{outcome: OutcomeSuccess})
+	if l := p.position.Leaf; l != nil && l.CallID != "" {
+		return p.onStepEnd(ctx, ending{outcome: OutcomeSuccess})
 	}
 	p.run.turn++
 	return ending{}, false
 }
 
-// work does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
-func (p *interpreter) work(ctx workflow.Context) (end ending, over bool, err error) {
-	w := p.walk
+// runActiveStep does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
+func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
+	w := p.position
 	end, over = p.run.exhausted(ctx)
 	again := w.Fan != nil && w.Fan.Waits && ctx.Err() != nil // branches that have done something
 	switch {
 	case over && !again:
 	case w.Fan != nil:
-		end, over, err = p.fan(ctx)
+		end, over, err = p.runBranches(ctx)
 	case w.Leaf != nil && w.Leaf.CallID != "":
-		end, over, err = p.makeCall(ctx)
+		end, over, err = p.runCall(ctx)
 	case w.Leaf != nil:
-		end, over, err = p.converse(ctx)
+		end, over, err = p.runAgent(ctx)
 	default:
 		end, over = p.sleep(ctx)
 		return end, over, nil
@@ -335,49 +335,49 @@ func (p *interpreter) work(ctx workflow.Context) (end ending, over bool, err err
 	case !over:
 		end = ending{outcome: OutcomeSuccess}
 	}
-	end, over = p.came(ctx, end)
+	end, over = p.onStepEnd(ctx, end)
 	return end, over, nil
 }
 
 // sleep waits until the walk goes on, but not for longer than the run has time.
 func (p *interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
-	if workflow.Sleep(ctx, earlier(p.walk.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
-		return p.came(ctx, ending{outcome: OutcomeCancelled})
+	if workflow.Sleep(ctx, earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
+		return p.onStepEnd(ctx, ending{outcome: OutcomeCancelled})
 	}
-	if p.run.budget.Deadline.Before(p.walk.Wake) {
-		return p.came(ctx, p.run.outOfTime())
+	if p.run.budget.Deadline.Before(p.position.Wake) {
+		return p.onStepEnd(ctx, p.run.durationEnding())
 	}
-	p.walk.Event = &pipeline.Event{Kind: pipeline.EventWoken}
+	p.position.Event = &pipeline.Event{Kind: pipeline.EventWoken}
 	return ending{}, false
 }
 
-// makeCall makes the call of a step, unless that waits already, and waits for who decides about it.
-func (p *interpreter) makeCall(ctx workflow.Context) (end ending, over bool, err error) {
-	if answer := p.walk.Answer; answer != nil {
-		p.walk.Answer = nil
+// runCall makes the call of a step, unless that waits already, and waits for who decides about it.
+func (p *interpreter) runCall(ctx workflow.Context) (end ending, over bool, err error) {
+	if answer := p.position.Answer; answer != nil {
+		p.position.Answer = nil
 		if end, over = p.run.makeCalls(ctx, *answer); over {
 			return end, true, nil
 		}
 		p.run.turn++
 	}
 	if p.run.interrupts.held != nil {
-		return p.run.goOnHeld(ctx)
+		return p.run.continueHeld(ctx)
 	}
 	return ending{}, false, nil
 }
 
-// converse runs the agent of a step, turn by turn.
-func (p *interpreter) converse(ctx workflow.Context) (end ending, over bool, err error) {
+// runAgent runs the agent of a step, turn by turn.
+func (p *interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err error) {
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
-			if l := p.walk.Leaf; l.Turns >= l.Limits.Turns {
+			if l := p.position.Leaf; l.Turns >= l.Limits.Turns {
 				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
 			}
-			if err := p.run.rest(ctx); err != nil {
+			if err := p.run.safePoint(ctx); err != nil {
 				return ending{}, false, err
 			}
-			if end, over = p.run.askBeyond(ctx); !over && p.run.interrupts.held == nil {
-				p.walk.Leaf.Turns++
+			if end, over = p.run.checkSoftLimits(ctx); !over && p.run.interrupts.held == nil {
+				p.position.Leaf.Turns++
 				end, over = p.run.takeTurn(ctx)
 			}
 			if over {
@@ -386,21 +386,21 @@ func (p *interpreter) converse(ctx workflow.Context) (end ending, over bool, err
 			}
 		}
 		if p.run.interrupts.held != nil {
-			if end, over, err := p.run.goOnHeld(ctx); over || err != nil {
+			if end, over, err := p.run.continueHeld(ctx); over || err != nil {
 				return end, over, err
 			}
 		}
 	}
 }
 
-// doneAnyway tells whether the step that the walk is at has come to its end, with nothing left to do, although the
+// isDoneDespiteCancel tells whether the step that the walk is at has come to its end, with nothing left to do, although the
 // run is cancelled: then it is compensated for like others.
-func (r *run) doneAnyway(left int) bool { return r.leaf() != nil && left == 0 }
+func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
 
-// came takes in how the thing to do has ended: with an event for the walk, as a rule. over tells that the
+// onStepEnd takes in how the thing to do has ended: with an event for the walk, as a rule. over tells that the
 // run ends with it.
-func (p *interpreter) came(ctx workflow.Context, end ending) (_ ending, over bool) {
-	w := p.walk
+func (p *interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
+	w := p.position
 	if end.waits != nil {
 		return end, true
 	}
@@ -409,14 +409,14 @@ func (p *interpreter) came(ctx workflow.Context, end ending) (_ ending, over boo
 	case end.code == ErrorFenced, end.code == ErrorLogLost:
 		return end, true
 	case end.outcome == OutcomeCancelled, !end.ofStep && (end.code == CodeLimitTokens || end.code == CodeLimitCost), end.refused, end.outcome != OutcomeSuccess && p.run.overdue(ctx):
-		return p.unwind(ctx, end)
+		return p.compensate(ctx, end)
 	case end.outcome == OutcomeError:
 		why := end.why()
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &why}
 	case w.Event == nil:
-		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, p.run.said
+		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage
 		if p.run.child != nil && p.run.child.Fork == "" {
-			w.Last = p.run.said
+			w.Last = p.run.answerMessage
 		}
 	}
 	return ending{}, false
@@ -424,7 +424,7 @@ func (p *interpreter) came(ctx workflow.Context, end ending) (_ ending, over boo
 
 func (r *run) overdue(ctx workflow.Context) bool { return r.budget.overdue(workflow.Now(ctx)) }
 
-func (r *run) outOfTime() ending {
+func (r *run) durationEnding() ending {
 	return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
 }
 

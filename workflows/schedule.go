@@ -219,8 +219,8 @@ func (f *fire) withdraw(ctx workflow.Context) (s Standing, err error) {
 	return s, err
 }
 
-// tellFire tells the firing that began a run that it is over. That may be over itself.
-func (r *run) tellFire(ctx workflow.Context, ended Ended) {
+// notifySchedule tells the firing that began a run that it is over. That may be over itself.
+func (r *run) notifySchedule(ctx workflow.Context, ended Ended) {
 	if r.in.Fire == "" {
 		return
 	}

@@ -80,14 +80,14 @@ const (
 	maxWords    = 2 << 10
 )
 
-// fanOut is a fan at work.
-type fanOut struct {
+// branches is a fan at work.
+type branches struct {
 	run       *run
 	ctx       workflow.Context
 	cancel    workflow.CancelFunc
 	fan       *Fan
 	changes   workflow.Selector // branches that have ended, or ask
-	crew      *crew
+	children  *children
 	ids       map[int]string // the branches under way, by index
 	free      []int          // slots
 	suspended []ToolAnswer
@@ -96,32 +96,32 @@ type fanOut struct {
 	err       error
 }
 
-// fan runs the branches of the step that the walk is at. It fails only to continue as new.
-func (p *interpreter) fan(ctx workflow.Context) (end ending, over bool, err error) {
-	if p.walk.Fan.Next == 0 {
-		if end, over, err = p.permit(ctx); over || err != nil {
+// runBranches runs the branches of the step that the walk is at. It fails only to continue as new.
+func (p *interpreter) runBranches(ctx workflow.Context) (end ending, over bool, err error) {
+	if p.position.Fan.Next == 0 {
+		if end, over, err = p.checkBeforeBranches(ctx); over || err != nil {
 			return end, over, err
 		}
 	}
 	for {
-		more, end, over := p.fanOut(ctx)
+		more, end, over := p.runSomeBranches(ctx)
 		if !more || over {
 			return end, over, nil
 		}
-		if err := p.run.rest(ctx); err != nil {
+		if err := p.run.safePoint(ctx); err != nil {
 			return ending{}, false, err
 		}
 	}
 }
 
-// fanOut runs branches until none is under way. more tells that there are others to begin, since the history
+// runSomeBranches runs branches until none is under way. more tells that there are others to begin, since the history
 // has grown long.
-func (p *interpreter) fanOut(ctx workflow.Context) (more bool, end ending, over bool) {
-	f := &fanOut{run: p.run, fan: p.walk.Fan, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
+func (p *interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
+	f := &branches{run: p.run, fan: p.position.Fan, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
-	f.crew = &crew{run: p.run, ctx: f.ctx, stopped: f.stopped, fails: f.fails, others: func() int { return 0 }, carried: f.carried}
-	f.crew.listen(ctx, f.changes)
+	f.children = &children{run: p.run, ctx: f.ctx, stopped: f.isStopped, fails: f.fails, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
+	f.children.listen(ctx, f.changes)
 	for slot := range f.fan.AtOnce {
 		f.free = append(f.free, slot)
 	}
@@ -129,11 +129,11 @@ func (p *interpreter) fanOut(ctx workflow.Context) (more bool, end ending, over 
 		f.fan.Waits = false
 		for i := range w.Suspended {
 			if s := &w.Suspended[i]; s.Within == 0 && s.Fork != nil {
-				f.begin(*s.Fork, w.of(i+1), s)
+				f.start(*s.Fork, w.of(i+1), s)
 			}
 		}
 	}
-	for f.beginMore(ctx); len(f.ids) > 0; f.beginMore(ctx) {
+	for f.startMore(ctx); len(f.ids) > 0; f.startMore(ctx) {
 		f.await(ctx)
 	}
 	more, end, over = f.outcome(ctx)
@@ -143,60 +143,60 @@ func (p *interpreter) fanOut(ctx workflow.Context) (more bool, end ending, over 
 	return more, end, over
 }
 
-// beginMore begins branches in the slots that are free.
-func (f *fanOut) beginMore(ctx workflow.Context) {
-	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.stopped() && !f.late(ctx) && ctx.Err() == nil && (!full(ctx) || f.run.stays()) {
-		f.begin(f.fan.Next, nil, nil)
+// startMore begins branches in the slots that are free.
+func (f *branches) startMore(ctx workflow.Context) {
+	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.isStopped() && !f.isOverdue(ctx) && ctx.Err() == nil && (!historyIsLong(ctx) || f.run.mustStay()) {
+		f.start(f.fan.Next, nil, nil)
 		f.fan.Next++
 	}
 }
 
-// failed tells whether the step has failed with one of its branches.
-func (f *fanOut) failed() bool { return f.fan.Stop && len(f.fan.Failures) > 0 }
+// hasFailed tells whether the step has failed with one of its branches.
+func (f *branches) hasFailed() bool { return f.fan.Stop && len(f.fan.Failures) > 0 }
 
-// stopped tells whether no branch is to begin, or to ask.
-func (f *fanOut) stopped() bool { return f.err != nil || f.cancelled || f.failed() || f.expired }
+// isStopped tells whether no branch is to begin, or to ask.
+func (f *branches) isStopped() bool { return f.err != nil || f.cancelled || f.hasFailed() || f.expired }
 
-// end cancels the branches that are under way. Nobody is asked any more what they ask.
-func (f *fanOut) end() {
+// cancelAll cancels the branches that are under way. Nobody is asked any more what they ask.
+func (f *branches) cancelAll() {
 	f.cancel()
 	f.run.interrupts.withdraw(f.run.interrupts.concurrent...)
 }
 
 // fails ends the step, and the run with it.
-func (f *fanOut) fails(err error) {
+func (f *branches) fails(err error) {
 	f.err = err
-	f.end()
+	f.cancelAll()
 }
 
-func (f *fanOut) late(ctx workflow.Context) bool {
+func (f *branches) isOverdue(ctx workflow.Context) bool {
 	return !f.fan.Deadline.IsZero() && !workflow.Now(ctx).Before(f.fan.Deadline)
 }
 
-// begin starts a branch, or one again that has waited.
-func (f *fanOut) begin(index int, waits *Waits, resumes *Suspended) {
-	r, p := f.run, place{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
+// start starts a branch, or one again that has waited.
+func (f *branches) start(index int, waits *Waits, resumes *Suspended) {
+	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
 	f.ids[index] = r.pipeline.branchID(f.ctx, f.fan, index)
-	child := r.again(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
+	child := r.restartChild(f.ctx, resumes, func(ctx workflow.Context) workflow.ChildWorkflowFuture {
 		return r.pipeline.startBranch(ctx, f.fan, p, waits, resumes, f.ctx.Err() != nil)
 	})
-	f.crew.join(f.ctx, f.ids[index], child, f.cancel)
-	f.changes.AddFuture(child, func(done workflow.Future) { f.take(p, done) })
+	f.children.add(f.ctx, f.ids[index], child, f.cancel)
+	f.changes.AddFuture(child, func(done workflow.Future) { f.onEnd(p, done) })
 }
 
 // await waits until a branch ends or asks, or one that asks can go on; then that is taken in.
-func (f *fanOut) await(ctx workflow.Context) {
-	f.crew.await(ctx, f.changes, f.fan.Deadline)
-	if f.late(ctx) && f.crew.asks() {
+func (f *branches) await(ctx workflow.Context) {
+	f.children.await(ctx, f.changes, f.fan.Deadline)
+	if f.isOverdue(ctx) && f.children.isInterrupted() {
 		f.expired = true
-		f.end()
+		f.cancelAll()
 	}
-	f.crew.replySettled(ctx)
+	f.children.replyResolved(ctx)
 }
 
-// carried is what branches wait for that have ended.
-func (f *fanOut) carried(ctx workflow.Context) *Waits {
+// interruptsSoFar is what branches wait for that have ended.
+func (f *branches) interruptsSoFar(ctx workflow.Context) *Waits {
 	waits := f.run.waitsOf(ctx, ModelAnswer{})
 	for _, s := range f.suspended {
 		waits.adopt(*s.Suspended, s.Waits)
@@ -204,22 +204,22 @@ func (f *fanOut) carried(ctx workflow.Context) *Waits {
 	return waits
 }
 
-// place is where a branch is at work: on the lane of a slot, from a record on.
-type place struct {
+// branchSlot is where a branch is at work: on the lane of a slot, from a record on.
+type branchSlot struct {
 	index, slot int
 	since       uint64
 }
 
-// take takes in how a branch ended.
-func (f *fanOut) take(p place, done workflow.Future) {
+// onEnd takes in how a branch ended.
+func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	var answer ToolAnswer
 	err := done.Get(f.ctx, &answer)
-	f.crew.leave(f.ids[p.index], &answer)
+	f.children.remove(f.ids[p.index], &answer)
 	delete(f.ids, p.index)
 	switch {
-	case temporal.IsCanceledError(err) && (f.cancelled || f.failed() || f.expired): // it was not even begun
+	case temporal.IsCanceledError(err) && (f.cancelled || f.hasFailed() || f.expired): // it was not even begun
 		f.free = append(f.free, p.slot)
-		f.fail(p.index, pipeline.Failure{Code: string(OutcomeCancelled)})
+		f.addFailure(p.index, pipeline.Failure{Code: string(OutcomeCancelled)})
 		return
 	case err != nil:
 		f.free = append(f.free, p.slot)
@@ -240,19 +240,19 @@ func (f *fanOut) take(p place, done workflow.Future) {
 	slices.Sort(f.free)
 	if answer.Failed == nil {
 		if answer.Done {
-			f.fan.ended(p.index, answer.Seq)
+			f.fan.noteEnd(p.index, answer.Seq)
 		}
 		return
 	}
-	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.stopped()
-	f.fail(p.index, *answer.Failed)
+	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.isStopped()
+	f.addFailure(p.index, *answer.Failed)
 	if f.fan.Stop || f.cancelled {
-		f.end()
+		f.cancelAll()
 	}
 }
 
-func (f *fanOut) fail(index int, why pipeline.Failure) {
-	if !f.mayTell(why) {
+func (f *branches) addFailure(index int, why pipeline.Failure) {
+	if !f.hasRoomFor(why) {
 		why.Message = ""
 	}
 	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.SameAs(why) })
@@ -273,8 +273,8 @@ func (f *fanOut) fail(index int, why pipeline.Failure) {
 	}
 }
 
-// mayTell tells whether there is room for the words of a failure.
-func (f *fanOut) mayTell(why pipeline.Failure) bool {
+// hasRoomFor tells whether there is room for the words of a failure.
+func (f *branches) hasRoomFor(why pipeline.Failure) bool {
 	n := len(strconv.Quote(why.Message))
 	for _, reason := range f.fan.Failures {
 		if reason.SameAs(why) {
@@ -286,21 +286,21 @@ func (f *fanOut) mayTell(why pipeline.Failure) bool {
 }
 
 // outcome is what has come of the branches.
-func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool) {
+func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bool) {
 	r := f.run
-	failed := f.failed()
+	failed := f.hasFailed()
 	switch {
 	case f.cancelled || ctx.Err() != nil:
 		return false, ending{outcome: OutcomeCancelled}, true
 	case f.err != nil:
 		return false, r.failure(ctx, f.err), true
 	}
-	if end, over = r.overspent(); over {
+	if end, over = r.checkRunLimits(); over {
 		return false, end, true
 	}
 	switch {
-	case f.late(ctx) && len(f.suspended) == 0: // else the run behind this one finds it
-		r.pipeline.walk.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
+	case f.isOverdue(ctx) && len(f.suspended) == 0: // else the run behind this one finds it
+		r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
 		f.fan.Waits = true
@@ -316,12 +316,12 @@ func (f *fanOut) outcome(ctx workflow.Context) (more bool, end ending, over bool
 	case f.fan.Next < f.fan.Count && !failed:
 		return true, ending{}, false
 	}
-	r.pipeline.walk.Event = &pipeline.Event{Kind: pipeline.EventJoined}
+	r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventJoined}
 	return false, ending{}, false
 }
 
 // startBranch starts the child that walks a branch.
-func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at place, waits *Waits, resumes *Suspended, cancelled bool) workflow.ChildWorkflowFuture {
+func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at branchSlot, waits *Waits, resumes *Suspended, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -335,10 +335,10 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at place, waits 
 	in := BranchInput{
 		RunInput: RunInput{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: waits},
 		Branch: Branch{
-			Fork: path, Since: at.since, CallID: p.forkID(path), Prefix: p.run.child.prefix(), Index: index,
+			Fork: path, Since: at.since, CallID: p.branchCallID(path), Prefix: p.run.child.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Branch.Depth, in.Hold = p.run.undoes(), p.run.child.depth(), true
+	in.Branch.Undoes, in.Branch.Depth, in.Hold = p.run.isCompensating(), p.run.child.depth(), true
 	if in.Branch.Name = path; index < len(f.Names) {
 		in.Branch.Name = f.Names[index]
 	}
@@ -350,16 +350,16 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at place, waits 
 	in.Branch.Slots = append(in.Branch.Slots, at.slot)
 	in.Progress = &Progress{Execution: p.run.execution, Turn: 1, Budget: Budget{Deadline: earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
-		w := Walk{Number: p.walk.Number, Tree: p.walk.Tree, Origin: p.walk.Origin, Input: p.walk.Input, Task: p.walk.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
-		w.Cursor.Home, w.Cursor.Branch = p.walk.Cursor.Home, p.walk.Cursor.Into(f.Path, index)
-		w.Items = append(slices.Clone(p.walk.Items), f.Record)
+		w := Walk{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Task: p.position.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(f.Path, index)
+		w.Items = append(slices.Clone(p.position.Items), f.Record)
 		in.Progress.Walk = &w
 	}
 	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, in)
 }
 
 func (p *interpreter) branchPath(f *Fan, index int) string {
-	return fmt.Sprintf("%s%s/%d", p.walk.prefix(), f.Path, index)
+	return fmt.Sprintf("%s%s/%d", p.position.prefix(), f.Path, index)
 }
 
 // branchID names the workflow of a branch.
@@ -371,9 +371,9 @@ func (p *interpreter) branchID(ctx workflow.Context, f *Fan, index int) string {
 	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(p.run.in.Run.ID), path)
 }
 
-// forkID names a branch, for as long as its walk goes on, in whichever run.
-func (p *interpreter) forkID(path string) string {
-	return "call_" + shortDigest(p.walk.Origin+"\n"+p.run.child.prefix()+path)
+// branchCallID names a branch, for as long as its walk goes on, in whichever run.
+func (p *interpreter) branchCallID(path string) string {
+	return "call_" + shortDigest(p.position.Origin+"\n"+p.run.child.prefix()+path)
 }
 
 func shortDigest(s string) string {
@@ -381,8 +381,8 @@ func shortDigest(s string) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// walkBranch is the child: what it returns is that of a subagent.
-func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
+// runBranch is the child: what it returns is that of a subagent.
+func (r *run) runBranch(ctx workflow.Context) (ToolAnswer, error) {
 	end, err := r.turns(ctx)
 	if err != nil {
 		return ToolAnswer{}, err
@@ -393,14 +393,14 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
 			return ToolAnswer{}, err
 		}
-		answer.Waits, answer.Suspended = end.waits, r.suspended(end.waits)
+		answer.Waits, answer.Suspended = end.waits, r.suspendedChild(end.waits)
 		answer.Suspended.Fork = &r.child.Index
 	case end.outcome != OutcomeSuccess:
 		why := end.why()
 		why.Code = cmp.Or(end.code, string(end.outcome))
 		answer.Failed = &why
 	default:
-		answer.Done = len(r.pipeline.walk.Cursor.Undo) > 0
+		answer.Done = len(r.pipeline.position.Cursor.Undo) > 0
 	}
 	answer.Seq = r.log.Main
 	return answer, nil
@@ -408,7 +408,7 @@ func (r *run) walkBranch(ctx workflow.Context) (ToolAnswer, error) {
 
 // suspendSteps ends the steps that a subagent is in, since it waits for people.
 func (p *interpreter) suspendSteps(ctx workflow.Context, waits *Waits) error {
-	in := Advance{Step: p.run.plainStep("suspend"), Walk: *p.walk}
+	in := Advance{Step: p.run.ownStep("suspend"), Walk: *p.position}
 	in.Suspends, _ = waits.open()
 	var done Advanced
 	return p.runAdvance(ctx, in, &done)

@@ -18,9 +18,9 @@ type Day struct {
 	Cost   int64  `json:"cost,omitempty"`
 }
 
-// day is what a model call is told about it; nil = the run asks nobody.
-func (r *run) day() *Day {
-	if r.child != nil || r.undoes() {
+// dayAllowance is what a model call is told about it; nil = the run asks nobody.
+func (r *run) dayAllowance() *Day {
+	if r.child != nil || r.isCompensating() {
 		return nil
 	}
 	return &r.budget.Spent.Day
@@ -38,11 +38,11 @@ func (d *Day) allow(x Excess) {
 	d.Tokens = x.Allowed
 }
 
-// askInstead asks people in a turn in which the model was not called: it counts as none.
-func (r *run) askInstead(ctx workflow.Context, x Excess) (end ending, over bool) {
-	if l := r.leaf(); l != nil {
+// interruptForBudget asks people in a turn in which the model was not called: it counts as none.
+func (r *run) interruptForBudget(ctx workflow.Context, x Excess) (end ending, over bool) {
+	if l := r.activeStep(); l != nil {
 		l.Turns--
 	}
 	r.budget.Spent.Turns--
-	return r.askAbout(ctx, x)
+	return r.interruptForLimit(ctx, x)
 }

@@ -15,7 +15,7 @@ import (
 
 // sending is a call on its way to a task queue of its own.
 type sending struct {
-	turn     *toolTurn
+	turn     *toolCalls
 	call     call
 	in       ToolCall
 	summary  string
@@ -33,24 +33,24 @@ func (s *sending) send() {
 	options := s.turn.run.options(s.turn.ctx, s.summary)
 	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.patience
 	ctx := workflow.WithActivityOptions(s.turn.ctx, options)
-	s.turn.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, s.in), s.arrive)
+	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, s.in), s.arrive)
 }
 
 // arrive ends the call, unless nobody has taken it yet.
 func (s *sending) arrive(f workflow.Future) {
 	var late *temporal.TimeoutError
 	if err := f.Get(s.turn.ctx, nil); !errors.As(err, &late) || late.TimeoutType() != enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
-		s.turn.end(s.call, s.in.Lane, f)
+		s.turn.onEnd(s.call, s.in.Lane, f)
 		return
 	}
 	ctx := workflow.WithActivityOptions(s.turn.ctx, s.turn.run.options(s.turn.ctx, "workers of "+s.call.queue))
-	s.turn.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityAwait, Await{Queue: s.call.queue}), s.again)
+	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityAwait, Await{Queue: s.call.queue}), s.again)
 }
 
 // again sends the call once more when there are workers, and ends it if none have come.
 func (s *sending) again(f workflow.Future) {
 	if err := f.Get(s.turn.ctx, nil); err != nil {
-		s.turn.end(s.call, s.in.Lane, f)
+		s.turn.onEnd(s.call, s.in.Lane, f)
 		return
 	}
 	s.patience = min(2*s.patience, maxPatience)

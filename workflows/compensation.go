@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// undoing is how long a run may take to compensate for what it has done.
-const undoing = 10 * time.Minute
+// compensationTime is how long a run may take to compensate for what it has done.
+const compensationTime = 10 * time.Minute
 
-// unwind lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
-func (p *interpreter) unwind(ctx workflow.Context, end ending) (_ ending, over bool) {
-	w := p.walk
+// compensate lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
+func (p *interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
+	w := p.position
 	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed
-	if p.run.child == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !p.lost() {
+	if p.run.child == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !p.mayHaveEnded() {
 		return end, true
 	}
 	failure := end.why()
@@ -24,7 +24,7 @@ func (p *interpreter) unwind(ctx workflow.Context, end ending) (_ ending, over b
 	} else if p.run.overdue(ctx) && p.run.child != nil && p.run.child.Fork != "" {
 		failure = timeout
 	} else if p.run.overdue(ctx) {
-		out := p.run.outOfTime()
+		out := p.run.durationEnding()
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
 	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
@@ -32,7 +32,7 @@ func (p *interpreter) unwind(ctx workflow.Context, end ending) (_ ending, over b
 		return ending{}, false
 	}
 	w.Then = &Then{Outcome: end.outcome, Failure: failure}
-	if until := workflow.Now(ctx).Add(undoing); !goesOn || p.run.budget.Deadline.Before(until) {
+	if until := workflow.Now(ctx).Add(compensationTime); !goesOn || p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
 	return ending{}, false

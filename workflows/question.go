@@ -59,12 +59,12 @@ func (w *Waits) questions() []string {
 	return names
 }
 
-// raises takes in that a call has ended with a question.
-func (t *toolTurn) raises(c call, done ToolAnswer) {
+// addQuestion takes in that a call has ended with a question.
+func (t *toolCalls) addQuestion(c call, done ToolAnswer) {
 	by := done.Raised
 	w := Waiting{Call: Call{ID: by.CallID, Tool: by.Tool}, Index: c.index, Raised: &Raised{Seq: done.Seq, Number: by.Number}}
 	w.Expires = t.run.expiry(workflow.Now(t.ctx), by.Expires)
-	t.raised = append(t.raised, w)
+	t.questions = append(t.questions, w)
 }
 
 // raise adds questions, in the order of the calls.
@@ -73,9 +73,9 @@ func (w *Waits) raise(raised []Waiting) {
 	w.Calls = append(w.Calls, raised...)
 }
 
-// carries tells whether what calls of a turn have come to wait for can be carried on. A run that holds has it from
+// fitsWithInterrupts tells whether what calls of a turn have come to wait for can be carried on. A run that holds has it from
 // here on.
-func (r *run) carries(w *Waits) bool {
+func (r *run) fitsWithInterrupts(w *Waits) bool {
 	if !r.in.Hold || len(w.Suspended) > 0 {
 		return w.fits(r.in)
 	}

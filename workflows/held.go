@@ -22,9 +22,9 @@ func (w *Waits) round(step string) string {
 	return fmt.Sprintf("%s-%d", step, w.Round)
 }
 
-// keeps tells whether what a turn waits for can be carried on. A run that holds has it from here on, before
+// holdIfFits tells whether what a turn waits for can be carried on. A run that holds has it from here on, before
 // the other calls of the turn are made: an answer may come early.
-func (r *run) keeps(w *Waits) bool {
+func (r *run) holdIfFits(w *Waits) bool {
 	if !r.in.Hold {
 		return w.fits(r.in)
 	}
@@ -32,13 +32,13 @@ func (r *run) keeps(w *Waits) bool {
 	return len(w.Calls) <= MaxWaits && r.fits()
 }
 
-// tellHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
+// announceHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
 // ends, since it could not.
-func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
+func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.child != nil {
-		return r.ask(ctx)
+		return r.sendInterrupt(ctx)
 	}
-	if r.interrupts.held.settled() {
+	if r.interrupts.held.isResolved() {
 		return ending{}, false
 	}
 	in := Hold{Step: r.step(r.turn, r.interrupts.held.round("hold"), ""), Waits: r.interrupts.held}
@@ -53,69 +53,69 @@ func (r *run) tellHeld(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// goOnHeld waits until everything is answered, and does what was decided. over tells that the run ends
+// continueHeld waits until everything is answered, and does what was decided. over tells that the run ends
 // with it. It fails only to continue as new.
-func (r *run) goOnHeld(ctx workflow.Context) (end ending, over bool, err error) {
+func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err error) {
 	if r.child != nil {
 		end, over = r.awaitReply(ctx)
 		return end, over, nil
 	}
-	if err := r.awaitAnswers(ctx, r.in.parkAfter()); err != nil {
+	if err := r.awaitHeld(ctx, r.in.parkAfter()); err != nil {
 		return ending{}, false, err
 	}
-	end, over = r.actHeld(ctx)
+	end, over = r.applyHeld(ctx)
 	return end, over, nil
 }
 
-// actHeld does what was decided about the calls that were waited for.
-func (r *run) actHeld(ctx workflow.Context) (end ending, over bool) {
+// applyHeld does what was decided about the calls that were waited for.
+func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 	w := r.interrupts.held
 	r.interrupts.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
 	if ctx.Err() != nil {
-		if w.decidedSome() { // what was acknowledged stands in the log, also where nothing comes of it
-			_, _ = r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
+		if w.hasDecision() { // what was acknowledged stands in the log, also where nothing comes of it
+			_, _ = r.applyDecisions(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
 		}
 		r.cancelInterrupts(ctx, w)
 		return ending{outcome: OutcomeCancelled}, true
 	}
-	if r.interrupts.answered = w; w.fails() {
+	if r.interrupts.answered = w; w.failsRun() {
 		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
-	return r.act(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
+	return r.applyDecisions(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
 }
 
-// awaitAnswers waits until everything is answered or the run is cancelled. Where it takes longer than the
+// awaitHeld waits until everything is answered or the run is cancelled. Where it takes longer than the
 // patience, the run is parked: that is the error. The wait is no time of the run's.
-func (r *run) awaitAnswers(ctx workflow.Context, patience time.Duration) error {
+func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	w, since := r.interrupts.held, workflow.Now(ctx)
 	late := since.Add(patience)
-	for !w.settled() && ctx.Err() == nil {
-		r.awaitAnswer(ctx, r.patience(w.next(), late))
+	for !w.isResolved() && ctx.Err() == nil {
+		r.awaitHeldUntil(ctx, r.waitUntil(w.next(), late))
 		now := workflow.Now(ctx)
-		w.pass(now)
-		if r.stays() || now.Before(late) && !full(ctx) {
+		w.applyTime(now)
+		if r.mustStay() || now.Before(late) && !historyIsLong(ctx) {
 			continue
 		}
-		if r.thread.notifier.handOver(ctx, r.interrupts.past()); r.thread.awaitResults(ctx) && !w.settled() {
-			r.waited(ctx, since)
+		if r.thread.notifier.handOver(ctx, r.interrupts.past()); r.thread.awaitResults(ctx) && !w.isResolved() {
+			r.excludeWait(ctx, since)
 			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
 		}
 	}
-	r.waited(ctx, since)
+	r.excludeWait(ctx, since)
 	return nil
 }
 
-// patience is until when to wait here.
-func (r *run) patience(next, late time.Time) time.Time {
-	if r.stays() {
+// waitUntil is until when to wait here.
+func (r *run) waitUntil(next, late time.Time) time.Time {
+	if r.mustStay() {
 		return next
 	}
 	return earlier(next, late)
 }
 
-// awaitAnswer waits until everything is answered, or some time, or the run is cancelled; zero = for ever.
-func (r *run) awaitAnswer(ctx workflow.Context, until time.Time) {
-	ready := func() bool { return r.interrupts.held.settled() || full(ctx) && !r.stays() }
+// awaitHeldUntil waits until everything is answered, or some time, or the run is cancelled; zero = for ever.
+func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
+	ready := func() bool { return r.interrupts.held.isResolved() || historyIsLong(ctx) && !r.mustStay() }
 	if until.IsZero() {
 		_ = workflow.Await(ctx, ready) // it fails when ctx ends
 		return
@@ -123,7 +123,9 @@ func (r *run) awaitAnswer(ctx workflow.Context, until time.Time) {
 	_, _ = workflow.AwaitWithTimeout(ctx, until.Sub(workflow.Now(ctx)), ready)
 }
 
-func full(ctx workflow.Context) bool { return workflow.GetInfo(ctx).GetContinueAsNewSuggested() }
+func historyIsLong(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+}
 
 // reserve is what decisions are going to take of what is carried on.
 func (w *Waits) reserve() int {

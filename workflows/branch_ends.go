@@ -6,8 +6,8 @@ import "encoding/binary"
 // done; the step knows these records. There are up to agents.MaxItemsCompensated of them, and all have to be told of in
 // one payload: so each is two varints, the differences to the one before.
 
-// ended notes the record with which a branch came to its end.
-func (f *Fan) ended(index int, seq uint64) {
+// noteEnd notes the record with which a branch came to its end.
+func (f *Fan) noteEnd(index int, seq uint64) {
 	f.Ends = binary.AppendVarint(f.Ends, int64(index-f.EndedIndex))
 	f.Ends = binary.AppendVarint(f.Ends, int64(seq-f.EndedSeq)) //nolint:gosec // a difference, which wraps back
 	f.EndedIndex, f.EndedSeq = index, seq

@@ -10,32 +10,32 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// toolTurn runs the tool calls of one turn that can be made, each on the lowest lane that is free: as
+// toolCalls runs the tool calls of one turn that can be made, each on the lowest lane that is free: as
 // many at a time as there are lanes, the others in their order as lanes become free. Those of one sequence go
 // one after another; meanwhile the ones behind them begin. All that have begun end before the turn does; none
 // begins behind a failure or a cancel, but for subagents that were suspended.
-type toolTurn struct {
+type toolCalls struct {
 	run       *run
 	ctx       workflow.Context
 	messageID string
 	step      Step
 	calls     []call // those that have not begun
-	ended     workflow.Selector
+	changes   workflow.Selector
 	share     int          // of the subagents that there may be, for each call that hands work to one
 	busy      map[int]bool // sequences of which a call is under way
 
-	crew      *crew // the subagents that work for them
+	children  *children // the subagents that work for them
 	underWay  int
 	cancelled bool
 	expired   bool         // the step's time was over while subagents waited
 	suspended []ToolAnswer // of subagents that wait
-	raised    []Waiting    // calls whose tools ask
-	dropped   []dropped
+	questions []Waiting    // calls whose tools ask
+	dropped   []droppedCall
 	err       error
 }
 
-// dropped is a call that was decided about and was cancelled before a worker took it, or had to give it up.
-type dropped struct {
+// droppedCall is a call that was decided about and was cancelled before a worker took it, or had to give it up.
+type droppedCall struct {
 	call
 	lane int
 }
@@ -50,7 +50,7 @@ type call struct {
 	onExpiry OnExpiry
 	delegate *Delegate // the agent that it hands work to
 	child    string    // the workflow that it works in
-	taker    *Taker    // the agent that it hands the thread over to
+	handsTo  *Taker    // the agent that it hands the thread over to
 	// resumes is the subagent that goes on to work for it, waits what it has waited for.
 	resumes  *Suspended
 	waits    *Waits
@@ -85,32 +85,32 @@ func (c Call) to(delegates []Delegate) *Delegate {
 
 // callTools makes the calls of a turn. over tells that the run ends with that; if it does not, waits has what
 // subagents are waiting for, and what tools ask.
-func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end ending, over bool) {
+func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *Waits) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
 		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
 	}
-	t.run, t.ctx, t.ended, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	t.crew = &crew{run: r, ctx: ctx, stopped: t.stopped, fails: t.fails, others: t.others, carried: func(workflow.Context) *Waits { return t.carried(*waits) }}
-	t.crew.listen(ctx, t.ended)
+	t.run, t.ctx, t.changes, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
+	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *Waits { return t.interruptsSoFar(*waits) }}
+	t.children.listen(ctx, t.changes)
 	atOnce := min(len(t.calls), MaxLanes)
 	r.log.provideLanes(atOnce)
 	for lane := 0; lane < atOnce; lane++ {
-		t.begin(lane)
+		t.start(lane)
 	}
 	for t.underWay > 0 {
 		t.await(ctx)
 	}
 	if ctx.Err() != nil || t.cancelled {
-		t.writeDown()
+		t.recordDropped()
 	}
 	if t.err != nil && r.log.OpenStep != t.step.Name {
-		r.broke(t.step, nil)
+		r.noteFailedStep(t.step, nil)
 	}
 	for _, s := range t.suspended {
 		waits.adopt(*s.Suspended, s.Waits)
 	}
-	waits.raise(t.raised)
+	waits.raise(t.questions)
 	if len(t.suspended) == 0 || t.err != nil || t.expired {
 		r.resumeChildren(ctx)
 	}
@@ -119,9 +119,9 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}, true
 	case t.err != nil:
 		return r.failure(ctx, t.err), true
-	case t.cancelled || ctx.Err() != nil && !r.doneAnyway(len(t.calls)):
+	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
 		return ending{outcome: OutcomeCancelled}, true
-	case len(t.suspended)+len(t.raised) > 0 && !r.carries(waits):
+	case len(t.suspended)+len(t.questions) > 0 && !r.fitsWithInterrupts(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
 	}
 	return ending{}, false
@@ -129,40 +129,40 @@ func (r *run) callTools(ctx workflow.Context, t toolTurn, waits *Waits) (end end
 
 // await waits until a call ends, or a subagent that asks can go on; then that is taken in. A subagent does not wait any
 // more when the turn has failed, or its step has no time left.
-func (t *toolTurn) await(ctx workflow.Context) {
+func (t *toolCalls) await(ctx workflow.Context) {
 	var until time.Time
-	if l := t.run.leaf(); l != nil {
+	if l := t.run.activeStep(); l != nil {
 		until = l.Deadline
 	}
-	t.crew.await(ctx, t.ended, until)
-	t.expired = t.expired || !until.IsZero() && !workflow.Now(ctx).Before(until) && t.crew.asks()
-	if t.stopped() {
-		t.crew.dismiss()
+	t.children.await(ctx, t.changes, until)
+	t.expired = t.expired || !until.IsZero() && !workflow.Now(ctx).Before(until) && t.children.isInterrupted()
+	if t.isStopped() {
+		t.children.cancelInterrupted()
 	}
-	t.crew.replySettled(ctx)
+	t.children.replyResolved(ctx)
 }
 
-// stopped tells whether nobody is to be asked any more.
-func (t *toolTurn) stopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
+// isStopped tells whether nobody is to be asked any more.
+func (t *toolCalls) isStopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
 
-func (t *toolTurn) fails(err error) { t.err = errors.Join(t.err, err) }
+func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
 
-// others is how many calls are under way that no subagent works for.
-func (t *toolTurn) others() int { return t.underWay - len(t.crew.members) }
+// otherWork is how many calls are under way that no subagent works for.
+func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
-// carried is what the turn waits for by now.
-func (t *toolTurn) carried(waits Waits) *Waits {
+// interruptsSoFar is what the turn waits for by now.
+func (t *toolCalls) interruptsSoFar(waits Waits) *Waits {
 	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
 	for _, s := range t.suspended {
 		waits.adopt(*s.Suspended, s.Waits)
 	}
-	waits.raise(t.raised)
+	waits.raise(t.questions)
 	return &waits
 }
 
 // next takes the next call that may begin; ok is false if there is none. Those that are left then wait for
 // ones of their sequence that are under way, and take over their lanes.
-func (t *toolTurn) next() (c call, ok bool) {
+func (t *toolCalls) next() (c call, ok bool) {
 	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || t.ctx.Err() == nil) })
 	if at < 0 {
 		return call{}, false
@@ -173,8 +173,8 @@ func (t *toolTurn) next() (c call, ok bool) {
 	return c, true
 }
 
-// begin starts the next call on a lane, if one may begin.
-func (t *toolTurn) begin(lane int) {
+// start starts the next call on a lane, if one may begin.
+func (t *toolCalls) start(lane int) {
 	c, ok := t.next()
 	if !ok {
 		return
@@ -184,13 +184,13 @@ func (t *toolTurn) begin(lane int) {
 		summary = "tool: " + c.tool
 	}
 	t.underWay++
-	if c.delegates() {
+	if c.isForSubagent() {
 		t.run.subagents++
-		child := t.delegate(&c, in)
-		t.ended.AddFuture(child, func(f workflow.Future) { t.end(c, lane, f) })
+		child := t.startSubagent(&c, in)
+		t.changes.AddFuture(child, func(f workflow.Future) { t.onEnd(c, lane, f) })
 		return
 	}
-	if c.queue != "" && c.made() {
+	if c.queue != "" && c.isMade() {
 		s := &sending{turn: t, call: c, in: in, summary: summary, patience: minPatience}
 		s.send()
 		return
@@ -200,27 +200,27 @@ func (t *toolTurn) begin(lane int) {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
 	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, summary))
-	t.ended.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.end(c, lane, f) })
+	t.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.onEnd(c, lane, f) })
 }
 
-// delegate starts the subagent that works for a call.
-func (t *toolTurn) delegate(c *call, in ToolCall) (child workflow.ChildWorkflowFuture) {
+// startSubagent starts the subagent that works for a call.
+func (t *toolCalls) startSubagent(c *call, in ToolCall) (child workflow.ChildWorkflowFuture) {
 	ctx, cancel := workflow.WithCancel(t.ctx)
-	child = t.run.again(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
-		c.child, child = t.run.delegate(ctx, *c, in, t.share, t.ctx.Err() != nil)
+	child = t.run.restartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
+		c.child, child = t.run.startSubagent(ctx, *c, in, t.share, t.ctx.Err() != nil)
 		return child
 	})
-	t.crew.join(ctx, c.child, child, cancel)
+	t.children.add(ctx, c.child, child, cancel)
 	return child
 }
 
 // request asks for a call on a lane.
-func (t *toolTurn) request(c call, lane int) ToolCall {
+func (t *toolCalls) request(c call, lane int) ToolCall {
 	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
-	if c.taker != nil {
-		in.HandsTo = c.taker.Agent
+	if c.handsTo != nil {
+		in.HandsTo = c.handsTo.Agent
 	}
 	if c.raised != nil {
 		in.Raised = c.raised.Seq
@@ -228,29 +228,29 @@ func (t *toolTurn) request(c call, lane int) ToolCall {
 	if c.id == "" {
 		in.Index = c.index
 	}
-	if in.Onward = t.run.pipeline.onward(t.ctx, c); in.Onward != nil && !Fits(in) {
+	if in.Onward = t.run.pipeline.chainAdvance(t.ctx, c); in.Onward != nil && !Fits(in) {
 		in.Onward = nil
 	}
-	in.Lasts = t.run.lasts(c)
+	in.Lasts = t.run.outlastsCancel(c)
 	if t.step.After == 0 {
-		in.Opens, in.Announces = t.run.opens()
+		in.Opens, in.Announces = t.run.opening()
 	}
 	return in
 }
 
-// lasts tells whether a call comes to its end when the run is cancelled. One that waits for workers of its own does not.
-func (r *run) lasts(c call) bool {
-	l := r.leaf()
-	return l != nil && l.Lasts && c.queue == "" && c.delegate == nil && c.made()
+// outlastsCancel tells whether a call comes to its end when the run is cancelled. One that waits for workers of its own does not.
+func (r *run) outlastsCancel(c call) bool {
+	l := r.activeStep()
+	return l != nil && l.Lasts && c.queue == "" && c.delegate == nil && c.isMade()
 }
 
-// writeDown has the log tell what was decided about calls of a cancelled run that have come to nothing: whoever
+// recordDropped has the log tell what was decided about calls of a cancelled run that have come to nothing: whoever
 // decided was told that it counts. None is made.
-func (t *toolTurn) writeDown() {
+func (t *toolCalls) recordDropped() {
 	left := t.dropped
 	for _, c := range t.calls {
 		if c.decision != nil {
-			left = append(left, dropped{call: c})
+			left = append(left, droppedCall{call: c})
 		}
 	}
 	if len(left) == 0 {
@@ -264,44 +264,44 @@ func (t *toolTurn) writeDown() {
 		in.Cancelled, in.Undoes = true, true
 		t.underWay++
 		t.run.log.retry(c.lane)
-		t.end(c.call, c.lane, workflow.ExecuteActivity(ctx, ActivityCallTool, in))
+		t.onEnd(c.call, c.lane, workflow.ExecuteActivity(ctx, ActivityCallTool, in))
 	}
 }
 
-// end takes in how the call on a lane ended, and gives the lane to the next.
-func (t *toolTurn) end(c call, lane int, f workflow.Future) {
+// onEnd takes in how the call on a lane ended, and gives the lane to the next.
+func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	t.underWay--
 	delete(t.busy, c.sequence)
 	var done ToolAnswer
 	err := f.Get(t.ctx, &done)
 	if c.child != "" {
-		t.crew.leave(c.child, &done)
+		t.children.remove(c.child, &done)
 	}
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		t.run.log.leaveUnfinished(Lane{Index: lane, After: t.run.log.Lanes[lane], Subagents: c.delegates()})
-		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.delegates() {
-			t.dropped = append(t.dropped, dropped{c, lane})
+		t.run.log.leaveUnfinished(Lane{Index: lane, After: t.run.log.Lanes[lane], Subagents: c.isForSubagent()})
+		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.isForSubagent() {
+			t.dropped = append(t.dropped, droppedCall{c, lane})
 		}
 		return
 	}
-	t.run.log.Lanes[lane], t.run.pipeline.ahead = done.Seq, done.Advanced
+	t.run.log.Lanes[lane], t.run.pipeline.chained = done.Seq, done.Advanced
 	t.run.log.Main, t.run.log.OpenStep = max(t.run.log.Main, done.Opened), t.step.Name
 	t.run.subagents += done.Subagents
 	for _, u := range done.Usage {
 		t.run.use(u)
 	}
 	if done.HandedOver {
-		t.run.takenOver(t.ctx, *c.taker)
+		t.run.handOver(t.ctx, *c.handsTo)
 	}
 	if done.Suspended != nil {
 		t.suspended = append(t.suspended, done)
 	}
 	if done.Raised != nil {
-		t.raises(c, done)
+		t.addQuestion(c, done)
 	}
 	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled
 	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {
-		t.begin(lane)
+		t.start(lane)
 	}
 }

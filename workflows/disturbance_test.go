@@ -36,7 +36,7 @@ func TestLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := late(c.err); got != c.late {
+			if got := isDisturbed(c.err); got != c.late {
 				t.Errorf("late is %v", got)
 			}
 		})

@@ -36,21 +36,21 @@ type Onward struct {
 	Day *Day `json:"day,omitempty"`
 }
 
-// onward lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
+// chainAdvance lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
 // workers that have nothing but tools; what compensates is left as it is.
-func (p *interpreter) onward(ctx workflow.Context, c call) *Onward {
-	l := p.run.leaf()
+func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *Onward {
+	l := p.run.activeStep()
 	switch {
 	case l == nil, l.CallID == "" || l.CallID != c.id:
 		return nil
-	case c.decision != nil, c.queue != "", c.delegate != nil, c.taker != nil:
+	case c.decision != nil, c.queue != "", c.delegate != nil, c.handsTo != nil:
 		return nil
-	case p.run.paused, p.run.undoes():
+	case p.run.paused, p.run.isCompensating():
 		return nil
 	}
-	walk := *p.walk
+	walk := *p.position
 	walk.Leaf, walk.Event, walk.Said = nil, nil, ""
-	return &Onward{ID: p.nextStep().ID, Walk: walk, Now: workflow.Now(ctx), Day: p.run.day()}
+	return &Onward{ID: p.nextStep().ID, Walk: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
 }
 
 // Advance is what the call goes on with when it has come to its end. opened is the last record of the lane that the agent
@@ -63,11 +63,11 @@ func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
 	return in
 }
 
-// goAhead takes up what comes next, where the call has found that out.
-func (p *interpreter) goAhead(ctx workflow.Context) Advanced {
-	next := *p.ahead
-	p.ahead, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
-	p.moveOn(ctx, next)
+// takeChained takes up what comes next, where the call has found that out.
+func (p *interpreter) takeChained(ctx workflow.Context) Advanced {
+	next := *p.chained
+	p.chained, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
+	p.setPosition(ctx, next)
 	return next
 }
 
@@ -83,9 +83,9 @@ func (w *Walk) afterAll(next Advanced, event *pipeline.Event) {
 	}
 }
 
-// lost tells whether a call may have come to its end, and have gone on, without this being heard of. What there is to
+// mayHaveEnded tells whether a call may have come to its end, and have gone on, without this being heard of. What there is to
 // compensate for is known to the next advance then.
-func (p *interpreter) lost() bool {
-	l := p.run.leaf()
+func (p *interpreter) mayHaveEnded() bool {
+	l := p.run.activeStep()
 	return l != nil && l.CallID != "" && len(p.run.log.Unfinished) > 0
 }

@@ -27,9 +27,9 @@ func (w *Waits) next() time.Time {
 	return next
 }
 
-// pass does what time does to the calls: the time of some is over, of others people are reminded, or more
+// applyTime does what time does to the calls: the time of some is over, of others people are reminded, or more
 // people may decide. Several of those that were missed are one.
-func (w *Waits) pass(now time.Time) {
+func (w *Waits) applyTime(now time.Time) {
 	var expired, escalated, reminded []*Waiting
 	for i := range w.Calls {
 		c := &w.Calls[i]
@@ -54,9 +54,9 @@ func (w *Waits) pass(now time.Time) {
 			c.Reminded, reminded = n, append(reminded, c)
 		}
 	}
-	w.note(NoticeExpired, now, expired...)
-	w.note(NoticeEscalated, now, escalated...)
-	w.note(NoticeReminded, now, reminded...)
+	w.addNews(NoticeExpired, now, expired...)
+	w.addNews(NoticeEscalated, now, escalated...)
+	w.addNews(NoticeReminded, now, reminded...)
 }
 
 func (c *Waiting) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }

@@ -62,36 +62,36 @@ func LimitsOfRun(l agents.Limits) Limits {
 
 // excess is the first soft limit that the run has passed; nil = none, or the run compensates for what was done.
 func (r *run) excess(ctx workflow.Context) *Excess {
-	if r.undoes() {
+	if r.isCompensating() {
 		return nil
 	}
 	return r.budget.excess(r.in.Limits, workflow.Now(ctx))
 }
 
-// askBeyond asks people whether the run may go on, if it has passed a soft limit: then it waits, or over tells that it
+// checkSoftLimits asks people whether the run may go on, if it has passed a soft limit: then it waits, or over tells that it
 // ends. What those have used that work for it may have taken it beyond a hard one, and then there is nothing to ask. The
 // question takes the number of a turn.
-func (r *run) askBeyond(ctx workflow.Context) (end ending, over bool) {
-	if end, over = r.usedUp(); over {
+func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
+	if end, over = r.checkLimits(); over {
 		return end, true
 	}
 	x := r.excess(ctx)
 	if x == nil {
 		return ending{}, false
 	}
-	return r.askAbout(ctx, *x)
+	return r.interruptForLimit(ctx, *x)
 }
 
-// askAbout asks people about an excess: the run is held, or ends with it.
-func (r *run) askAbout(ctx workflow.Context, x Excess) (end ending, over bool) {
-	in := AskLimit{Step: r.ofLimit(r.step(r.turn, "limit", "")), Excess: x}
+// interruptForLimit asks people about an excess: the run is held, or ends with it.
+func (r *run) interruptForLimit(ctx workflow.Context, x Excess) (end ending, over bool) {
+	in := AskLimit{Step: r.limitStep(r.step(r.turn, "limit", "")), Excess: x}
 	if !r.log.begun() {
 		in.Beginning = *r.beginning()
 	}
 	var answer ModelAnswer
 	asking := workflow.WithActivityOptions(ctx, r.options(ctx, "limit"))
 	if err := workflow.ExecuteActivity(asking, ActivityAskLimit, in).Get(ctx, &answer); err != nil {
-		r.broke(in.Step, nil)
+		r.noteFailedStep(in.Step, nil)
 		return r.failure(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = answer.Seq, in.Name
@@ -101,24 +101,24 @@ func (r *run) askAbout(ctx workflow.Context, x Excess) (end ending, over bool) {
 	waits := r.waitsOf(ctx, answer)
 	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Excess = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
-	case !r.keeps(waits):
+	case !r.holdIfFits(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
 	case r.interrupts.held != nil:
-		return r.tellHeld(ctx)
+		return r.announceHeld(ctx)
 	}
 	return ending{outcome: waits.outcome(), waits: waits}, true
 }
 
-// ofLimit makes a step one of the question whether the run may go on.
-func (r *run) ofLimit(s Step) Step {
-	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.called(stepLimit)
+// limitStep makes a step one of the question whether the run may go on.
+func (r *run) limitStep(s Step) Step {
+	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.stepName(stepLimit)
 	s.At = &At{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: ScopeLimit}
 	return s
 }
 
-// goBeyond does what was decided about a soft limit. over tells that the run ends with it.
-func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
-	calls := toolTurn{messageID: w.MessageID, calls: w.calls(), step: r.ofLimit(step)}
+// applyLimitDecision does what was decided about a soft limit. over tells that the run ends with it.
+func (r *run) applyLimitDecision(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
+	calls := toolCalls{messageID: w.MessageID, calls: w.calls(), step: r.limitStep(step)}
 	if end, over = r.callTools(ctx, calls, &Waits{}); over {
 		return end, true
 	}
@@ -137,23 +137,23 @@ func (r *run) goBeyond(ctx workflow.Context, w *Waits, step Step) (end ending, o
 	return ending{}, false
 }
 
-// permit asks, before branches begin, whether the run may go on. over tells that it does not. It fails only to
+// checkBeforeBranches asks, before branches begin, whether the run may go on. over tells that it does not. It fails only to
 // continue as new.
-func (p *interpreter) permit(ctx workflow.Context) (end ending, over bool, err error) {
+func (p *interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
 		if p.run.interrupts.held == nil {
 			x := p.run.excess(ctx)
 			if x == nil {
-				x, p.walk.Excess = p.walk.Excess, nil
+				x, p.position.Excess = p.position.Excess, nil
 			}
 			if x == nil {
 				return ending{}, false, nil
 			}
-			if end, over = p.run.askAbout(ctx, *x); over {
+			if end, over = p.run.interruptForLimit(ctx, *x); over {
 				return end, over, nil
 			}
 		}
-		if end, over, err = p.run.goOnHeld(ctx); over || err != nil {
+		if end, over, err = p.run.continueHeld(ctx); over || err != nil {
 			return end, over, err
 		}
 		p.run.turn++
