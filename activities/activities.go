@@ -79,29 +79,29 @@ func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
 func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: workflows.ActivityCallModel})
 	a.RegisterTools(r)
-	r.RegisterActivityWithOptions(a.Await, activity.RegisterOptions{Name: workflows.ActivityAwait})
-	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: workflows.ActivityHold})
-	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityKeep})
+	r.RegisterActivityWithOptions(a.Await, activity.RegisterOptions{Name: workflows.ActivityAwaitQueue})
+	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
+	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityStoreResult})
 	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: workflows.ActivityAdvance})
-	r.RegisterActivityWithOptions(a.AskLimit, activity.RegisterOptions{Name: workflows.ActivityAskLimit})
-	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswer})
+	r.RegisterActivityWithOptions(a.AskLimit, activity.RegisterOptions{Name: workflows.ActivityLimitInterrupt})
+	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswerCall})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: workflows.ActivityNotify})
 	r.RegisterActivityWithOptions(a.Deliver, activity.RegisterOptions{Name: workflows.ActivityDeliver})
 	r.RegisterActivityWithOptions(a.Fire, activity.RegisterOptions{Name: workflows.ActivityFire})
-	r.RegisterActivityWithOptions(a.Standing, activity.RegisterOptions{Name: workflows.ActivityStanding})
-	r.RegisterActivityWithOptions(a.Withdraw, activity.RegisterOptions{Name: workflows.ActivityWithdraw})
+	r.RegisterActivityWithOptions(a.Standing, activity.RegisterOptions{Name: workflows.ActivityRunStatus})
+	r.RegisterActivityWithOptions(a.Withdraw, activity.RegisterOptions{Name: workflows.ActivityCancelRun})
 }
 
-func runOf(r workflows.Run) stream.Run {
+func runOf(r workflows.RunRef) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: r.Tenant, ID: r.Thread}, ID: r.ID}
 }
 
 // speaking is where the agent of a step speaks.
 func speaking(s workflows.Step, step string) stream.Place {
 	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
-	if b := s.Branch; b != nil {
-		for _, i := range b.Slots {
+	if b := s.Child; b != nil {
+		for _, i := range b.Lanes {
 			p.Lane = p.Lane.Subagent(i)
 		}
 		p.Since, p.Subagent = b.Since, subagentID(b.CallID)
@@ -122,7 +122,7 @@ func working(in workflows.ToolCall) stream.Place {
 // enter is attend, and stops the attempt if the run is cancelled.
 func (a *Activities) enter(ctx context.Context, s workflows.Step) (_ context.Context, leave func(), err error) {
 	ctx, end, err := a.attend(ctx)
-	if err != nil || s.Undoes {
+	if err != nil || s.Compensates {
 		return ctx, end, err
 	}
 	ctx, release := a.Cancels.Context(ctx, runOf(s.Run))
@@ -131,7 +131,7 @@ func (a *Activities) enter(ctx context.Context, s workflows.Step) (_ context.Con
 
 // cancelRequested tells whether a step is not to be done, since somebody has cancelled the run.
 func (a *Activities) cancelRequested(ctx context.Context, s workflows.Step) (bool, error) {
-	if s.Undoes {
+	if s.Compensates {
 		return false, nil
 	}
 	return a.Log.CancelRequested(ctx, runOf(s.Run))

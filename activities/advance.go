@@ -32,7 +32,7 @@ func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next wo
 
 func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflows.Advanced, error) {
 	place := speaking(in.Step, in.ID)
-	used, err := a.takeOver(ctx, place, in.Lanes)
+	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
 		return workflows.Advanced{}, err
 	}
@@ -62,7 +62,7 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 		return workflows.Advanced{}, err
 	}
 	for {
-		w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{Called: in.Called, Usage: used}}
+		w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{CallEnded: in.AfterCall, Usage: used}}
 		if err := w.walk(ctx); err != nil {
 			return workflows.Advanced{}, a.tellLacking(ctx, in.Step, attempt, err)
 		}
@@ -85,7 +85,7 @@ func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in workflow
 	if b.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: b.Closes})
 	}
-	return a.Log.Succeed(ctx, p, failed, steering(b.At, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
+	return a.Log.Succeed(ctx, p, failed, steering(b.Place, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
 }
 
 // walked is the agent whose steps are walked.
@@ -97,24 +97,24 @@ func (a *Activities) walked(ctx context.Context, in workflows.Advance) (*agents.
 	if in.Tree != nil {
 		return pipeline.WithTree(d, in.Tree)
 	}
-	return a.withTree(ctx, d, runOf(in.Run).Thread, in.Walk.Tree)
+	return a.withTree(ctx, d, runOf(in.Run).Thread, in.Position.Tree)
 }
 
 // openWalk writes what a walk begins with, if it does: the run, or a subagent.
 func (a *Activities) openWalk(ctx context.Context, p stream.Place, in workflows.Advance) (uint64, error) {
-	switch b := in.Branch; {
+	switch b := in.Child; {
 	case in.Announces != nil:
 		return a.announce(ctx, p, in.Step, *in.Announces)
 	case in.Beginning != (workflows.Beginning{}):
 		o := opening(in.Agent, in.Revision, in.Beginning)
-		if in.Reopens { // steps count on what those before them have left, and what was done is compensated for by it
+		if in.Resumes { // steps count on what those before them have left, and what was done is compensated for by it
 			o.Keeps = pipeline.Outputs
 		}
 		return a.Log.OpenRun(ctx, p, o, false)
-	case b != nil && b.Fork != "" && in.After == 0:
+	case b != nil && b.BranchPath != "" && in.After == 0:
 		started := &agui.SubagentStarted{SubagentRunID: p.Subagent, Name: b.Name}
-		if b.Within != "" {
-			started.ParentSubagentRunID = subagentID(b.Within)
+		if b.ParentCallID != "" {
+			started.ParentSubagentRunID = subagentID(b.ParentCallID)
 		}
 		return a.Log.Open(ctx, p, nil, started)
 	}
@@ -139,7 +139,7 @@ type walker struct {
 
 func (w *walker) walk(ctx context.Context) (err error) {
 	after := max(w.in.After, w.place.Since)
-	if f := w.in.Walk.Fan; f != nil {
+	if f := w.in.Position.Branches; f != nil {
 		after = max(after, f.Last)
 	}
 	if w.thread, err = w.activities.Log.Reduce(ctx, w.place.Run.Thread, after); err != nil {
@@ -151,14 +151,14 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	}
 	if w.in.Tree != nil {
 		if w.next.Failed = invalidStep(w.definition); w.next.Failed != nil {
-			w.next.Cursor = w.in.Walk.Cursor
+			w.next.Cursor = w.in.Position.Cursor
 			return nil
 		}
 	}
 	switch {
-	case w.in.Reopens:
+	case w.in.Resumes:
 		return w.reopen()
-	case len(w.in.Suspends) > 0:
+	case len(w.in.Suspended) > 0:
 		return w.suspend()
 	}
 	w.kept.Tree = w.in.Tree
@@ -173,7 +173,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.next.Cursor = w.in.Walk.Cursor
+	w.next.Cursor = w.in.Position.Cursor
 	if err := w.readDetails(ctx, event); err != nil {
 		return err
 	}
@@ -254,27 +254,27 @@ func (w *walker) change(c pipeline.Change) {
 
 // reopen begins the steps again that the walk is in.
 func (w *walker) reopen() error {
-	open, err := pipeline.Open(w.definition, w.in.Walk.Cursor)
+	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
 	for _, name := range open {
 		w.tell(&agui.StepStarted{StepName: name})
 	}
-	w.next.Cursor = w.in.Walk.Cursor
+	w.next.Cursor = w.in.Position.Cursor
 	return err
 }
 
 // suspend ends the steps of a subagent that waits for people, and the subagent if it is a branch: it begins again
 // where it is.
 func (w *walker) suspend() error {
-	open, err := pipeline.Open(w.definition, w.in.Walk.Cursor)
+	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
 	for _, name := range slices.Backward(open) {
 		w.tell(&agui.StepFinished{StepName: name})
 	}
-	w.next.Cursor = w.in.Walk.Cursor
-	if w.in.Branch.Fork == "" {
+	w.next.Cursor = w.in.Position.Cursor
+	if w.in.Child.BranchPath == "" {
 		return err // the call that it works for has its end
 	}
 	asks := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
-	for _, call := range w.in.Suspends {
+	for _, call := range w.in.Suspended {
 		asks.InterruptIDs = append(asks.InterruptIDs, questionID(w.place.Run, call))
 	}
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: asks})
@@ -301,8 +301,8 @@ func (w *walker) take(ctx context.Context, do pipeline.Action) error {
 
 // end closes a branch that is at its end.
 func (w *walker) end() {
-	b := w.in.Branch
-	if b == nil || b.Fork == "" {
+	b := w.in.Child
+	if b == nil || b.BranchPath == "" {
 		return
 	}
 	if f := w.next.Failed; f != nil {
@@ -363,11 +363,11 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows
 	if w.result.Kept, err = json.Marshal(w.kept); err != nil {
 		return w.next, fmt.Errorf("activities: encode what a step keeps: %w", err)
 	}
-	if string(w.result.Kept) == "{}" && w.next.Fan == nil {
+	if string(w.result.Kept) == "{}" && w.next.Branches == nil {
 		w.result.Kept = nil
 	}
 	write := attempt.Finish
-	if w.sets && w.in.Branch != nil { // others may be at it, too
+	if w.sets && w.in.Child != nil { // others may be at it, too
 		write = func(ctx context.Context, result *stream.Result, events ...agui.Event) (uint64, error) {
 			return attempt.FinishOn(ctx, w.thread.Mark, result, events...)
 		}
@@ -397,14 +397,14 @@ func at(next workflows.Advanced, seq uint64, tree bool) workflows.Advanced {
 	if next.Answer != nil {
 		next.Answer.Seq = seq
 	}
-	if next.Fan != nil {
-		next.Fan.Record = seq
+	if next.Branches != nil {
+		next.Branches.Record = seq
 	}
-	if next.Leaf != nil && tree {
-		next.Leaf.At.Tree = seq
+	if next.Active != nil && tree {
+		next.Active.Place.Tree = seq
 	}
-	if l := next.Leaf; l != nil && next.Asks {
-		l.At.Asked = append(l.At.Asked, seq)
+	if l := next.Active; l != nil && next.Prompts {
+		l.Place.Prompts = append(l.Place.Prompts, seq)
 	}
 	return next
 }

@@ -25,7 +25,7 @@ const (
 // Answer is branch.answer.v1: it ends a subagent, and the call that it has worked for with what it said
 // last. What it left open is taken over first, like at a run's end. A subagent that failed is a call that
 // failed: the model that made it goes on.
-func (a *Activities) Answer(ctx context.Context, in workflows.Answer) (answer workflows.ToolAnswer, err error) {
+func (a *Activities) Answer(ctx context.Context, in workflows.SubagentAnswer) (answer workflows.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
@@ -37,7 +37,7 @@ func (a *Activities) Answer(ctx context.Context, in workflows.Answer) (answer wo
 	return answer, fail(ctx, err)
 }
 
-func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows.ToolAnswer, error) {
+func (a *Activities) answer(ctx context.Context, in workflows.SubagentAnswer) (workflows.ToolAnswer, error) {
 	opened, err := a.openToolStep(ctx, in.Call)
 	if err != nil {
 		return workflows.ToolAnswer{}, err
@@ -48,8 +48,8 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 	}
 	in.Usage = workflows.Sum(in.Usage, used)
 	var closing []agui.Event
-	if begun != "" && !in.Walks {
-		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Branch.CallID)})
+	if begun != "" && !in.IsPipeline {
+		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Child.CallID)})
 	}
 	attempt, done, err := a.Log.Begin(ctx, working(in.Call))
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *Activities) answer(ctx context.Context, in workflows.Answer) (workflows
 	if err != nil {
 		return workflows.ToolAnswer{}, err
 	}
-	closing = append(closing, forget(in.Branch.CallID, thread.State)...)
+	closing = append(closing, forget(in.Child.CallID, thread.State)...)
 	result := workResult(in, thread)
 	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
@@ -95,12 +95,12 @@ func forget(callID string, state json.RawMessage) []agui.Event {
 
 // endSpeaking takes over what the subagent left open. It returns the id of the step that the subagent was in, and what was
 // used there that its workflow was not told of. step is "" if the subagent was never announced.
-func (a *Activities) endSpeaking(ctx context.Context, in workflows.Answer) (step string, used []workflows.Usage, err error) {
+func (a *Activities) endSpeaking(ctx context.Context, in workflows.SubagentAnswer) (step string, used []workflows.Usage, err error) {
 	p := speaking(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
 		return "", nil, err
 	}
-	if used, err = a.takeOver(ctx, p, in.Lanes); err != nil {
+	if used, err = a.takeOver(ctx, p, in.Unfinished); err != nil {
 		return "", nil, err
 	}
 	if p.Step == "" {
@@ -114,7 +114,7 @@ func (a *Activities) endSpeaking(ctx context.Context, in workflows.Answer) (step
 }
 
 // workResult is what the call comes to.
-func workResult(in workflows.Answer, thread *stream.Reduction) tools.Result {
+func workResult(in workflows.SubagentAnswer, thread *stream.Reduction) tools.Result {
 	switch in.Outcome {
 	case workflows.OutcomeSuccess:
 	case workflows.OutcomeCancelled:
@@ -130,14 +130,14 @@ func workResult(in workflows.Answer, thread *stream.Reduction) tools.Result {
 }
 
 // suspend ends a subagent that waits for people, and leaves the call that it works for unanswered.
-func suspend(ctx context.Context, in workflows.Answer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (workflows.ToolAnswer, error) {
+func suspend(ctx context.Context, in workflows.SubagentAnswer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (workflows.ToolAnswer, error) {
 	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	recorded, err := json.Marshal(told)
 	if err != nil {
 		return told, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	id, asks := subagentID(in.Branch.CallID), &agui.SubagentOutcome{Type: agui.SubagentSuspended}
-	for _, call := range in.Asks {
+	id, asks := subagentID(in.Child.CallID), &agui.SubagentOutcome{Type: agui.SubagentSuspended}
+	for _, call := range in.Interrupts {
 		asks.InterruptIDs = append(asks.InterruptIDs, questionID(runOf(in.Run), call))
 	}
 	told.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded},
@@ -146,11 +146,11 @@ func suspend(ctx context.Context, in workflows.Answer, closing []agui.Event, att
 }
 
 // farewell closes the subagent, behind its last step, if it has begun.
-func farewell(in workflows.Answer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
+func farewell(in workflows.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
 	if !begun {
 		return nil
 	}
-	id := subagentID(in.Branch.CallID)
+	id := subagentID(in.Child.CallID)
 	if in.Outcome == workflows.OutcomeSuccess {
 		return append(events, &agui.SubagentFinished{SubagentRunID: id, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 	}

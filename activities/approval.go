@@ -53,7 +53,7 @@ func approval(d *agents.Definition, rule int, arguments string) *workflows.Appro
 }
 
 // interrupts are the questions that a run ends with, in the order of the calls.
-func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflows.Waits) ([]agui.Interrupt, error) {
+func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflows.Interrupts) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
 	for _, c := range w.Calls {
 		var i agui.Interrupt
@@ -61,7 +61,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflow
 		switch {
 		case c.Decision != nil:
 			continue // while other branches were under way
-		case c.Raised != nil:
+		case c.Asked != nil:
 			i, err = a.raisedInterrupt(ctx, w, c)
 		case c.Approval != nil:
 			i, err = a.approvalInterrupt(ctx, run.Thread, w, c)
@@ -72,7 +72,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflow
 			return nil, err
 		}
 		i.ID, i.ToolCallID = questionID(run, c.Question()), c.ID
-		if by := w.Asker(c); by.CallID != "" {
+		if by := w.Source(c); by.CallID != "" {
 			i.SubagentRunID = subagentID(by.CallID)
 		}
 		if !c.Expires.IsZero() {
@@ -87,11 +87,11 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflow
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
 // approvalInterrupt asks whether a call may be made, or what a step wants people to be asked.
-func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
+func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *workflows.Interrupts, c workflows.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
-	if w.Excess != nil {
-		message, schema = a.beyond(*w.Excess), limitSchema(a.figuresOf(*w.Excess))
-	} else if record := w.Asker(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
+	if w.Exceeded != nil {
+		message, schema = a.beyond(*w.Exceeded), limitSchema(a.figuresOf(*w.Exceeded))
+	} else if record := w.Source(c).Question; record > 0 && c.Tool == pipeline.ApproveTool {
 		var k kept
 		if err := a.Log.Kept(ctx, t, record, &k); err != nil {
 			return agui.Interrupt{}, err
@@ -103,8 +103,8 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 }
 
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
-func asked(w *workflows.Waits, c workflows.Waiting) (agui.Metadata, error) {
-	by := w.Asker(c)
+func asked(w *workflows.Interrupts, c workflows.Interrupt) (agui.Metadata, error) {
+	by := w.Source(c)
 	rule, err := json.Marshal(stream.Asked{
 		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(w.Opened), Quorum: max(1, c.Approval.Quorum),
 	})

@@ -52,7 +52,7 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	if err != nil || asked == nil {
 		t.Fatalf("the question is asked by %v, %v", asked, err)
 	}
-	in := workflows.Finish{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: workflows.OutcomeSuccess}
+	in := workflows.Finish{Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: workflows.OutcomeSuccess}
 	again, err := e.acts.Finish(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func (e *engine) askModel(id, step string, after uint64) (workflows.ModelAnswer,
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallModel)
 	in := workflows.ModelCall{Step: workflows.Step{
-		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: id}, Execution: "e2", Agent: "a", Revision: "v", ID: step, Name: "model", After: after,
+		Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: id}, Execution: "e2", Agent: "a", Revision: "v", ID: step, Name: "model", After: after,
 	}}
 	if after == 0 {
 		in.Beginning = workflows.Beginning{Continues: run.ID}
@@ -108,7 +108,7 @@ func (e *engine) askModel(id, step string, after uint64) (workflows.ModelAnswer,
 func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
-	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberTool}, "")
+	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Kind: workflows.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestEqualArgumentsAreRemembered(t *testing.T) {
 		}
 		return `{"a":1,"b":2}`
 	})
-	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberArguments}, "")
+	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Kind: workflows.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberArguments}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (e *engine) says(t *testing.T, after time.Duration, question string, asked 
 			if *asked = append(*asked, q.Message); q.Message != question {
 				continue
 			}
-			d := workflows.Decision{CallID: q.ToolCallID, Verdict: workflows.VerdictApprove, Digest: "d"}
+			d := workflows.Decision{CallID: q.ToolCallID, Kind: workflows.DecisionApprove, Digest: "d"}
 			e.env.UpdateWorkflow(workflows.UpdateDecide, "says "+question, &testsuite.TestUpdateCallback{
 				OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
 			}, workflows.Decide{Decisions: []workflows.Decision{d}})

@@ -48,7 +48,7 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
 	n := newNarrator(place.Run, in.ID, attempt)
-	n.at = in.At
+	n.at = in.Place
 	if attempt.Resumed() {
 		if err := a.meterBefore(work, place, attempt); err != nil {
 			return workflows.ModelAnswer{}, err
@@ -61,7 +61,7 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 		return workflows.ModelAnswer{}, a.failedCall(ctx, in, attempt, a.tellLacking(ctx, in.Step, attempt, err))
 	}
 	if attempt.Resumed() || n.summarizes {
-		if n.answer.More, err = a.usedBefore(work, place, attempt); err != nil {
+		if n.answer.OtherUsage, err = a.usedBefore(work, place, attempt); err != nil {
 			return workflows.ModelAnswer{}, err
 		}
 	}
@@ -98,15 +98,15 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	after := in.After
-	if in.Branch != nil {
-		after = max(after, in.Branch.Since)
+	if in.Child != nil {
+		after = max(after, in.Child.Since)
 	}
 	conversation, err := a.Log.Reduce(ctx, run.Thread, after)
 	if err != nil {
 		return err
 	}
 	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	if n.answer.Excess, err = a.mayPay(ctx, in, definition.Model, in.Day); n.answer.Excess != nil || err != nil {
+	if n.answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.answer.Exceeded != nil || err != nil {
 		return err
 	}
 	model, req, offered, err := a.request(ctx, definition)
@@ -118,7 +118,7 @@ func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *nar
 		return err
 	}
 	n.offer(req.Tools)
-	if in.Branch == nil {
+	if in.Child == nil {
 		if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 // offerAgents adds the agents that the model may hand work to, or the thread. At the limit of a run's hand-offs they are
 // still offered, since the conversation has calls of them, and none is made.
 func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in workflows.ModelCall, n *narrator, offered []llm.Tool) ([]llm.Tool, error) {
-	delegates, err := a.delegates(ctx, d, in.Branch)
+	delegates, err := a.delegates(ctx, d, in.Child)
 	if err != nil {
 		return nil, err
 	}

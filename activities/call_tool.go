@@ -37,7 +37,7 @@ func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answe
 
 // enterCall is enter, and lets a call that lasts come to its end.
 func (a *Activities) enterCall(ctx context.Context, in workflows.ToolCall) (context.Context, func(), error) {
-	if in.Lasts {
+	if in.OutlastsCancel {
 		return a.attend(ctx)
 	}
 	return a.enter(ctx, in.Step)
@@ -83,7 +83,7 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	handed := false
 	switch {
 	case outcome != "":
-	case in.HandsTo != "":
+	case in.HandOverTo != "":
 		result, outcome, handed, err = a.handOver(ctx, in, call)
 	default:
 		result, outcome, err = a.runTool(ctx, in, call, asked, thread.State, attempt)
@@ -101,8 +101,8 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 
 func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
 	place := speaking(in.Step, in.Open)
-	if in.Onward != nil {
-		place.Then = in.Onward.ID
+	if in.Chained != nil {
+		place.Then = in.Chained.ID
 	}
 	if in.Announces != nil {
 		return a.announce(ctx, place, in.Step, *in.Announces)
@@ -143,7 +143,7 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	// been made is made again all the same: what it came to is to be known.
 	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
-	} else if wanted && !(in.Lasts && attempt.Resumed()) {
+	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
 	}
 	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
@@ -204,11 +204,11 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
-	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.At), Answer: recorded}
+	told := &stream.Result{Messages: []agui.Message{message}, Scope: scopeOf(in.Place), Answer: recorded}
 	told.Decided, told.Edited = decidedOf(in, call.Name, call.Arguments), editedBy(in, call)
 	events := append(before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
 	if answer.HandedOver {
-		told.Handoff = &stream.Handoff{From: in.Agent, To: in.HandsTo}
+		told.Handoff = &stream.Handoff{From: in.Agent, To: in.HandOverTo}
 		shown, err := told.Handoff.Event()
 		if err != nil {
 			return answer, err

@@ -22,7 +22,7 @@ var errNoPrice = errors.New("activities: what models cost is limited, and this o
 // mayPay tells whether a model may be called: the tenant has something left of its budget, and where what models cost is
 // limited, it is known. An excess says what people are to be asked before, who have let the run go as far as day says; they
 // are asked nothing if that is nil.
-func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model string, day *workflows.Day) (*workflows.Excess, error) {
+func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model string, day *workflows.DayAllowance) (*workflows.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
 	if _, known := a.Prices.Price(model); limited && !known {
 		return nil, errNoPrice
@@ -32,7 +32,7 @@ func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model s
 
 // dayBeyond is what people are to be asked about the day of a tenant, who have let the run go as far as day says; nil =
 // nothing. It fails if the tenant has nothing left.
-func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *workflows.Day) (*workflows.Excess, error) {
+func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *workflows.DayAllowance) (*workflows.ExceededLimit, error) {
 	var allowed *budget.Allowed
 	if day != nil {
 		allowed = &budget.Allowed{Date: day.Date, Tokens: day.Tokens, Cost: agents.Money(day.Cost)}
@@ -45,7 +45,7 @@ func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *workflow
 	if x.Money {
 		limit = pipeline.LimitCostPerDay
 	}
-	return &workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
+	return &workflows.ExceededLimit{Code: workflows.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }
 
 // count adds the usage of a step to its tenant's day, once however often it is called for the step. Call it after the log

@@ -108,7 +108,7 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 	e.acts.Register(env)
 	attempt := func() {
 		t.Helper()
-		step := workflows.Step{Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
+		step := workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
 		call := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}}
 		if _, err := env.ExecuteActivity(workflows.ActivityCallModel, call); err != nil {
 			t.Fatal(err)

@@ -91,7 +91,7 @@ func TestADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	sameDay(t)
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
-	l := newLimited(t, soft, func() workflows.Decision { return workflows.Decision{Verdict: workflows.VerdictReject} })
+	l := newLimited(t, soft, func() workflows.Decision { return workflows.Decision{Kind: workflows.DecisionReject} })
 	openLedger(t, l.engine, budget.AmountsOf(600, 0))
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
@@ -123,7 +123,7 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	env := newActivityEnv()
 	env.SetDataConverter(workflows.DataConverter())
 	e.acts.Register(env)
-	step := workflows.Step{Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
+	step := workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
 	attempt := func(call workflows.ModelCall) (answer workflows.ModelAnswer) {
 		t.Helper()
 		value, err := env.ExecuteActivity(workflows.ActivityCallModel, call)
@@ -135,15 +135,15 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 		}
 		return answer
 	}
-	call := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &workflows.Day{}}
+	call := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &workflows.DayAllowance{}}
 	first := attempt(call)
 	e.acts.Budget = nil
-	if again := attempt(call); first.Excess == nil || first.Excess.Used != 10 || e.calls.Load() != 0 || !cmp.Equal(again, first) {
+	if again := attempt(call); first.Exceeded == nil || first.Exceeded.Used != 10 || e.calls.Load() != 0 || !cmp.Equal(again, first) {
 		t.Fatalf("%+v, and again %+v, after %d calls of the model", first, again, e.calls.Load())
 	}
 	openLedger(t, e, budget.AmountsOf(10, 0))
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
-	if got := attempt(workflows.ModelCall{Step: step}); got.Excess != nil || got.MessageID == "" || e.calls.Load() != 1 {
+	if got := attempt(workflows.ModelCall{Step: step}); got.Exceeded != nil || got.MessageID == "" || e.calls.Load() != 1 {
 		t.Errorf("%+v after %d calls of the model", got, e.calls.Load())
 	}
 }

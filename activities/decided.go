@@ -26,7 +26,7 @@ const (
 // is to be made: with exactly the arguments that were decided about, or with those that take their place.
 func (a *Activities) decided(ctx context.Context, in workflows.ToolCall, call *agui.ToolCall) (tools.Result, workflows.Outcome, error) {
 	d := in.Decision
-	if d == nil || in.Raised > 0 { // what a tool's question comes to is the tool's to decide
+	if d == nil || in.Question > 0 { // what a tool's question comes to is the tool's to decide
 		return tools.Result{}, "", nil
 	}
 	said := &stream.Decision{}
@@ -36,23 +36,23 @@ func (a *Activities) decided(ctx context.Context, in workflows.ToolCall, call *a
 			return tools.Result{}, "", err
 		}
 	}
-	switch d.Verdict {
-	case workflows.VerdictApprove, workflows.VerdictEdit:
-		if d.Verdict == workflows.VerdictEdit {
+	switch d.Kind {
+	case workflows.DecisionApprove, workflows.DecisionEdit:
+		if d.Kind == workflows.DecisionEdit {
 			call.Arguments = string(said.Args)
 		}
 		if workflows.DigestArgs(call.Arguments) != d.Args {
 			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the call's arguments are not those that were approved", workflows.CodeInternal, nil)
 		}
 		return tools.Result{}, "", nil
-	case workflows.VerdictAnswer, workflows.VerdictResult:
+	case workflows.DecisionAnswer, workflows.DecisionToolResult:
 		if said.Result == nil {
 			return tools.Failed(callGivenUp), workflows.OutcomeError, nil
 		}
 		return resultOf(*said.Result), workflows.OutcomeSuccess, nil
-	case workflows.VerdictReject:
+	case workflows.DecisionReject:
 		return tools.Failed(because(callRejected, said.Reason)), workflows.OutcomeError, nil
-	case workflows.VerdictExpire:
+	case workflows.DecisionExpire:
 		return tools.Failed(expired(in.OnExpiry)), workflows.OutcomeError, nil
 	default:
 		return tools.Failed(callGivenUp), workflows.OutcomeError, nil
@@ -91,7 +91,7 @@ func because(what, reason string) string {
 
 // editedBy is the call with the arguments that a person has put in the place of the model's; nil = nobody has.
 func editedBy(in workflows.ToolCall, call agui.ToolCall) map[string]string {
-	if in.Decision == nil || in.Decision.Verdict != workflows.VerdictEdit {
+	if in.Decision == nil || in.Decision.Kind != workflows.DecisionEdit {
 		return nil
 	}
 	return map[string]string{call.ID: call.Arguments}
@@ -103,7 +103,7 @@ func decidedOf(in workflows.ToolCall, tool, arguments string) *stream.Decided {
 	if d == nil {
 		return nil
 	}
-	decided := &stream.Decided{CallID: d.CallID, Verdict: string(d.Verdict), Question: d.Question, Digest: d.Digest, Proposal: d.Input}
+	decided := &stream.Decided{CallID: d.CallID, Verdict: string(d.Kind), Question: d.Question, Digest: d.Digest, Proposal: d.Input}
 	for _, v := range in.Votes {
 		decided.Votes = append(decided.Votes, stream.Vote{Digest: v.Digest, Proposal: v.Input})
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 // asking is an engine whose run has ended with the question whether 1 and 2 may be added.
-func asking(t *testing.T) (*engine, *workflows.Waits) {
+func asking(t *testing.T) (*engine, *workflows.Interrupts) {
 	t.Helper()
 	return askingWith(t, func() string { return `{"a":1,"b":2}` })
 }
 
 // askingWith is asking with other arguments in the answers that follow the first.
-func askingWith(t *testing.T, arguments func() string) (*engine, *workflows.Waits) {
+func askingWith(t *testing.T, arguments func() string) (*engine, *workflows.Interrupts) {
 	t.Helper()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return call([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
@@ -39,7 +39,7 @@ func askingWith(t *testing.T, arguments func() string) (*engine, *workflows.Wait
 	if q.ToolCallID != asked.ToolCalls[0].ID || q.Reason != "tool_call" || !json.Valid(q.ResponseSchema) || r.Entries[2].Message.ToolCallID != asked.ToolCalls[1].ID {
 		t.Errorf("it asks %+v", q)
 	}
-	return e, &workflows.Waits{MessageID: asked.ID, Calls: []workflows.Waiting{{Call: workflows.Call{
+	return e, &workflows.Interrupts{MessageID: asked.ID, Calls: []workflows.Interrupt{{Call: workflows.Call{
 		ID: q.ToolCallID, Tool: "add", Approval: &workflows.Approval{Args: workflows.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
@@ -55,17 +55,17 @@ func (e *engine) ask(message string) {
 		e.t.Fatal(err)
 	}
 	e.env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
-		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+		Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
 	})
 }
 
 // resume makes the call that was decided about, in a run that nobody asked for.
-func (e *engine) resume(w *workflows.Waits, d workflows.Decision, then workflows.OnExpiry) (workflows.ToolAnswer, error) {
+func (e *engine) resume(w *workflows.Interrupts, d workflows.Decision, then workflows.OnExpiry) (workflows.ToolAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
 	in := workflows.ToolCall{
-		Step: workflows.Step{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
+		Step: workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
 		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &workflows.Beginning{Continues: run.ID},
 	}
 	if d.Remember != "" {
@@ -92,25 +92,25 @@ func TestWhatWasDecidedIsDone(t *testing.T) {
 	t.Parallel()
 	approved := workflows.DigestArgs(`{"a":1,"b":2}`)
 	for name, tt := range map[string]struct {
-		verdict workflows.Verdict
+		verdict workflows.DecisionKind
 		said    *stream.Decision
 		args    string
 		then    workflows.OnExpiry
 		want    string
 	}{
-		"approve":     {verdict: workflows.VerdictApprove, args: approved, want: "3"},
-		"edit":        {verdict: workflows.VerdictEdit, said: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, args: workflows.DigestArgs(`{"a":2,"b":2}`), want: "4"},
-		"reject":      {verdict: workflows.VerdictReject, want: "A person did not approve this call. It was not made."},
-		"with reason": {verdict: workflows.VerdictReject, said: &stream.Decision{Reason: `say "no"`}, want: `A person did not approve this call. It was not made. They said: "say \"no\""`},
-		"answer":      {verdict: workflows.VerdictAnswer, said: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
-		"cancel":      {verdict: workflows.VerdictCancel, want: "Whoever was asked to approve this call gave no answer. It was not made."},
-		"expire":      {verdict: workflows.VerdictExpire, want: "Nobody approved this call in time. It was not made."},
-		"skip":        {verdict: workflows.VerdictExpire, then: workflows.OnExpirySkip, want: "This call was left out, since nobody decided about it in time."},
+		"approve":     {verdict: workflows.DecisionApprove, args: approved, want: "3"},
+		"edit":        {verdict: workflows.DecisionEdit, said: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, args: workflows.DigestArgs(`{"a":2,"b":2}`), want: "4"},
+		"reject":      {verdict: workflows.DecisionReject, want: "A person did not approve this call. It was not made."},
+		"with reason": {verdict: workflows.DecisionReject, said: &stream.Decision{Reason: `say "no"`}, want: `A person did not approve this call. It was not made. They said: "say \"no\""`},
+		"answer":      {verdict: workflows.DecisionAnswer, said: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
+		"cancel":      {verdict: workflows.DecisionCancel, want: "Whoever was asked to approve this call gave no answer. It was not made."},
+		"expire":      {verdict: workflows.DecisionExpire, want: "Nobody approved this call in time. It was not made."},
+		"skip":        {verdict: workflows.DecisionExpire, then: workflows.OnExpirySkip, want: "This call was left out, since nobody decided about it in time."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, w := asking(t)
-			d := workflows.Decision{CallID: w.Calls[0].ID, Verdict: tt.verdict, Args: tt.args}
+			d := workflows.Decision{CallID: w.Calls[0].ID, Kind: tt.verdict, Args: tt.args}
 			if tt.said != nil {
 				tt.said.Verdict = string(tt.verdict)
 				d.Input = e.propose(tt.said)
@@ -126,7 +126,7 @@ func TestWhatWasDecidedIsDone(t *testing.T) {
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
 				t.Errorf("the result is %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}
-			if edited := r.Entries[1].Message.ToolCalls[0].Arguments; (tt.verdict == workflows.VerdictEdit) != (edited == `{"a":2,"b":2}`) {
+			if edited := r.Entries[1].Message.ToolCalls[0].Arguments; (tt.verdict == workflows.DecisionEdit) != (edited == `{"a":2,"b":2}`) {
 				t.Errorf("the conversation has the arguments %s", edited)
 			}
 		})
@@ -138,11 +138,11 @@ func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
 	for _, d := range []workflows.Decision{
-		{CallID: w.Calls[0].ID, Verdict: workflows.VerdictApprove, Args: workflows.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: w.Calls[0].ID, Verdict: workflows.VerdictEdit, Args: workflows.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":5}`)})},
+		{CallID: w.Calls[0].ID, Kind: workflows.DecisionApprove, Args: workflows.DigestArgs(`{"a":1,"b":3}`)},
+		{CallID: w.Calls[0].ID, Kind: workflows.DecisionEdit, Args: workflows.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
 		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "not those that were approved") {
-			t.Errorf("%s: %v", d.Verdict, err)
+			t.Errorf("%s: %v", d.Kind, err)
 		}
 	}
 }

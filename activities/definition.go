@@ -13,7 +13,7 @@ import (
 // another.
 func (a *Activities) definition(ctx context.Context, s workflows.Step) (*agents.Definition, error) {
 	asked := stream.Asked{Agent: s.Agent, Revision: s.Revision}
-	if at := s.At; at != nil && at.Inline {
+	if at := s.Place; at != nil && at.Inline {
 		asked.Step, asked.Tree = at.Path, at.Tree
 	}
 	return a.asking(ctx, runOf(s.Run).Thread, asked)

@@ -23,7 +23,7 @@ import (
 
 // handed is an agent that a model is offered.
 type handed struct {
-	workflows.Delegate
+	workflows.AgentRef
 	description string
 }
 
@@ -42,8 +42,8 @@ func subagentID(callID string) string {
 
 // delegates are the agents that an agent may hand work to, as they are now. One that is not published yet
 // may be on its way, like a tool.
-func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *workflows.Branch) ([]handed, error) {
-	if branch != nil && len(branch.Slots)+1 >= workflows.MaxDepth {
+func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *workflows.Child) ([]handed, error) {
+	if branch != nil && len(branch.Lanes)+1 >= workflows.MaxDepth {
 		return nil, nil
 	}
 	var all []handed
@@ -63,7 +63,7 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 // handedTo is an agent as it is now.
 func handedTo(p catalog.Published) handed {
 	return handed{
-		Delegate:    workflows.Delegate{Agent: p.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
+		AgentRef:    workflows.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: workflows.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
 		description: p.Description,
 	}
 }
@@ -90,12 +90,12 @@ func (n *narrator) handOver(c *narratedCall, call *workflows.Call) {
 	if _, err := taskOf(c.arguments.String()); err != nil {
 		return // the call is answered with what is wrong
 	}
-	to := n.delegates[i].Delegate
-	at := slices.Index(n.answer.Delegates, to)
-	if at < 0 && len(n.answer.Delegates) < workflows.MaxDelegates {
-		at, n.answer.Delegates = len(n.answer.Delegates), append(n.answer.Delegates, to)
+	to := n.delegates[i].AgentRef
+	at := slices.Index(n.answer.Subagents, to)
+	if at < 0 && len(n.answer.Subagents) < workflows.MaxSubagentsPerTurn {
+		at, n.answer.Subagents = len(n.answer.Subagents), append(n.answer.Subagents, to)
 	}
-	call.Delegate = at + 1
+	call.Subagent = at + 1
 }
 
 // taskOf reads the arguments of such a call.
@@ -141,9 +141,9 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.
 	}
 	started := &agui.SubagentStarted{
 		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.revision": revision}}, SubagentRunID: p.Subagent, Name: in.Agent,
-		Description: d.Description, ParentToolCallID: in.Branch.CallID, ParentMessageID: in.Branch.MessageID,
+		Description: d.Description, ParentToolCallID: in.Child.CallID, ParentMessageID: in.Child.MessageID,
 	}
-	if parent := call.Branch; parent != nil {
+	if parent := call.Child; parent != nil {
 		started.ParentSubagentRunID = subagentID(parent.CallID)
 	}
 	events := []agui.Event{started}
@@ -154,16 +154,16 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.
 }
 
 // task is what the call asks a subagent to do: as the model wrote it, or as a person has put it instead.
-func (a *Activities) task(ctx context.Context, b *workflows.Branch, thread *stream.Reduction) (string, error) {
+func (a *Activities) task(ctx context.Context, b *workflows.Child, thread *stream.Reduction) (string, error) {
 	of := workflows.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
 	call, err := findCall(thread, of)
 	if err != nil {
 		return "", err
 	}
 	if b.Args != "" {
-		of.Decision = &workflows.Decision{Verdict: workflows.VerdictApprove, Input: b.Edit, Args: b.Args}
+		of.Decision = &workflows.Decision{Kind: workflows.DecisionApprove, Input: b.Edit, Args: b.Args}
 		if b.Edit > 0 {
-			of.Decision.Verdict = workflows.VerdictEdit
+			of.Decision.Kind = workflows.DecisionEdit
 		}
 		if _, _, err := a.decided(ctx, of, &call); err != nil {
 			return "", err

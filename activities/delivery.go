@@ -50,7 +50,7 @@ func (a *Activities) deliver(ctx context.Context, in workflows.Delivery) (workfl
 	if err != nil {
 		return workflows.Delivered{}, err
 	}
-	ctx = inRun(ctx, workflows.Run{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
+	ctx = inRun(ctx, workflows.RunRef{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
 	body, err := json.Marshal(message{Type: "approval." + string(e.Type), Timestamp: e.At, Data: data{Tenant: in.Tenant, Approval: e.Approval}})
 	if err != nil {
 		return workflows.Delivered{}, fmt.Errorf("activities: encode message: %w", err)

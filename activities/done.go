@@ -57,7 +57,7 @@ func (w *walker) ended(ctx context.Context, record uint64) (pipeline.Ended, erro
 
 // branchesEnded has an event tell what has come of branches that may have to be compensated for.
 func (w *walker) branchesEnded(ctx context.Context, event *pipeline.Event) error {
-	f := w.in.Walk.Fan
+	f := w.in.Position.Branches
 	if f == nil || !f.Compensates {
 		return nil
 	}

@@ -21,7 +21,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	}
 	messages := []agui.Message{}
 	for _, e := range w.thread.Entries {
-		if heardBy(w.in.Branch, e) {
+		if heardBy(w.in.Child, e) {
 			messages = append(messages, e.Message)
 		}
 	}
@@ -29,9 +29,9 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 		return env, fmt.Errorf("activities: encode messages: %w", err)
 	}
 	env.Recall = func(path string, record uint64) (pipeline.Done, error) { return w.recall(ctx, path, record) }
-	for i, fork := range w.in.Walk.Cursor.Branch {
+	for i, fork := range w.in.Position.Cursor.Branch {
 		var k kept
-		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, w.in.Walk.Items[i], &k); err != nil {
+		if err := w.activities.Log.Kept(ctx, w.place.Run.Thread, w.in.Position.Items[i], &k); err != nil {
 			return env, err
 		}
 		item := json.RawMessage("null")
@@ -39,7 +39,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 			item = k.Items[fork.Index]
 		}
 		env.Items = append(env.Items, item)
-		begins := i == len(w.in.Walk.Cursor.Branch)-1 && w.in.Walk.Event != nil && w.in.Walk.Event.Kind == pipeline.EventBegun
+		begins := i == len(w.in.Position.Cursor.Branch)-1 && w.in.Position.Event != nil && w.in.Position.Event.Kind == pipeline.EventBegun
 		if begins && fork.Index < len(k.Ends) {
 			if env.Ended, err = w.ended(ctx, k.Ends[fork.Index]); err != nil {
 				return env, err
@@ -53,7 +53,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
 	var in agui.RunAgentInput
 	var by *agents.Caller
-	if seq := w.in.Walk.Input; seq > 0 {
+	if seq := w.in.Position.Input; seq > 0 {
 		proposed, err := w.activities.Log.Input(ctx, seq)
 		if err != nil {
 			return nil, nil, err
@@ -65,7 +65,7 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 			}
 		}
 	}
-	if task := w.in.Walk.Task; task != nil {
+	if task := w.in.Position.Child; task != nil {
 		text, err := w.activities.task(ctx, task, w.thread)
 		if err != nil {
 			return nil, nil, err
@@ -86,17 +86,17 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 
 // heardBy tells whether an agent hears what a message says: that of the run does not hear subagents, and
 // a branch hears whom it is part of.
-func heardBy(b *workflows.Branch, e stream.Entry) bool {
+func heardBy(b *workflows.Child, e stream.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {
 	case b == nil:
 		return owner == ""
 	case owner == subagentID(b.CallID):
 		return true
-	case b.Fork == "":
+	case b.BranchPath == "":
 		return false
-	case b.Within == "":
+	case b.ParentCallID == "":
 		return owner == ""
 	}
-	return owner == subagentID(b.Within)
+	return owner == subagentID(b.ParentCallID)
 }

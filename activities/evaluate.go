@@ -10,7 +10,7 @@ const invalidExpression = "invalid_expression"
 
 // evaluate is what a program wants to know.
 func (w *walker) evaluate(env pipeline.Env) error {
-	value, err := pipeline.Value(w.in.Expression, w.in.Walk.Cursor, env)
+	value, err := pipeline.Value(w.in.Expression, w.in.Position.Cursor, env)
 	switch {
 	case err != nil:
 		w.next.Failed = &pipeline.Failure{Code: invalidExpression, Message: "the expression has no value"}

@@ -277,7 +277,7 @@ func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := e.finish(workflows.Finish{
-		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: workflows.OutcomeSuccess,
+		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: workflows.OutcomeSuccess,
 		Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
 	})
 	if err != nil || done.Code != workflows.ErrorLogLost {
@@ -293,7 +293,7 @@ func TestAnotherExecutionsRunIsNotFinished(t *testing.T) {
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("mine") })
 	e.run("hello")
 	_, err := e.finish(workflows.Finish{
-		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: workflows.OutcomeError, Code: "x", First: "1/model",
+		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: workflows.OutcomeError, Code: "x", First: "1/model",
 	})
 	if err == nil || !strings.Contains(err.Error(), workflows.ErrorFenced) {
 		t.Errorf("finished by another execution: %v", err)

@@ -32,7 +32,7 @@ func (a *Activities) Finish(ctx context.Context, in workflows.Finish) (workflows
 func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
 	run := runOf(in.Run)
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "finish", Execution: in.Execution, After: in.After}
-	if in.Handed {
+	if in.HandedOver {
 		place.Agent = in.Agent
 	}
 	if in.After == 0 {
@@ -40,7 +40,7 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 			return workflows.Finished{}, err
 		}
 	}
-	used, err := a.takeOver(ctx, place, in.Lanes)
+	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
@@ -93,12 +93,12 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 		if lane.After == 0 {
 			p.Since = max(p.Since, speaking.After)
 		}
-		if !lane.Fork {
+		if !lane.Branch {
 			if err := a.Log.Supersede(ctx, p, false); err != nil {
 				return nil, err
 			}
 		}
-		if !lane.Subagents {
+		if !lane.Subagent {
 			continue
 		}
 		p.Lane, p.After, p.Since, p.Subagent = speaking.Lane.Subagent(lane.Index), 0, lane.After, ""
@@ -211,13 +211,13 @@ func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (ag
 	case workflows.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
 	case workflows.OutcomeInterrupt:
-		asked, err := a.interrupts(ctx, runOf(in.Run), in.Waits)
+		asked, err := a.interrupts(ctx, runOf(in.Run), in.Interrupts)
 		if err != nil {
 			return nil, err
 		}
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: asked}
 	default:
-		end.Outcome = &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: pendingCalls(in.Waits)}
+		end.Outcome = &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: pendingCalls(in.Interrupts)}
 	}
 	return end, nil
 }
@@ -230,7 +230,7 @@ func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64)
 	return a.Log.Detail(ctx, t, record)
 }
 
-func pendingCalls(w *workflows.Waits) []string {
+func pendingCalls(w *workflows.Interrupts) []string {
 	if w == nil {
 		return nil
 	}

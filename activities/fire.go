@@ -19,7 +19,7 @@ import (
 )
 
 // Fire is schedule.run.v1: it begins the run of a time of a schedule, once, however often that is tried.
-func (a *Activities) Fire(ctx context.Context, in workflows.Firing) (out workflows.Fired, err error) {
+func (a *Activities) Fire(ctx context.Context, in workflows.FireInput) (out workflows.Fired, err error) {
 	defer contain(ctx, &err)
 	out, err = a.fire(ctx, in)
 	return out, failFiring(ctx, err)
@@ -41,24 +41,24 @@ func failFiring(ctx context.Context, err error) error {
 	return fail(ctx, err)
 }
 
-func (a *Activities) fire(ctx context.Context, in workflows.Firing) (workflows.Fired, error) {
+func (a *Activities) fire(ctx context.Context, in workflows.FireInput) (workflows.Fired, error) {
 	k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 	if err != nil {
 		return workflows.Fired{}, err
 	}
 	run := k.RunAt(in.Tenant, in.At)
-	out := workflows.Fired{Run: workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
+	out := workflows.Fired{Run: workflows.RunRef{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
 	ctx = inRun(ctx, out.Run, k.Agent, "")
 	agent, err := a.Agents.Latest(ctx, k.Agent)
 	if err != nil {
 		return out, err
 	}
-	out.Refused, out.Before, err = a.placeFired(ctx, k, run, agent, in)
+	out.Refused, out.AlreadyBegun, err = a.placeFired(ctx, k, run, agent, in)
 	return out, err
 }
 
 // placeFired brings the run to its thread. It tells why the thread refuses it, if it does, or that it had begun before.
-func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in workflows.Firing) (refused string, before bool, err error) {
+func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in workflows.FireInput) (refused string, before bool, err error) {
 	input, err := k.RunInput(run)
 	if err != nil {
 		return "", false, err
@@ -118,7 +118,7 @@ func holds(forwardedProps json.RawMessage) bool {
 
 // Withdraw is schedule.cancel.v1: it cancels the run that a firing began, or what goes on for it, and tells how
 // far that has come. A run that never began is over.
-func (a *Activities) Withdraw(ctx context.Context, in workflows.Firing) (out workflows.Standing, err error) {
+func (a *Activities) Withdraw(ctx context.Context, in workflows.FireInput) (out workflows.RunStatus, err error) {
 	defer contain(ctx, &err)
 	var run stream.Run
 	if in.Fired != nil {
@@ -130,7 +130,7 @@ func (a *Activities) Withdraw(ctx context.Context, in workflows.Firing) (out wor
 		}
 		run = k.RunAt(in.Tenant, in.At)
 	}
-	ctx = inRun(ctx, workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}, "", "")
+	ctx = inRun(ctx, workflows.RunRef{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}, "", "")
 	if err := a.cancelFired(ctx, run, "its schedule cancels it"); err != nil {
 		return out, fail(ctx, err)
 	}
@@ -175,7 +175,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 }
 
 // Standing is schedule.look.v1: it tells how far a run has come that a firing began.
-func (a *Activities) Standing(ctx context.Context, in workflows.Run) (out workflows.Standing, err error) {
+func (a *Activities) Standing(ctx context.Context, in workflows.RunRef) (out workflows.RunStatus, err error) {
 	ctx = inRun(ctx, in, "", "")
 	defer contain(ctx, &err)
 	out, err = a.standing(ctx, runOf(in))
@@ -185,7 +185,7 @@ func (a *Activities) Standing(ctx context.Context, in workflows.Run) (out workfl
 // codeStopped is that of a run whose workflow closed without an end.
 const codeStopped = "workflow_closed"
 
-func (a *Activities) standing(ctx context.Context, run stream.Run) (out workflows.Standing, err error) {
+func (a *Activities) standing(ctx context.Context, run stream.Run) (out workflows.RunStatus, err error) {
 	open, err := a.threadOpen(ctx, run.Thread) // first: what closes behind this look has its end in the log
 	if err != nil {
 		return out, err
@@ -197,7 +197,7 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out workflow
 	case end == nil && open:
 		return out, nil
 	case end == nil:
-		return workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: codeStopped}}, nil
+		return workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: codeStopped}}, nil
 	}
 	how, err := end.Ending(ctx)
 	if err != nil {

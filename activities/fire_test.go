@@ -32,7 +32,7 @@ type firings struct {
 	log  *stream.Log
 	acts *activities.Activities
 	env  *testsuite.TestActivityEnvironment
-	in   workflows.Firing
+	in   workflows.FireInput
 	run  stream.Run
 	kept *schedules.Kept
 
@@ -45,7 +45,7 @@ type firings struct {
 
 func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
 	t.Helper()
-	f := &firings{t: t, log: streamtest.Open(t), in: workflows.Firing{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
+	f := &firings{t: t, log: streamtest.Open(t), in: workflows.FireInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
 	store, err := schedules.Open(t.Context(), f.log)
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +124,9 @@ func (f *firings) fire() (out workflows.Fired, err error) {
 	return out, err
 }
 
-func (f *firings) standing() (out workflows.Standing) {
+func (f *firings) standing() (out workflows.RunStatus) {
 	f.t.Helper()
-	value, err := f.env.ExecuteActivity(workflows.ActivityStanding, workflows.Run{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
+	value, err := f.env.ExecuteActivity(workflows.ActivityRunStatus, workflows.RunRef{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
 	if err == nil {
 		err = value.Get(&out)
 	}
@@ -136,9 +136,9 @@ func (f *firings) standing() (out workflows.Standing) {
 	return out
 }
 
-func (f *firings) withdraw() (out workflows.Standing, err error) {
+func (f *firings) withdraw() (out workflows.RunStatus, err error) {
 	f.t.Helper()
-	value, err := f.env.ExecuteActivity(workflows.ActivityWithdraw, f.in)
+	value, err := f.env.ExecuteActivity(workflows.ActivityCancelRun, f.in)
 	if err == nil {
 		err = value.Get(&out)
 	}
@@ -183,7 +183,7 @@ func (f *firings) cancelled(run stream.Run) bool {
 func TestATimeBeginsOneRun(t *testing.T) {
 	t.Parallel()
 	f := newFirings(t)
-	want := workflows.Fired{Run: workflows.Run{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
+	want := workflows.Fired{Run: workflows.RunRef{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
 	f.submit = func(in workflows.Submit) (workflows.Submitted, error) {
 		if in.RunID != f.started[0].Run.ID || in.Digest != f.started[0].Digest || in.Offer.Input != f.started[0].Input {
 			t.Errorf("%+v is offered, %+v was started", in, f.started[0])
@@ -196,7 +196,7 @@ func TestATimeBeginsOneRun(t *testing.T) {
 		}
 	}
 	p := f.begin(f.run, f.opening())
-	f.submit, want.Before = nil, true // it may be over, and have told the firing that began it
+	f.submit, want.AlreadyBegun = nil, true // it may be over, and have told the firing that began it
 	if out, err := f.fire(); err != nil || out != want {
 		t.Errorf("%+v (%v)", out, err)
 	}
@@ -294,21 +294,21 @@ func TestHowFarARunHasCome(t *testing.T) {
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, want workflows.Standing) {
+	check := func(what string, want workflows.RunStatus) {
 		t.Helper()
 		if got := f.standing(); got != want {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	check("on its way", workflows.Standing{})
+	check("on its way", workflows.RunStatus{})
 	f.occupied = false
-	check("stopped from outside", workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: "workflow_closed"}})
+	check("stopped from outside", workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: "workflow_closed"}})
 	f.occupied = true
 	f.end(f.begin(f.run, f.opening()), asksSomething)
 	asks := workflows.Ended{Outcome: workflows.OutcomeInterrupt}
-	check("waiting for people", workflows.Standing{Ended: asks})
+	check("waiting for people", workflows.RunStatus{Ended: asks})
 	f.occupied = false
-	check("of which nobody knows any more", workflows.Standing{Over: true, Ended: asks})
+	check("of which nobody knows any more", workflows.RunStatus{Over: true, Ended: asks})
 }
 
 func TestARunThatEndedIsOver(t *testing.T) {
@@ -333,7 +333,7 @@ func TestAFiringIsWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := f.begin(f.run, f.opening())
-	if out, err := f.withdraw(); err != nil || out != (workflows.Standing{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
+	if out, err := f.withdraw(); err != nil || out != (workflows.RunStatus{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
 		t.Errorf("%+v, signals %+v (%v)", out, f.signals, err)
 	}
 	f.end(p, asksSomething)

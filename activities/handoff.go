@@ -21,7 +21,7 @@ import (
 
 // taker is an agent that a model is offered to hand the thread over to.
 type taker struct {
-	workflows.Taker
+	workflows.HandoffTarget
 	tool, description string
 	able              bool // it speaks by a model of its own
 }
@@ -33,7 +33,7 @@ const handoffSchema = `{"type":"object","additionalProperties":false,"properties
 // takers are the agents that an agent may hand the thread over to, as they are now: one that speaks for the thread
 // itself, and neither works for another agent nor for a step.
 func (a *Activities) takers(ctx context.Context, d *agents.Definition, s workflows.Step) ([]taker, error) {
-	if s.Branch != nil || s.At != nil {
+	if s.Child != nil || s.Place != nil {
 		return nil, nil
 	}
 	var all []taker
@@ -46,9 +46,9 @@ func (a *Activities) takers(ctx context.Context, d *agents.Definition, s workflo
 			return nil, err
 		}
 		all = append(all, taker{
-			Taker: workflows.Taker{
-				Delegate:   workflows.Delegate{Agent: name, Revision: p.Revision, Limits: workflows.LimitsOfRun(p.Limits)},
-				OnNewInput: workflows.OnOpen(p.OnNewInput), OnMissing: workflows.OnOpen(p.MissingToolResult()),
+			HandoffTarget: workflows.HandoffTarget{
+				AgentRef:   workflows.AgentRef{Agent: name, Revision: p.Revision, Limits: workflows.LimitsOfRun(p.Limits)},
+				OnNewInput: workflows.OpenPolicy(p.OnNewInput), OnMissingResult: workflows.OpenPolicy(p.MissingToolResult()),
 			},
 			tool: agents.HandoffTool(name), description: handoffDescription(p), able: p.HandsOver(),
 		})
@@ -83,7 +83,7 @@ func (n *narrator) yield(c *narratedCall, call workflows.Call, index int) {
 	if i < 0 || call.Client || n.answer.Handoff != nil || !n.takers[i].able || reasonOf(c.arguments.String()) != "" {
 		return // if it is one at all, the call is answered with what is wrong
 	}
-	n.answer.Handoff = &workflows.Handoff{CallID: c.id, Tool: call.Tool, Index: index, To: n.takers[i].Taker}
+	n.answer.Handoff = &workflows.Handoff{CallID: c.id, Tool: call.Tool, Index: index, To: n.takers[i].HandoffTarget}
 }
 
 // reasonOf finds what is wrong with the arguments of such a call.
@@ -110,7 +110,7 @@ func (a *Activities) handOver(ctx context.Context, in workflows.ToolCall, call a
 	if wanted, err := a.cancelRequested(ctx, in.Step); wanted || err != nil {
 		return tools.Failed(callCancelled), workflows.OutcomeCancelled, false, err
 	}
-	said := fmt.Sprintf("The conversation is handed over. From here on the agent %s speaks.", in.HandsTo)
+	said := fmt.Sprintf("The conversation is handed over. From here on the agent %s speaks.", in.HandOverTo)
 	return tools.Result{Content: said}, workflows.OutcomeSuccess, true, nil
 }
 

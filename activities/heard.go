@@ -13,11 +13,11 @@ import (
 // subagent says, a subagent in its task and what it has said since. An agent that is a step hears as much,
 // or only what it is asked and has said there.
 func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
-	if in.At != nil && in.At.Alone {
+	if in.Place != nil && in.Place.Isolated {
 		return a.heardAlone(ctx, in, thread)
 	}
 	var entries []stream.Entry
-	if b := in.Branch; b != nil && b.Fork == "" {
+	if b := in.Child; b != nil && b.BranchPath == "" {
 		task, err := a.task(ctx, b, thread)
 		if err != nil {
 			return nil, err
@@ -25,7 +25,7 @@ func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *
 		entries = append(entries, saidToIt(b.CallID, task))
 	}
 	for _, e := range thread.Entries {
-		if heardBy(in.Branch, e) && e.Scope != workflows.ScopeLimit {
+		if heardBy(in.Child, e) && e.Scope != workflows.ScopeLimit {
 			entries = append(entries, e)
 		}
 	}
@@ -35,7 +35,7 @@ func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *
 func (a *Activities) heardAlone(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
 	var entries []stream.Entry
 	for _, e := range thread.Entries {
-		if e.Scope == in.At.Scope {
+		if e.Scope == in.Place.Scope {
 			entries = append(entries, e)
 		}
 	}
@@ -45,15 +45,15 @@ func (a *Activities) heardAlone(ctx context.Context, in workflows.ModelCall, thr
 // askAgain puts what the agent of a step is asked where it was asked: at the beginning, or behind an answer of
 // its own that was not good enough.
 func (a *Activities) askAgain(ctx context.Context, in workflows.ModelCall, entries []stream.Entry) ([]stream.Entry, error) {
-	if in.At == nil {
+	if in.Place == nil {
 		return entries, nil
 	}
-	for _, seq := range in.At.Asked {
+	for _, seq := range in.Place.Prompts {
 		var k kept
 		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &k); err != nil {
 			return nil, err
 		}
-		if k.Prompt == "" && !in.At.Alone { // it only says by whom the agent is asked
+		if k.Prompt == "" && !in.Place.Isolated { // it only says by whom the agent is asked
 			continue
 		}
 		at := 0

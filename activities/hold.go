@@ -10,7 +10,7 @@ import (
 
 // Hold is run.hold.v1: it tells readers what a run waits for that goes on afterwards. It returns the main
 // lane's last record.
-func (a *Activities) Hold(ctx context.Context, in workflows.Hold) (seq uint64, err error) {
+func (a *Activities) Hold(ctx context.Context, in workflows.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
@@ -22,11 +22,11 @@ func (a *Activities) Hold(ctx context.Context, in workflows.Hold) (seq uint64, e
 	return seq, fail(ctx, err)
 }
 
-func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error) {
-	open := *in.Waits
+func (a *Activities) hold(ctx context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
+	open := *in.Interrupts
 	open.Calls = nil
 	var theirs []string
-	for _, c := range in.Waits.Calls {
+	for _, c := range in.Interrupts.Calls {
 		switch {
 		case c.Decision != nil:
 		case c.Client:
@@ -48,7 +48,7 @@ func (a *Activities) hold(ctx context.Context, in workflows.Hold) (uint64, error
 		events = append(events, &agui.StepFinished{StepName: in.Closes})
 	}
 	place := speaking(in.Step, in.ID)
-	if in.Aside { // others write where the agent speaks
+	if in.Concurrent { // others write where the agent speaks
 		place.Lane = stream.LaneAsks
 	}
 	return a.Log.Open(ctx, place, nil, append(events, told...)...)

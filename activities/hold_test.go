@@ -40,7 +40,7 @@ func TestAHeldRunIsShown(t *testing.T) {
 		e.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`{"no":"content"}`)})
 		e.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
 		d := workflows.Decision{
-			CallID: waits.Interrupts[0].ToolCallID, Verdict: workflows.VerdictEdit, Digest: "d", Args: workflows.DigestArgs(`{"a":2,"b":2}`),
+			CallID: waits.Interrupts[0].ToolCallID, Kind: workflows.DecisionEdit, Digest: "d", Args: workflows.DigestArgs(`{"a":2,"b":2}`),
 			Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
 		}
 		e.env.UpdateWorkflow(workflows.UpdateDecide, "u", &testsuite.TestUpdateCallback{

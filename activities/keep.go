@@ -14,7 +14,7 @@ import (
 
 // Keep is tool.result.v1: it puts a result that came by signal into the log, and returns the decision that
 // refers to it. One that is none fails for good.
-func (a *Activities) Keep(ctx context.Context, in workflows.Keep, said workflows.ToolResult) (d workflows.Decision, err error) {
+func (a *Activities) Keep(ctx context.Context, in workflows.StoreResult, said workflows.ToolResult) (d workflows.Decision, err error) {
 	ctx = inRun(ctx, in.Run, "", "")
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
@@ -41,5 +41,5 @@ func (a *Activities) keep(ctx context.Context, run stream.Run, said workflows.To
 	content, digest := stream.ClientResult(m)
 	content.Channel = "signal"
 	p, err := a.Log.ProposeDecision(ctx, run, digest, content)
-	return workflows.Decision{CallID: said.CallID, Verdict: workflows.VerdictResult, Digest: p.Digest, Input: p.Seq}, err
+	return workflows.Decision{CallID: said.CallID, Kind: workflows.DecisionToolResult, Digest: p.Digest, Input: p.Seq}, err
 }

@@ -38,10 +38,10 @@ type kept struct {
 }
 
 // leaf is a step that is about to begin.
-func (w *walker) leaf(do pipeline.Action) *workflows.Leaf {
-	return &workflows.Leaf{
-		Delegate: workflows.Delegate{Agent: w.in.Agent, Revision: w.in.Revision, Limits: workflows.LimitsOf(w.definition.Limits)},
-		At:       workflows.At{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Walk.Tree},
+func (w *walker) leaf(do pipeline.Action) *workflows.ActiveStep {
+	return &workflows.ActiveStep{
+		AgentRef: workflows.AgentRef{Agent: w.in.Agent, Revision: w.in.Revision, Limits: workflows.LimitsOfSubagent(w.definition.Limits)},
+		Place:    workflows.StepPlace{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Position.Tree},
 		Deadline: do.Deadline,
 	}
 }
@@ -50,8 +50,8 @@ func (w *walker) leaf(do pipeline.Action) *workflows.Leaf {
 // several calls of a run: none hears the others.
 func (w *walker) scope(at string) string {
 	origin := w.place.Run
-	origin.ID = w.in.Walk.Origin
-	if home := w.in.Walk.Cursor.Home; home != "" {
+	origin.ID = w.in.Position.Origin
+	if home := w.in.Position.Cursor.Home; home != "" {
 		at = home + "/" + at
 	}
 	return origin.Identify("step", at)
@@ -60,9 +60,9 @@ func (w *walker) scope(at string) string {
 // takeAgent has the agent of a step begin, or go on with what it is told to do better. One that consists of steps
 // itself, or is a program, is handed the work as a call.
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
-	if was := w.in.Walk.Leaf; do.Agent.Repair != "" && was != nil && was.CallID == "" {
-		w.next.Leaf, w.next.Asks = was, true
-		w.kept.Prompt, w.kept.Behind = do.Agent.Repair, w.in.Walk.Said
+	if was := w.in.Position.Active; do.Agent.Repair != "" && was != nil && was.CallID == "" {
+		w.next.Active, w.next.Prompts = was, true
+		w.kept.Prompt, w.kept.Behind = do.Agent.Repair, w.in.Position.Answered
 		return nil
 	}
 	leaf := w.leaf(do)
@@ -71,7 +71,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		if err != nil {
 			return err
 		}
-		leaf.At.Inline, leaf.Limits = true, workflows.LimitsOf(d.Limits)
+		leaf.Place.Inline, leaf.Limits = true, workflows.LimitsOfSubagent(d.Limits)
 		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits // what it does not say is a matter of the run
 		leaf.Limits.Tokens, leaf.Limits.Cost = own.Tokens, int64(own.Cost)
 	} else {
@@ -83,14 +83,14 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			return err
 		}
 		if len(p.Steps) > 0 || p.Workflow != "" {
-			if b := w.in.Branch; b != nil && b.Depth+1 >= workflows.MaxDepth {
+			if b := w.in.Child; b != nil && b.Depth+1 >= workflows.MaxDepth {
 				return errTooDeep
 			}
 			return w.takeCall(ctx, do, handedTo(p))
 		}
-		leaf.Delegate = workflows.Delegate{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOf(p.Limits)}
+		leaf.AgentRef = workflows.AgentRef{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOfSubagent(p.Limits)}
 	}
-	w.next.Leaf = leaf
+	w.next.Active = leaf
 	w.asked(do.Agent)
 	return nil
 }
@@ -98,12 +98,12 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 // asked keeps what the agent is asked, and by whom if that says what it has to answer.
 func (w *walker) asked(do *pipeline.Agent) {
 	if do.Prompt != nil {
-		w.kept.Prompt, w.next.Leaf.At.Alone = *do.Prompt, true
+		w.kept.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
 	}
 	if do.Schema != nil && do.Name != "" {
 		w.kept.Agent, w.kept.Revision = w.in.Agent, w.in.Revision
 	}
-	w.next.Asks = do.Prompt != nil || w.kept.Agent != ""
+	w.next.Prompts = do.Prompt != nil || w.kept.Agent != ""
 }
 
 // errTooDeep is that of a step which would hand work to one agent more than may work for one another.
@@ -119,7 +119,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...handed)
 	var err error
 	switch {
 	case do.Approve != nil:
-		call.name, leaf.At.Inline = pipeline.ApproveTool, true
+		call.name, leaf.Place.Inline = pipeline.ApproveTool, true
 		call.arguments.Write(do.Approve.Args)
 		err = w.ask(n, do)
 	case do.Agent != nil:
@@ -128,7 +128,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...handed)
 		err = w.task(&call.arguments, do.Agent)
 	default:
 		step := pipeline.StepAt(w.definition, do.Path)
-		leaf.Lasts = step != nil && step.Compensate != nil && w.next.Cursor.Undoing == nil
+		leaf.OutlastsCancel = step != nil && step.Compensate != nil && w.next.Cursor.Undoing == nil
 		call.name = do.Tool.Tool
 		call.arguments.Write(do.Tool.Args)
 		err = w.offer(ctx, n)
@@ -141,8 +141,8 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...handed)
 	if err != nil {
 		return err
 	}
-	w.result.Messages, w.result.ProviderIDs, w.result.Scope = told.Messages, told.ProviderIDs, leaf.At.Scope
-	leaf.CallID, w.next.Leaf, w.next.Answer = call.id, leaf, &n.answer
+	w.result.Messages, w.result.ProviderIDs, w.result.Scope = told.Messages, told.ProviderIDs, leaf.Place.Scope
+	leaf.CallID, w.next.Active, w.next.Answer = call.id, leaf, &n.answer
 	w.tell(
 		&agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID},
 		&agui.ToolCallArgs{ToolCallID: call.id, Delta: call.arguments.String()},
@@ -174,7 +174,7 @@ func (w *walker) ask(n *narrator, do pipeline.Action) error {
 	if err != nil {
 		return err
 	}
-	w.kept.Question, w.next.Asks = do.Approve.Message, true
+	w.kept.Question, w.next.Prompts = do.Approve.Message, true
 	n.offered = []string{pipeline.ApproveTool}
 	n.asks = func(_, arguments string) *workflows.Approval { return approval(d, 0, arguments) }
 	return nil
@@ -189,13 +189,13 @@ func (w *walker) offer(ctx context.Context, n *narrator) (err error) {
 	}
 	n.place(ours)
 	offered := specsOf(ours)
-	delegates, err := a.delegates(ctx, w.definition, w.in.Branch)
+	delegates, err := a.delegates(ctx, w.definition, w.in.Child)
 	if err != nil {
 		return err
 	}
 	offered, n.delegates = offerDelegates(offered, delegates)
 	n.offer(offered)
-	if w.in.Branch == nil {
+	if w.in.Child == nil {
 		if n.clients, err = a.clientTools(ctx, w.definition, w.thread, offered); err != nil {
 			return err
 		}
@@ -210,17 +210,17 @@ const mayAsk = 8
 
 func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
 	b := do.Branches
-	f := &workflows.Fan{Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline}
+	f := &workflows.Branches{Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline}
 	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
-		f.AtOnce = min(f.AtOnce, mayAsk)
+		f.Concurrency = min(f.Concurrency, mayAsk)
 	}
 	step := pipeline.StepAt(w.definition, do.Path)
 	f.Compensates = b.Ends == nil && step.Compensates()
-	w.next.Fan, w.kept.Items, w.kept.Ends = f, b.Items, b.Ends
+	w.next.Branches, w.kept.Items, w.kept.Ends = f, b.Items, b.Ends
 	if w.in.Day == nil || !speaks(step) {
 		return nil
 	}
-	if w.next.Excess, err = w.activities.dayBeyond(ctx, w.in.Run.Tenant, w.in.Day); errors.Is(err, budget.ErrExceeded) {
+	if w.next.Exceeded, err = w.activities.dayBeyond(ctx, w.in.Run.Tenant, w.in.Day); errors.Is(err, budget.ErrExceeded) {
 		return nil // the first of the branches that calls a model fails with it
 	}
 	return err

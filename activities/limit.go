@@ -15,7 +15,7 @@ import (
 
 // AskLimit is limit.ask.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
 // call of a message that is for people only. A later attempt of it finds that record, or nothing.
-func (a *Activities) AskLimit(ctx context.Context, in workflows.AskLimit) (answer workflows.ModelAnswer, err error) {
+func (a *Activities) AskLimit(ctx context.Context, in workflows.LimitInterrupt) (answer workflows.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
@@ -27,7 +27,7 @@ func (a *Activities) AskLimit(ctx context.Context, in workflows.AskLimit) (answe
 	return answer, fail(ctx, err)
 }
 
-func (a *Activities) ask(ctx context.Context, in workflows.AskLimit) (answer workflows.ModelAnswer, err error) {
+func (a *Activities) ask(ctx context.Context, in workflows.LimitInterrupt) (answer workflows.ModelAnswer, err error) {
 	place := speaking(in.Step, in.ID)
 	if in.Beginning == (workflows.Beginning{}) {
 		place.After, err = a.openStep(ctx, place, in.Step, nil)
@@ -49,7 +49,7 @@ func (a *Activities) ask(ctx context.Context, in workflows.AskLimit) (answer wor
 	if err != nil {
 		return answer, err
 	}
-	args, err := json.Marshal(a.figuresOf(in.Excess))
+	args, err := json.Marshal(a.figuresOf(in.Exceeded))
 	if err != nil {
 		return answer, fmt.Errorf("activities: encode figures: %w", err)
 	}
@@ -57,9 +57,9 @@ func (a *Activities) ask(ctx context.Context, in workflows.AskLimit) (answer wor
 }
 
 // putQuestion writes the message with the call that people decide about.
-func (a *Activities) putQuestion(ctx context.Context, in workflows.AskLimit, attempt *stream.Attempt, rules *agents.Definition, args string) (workflows.ModelAnswer, error) {
+func (a *Activities) putQuestion(ctx context.Context, in workflows.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (workflows.ModelAnswer, error) {
 	n := newNarrator(runOf(in.Run), in.ID, attempt)
-	n.at, n.offered = in.At, []string{pipeline.ApproveTool}
+	n.at, n.offered = in.Place, []string{pipeline.ApproveTool}
 	n.asks = func(_, arguments string) *workflows.Approval { return approval(rules, 0, arguments) }
 	call := &narratedCall{id: n.run.Identify("call", in.ID+"/0"), name: pipeline.ApproveTool}
 	call.providerID = call.id
@@ -77,7 +77,7 @@ func (a *Activities) putQuestion(ctx context.Context, in workflows.AskLimit, att
 	return n.answer, err
 }
 
-func (a *Activities) figuresOf(x workflows.Excess) pipeline.Figures {
+func (a *Activities) figuresOf(x workflows.ExceededLimit) pipeline.Figures {
 	limit := x.Limit
 	switch x.Code {
 	case workflows.CodeLimitTokens:
@@ -98,7 +98,7 @@ func (a *Activities) figuresOf(x workflows.Excess) pipeline.Figures {
 }
 
 // beyond asks in words whether a run may go on.
-func (a *Activities) beyond(x workflows.Excess) string {
+func (a *Activities) beyond(x workflows.ExceededLimit) string {
 	f := a.figuresOf(x)
 	used, allowed := pipeline.Shown(f.Used), pipeline.Shown(f.Allowed)
 	verb, unit := "used", " tokens"

@@ -70,7 +70,7 @@ func newAsking(t *testing.T, decides func() workflows.Decision) *limited {
 	return l
 }
 
-func goesOn() workflows.Decision { return workflows.Decision{Verdict: workflows.VerdictApprove} }
+func goesOn() workflows.Decision { return workflows.Decision{Kind: workflows.DecisionApprove} }
 
 func TestASoftLimitIsAsked(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestASoftLimitIsEdited(t *testing.T) {
 	var l *limited
 	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() workflows.Decision {
 		said := &stream.Decision{Verdict: "edit", Args: json.RawMessage(figures)}
-		return workflows.Decision{Verdict: workflows.VerdictEdit, Input: l.propose(said), Args: workflows.DigestArgs(figures), Allowed: 1201}
+		return workflows.Decision{Kind: workflows.DecisionEdit, Input: l.propose(said), Args: workflows.DigestArgs(figures), Allowed: 1201}
 	})
 	if _, result := l.run("go"); result.Outcome != workflows.OutcomeSuccess {
 		t.Fatalf("the run ends with %+v", result)
@@ -145,7 +145,7 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()
 	var l *limited
 	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() workflows.Decision {
-		return workflows.Decision{Verdict: workflows.VerdictReject, Input: l.propose(&stream.Decision{Verdict: "reject", Reason: "too dear"})}
+		return workflows.Decision{Kind: workflows.DecisionReject, Input: l.propose(&stream.Decision{Verdict: "reject", Reason: "too dear"})}
 	})
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
@@ -168,12 +168,12 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(e.acts.AskLimit)
-	in := workflows.AskLimit{
+	in := workflows.LimitInterrupt{
 		Step: workflows.Step{
-			Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
-			At: &workflows.At{Path: "~limit", Name: "limit", Inline: true, Scope: workflows.ScopeLimit},
+			Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
+			Place: &workflows.StepPlace{Path: "~limit", Name: "limit", Inline: true, Scope: workflows.ScopeLimit},
 		},
-		Beginning: workflows.Beginning{Continues: run.ID}, Excess: workflows.Excess{Code: workflows.CodeLimitDuration, Used: int64(61*time.Second) + 1, Allowed: int64(2 * time.Minute)},
+		Beginning: workflows.Beginning{Continues: run.ID}, Exceeded: workflows.ExceededLimit{Code: workflows.CodeLimitDuration, Used: int64(61*time.Second) + 1, Allowed: int64(2 * time.Minute)},
 	}
 	var answers [2]workflows.ModelAnswer
 	for i := range answers {

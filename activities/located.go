@@ -11,7 +11,7 @@ import (
 )
 
 // inRun makes ctx a context of the run: its spans and log lines name the run, the agent, and the attempt.
-func inRun(ctx context.Context, r workflows.Run, agent, revision string) context.Context {
+func inRun(ctx context.Context, r workflows.RunRef, agent, revision string) context.Context {
 	of := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
 	if activity.IsActivity(ctx) {
 		of.Attempt = int(activity.GetInfo(ctx).Attempt)

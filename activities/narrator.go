@@ -24,7 +24,7 @@ import (
 type narrator struct {
 	run     stream.Run
 	step    string
-	at      *workflows.At // the place among steps; nil = none
+	at      *workflows.StepPlace // the place among steps; nil = none
 	attempt *stream.Attempt
 	offered []string
 	clients []llm.Tool // which the client runs
@@ -244,9 +244,9 @@ func (n *narrator) result() (*stream.Result, error) {
 			n.answer.WaitCount++
 		}
 		if waits.Placed() {
-			n.answer.PlaceCount++
+			n.answer.OrderedCount++
 		}
-		if n.answer.CallCount == 0 && len(n.answer.Calls) < workflows.MaxCalls && n.answer.WaitCount <= workflows.MaxWaits {
+		if n.answer.CallCount == 0 && len(n.answer.Calls) < workflows.MaxCalls && n.answer.WaitCount <= workflows.MaxInterrupts {
 			n.answer.Calls = append(n.answer.Calls, waits)
 			n.yield(call, waits, i)
 		} else { // more that wait than a run may end with: what they wait for doesn't matter
@@ -271,7 +271,7 @@ const roomForSeq = 64
 func (n *narrator) encode() (json.RawMessage, error) {
 	encoded, err := json.Marshal(n.answer)
 	if err == nil && len(encoded) > workflows.MaxPayload-roomForSeq {
-		n.answer.Calls, n.answer.Delegates, n.answer.Handoff, n.answer.CallCount = nil, nil, nil, len(n.calls)
+		n.answer.Calls, n.answer.Subagents, n.answer.Handoff, n.answer.CallCount = nil, nil, nil, len(n.calls)
 		encoded, err = json.Marshal(n.answer)
 	}
 	if err != nil {
@@ -347,7 +347,7 @@ func usageOf(f llm.Finish) workflows.Usage {
 }
 
 // scopeOf is the scope of what is said at a place among steps.
-func scopeOf(at *workflows.At) string {
+func scopeOf(at *workflows.StepPlace) string {
 	if at == nil {
 		return ""
 	}

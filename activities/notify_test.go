@@ -30,7 +30,7 @@ import (
 // desk is an engine whose run has asked a question, and whose workers tell an inbox.
 type desk struct {
 	*engine
-	waits     *workflows.Waits
+	waits     *workflows.Interrupts
 	after     uint64
 	store     *inbox.Store
 	delivered []workflows.Delivery
@@ -64,12 +64,12 @@ func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
 }
 
 // notify gives a notice, some time after the question was asked.
-func (d *desk) notify(event workflows.NoticeEvent, after time.Duration) {
+func (d *desk) notify(event workflows.NotificationEvent, after time.Duration) {
 	d.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(d.acts.Notify)
-	_, err := env.ExecuteActivity(d.acts.Notify, workflows.Notice{
-		Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
+	_, err := env.ExecuteActivity(d.acts.Notify, workflows.Notification{
+		Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
 		Opened: asked, At: asked.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Calls, After: d.after,
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *desk) says(subject, channel, verdict, reason string) workflows.Decision
 	seq := d.propose(&stream.Decision{
 		CallID: d.waits.Calls[0].ID, Verdict: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
 	})
-	return workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.Verdict(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
+	return workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
 }
 
 func TestANoticeIsMadeKnownOnce(t *testing.T) {
@@ -122,7 +122,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	c := &d.waits.Calls[0]
 	c.Expires, c.Approval.Quorum = asked.Add(24*time.Hour), 2
 	for range 2 {
-		d.notify(workflows.NoticeOpened, 0)
+		d.notify(workflows.EventOpened, 0)
 	}
 	expires := c.Expires
 	want := inbox.Approval{
@@ -136,7 +136,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	c.Votes = []workflows.Decision{d.says("alice", "http", "approve", "")}
 	c.Escalations = 1
 	for range 2 {
-		d.notify(workflows.NoticeVoted, time.Hour)
+		d.notify(workflows.EventVoted, time.Hour)
 	}
 	voted := d.pending()[0]
 	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "http" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
@@ -144,9 +144,9 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	}
 	last := d.says("bob", "link", "approve", "fine")
 	c.Decision = &last
-	d.notify(workflows.NoticeDecided, 2*time.Hour)
-	d.notify(workflows.NoticeOpened, 0) // a late attempt
-	d.notify(workflows.NoticeVoted, time.Hour)
+	d.notify(workflows.EventDecided, 2*time.Hour)
+	d.notify(workflows.EventOpened, 0) // a late attempt
+	d.notify(workflows.EventVoted, time.Hour)
 	if left := d.pending(); len(left) != 0 {
 		t.Errorf("decided, and still pending: %+v", left)
 	}
@@ -172,9 +172,9 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 func TestExpiryIsNobodysDecision(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.notify(workflows.NoticeOpened, 0)
-	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.VerdictExpire}
-	d.notify(workflows.NoticeExpired, 24*time.Hour)
+	d.notify(workflows.EventOpened, 0)
+	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionExpire}
+	d.notify(workflows.EventExpired, 24*time.Hour)
 	past := d.history()
 	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
 		t.Fatalf("%+v", past)
@@ -188,9 +188,9 @@ func TestExpiryIsNobodysDecision(t *testing.T) {
 func TestALostInboxIsRestored(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.notify(workflows.NoticeOpened, 0)
+	d.notify(workflows.EventOpened, 0)
 	d.waits.Calls[0].Votes = []workflows.Decision{d.says("alice", "http", "approve", "")}
-	d.notify(workflows.NoticeVoted, time.Hour)
+	d.notify(workflows.EventVoted, time.Hour)
 	before := d.pending()
 	lose := func() {
 		js := d.log.Conn()
@@ -219,7 +219,7 @@ func TestALostInboxIsRestored(t *testing.T) {
 	}
 	decision := d.says("bob", "http", "approve", "")
 	d.waits.Calls[0].Decision = &decision
-	d.notify(workflows.NoticeDecided, 2*time.Hour)
+	d.notify(workflows.EventDecided, 2*time.Hour)
 	restore()
 	if left := d.pending(); len(left) != 0 {
 		t.Errorf("decided, and restored: %+v", left)
@@ -256,7 +256,7 @@ func TestDeliver(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	d := newDesk(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
-	d.notify(workflows.NoticeOpened, 0)
+	d.notify(workflows.EventOpened, 0)
 	deliver := func(in workflows.Delivery) error {
 		env := newActivityEnv()
 		env.RegisterActivity(d.acts.Deliver)
@@ -298,14 +298,14 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	d := newDesk(t)
 	c := &d.waits.Calls[0]
 	c.Approval.Quorum = 2
-	d.notify(workflows.NoticeOpened, 0)
+	d.notify(workflows.EventOpened, 0)
 	decides := func(subject string, said stream.Decision) workflows.Decision {
 		said.CallID, said.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
 		p, err := d.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Verdict)), &said)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made := workflows.Decision{CallID: c.ID, Verdict: workflows.Verdict(said.Verdict), Digest: subject + said.Verdict, Input: p.Seq}
+		made := workflows.Decision{CallID: c.ID, Kind: workflows.DecisionKind(said.Verdict), Digest: subject + said.Verdict, Input: p.Seq}
 		if len(said.Args) > 0 {
 			made.Args = workflows.DigestArgs(string(said.Args))
 		}
@@ -315,7 +315,7 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	approves := decides("alice", stream.Decision{Verdict: "approve", Remember: "arguments"})
 	edits := decides("bob", stream.Decision{Verdict: "edit", Args: other})
 	c.Votes = []workflows.Decision{approves, edits}
-	d.notify(workflows.NoticeVoted, time.Hour)
+	d.notify(workflows.EventVoted, time.Hour)
 	voted := d.pending()[0]
 	want := []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.Args, Decision: "edit", Votes: 1, Missing: 1}}
 	if diff := cmp.Diff(want, voted.Proposals); diff != "" {
@@ -327,7 +327,7 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	last := func(decision workflows.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
 		c.Decision = &decision
-		d.notify(workflows.NoticeDecided, after)
+		d.notify(workflows.EventDecided, after)
 		past := d.history()[0]
 		if past.Status != inbox.StatusDecided || past.Proposals != nil {
 			t.Errorf("the audit has %+v", past)
@@ -364,10 +364,10 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
-			d.notify(workflows.NoticeOpened, 0)
+			d.notify(workflows.EventOpened, 0)
 			seq := d.propose(&stream.Decision{CallID: d.waits.Calls[0].ID, Verdict: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
-			d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.VerdictAnswer, Digest: "d", Input: seq}
-			d.notify(workflows.NoticeDecided, time.Hour)
+			d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionAnswer, Digest: "d", Input: seq}
+			d.notify(workflows.EventDecided, time.Hour)
 			if got := d.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
 				t.Errorf("%+v", got)
 			}
@@ -379,12 +379,12 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 func TestTheAuditOfACancel(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.notify(workflows.NoticeOpened, 0)
+	d.notify(workflows.EventOpened, 0)
 	if _, err := d.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
 		t.Fatal(err)
 	}
-	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Verdict: workflows.VerdictCancel}
-	d.notify(workflows.NoticeDecided, time.Hour)
+	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionCancel}
+	d.notify(workflows.EventDecided, time.Hour)
 	if got := d.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
 		t.Errorf("%+v", got)
 	}

@@ -83,7 +83,7 @@ func (a *Activities) find(ctx context.Context, d *agents.Definition, name string
 }
 
 // Await is queue.await.v1: it waits for workers that serve a task queue, as long as for any that have a tool.
-func (a *Activities) Await(ctx context.Context, in workflows.Await) (err error) {
+func (a *Activities) Await(ctx context.Context, in workflows.AwaitQueue) (err error) {
 	defer contain(ctx, &err)
 	if a.Queues == nil || a.Queues.Served(in.Queue) {
 		return nil

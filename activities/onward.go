@@ -18,13 +18,13 @@ const onwardPatience = 5 * time.Second
 func (a *Activities) onward(ctx context.Context, in workflows.ToolCall, answer workflows.ToolAnswer, began time.Time) (next *workflows.Advanced, err error) {
 	defer contain(ctx, &err)
 	switch {
-	case in.Onward == nil:
+	case in.Chained == nil:
 		return nil, nil
 	case answer.Outcome != workflows.OutcomeSuccess && answer.Outcome != workflows.OutcomeError:
 		return nil, nil // cancelled, or it asks: the workflow decides
 	}
 	info := activity.GetInfo(ctx) // the clock of this machine is another one than that of deadlines
-	now := in.Onward.Now.Add(info.StartedTime.Sub(info.ScheduledTime) + time.Since(began))
+	now := in.Chained.Now.Add(info.StartedTime.Sub(info.ScheduledTime) + time.Since(began))
 	ctx, cancel := context.WithTimeout(ctx, onwardPatience)
 	defer cancel()
 	advanced, err := a.advance(ctx, in.Advance(answer.Opened, now))

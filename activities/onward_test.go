@@ -47,13 +47,13 @@ func TestDeathsBehindACall(t *testing.T) {
 	shown, _ := calm.run("go")
 	// before, while and behind leave the log as an attempt does that dies there.
 	before := func(e *engine, ctx context.Context, in workflows.ToolCall) error {
-		in.Onward = nil
+		in.Chained = nil
 		_, err := e.acts.CallTool(ctx, in)
 		return err
 	}
 	while := func(e *engine, ctx context.Context, in workflows.ToolCall) error {
-		onward := *in.Onward
-		in.Onward = nil
+		onward := *in.Chained
+		in.Chained = nil
 		answer, err := e.acts.CallTool(ctx, in)
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func TestDeathsBehindACall(t *testing.T) {
 			e, j := newWalking(t, echo, three)
 			e.calling(func(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
 				switch {
-				case in.Onward == nil:
+				case in.Chained == nil:
 					t.Errorf("the call %s is not to go on", in.ID)
 				case activity.GetInfo(ctx).Attempt > 1:
 					return e.acts.CallTool(ctx, in)
@@ -145,7 +145,7 @@ func TestCancelledBehindACall(t *testing.T) {
   - {name: two, tool: note, args: {note: "two"}}`)
 	e.calling(func(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
 		answer, err := e.acts.CallTool(ctx, in)
-		if err != nil || in.Undoes {
+		if err != nil || in.Compensates {
 			return answer, err
 		}
 		e.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: run.ID})

@@ -20,11 +20,11 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s workflows.S
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
 	}
-	return a.Log.Open(ctx, p, steering(s.At, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
+	return a.Log.Open(ctx, p, steering(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
 }
 
 // steering is the note of a step that is told what people have said; nil = nothing.
-func steering(at *workflows.At, steered []uint64) any {
+func steering(at *workflows.StepPlace, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
 	}

@@ -17,8 +17,8 @@ import (
 
 // event is what has come of the step before.
 func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
-	event, leaf := *w.in.Walk.Event, w.in.Walk.Leaf
-	event.Branches = w.in.Walk.Fan.BranchFailures()
+	event, leaf := *w.in.Position.Event, w.in.Position.Active
+	event.Branches = w.in.Position.Branches.BranchFailures()
 	if err := w.branchesEnded(ctx, &event); err != nil {
 		return event, err
 	}
@@ -29,7 +29,7 @@ func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 		return w.called(ctx, leaf)
 	}
 	var text string
-	if at := w.find(func(m agui.Message) bool { return m.ID == w.in.Walk.Said }); at >= 0 {
+	if at := w.find(func(m agui.Message) bool { return m.ID == w.in.Position.Answered }); at >= 0 {
 		text = w.thread.Entries[at].Message.Content.Text()
 	}
 	var err error
@@ -47,18 +47,18 @@ func (w *walker) find(is func(agui.Message) bool) int {
 const toolFailed = "tool_failed"
 
 // called is what has come of a call, or of a question.
-func (w *walker) called(ctx context.Context, leaf *workflows.Leaf) (pipeline.Event, error) {
+func (w *walker) called(ctx context.Context, leaf *workflows.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
 	verdict, said, err := w.verdict(ctx, leaf.CallID)
 	if err != nil {
 		return event, err
 	}
-	if leaf.At.Inline {
+	if leaf.Place.Inline {
 		event.Output, err = w.answered(leaf.CallID, verdict, said)
 		return event, err
 	}
-	refused := verdict == workflows.VerdictReject || verdict == workflows.VerdictExpire || verdict == workflows.VerdictCancel
-	step := pipeline.StepAt(w.definition, leaf.At.Path)
+	refused := verdict == workflows.DecisionReject || verdict == workflows.DecisionExpire || verdict == workflows.DecisionCancel
+	step := pipeline.StepAt(w.definition, leaf.Place.Path)
 	at := w.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
 	switch {
 	case refused:
@@ -104,29 +104,29 @@ func failedWith(code, message string) pipeline.Event {
 }
 
 // verdict is what was decided about a call, and what was said with that; none = nobody had to decide.
-func (w *walker) verdict(ctx context.Context, callID string) (workflows.Verdict, *stream.Decision, error) {
+func (w *walker) verdict(ctx context.Context, callID string) (workflows.DecisionKind, *stream.Decision, error) {
 	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
 	if at < 0 {
 		return "", &stream.Decision{}, nil
 	}
 	decided := w.thread.Decided[at]
 	if decided.Proposal == 0 {
-		return workflows.Verdict(decided.Verdict), &stream.Decision{}, nil
+		return workflows.DecisionKind(decided.Verdict), &stream.Decision{}, nil
 	}
 	said, err := w.activities.Log.Decision(ctx, decided.Proposal)
-	return workflows.Verdict(decided.Verdict), said, err
+	return workflows.DecisionKind(decided.Verdict), said, err
 }
 
 // answered is the output of a question: whether it was approved, by whom, and what they said.
-func (w *walker) answered(callID string, verdict workflows.Verdict, said *stream.Decision) (json.RawMessage, error) {
+func (w *walker) answered(callID string, verdict workflows.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
 	out := struct {
-		Approved bool              `json:"approved"`
-		Decision workflows.Verdict `json:"decision"`
-		By       string            `json:"by,omitempty"`
-		Reason   string            `json:"reason,omitempty"`
-		Content  string            `json:"content,omitempty"`
-		Args     json.RawMessage   `json:"args,omitempty"`
-	}{Approved: verdict == workflows.VerdictApprove || verdict == workflows.VerdictEdit, Decision: verdict, Reason: said.Reason}
+		Approved bool                   `json:"approved"`
+		Decision workflows.DecisionKind `json:"decision"`
+		By       string                 `json:"by,omitempty"`
+		Reason   string                 `json:"reason,omitempty"`
+		Content  string                 `json:"content,omitempty"`
+		Args     json.RawMessage        `json:"args,omitempty"`
+	}{Approved: verdict == workflows.DecisionApprove || verdict == workflows.DecisionEdit, Decision: verdict, Reason: said.Reason}
 	if said.By != nil {
 		out.By = said.By.Subject
 	}

@@ -17,12 +17,12 @@ func (a *Activities) output(ctx context.Context, s workflows.Step) (*agents.Outp
 	}
 	d, err := a.Agents.Revision(ctx, agent, revision)
 	if err == nil {
-		d, err = a.withTree(ctx, d, runOf(s.Run).Thread, s.At.Tree)
+		d, err = a.withTree(ctx, d, runOf(s.Run).Thread, s.Place.Tree)
 	}
 	if err != nil {
 		return nil, err
 	}
-	step := pipeline.StepAt(d, s.At.Path)
+	step := pipeline.StepAt(d, s.Place.Path)
 	if step == nil {
 		return nil, nil
 	}
@@ -32,15 +32,15 @@ func (a *Activities) output(ctx context.Context, s workflows.Step) (*agents.Outp
 // asker is the agent whose step says what is to be answered; empty = none does.
 func (a *Activities) asker(ctx context.Context, s workflows.Step) (agent, revision string, err error) {
 	switch {
-	case s.At == nil:
+	case s.Place == nil:
 		return "", "", nil
-	case s.At.Inline:
+	case s.Place.Inline:
 		return s.Agent, s.Revision, nil
-	case len(s.At.Asked) == 0:
+	case len(s.Place.Prompts) == 0:
 		return "", "", nil
 	}
 	var k kept
-	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.At.Asked[0], &k)
+	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.Place.Prompts[0], &k)
 	return k.Agent, k.Revision, err
 }
 

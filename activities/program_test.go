@@ -17,7 +17,7 @@ import (
 func (e *engine) registers(program workflows.Program) {
 	programs := workflows.Programs{"p": program}
 	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
-	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeBranch, DisableAlreadyRegisteredCheck: true})
+	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeChild, DisableAlreadyRegisteredCheck: true})
 }
 
 // A step of a program that cannot be is refused before anything of it is done, and the program may go on.

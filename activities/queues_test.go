@@ -44,8 +44,8 @@ func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
 	if want := "drawer till 1, lamp till 0, bell  2, drawer till 1, main  0,   0"; strings.Join(got, ", ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}
-	if answer.PlaceCount != 4 {
-		t.Errorf("%d calls have a place", answer.PlaceCount)
+	if answer.OrderedCount != 4 {
+		t.Errorf("%d calls have a place", answer.OrderedCount)
 	}
 	body, err := json.Marshal(answer.Calls[4])
 	if err != nil || strings.Contains(string(body), "queue") || strings.Contains(string(body), "sequence") {
@@ -126,7 +126,7 @@ func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
 		e.acts.ToolGrace = c.grace
 		env := newActivityEnv()
 		env.RegisterActivity(e.acts.Await)
-		_, err := env.ExecuteActivity(e.acts.Await, workflows.Await{Queue: c.queue})
+		_, err := env.ExecuteActivity(e.acts.Await, workflows.AwaitQueue{Queue: c.queue})
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) {
 			if err != nil || c.again || c.ends {

@@ -29,10 +29,10 @@ type inquiry struct {
 
 // inquiry reads what a call has asked, and what was answered.
 func (a *Activities) inquiry(ctx context.Context, in workflows.ToolCall, call agui.ToolCall) (*inquiry, error) {
-	if in.Raised == 0 {
+	if in.Question == 0 {
 		return &inquiry{}, nil
 	}
-	before, err := a.Log.Raised(ctx, in.Raised)
+	before, err := a.Log.Raised(ctx, in.Question)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (a *Activities) inquiry(ctx context.Context, in workflows.ToolCall, call ag
 		return nil, temporal.NewNonRetryableApplicationError("the call is not the one that has asked", workflows.CodeInternal, nil)
 	}
 	q := &inquiry{before: before, replies: append(before.Replies[:len(before.Replies):len(before.Replies)], stream.Reply{
-		Question: before.Digest, State: before.State, Verdict: string(in.Decision.Verdict), Proposal: in.Decision.Input,
+		Question: before.Digest, State: before.State, Verdict: string(in.Decision.Kind), Proposal: in.Decision.Input,
 	})}
 	for _, r := range q.replies {
 		answer, err := a.answered(ctx, r)
@@ -62,12 +62,12 @@ func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer
 		}
 	}
 	answer := tools.Answer{Question: r.Question, State: r.State, Status: tools.Cancelled}
-	switch workflows.Verdict(r.Verdict) {
-	case workflows.VerdictAnswer:
+	switch workflows.DecisionKind(r.Verdict) {
+	case workflows.DecisionAnswer:
 		answer.Status, answer.Content = tools.Answered, said.Content
-	case workflows.VerdictReject:
+	case workflows.DecisionReject:
 		answer.Status, answer.Words = tools.Declined, said.Reason
-	case workflows.VerdictExpire:
+	case workflows.DecisionExpire:
 		answer.Status = tools.Expired
 	}
 	return answer, nil
@@ -106,7 +106,7 @@ func (q *inquiry) raise(ctx context.Context, in workflows.ToolCall, call agui.To
 		}
 		raised.Metadata[name] = encoded
 	}
-	answer := workflows.ToolAnswer{Outcome: workflows.OutcomeInterrupt, Opened: opened, Raised: &workflows.Raises{
+	answer := workflows.ToolAnswer{Outcome: workflows.OutcomeInterrupt, Opened: opened, Question: &workflows.AskedQuestion{
 		CallID: call.ID, Tool: call.Name, Number: raised.Number, Expires: asks.ExpiresIn,
 	}}
 	recorded, err := json.Marshal(answer)
@@ -120,12 +120,12 @@ func (q *inquiry) raise(ctx context.Context, in workflows.ToolCall, call agui.To
 }
 
 // raisedInterrupt asks what a tool has asked.
-func (a *Activities) raisedInterrupt(ctx context.Context, w *workflows.Waits, c workflows.Waiting) (agui.Interrupt, error) {
-	raised, err := a.Log.Raised(ctx, c.Raised.Seq)
+func (a *Activities) raisedInterrupt(ctx context.Context, w *workflows.Interrupts, c workflows.Interrupt) (agui.Interrupt, error) {
+	raised, err := a.Log.Raised(ctx, c.Asked.Seq)
 	if err != nil {
 		return agui.Interrupt{}, err
 	}
-	by := w.Asker(c)
+	by := w.Source(c)
 	about, err := json.Marshal(stream.RaisedBy{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: c.Since(w.Opened)})
 	if err != nil {
 		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)

@@ -72,15 +72,15 @@ func (e *engine) lastQuestion() uint64 {
 func (e *engine) again(runID, messageID string, q agui.Interrupt, d workflows.Decision, said *stream.Decision) workflows.ToolAnswer {
 	e.t.Helper()
 	if said != nil {
-		said.Verdict = string(d.Verdict)
+		said.Verdict = string(d.Kind)
 		d.Input = e.propose(said)
 	}
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
 	d.CallID = q.ToolCallID
 	value, err := env.ExecuteActivity(e.acts.CallTool, workflows.ToolCall{
-		Step: workflows.Step{Run: workflows.Run{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, Raised: e.lastQuestion(), Opens: &workflows.Beginning{Continues: run.ID},
+		Step: workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
+		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, Question: e.lastQuestion(), Opens: &workflows.Beginning{Continues: run.ID},
 	})
 	if err != nil {
 		e.t.Fatal(err)
@@ -108,15 +108,15 @@ func TestAToolAsks(t *testing.T) {
 	if by, err := stream.RaisedIn(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
 		t.Errorf("asked by %+v, %v", by, err)
 	}
-	answer := e.again("r2", message, q, workflows.Decision{Verdict: workflows.VerdictAnswer, Question: 1}, said(`"Ulm"`))
-	if answer.Raised == nil || answer.Raised.Number != 2 || answer.Raised.CallID != q.ToolCallID || answer.Raised.Tool != "send" || answer.Raised.Expires != 0 {
-		t.Fatalf("then it asks %+v", answer.Raised)
+	answer := e.again("r2", message, q, workflows.Decision{Kind: workflows.DecisionAnswer, Question: 1}, said(`"Ulm"`))
+	if answer.Question == nil || answer.Question.Number != 2 || answer.Question.CallID != q.ToolCallID || answer.Question.Tool != "send" || answer.Question.Expires != 0 {
+		t.Fatalf("then it asks %+v", answer.Question)
 	}
 	raised, err := e.log.Raised(t.Context(), answer.Seq)
 	if err != nil || raised.Message != "To Ulm?" || len(raised.Replies) != 1 || raised.Index != 1 {
 		t.Fatalf("then it asks %+v, %v", raised, err)
 	}
-	answer = e.again("r3", message, q, workflows.Decision{Verdict: workflows.VerdictAnswer, Question: 2}, said(`{"approved":true}`))
+	answer = e.again("r3", message, q, workflows.Decision{Kind: workflows.DecisionAnswer, Question: 2}, said(`{"approved":true}`))
 	r := e.reduction()
 	if got := r.Entries[2].Message.Content.Text(); answer.Outcome != workflows.OutcomeSuccess || got != "a book to Ulm: true" {
 		t.Errorf("%+v: the result is %q", answer, got)
@@ -131,20 +131,20 @@ func TestAToolAsks(t *testing.T) {
 
 func TestAToolHearsWhatCameOfItsQuestion(t *testing.T) {
 	t.Parallel()
-	for verdict, want := range map[workflows.Verdict]string{
-		workflows.VerdictReject: `The person who was asked declined to answer. They said: "x"`,
-		workflows.VerdictCancel: "Whoever was asked gave no answer.",
-		workflows.VerdictExpire: "Nobody answered the question in time.",
+	for verdict, want := range map[workflows.DecisionKind]string{
+		workflows.DecisionReject: `The person who was asked declined to answer. They said: "x"`,
+		workflows.DecisionCancel: "Whoever was asked gave no answer.",
+		workflows.DecisionExpire: "Nobody answered the question in time.",
 	} {
 		t.Run(string(verdict), func(t *testing.T) {
 			t.Parallel()
 			var keys []string
 			e, q, message := raising(t, shop(&keys))
 			var words *stream.Decision
-			if verdict == workflows.VerdictReject {
+			if verdict == workflows.DecisionReject {
 				words = &stream.Decision{Reason: "x"}
 			}
-			e.again("r2", message, q, workflows.Decision{Verdict: verdict, Question: 1}, words)
+			e.again("r2", message, q, workflows.Decision{Kind: verdict, Question: 1}, words)
 			result := e.reduction().Entries[2].Message
 			if got := result.Content.Text(); got != want || result.Error == "" {
 				t.Errorf("the model is told %q, want %q", got, want)
@@ -164,8 +164,8 @@ func TestAToolThatDoesNotStopAsking(t *testing.T) {
 		return tools.Ask[string](ctx, tools.Question{Message: fmt.Sprint("Question ", n)})
 	}))
 	for i := range tools.MaxQuestions {
-		answer := e.again(fmt.Sprint("r", i+2), message, q, workflows.Decision{Verdict: workflows.VerdictAnswer, Question: i + 1}, said(`"x"`))
-		if last := i == tools.MaxQuestions-1; (answer.Raised == nil) != last {
+		answer := e.again(fmt.Sprint("r", i+2), message, q, workflows.Decision{Kind: workflows.DecisionAnswer, Question: i + 1}, said(`"x"`))
+		if last := i == tools.MaxQuestions-1; (answer.Question == nil) != last {
 			t.Fatalf("question %d is answered with %+v", i+1, answer)
 		}
 	}

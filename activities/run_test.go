@@ -155,7 +155,7 @@ func (e *engine) run(message string) ([]agui.Event, workflows.RunResult) {
 		e.t.Fatal(err)
 	}
 	e.env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
-		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits, Hold: e.hold,
+		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits, Hold: e.hold,
 		Steps: len(e.agent.Steps) > 0, Program: e.agent.Workflow,
 	})
 	var result workflows.RunResult

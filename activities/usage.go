@@ -362,7 +362,7 @@ func (a *Activities) unreported(ctx context.Context, p stream.Place) ([]workflow
 
 // usageIn is all that an answer reports.
 func usageIn(answer workflows.ModelAnswer) []workflows.Usage {
-	return append([]workflows.Usage{answer.Usage}, answer.More...)
+	return append([]workflows.Usage{answer.Usage}, answer.OtherUsage...)
 }
 
 // stepSummary ends the id of the step that makes a summary for a model call.

@@ -38,7 +38,7 @@ func (e *engine) inRun(id, message string) agui.Event {
 	workflows.Register(env, nil)
 	e.acts.Register(env)
 	env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
-		Run: workflows.Run{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
 	})
 	if err := env.GetWorkflowError(); err != nil {
 		e.t.Fatal(err)

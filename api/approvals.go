@@ -85,7 +85,7 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 // order. What turns out not to wait any more is not listed any longer.
 func (s *Server) decideAll(ctx context.Context, thread stream.Thread, all []asked) []judged {
 	answers := make([]judged, 0, len(all))
-	for some := range slices.Chunk(all, workflows.MaxWaits) {
+	for some := range slices.Chunk(all, workflows.MaxInterrupts) {
 		answers = append(answers, s.decideSome(ctx, thread, some)...)
 	}
 	return answers
@@ -170,7 +170,7 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 
 // outcome tells what the workflow made of a decision.
 func (s *Server) outcome(ctx context.Context, id string, d workflows.Decision, r workflows.DecisionResult) (decided, error) {
-	answer := decided{ID: id, Decision: string(d.Verdict), Missing: r.Missing, Proposals: proposals(r.Proposals)}
+	answer := decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
 	if r.Recorded == nil {
 		if r.Error != "" {
 			return decided{}, errNoApproval(id)
@@ -208,9 +208,9 @@ func (s *Server) outcome(ctx context.Context, id string, d workflows.Decision, r
 func proposals(tallies []workflows.Tally) []inbox.Proposal {
 	var all []inbox.Proposal
 	for i, t := range tallies {
-		p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(workflows.VerdictApprove), Votes: t.Votes, Missing: t.Missing}
+		p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(workflows.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
 		if i > 0 {
-			p.Decision = string(workflows.VerdictEdit)
+			p.Decision = string(workflows.DecisionEdit)
 		}
 		all = append(all, p)
 	}
@@ -229,7 +229,7 @@ type standing struct {
 }
 
 func (d *standing) as(id string) *decided {
-	return &decided{ID: id, Decision: string(d.Verdict), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
+	return &decided{ID: id, Decision: string(d.Kind), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
 }
 
 // standing reads the content of a recorded decision from the log. Time, and the end of a run, decide without one.
@@ -266,13 +266,13 @@ func contentOf(said *stream.Decision) (json.RawMessage, error) {
 // says tells whether a decision has the effect of a recorded one: the verdict and what the call, or the model, gets with it.
 // That is the arguments of an edit, an answer, or the reason of a rejection. The caller and the scope make no difference.
 func (s *Server) says(ctx context.Context, d workflows.Decision, before *standing) (bool, error) {
-	if d.Verdict != before.Verdict {
+	if d.Kind != before.Kind {
 		return false, nil
 	}
-	switch d.Verdict {
-	case workflows.VerdictApprove:
+	switch d.Kind {
+	case workflows.DecisionApprove:
 		return true, nil
-	case workflows.VerdictEdit:
+	case workflows.DecisionEdit:
 		return d.Args == before.Args, nil
 	}
 	mine, err := s.standing(ctx, d)
@@ -305,8 +305,8 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 	case err != nil:
 		return decided{}, err
 	case voted, same:
-		return decided{ID: id, Decision: string(d.Verdict), Repeated: true, Recorded: before.as(id)}, nil
-	case before.Verdict == workflows.VerdictExpire:
+		return decided{ID: id, Decision: string(d.Kind), Repeated: true, Recorded: before.as(id)}, nil
+	case before.Kind == workflows.DecisionExpire:
 		return decided{}, errTooLate(before.as(id))
 	}
 	return decided{}, errDecided(before.as(id))

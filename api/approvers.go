@@ -101,7 +101,7 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.
 		return forbidden("not_an_approver", "this is others' to decide", at)
 	}
 	// An edit that comes when the thread has gone on executes nothing, and its call may be cut from the conversation.
-	edits := v.Decision == string(workflows.VerdictEdit) && questionOf(thread.Interrupts, question.ID) != nil
+	edits := v.Decision == string(workflows.DecisionEdit) && questionOf(thread.Interrupts, question.ID) != nil
 	if !a.rule.NotByRequester && !edits {
 		return nil
 	}

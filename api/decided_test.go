@@ -95,7 +95,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		decision := inbox.Decision{Decision: string(d.Verdict), By: said.By.Subject, At: at, Digest: d.Digest, ArgsDigest: d.Args, Args: said.Args, Reason: said.Reason}
+		decision := inbox.Decision{Decision: string(d.Kind), By: said.By.Subject, At: at, Digest: d.Digest, ArgsDigest: d.Args, Args: said.Args, Reason: said.Reason}
 		if said.Result != nil {
 			decision.Content = json.RawMessage(`"done"`)
 		}

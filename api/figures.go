@@ -18,7 +18,7 @@ import (
 // the same decision, however it is written. Any other verdict it leaves as it is.
 func (v verdict) aboutLimit(thread *stream.Reduction, question *agui.Interrupt, at string) (verdict, error) {
 	asked, err := stream.AskedBy(*question)
-	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(workflows.VerdictEdit) {
+	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(workflows.DecisionEdit) {
 		return v, err
 	}
 	var shown pipeline.Figures

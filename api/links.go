@@ -82,7 +82,7 @@ func (s *Server) makeLink(c *gin.Context) {
 // linkOf reads what a link is asked for. Only programs that may are asked for one of somebody else's.
 func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
-	if in.Decision != string(workflows.VerdictApprove) && in.Decision != string(workflows.VerdictReject) {
+	if in.Decision != string(workflows.DecisionApprove) && in.Decision != string(workflows.DecisionReject) {
 		return l, unfit("/decision", `must be "approve" or "reject"`)
 	}
 	if in.ExpiresIn != "" {

@@ -18,7 +18,7 @@ func isRaised(question *agui.Interrupt) bool {
 
 // suits refuses an answer that is none to a question; at is where it stands in the request.
 func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
-	answers := v.Decision == string(workflows.VerdictAnswer)
+	answers := v.Decision == string(workflows.DecisionAnswer)
 	switch {
 	case !isRaised(question) && answers:
 		var text *string
@@ -26,7 +26,7 @@ func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 			return unfit(contentPointer(at), "must be text: the result to give the model")
 		}
 		return nil
-	case !isRaised(question), v.Decision == string(workflows.VerdictReject), v.Decision == string(workflows.VerdictCancel):
+	case !isRaised(question), v.Decision == string(workflows.DecisionReject), v.Decision == string(workflows.DecisionCancel):
 		return nil
 	case !answers:
 		return unfit(at+"/decision", `must be "answer" or "reject": it is a tool that asks`)
@@ -43,7 +43,7 @@ func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 // suitsLimit refuses what is no answer to the question whether a run may go beyond a limit.
 func (v verdict) suitsLimit(at string) error {
 	switch {
-	case v.Decision == string(workflows.VerdictAnswer):
+	case v.Decision == string(workflows.DecisionAnswer):
 		return unfit(at+"/content", "the question is whether the run may go on: approve, edit or reject")
 	case v.Remember != "":
 		return unfit(at+"/remember", "each limit that a run passes is asked about")

@@ -36,7 +36,7 @@ func TestRememberScopes(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []workflows.Verdict{workflows.VerdictEdit, workflows.VerdictReject, workflows.VerdictAnswer} {
+	for _, d := range []workflows.DecisionKind{workflows.DecisionEdit, workflows.DecisionReject, workflows.DecisionAnswer} {
 		v := verdict{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
 		if p, ok := errors.AsType[*Problem](v.check("")); !ok || p.Pointer != "/remember" {
 			t.Errorf("%s with a scope is taken", d)

@@ -121,7 +121,7 @@ func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run strea
 	if err != nil {
 		return acceptedResult{}, err
 	}
-	d := workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: p.Digest, Input: p.Seq}
+	d := workflows.Decision{CallID: m.ToolCallID, Kind: workflows.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
 	var taken workflows.Decided
 	err = s.update(ctx, run.Thread, workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, &taken)
 	if p, ok := errors.AsType[*Problem](err); ok && p.Code == errNotActive().Code {

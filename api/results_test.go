@@ -54,7 +54,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 		switch {
 		case taken == nil:
 			taken = &d
-		case taken.Verdict == workflows.VerdictAbandon || taken.Digest != d.Digest:
+		case taken.Kind == workflows.DecisionAbandon || taken.Digest != d.Digest:
 			r.Error = workflows.ErrorDecided
 		}
 		return workflows.Decided{Results: []workflows.DecisionResult{r}}, nil
@@ -73,7 +73,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	if err != nil || said.Verdict != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
 		t.Errorf("the log has %+v: %v", said, err)
 	}
-	taken = &workflows.Decision{CallID: "c1", Verdict: workflows.VerdictAbandon}
+	taken = &workflows.Decision{CallID: "c1", Kind: workflows.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)
 	n.temporal.decide = func(string, workflows.Decide) (workflows.Decided, error) {
 		return workflows.Decided{Results: []workflows.DecisionResult{{Error: workflows.ErrorUnknownCall}}}, nil
@@ -118,7 +118,7 @@ func TestAnInputWithoutResults(t *testing.T) {
 	n := newNode(t)
 	n.temporal.start = func(in workflows.RunInput) error {
 		if in.Run.ID == "r1" {
-			if in.OnMissing != workflows.OnOpenAbandon || in.Hold {
+			if in.OnMissingResult != workflows.OpenAbandon || in.Hold {
 				t.Errorf("the workflow is started with %+v", in)
 			}
 			n.calls(in, true)

@@ -57,19 +57,19 @@ func (r remember) isKnown() bool {
 // check reads what a verdict must have; at is where it stands in the request.
 func (v verdict) check(at string) error {
 	switch {
-	case v.Decision == string(workflows.VerdictEdit) && !isObject(v.Args):
+	case v.Decision == string(workflows.DecisionEdit) && !isObject(v.Args):
 		return unfit(editPointer(at), "must be an object: the arguments to make the call with")
-	case v.Decision == string(workflows.VerdictAnswer) && len(v.Content) == 0:
+	case v.Decision == string(workflows.DecisionAnswer) && len(v.Content) == 0:
 		return unfit(contentPointer(at), "must be the answer, or the result to give the model")
 	case !v.Remember.isKnown():
 		return unfit(at+"/remember", `must be true, "arguments" or "tool"`)
-	case v.Remember != "" && v.Decision != string(workflows.VerdictApprove):
+	case v.Remember != "" && v.Decision != string(workflows.DecisionApprove):
 		return unfit(at+"/remember", "belongs to an approval of the call as it is")
 	case len(v.Reason) > maxReason:
 		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", maxReason))
 	}
-	switch workflows.Verdict(v.Decision) {
-	case workflows.VerdictApprove, workflows.VerdictEdit, workflows.VerdictReject, workflows.VerdictAnswer:
+	switch workflows.DecisionKind(v.Decision) {
+	case workflows.DecisionApprove, workflows.DecisionEdit, workflows.DecisionReject, workflows.DecisionAnswer:
 		return nil
 	}
 	return unfit(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)
@@ -161,7 +161,7 @@ func results(messages []agui.Message, thread *stream.Reduction) []workflows.Deci
 			continue
 		}
 		delete(open, m.ToolCallID)
-		decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Verdict: workflows.VerdictResult, Digest: stream.ResultDigest(&m)})
+		decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Kind: workflows.DecisionToolResult, Digest: stream.ResultDigest(&m)})
 	}
 	return decisions
 }
@@ -182,9 +182,9 @@ func knows(thread *stream.Reduction, id string) bool {
 func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (verdict, error) {
 	switch {
 	case entry.Status == agui.ResumeCancelled:
-		return verdict{Decision: string(workflows.VerdictCancel)}, nil
+		return verdict{Decision: string(workflows.DecisionCancel)}, nil
 	case isRaised(question):
-		v := verdict{Decision: string(workflows.VerdictAnswer), Content: entry.Payload}
+		v := verdict{Decision: string(workflows.DecisionAnswer), Content: entry.Payload}
 		return v, v.check(at + "/payload")
 	}
 	var payload struct {
@@ -200,17 +200,17 @@ func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (ver
 	v := verdict{Args: payload.EditedArgs, Reason: payload.Reason, Remember: payload.Remember}
 	switch {
 	case *payload.Approved && len(payload.EditedArgs) > 0:
-		v.Decision = string(workflows.VerdictEdit)
+		v.Decision = string(workflows.DecisionEdit)
 	case *payload.Approved:
-		v.Decision = string(workflows.VerdictApprove)
+		v.Decision = string(workflows.DecisionApprove)
 	case payload.Content != nil:
 		content, err := json.Marshal(*payload.Content)
 		if err != nil {
 			return v, fmt.Errorf("api: encode content: %w", err)
 		}
-		v.Decision, v.Content = string(workflows.VerdictAnswer), content
+		v.Decision, v.Content = string(workflows.DecisionAnswer), content
 	default:
-		v.Decision = string(workflows.VerdictReject)
+		v.Decision = string(workflows.DecisionReject)
 	}
 	return v, v.check(at + "/payload")
 }
@@ -224,17 +224,17 @@ func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
 	d := &stream.Decision{CallID: question.ToolCallID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
 	var b bytes.Buffer
 	switch {
-	case v.Decision == string(workflows.VerdictEdit):
+	case v.Decision == string(workflows.DecisionEdit):
 		if err := json.Compact(&b, v.Args); err != nil {
 			return nil, fmt.Errorf("api: arguments: %w", err)
 		}
 		d.Args = b.Bytes()
-	case v.Decision == string(workflows.VerdictAnswer) && by.Number > 0:
+	case v.Decision == string(workflows.DecisionAnswer) && by.Number > 0:
 		if err := json.Compact(&b, v.Content); err != nil {
 			return nil, fmt.Errorf("api: content: %w", err)
 		}
 		d.Content = b.Bytes()
-	case v.Decision == string(workflows.VerdictAnswer):
+	case v.Decision == string(workflows.DecisionAnswer):
 		var text string
 		if err := json.Unmarshal(v.Content, &text); err != nil {
 			return nil, fmt.Errorf("api: content: %w", err)
@@ -250,7 +250,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 	if err != nil {
 		return workflows.Decision{}, err
 	}
-	d := workflows.Decision{CallID: said.CallID, Verdict: workflows.Verdict(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: workflows.RememberScope(v.Remember), Allowed: v.allowed}
+	d := workflows.Decision{CallID: said.CallID, Kind: workflows.DecisionKind(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: workflows.RememberScope(v.Remember), Allowed: v.allowed}
 	if len(said.Args) > 0 {
 		d.Args = workflows.DigestArgs(string(said.Args))
 	}

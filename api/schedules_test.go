@@ -116,11 +116,11 @@ func (f fireStub) Get(_ context.Context, to any) (err error) {
 }
 
 // firingOf is what Temporal has of a schedule.
-func (n *node) firingOf(tenant, id string) workflows.Firing {
+func (n *node) firingOf(tenant, id string) workflows.FireInput {
 	n.t.Helper()
-	var in workflows.Firing
+	var in workflows.FireInput
 	err := n.temporal.clock.GetHandle(n.ctx(), schedules.TemporalID(tenant, id)).(*handleStub).with(func(d *client.ScheduleDescription) {
-		in = d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(workflows.Firing)
+		in = d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(workflows.FireInput)
 	})
 	if err != nil {
 		n.t.Fatalf("Temporal has no schedule %s: %v", id, err)
@@ -335,7 +335,7 @@ func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
 	n.temporal.lasts = func(workflow string) bool { return workflow == recent[2].StartWorkflowResult.WorkflowID }
 	for i, end := range []agui.Event{&agui.RunFinished{}, &agui.RunError{Code: "limit_turns", Message: "no"}} {
 		name := fmt.Sprintf("s s-2030013%dT%02d0000Z", 1, 9+i)
-		in := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: name, ID: name}}
+		in := workflows.RunInput{Run: workflows.RunRef{Tenant: "default", Thread: name, ID: name}}
 		run := streamRun(in)
 		var err error
 		in.Digest = "d"
@@ -386,7 +386,7 @@ func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 		}
 	}
 	n.temporal.fired = func(string) (workflows.FireResult, error) { return workflows.FireResult{}, temporal.NewCanceledError() }
-	in := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: "s-20300131T090000Z", ID: "s-20300131T090000Z"}, Digest: "d"}
+	in := workflows.RunInput{Run: workflows.RunRef{Tenant: "default", Thread: "s-20300131T090000Z", ID: "s-20300131T090000Z"}, Digest: "d"}
 	becomes := func(when, outcome string) {
 		t.Helper()
 		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != outcome {

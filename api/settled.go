@@ -43,7 +43,7 @@ func (s *Server) became(ctx context.Context, thread stream.Thread, now *stream.R
 
 // carriedOut reads a decision that a run has carried out.
 func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
-	before, err := s.standing(ctx, workflows.Decision{CallID: d.CallID, Verdict: workflows.Verdict(d.Verdict), Digest: d.Digest, Input: d.Proposal})
+	before, err := s.standing(ctx, workflows.Decision{CallID: d.CallID, Kind: workflows.DecisionKind(d.Verdict), Digest: d.Digest, Input: d.Proposal})
 	if err != nil {
 		return nil, err
 	}
@@ -59,16 +59,16 @@ func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement
 
 // toldOf is what the audit has of an approval that is not open; nil = nobody decided.
 func toldOf(past *inbox.Past) *settlement {
-	d := &settlement{standing: standing{Decision: workflows.Decision{CallID: past.ToolCallID, Verdict: workflows.VerdictExpire}}}
+	d := &settlement{standing: standing{Decision: workflows.Decision{CallID: past.ToolCallID, Kind: workflows.DecisionExpire}}}
 	last := len(past.Decisions) - 1
 	if past.Status == inbox.StatusExpired || last < 0 {
 		return d
 	}
 	end := past.Decisions[last]
-	if end.Decision == string(workflows.VerdictCancel) && end.Digest == "" {
+	if end.Decision == string(workflows.DecisionCancel) && end.Digest == "" {
 		return nil // the run ended without having waited for it
 	}
-	d.Verdict, d.Digest, d.Args = workflows.Verdict(end.Decision), end.Digest, end.ArgsDigest
+	d.Kind, d.Digest, d.Args = workflows.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
 	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range past.Decisions[:last] {
 		if d.approves() && vote.ArgsDigest == end.ArgsDigest { // else it came to nothing
@@ -79,7 +79,7 @@ func toldOf(past *inbox.Past) *settlement {
 }
 
 func (d *standing) approves() bool {
-	return d.Verdict == workflows.VerdictApprove || d.Verdict == workflows.VerdictEdit
+	return d.Kind == workflows.DecisionApprove || d.Kind == workflows.DecisionEdit
 }
 
 // settled refuses what would need a question to be open, as a decision would be refused; nil = as far as the log knows, it
@@ -89,7 +89,7 @@ func (s *Server) settled(ctx context.Context, thread stream.Thread, q *question)
 	switch {
 	case err != nil:
 		return err
-	case d != nil && d.Verdict == workflows.VerdictExpire:
+	case d != nil && d.Kind == workflows.DecisionExpire:
 		return errTooLate(d.as(q.ID))
 	case d != nil:
 		return errDecided(d.as(q.ID))

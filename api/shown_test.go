@@ -106,7 +106,7 @@ func TestAnInputWaitsForADecision(t *testing.T) {
 	place := o.goesOn("t")
 	w := <-watching
 	submitted := <-offered
-	if submitted.OnBusy != workflows.OnBusyEnqueue || !submitted.Offer.Late || len(submitted.Decisions) > 0 {
+	if submitted.OnBusy != workflows.OnBusyEnqueue || !submitted.Offer.AnswersOnly || len(submitted.Decisions) > 0 {
 		t.Errorf("offered was %+v", submitted)
 	}
 	o.end(place)

@@ -147,7 +147,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	}
 	in := dispatch.RunInput(o.run, agent, proposal)
 	in.Trace = telemetry.TraceParent(ctx)
-	in.ParkAfter, in.Hold, in.Late = s.ParkAfter, o.props.Hold, late && len(accepted.Tail) == 0
+	in.ParkAfter, in.Hold, in.AnswersOnly = s.ParkAfter, o.props.Hold, late && len(accepted.Tail) == 0
 	taken, placed, err := s.dispatch.Place(ctx, in, dispatch.Terms{OnBusy: o.props.OnBusy, Decisions: decisions}, thread)
 	if active, busy := dispatch.BusyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
 		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})

@@ -84,7 +84,7 @@ func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) 
 // takenIn lists the runs that an execution takes with one event of its history.
 func takenIn(e *historypb.HistoryEvent) ([]workflows.RunInput, error) {
 	if started := e.GetWorkflowExecutionStartedEventAttributes(); started != nil {
-		var parked workflows.Parked
+		var parked workflows.ParkedInput
 		var into any = &parked.Run
 		if started.GetWorkflowType().GetName() == workflows.TypeParked {
 			into = &parked

@@ -54,7 +54,7 @@ var terminated = func(string) (enums.WorkflowExecutionStatus, error) {
 // workflow had it; and that is what the same input again is shown.
 func TestARunThatDiesBeforeItBegins(t *testing.T) {
 	t.Parallel()
-	other := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: "t", ID: "other"}}
+	other := workflows.RunInput{Run: workflows.RunRef{Tenant: "default", Thread: "t", ID: "other"}}
 	for name, taken := range map[string]func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent{
 		"its own": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
 			return []*historypb.HistoryEvent{startedWith(t, in)}
@@ -69,7 +69,7 @@ func TestARunThatDiesBeforeItBegins(t *testing.T) {
 			host.Queue = []workflows.RunInput{in}
 			started := startedWith(t, in)
 			a := started.GetWorkflowExecutionStartedEventAttributes()
-			a.WorkflowType, a.Input = &commonpb.WorkflowType{Name: workflows.TypeParked}, payloads(t, workflows.Parked{Run: host})
+			a.WorkflowType, a.Input = &commonpb.WorkflowType{Name: workflows.TypeParked}, payloads(t, workflows.ParkedInput{Run: host})
 			return []*historypb.HistoryEvent{started}
 		},
 		"accepted": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {

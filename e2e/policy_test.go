@@ -36,7 +36,7 @@ func votes(t *testing.T, p *endpoint, in input, callID, by string) workflows.Dec
 	defer c.Close()
 	handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
 		WorkflowID: "thread/default/" + in.ThreadID, UpdateName: workflows.UpdateDecide, WaitForStage: client.WorkflowUpdateStageCompleted,
-		Args: []any{workflows.Decide{Decisions: []workflows.Decision{{CallID: callID, Verdict: workflows.VerdictApprove, Digest: by, By: by}}}},
+		Args: []any{workflows.Decide{Decisions: []workflows.Decision{{CallID: callID, Kind: workflows.DecisionApprove, Digest: by, By: by}}}},
 	})
 	var taken workflows.Decided
 	if err == nil {
@@ -100,7 +100,7 @@ func TestQuorum(t *testing.T) {
 		t.Errorf("approve at the end: %d %v", status, answer)
 	}
 	told := noticesOf(t, p.endpoint, in)
-	if n := len(told); n < 3 || n > 5 || told[0].Event != workflows.NoticeOpened || told[1].Event != workflows.NoticeVoted || told[n-1].Event != workflows.NoticeDecided { // votes may be told together
+	if n := len(told); n < 3 || n > 5 || told[0].Event != workflows.EventOpened || told[1].Event != workflows.EventVoted || told[n-1].Event != workflows.EventDecided { // votes may be told together
 		t.Errorf("told was %+v", told)
 	}
 	for i, n := range told {
@@ -180,8 +180,8 @@ func TestRemindersAndEscalation(t *testing.T) {
 		t.Errorf("an answer with an input is refused with %+v", refusal)
 	}
 	awaitType(t, p.endpoint, in, workflows.TypeParked)
-	awaitNotice(t, p.endpoint, in, workflows.NoticeReminded)
-	awaitNotice(t, p.endpoint, in, workflows.NoticeEscalated)
+	awaitNotice(t, p.endpoint, in, workflows.EventReminded)
+	awaitNotice(t, p.endpoint, in, workflows.EventEscalated)
 	p.kill()
 	p.start(t)
 	f := p.followThread(t, in)
@@ -190,7 +190,7 @@ func TestRemindersAndEscalation(t *testing.T) {
 		t.Errorf("the model heard %q", got)
 	}
 	told := noticesOf(t, p.endpoint, in)
-	if n := len(told); n < 4 || told[0].Event != workflows.NoticeOpened || told[n-1].Event != workflows.NoticeExpired {
+	if n := len(told); n < 4 || told[0].Event != workflows.EventOpened || told[n-1].Event != workflows.EventExpired {
 		t.Errorf("told was %v", told)
 	}
 	if last := told[len(told)-1]; last.Calls[0].Escalations != 2 {
@@ -199,9 +199,9 @@ func TestRemindersAndEscalation(t *testing.T) {
 }
 
 // awaitNotice waits until the thread's workflow has asked for a notice of an event.
-func awaitNotice(t *testing.T, p *endpoint, in input, event workflows.NoticeEvent) {
+func awaitNotice(t *testing.T, p *endpoint, in input, event workflows.NotificationEvent) {
 	t.Helper()
-	for !slices.ContainsFunc(noticesOf(t, p, in), func(n workflows.Notice) bool { return n.Event == event }) {
+	for !slices.ContainsFunc(noticesOf(t, p, in), func(n workflows.Notification) bool { return n.Event == event }) {
 		select {
 		case <-t.Context().Done():
 			t.Fatalf("there was no notice of %s", event)
@@ -211,14 +211,14 @@ func awaitNotice(t *testing.T, p *endpoint, in input, event workflows.NoticeEven
 }
 
 // noticesOf are the notices about a thread, each once, as its workflow asked for them.
-func noticesOf(t *testing.T, p *endpoint, in input) []workflows.Notice {
+func noticesOf(t *testing.T, p *endpoint, in input) []workflows.Notification {
 	t.Helper()
 	c, err := p.temporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var told []workflows.Notice
+	var told []workflows.Notification
 	for execution := ""; ; {
 		history, err := fetchHistory(t.Context(), c, "thread/default/"+in.ThreadID, execution)
 		if err != nil {
@@ -229,7 +229,7 @@ func noticesOf(t *testing.T, p *endpoint, in input) []workflows.Notice {
 			if scheduled.GetActivityType().GetName() != workflows.ActivityNotify {
 				continue
 			}
-			var n workflows.Notice
+			var n workflows.Notification
 			if err := json.Unmarshal(scheduled.GetInput().GetPayloads()[0].GetData(), &n); err != nil {
 				t.Fatal(err)
 			}

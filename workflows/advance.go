@@ -14,7 +14,7 @@ func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
 	if p.chained != nil {
 		return p.takeChained(ctx), nil
 	}
-	in := Advance{Step: step, Walk: *w, Tree: p.tree, Day: p.run.dayAllowance()}
+	in := Advance{Step: step, Position: *w, Tree: p.tree, Day: p.run.dayAllowance()}
 	p.tree = nil
 	var next Advanced
 	err := p.runAdvance(ctx, in, &next)
@@ -29,7 +29,7 @@ func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
 	}
 	event := w.Event
 	p.setPosition(ctx, next)
-	if next.Called {
+	if next.CallEnded {
 		w.afterAll(next, event)
 	}
 	return next, nil
@@ -46,7 +46,7 @@ func (p *interpreter) setPosition(ctx workflow.Context, next Advanced) {
 	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}
-	w.Cursor, w.Leaf, w.Fan, w.Answer, w.Event, w.Said, w.Wake, w.Excess = next.Cursor, next.Leaf, next.Fan, next.Answer, nil, "", time.Time{}, next.Excess
+	w.Cursor, w.Active, w.Branches, w.Answer, w.Event, w.Answered, w.Wake, w.Exceeded = next.Cursor, next.Active, next.Branches, next.Answer, nil, "", time.Time{}, next.Exceeded
 	if next.Sleep > 0 {
 		w.Wake = workflow.Now(ctx).Add(next.Sleep)
 	}
@@ -57,7 +57,7 @@ func (p *interpreter) setPosition(ctx workflow.Context, next Advanced) {
 func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in Advance, next *Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	in.Undoes = true
+	in.Compensates = true
 	options := p.run.options(ctx, "next step")
 	options.ScheduleToCloseTimeout = cancelPatience
 	return p.runAdvanceWith(ctx, options, in, next)
@@ -84,7 +84,7 @@ func (p *interpreter) runAdvanceWith(ctx workflow.Context, options workflow.Acti
 	if p.run.log.Failed != nil {
 		in.Closes = p.run.log.Failed.Name
 	}
-	in.Lanes, in.FailedStep, in.Now = p.run.log.Unfinished, p.run.log.Failed, workflow.Now(ctx)
+	in.Unfinished, in.FailedStep, in.Now = p.run.log.Unfinished, p.run.log.Failed, workflow.Now(ctx)
 	ctx = workflow.WithActivityOptions(ctx, options)
 	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err

@@ -26,8 +26,8 @@ const (
 	MaxSubagents = 100
 )
 
-// Delegate is an agent that work is handed to, as it is when the work is handed over.
-type Delegate struct {
+// AgentRef is an agent that work is handed to, as it is when the work is handed over.
+type AgentRef struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	Limits   Limits `json:"limits"`
@@ -36,13 +36,13 @@ type Delegate struct {
 	Program string `json:"program,omitempty"`
 }
 
-// MaxDelegates bounds the agents that the calls of one turn hand work to.
-const MaxDelegates = 16
+// MaxSubagentsPerTurn bounds the agents that the calls of one turn hand work to.
+const MaxSubagentsPerTurn = 16
 
-// Branch is what tells the steps of a subagent from those of others.
-type Branch struct {
-	// Slots are the places of the calls that led here, from the run's own agent on: the lane.
-	Slots []int `json:"slots"`
+// Child is what tells the steps of a subagent from those of others.
+type Child struct {
+	// Lanes are the places of the calls that led here, from the run's own agent on: the lane.
+	Lanes []int `json:"slots"`
 	// Depth is how many agents have handed the work on that led here, the run's own among them: calls only, where Slots
 	// count branches as well.
 	Depth int `json:"depth,omitempty"`
@@ -58,30 +58,30 @@ type Branch struct {
 	Edit uint64 `json:"edit,omitempty"`
 	// Prefix begins the ids of its steps.
 	Prefix string `json:"prefix"`
-	// Fork is the path of a branch of a step, and empty of what works for a call. Index is its place among the others,
+	// BranchPath is the path of a branch of a step, and empty of what works for a call. Index is its place among the others,
 	// CallID only a name, and Within that of the subagent in whose step it is.
-	Fork   string `json:"fork,omitempty"`
-	Within string `json:"within,omitempty"`
-	// Undoes tells that the subagent compensates for something: that the run was cancelled does not stop it.
-	Undoes bool `json:"undoes,omitempty"`
+	BranchPath   string `json:"fork,omitempty"`
+	ParentCallID string `json:"within,omitempty"`
+	// Compensates tells that the subagent compensates for something: that the run was cancelled does not stop it.
+	Compensates bool `json:"undoes,omitempty"`
 	// Name is what clients see.
 	Name string `json:"name,omitempty"`
 }
 
-// BranchInput starts TypeBranch.
-type BranchInput struct {
+// ChildInput starts TypeBranch.
+type ChildInput struct {
 	RunInput          // the run, and the subagent's name, revision, limits and progress
-	Branch   Branch   `json:"branch"`
+	Child    Child    `json:"branch"`
 	Call     ToolCall `json:"call"`
 	// Subagents is how many there may still be.
 	Subagents int `json:"subagents"`
 }
 
 // TraceParent returns "": a branch stays in the trace of the step that started it.
-func (BranchInput) TraceParent() string { return "" }
+func (ChildInput) TraceParent() string { return "" }
 
-// Answer asks for the result of a call that a subagent has worked for.
-type Answer struct {
+// SubagentAnswer asks for the result of a call that a subagent has worked for.
+type SubagentAnswer struct {
 	// Step is the subagent's, Call what it worked for.
 	Step
 	Call    ToolCall `json:"call"`
@@ -90,29 +90,29 @@ type Answer struct {
 	Message string   `json:"message,omitempty"` // our own words
 	// MessageID is the message that answers.
 	MessageID string `json:"answer,omitempty"`
-	// Walks tells that the subagent's steps are told of already.
-	Walks bool `json:"walks,omitempty"`
-	// Asks are the questions that the subagent waits for, with those below it.
-	Asks []string `json:"asks,omitempty"`
-	// Lanes are those whose step did not finish.
-	Lanes     []Lane  `json:"lanes,omitempty"`
-	Usage     []Usage `json:"usage,omitempty"`
-	Subagents int     `json:"subagents,omitempty"`
+	// IsPipeline tells that the subagent's steps are told of already.
+	IsPipeline bool `json:"walks,omitempty"`
+	// Interrupts are the questions that the subagent waits for, with those below it.
+	Interrupts []string `json:"asks,omitempty"`
+	// Unfinished are those whose step did not finish.
+	Unfinished []Lane  `json:"lanes,omitempty"`
+	Usage      []Usage `json:"usage,omitempty"`
+	Subagents  int     `json:"subagents,omitempty"`
 }
 
 // child is what a subagent or a branch is, besides a run; nil = the run is a thread's own.
 type child struct {
-	Branch
+	Child
 	call    ToolCall // that a subagent works for
 	replies int      // replies from the parent that have arrived
 }
 
 // branch returns the place of a child for its activities; nil = the run is a thread's own.
-func (c *child) branch() *Branch {
+func (c *child) branch() *Child {
 	if c == nil {
 		return nil
 	}
-	return &c.Branch
+	return &c.Child
 }
 
 // depth is how many agents have handed on the work that arrived here.
@@ -133,17 +133,17 @@ func (c *child) prefix() string {
 
 // branchPrefix begins the ids of steps that are a branch's own.
 func (c *child) branchPrefix() string {
-	if c == nil || c.Fork == "" {
+	if c == nil || c.BranchPath == "" {
 		return ""
 	}
-	return c.Fork + "/"
+	return c.BranchPath + "/"
 }
 
 // AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
-func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer, error) {
+func (p Programs) AgentBranch(ctx workflow.Context, in ChildInput) (ToolAnswer, error) {
 	r := newRun(ctx, in.RunInput)
 	r.programs, r.executionCtx = p, ctx
-	r.child, r.mayDelegate = &child{Branch: in.Branch, call: in.Call}, in.Subagents
+	r.child, r.mayDelegate = &child{Child: in.Child, call: in.Call}, in.Subagents
 	if in.Progress != nil {
 		r.child.replies = in.Progress.Replies
 	}
@@ -152,7 +152,7 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 		ctx, cancel = workflow.WithCancel(ctx)
 		cancel()
 	}
-	if in.Branch.Fork != "" {
+	if in.Child.BranchPath != "" {
 		return r.runBranch(ctx)
 	}
 	end, err := r.turns(ctx)
@@ -166,7 +166,7 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 	}
 	answer, err := r.answerCall(ctx, end)
 	if end.waits != nil && err == nil {
-		answer.Waits, answer.Suspended = end.waits, r.suspendedChild(end.waits)
+		answer.Interrupts, answer.Suspended = end.waits, r.suspendedChild(end.waits)
 	}
 	return answer, err
 }
@@ -175,19 +175,19 @@ func (p Programs) AgentBranch(ctx workflow.Context, in BranchInput) (ToolAnswer,
 func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	in := Answer{
+	in := SubagentAnswer{
 		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.answerMessage, Lanes: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, Walks: r.pipeline.position != nil || r.in.Program != "",
+		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
-		in.Asks = end.waits.questions()
+		in.Interrupts = end.waits.questions()
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	})
 	var answer ToolAnswer
-	err := workflow.ExecuteActivity(ctx, ActivityAnswer, in).Get(ctx, &answer)
+	err := workflow.ExecuteActivity(ctx, ActivityAnswerCall, in).Get(ctx, &answer)
 	return answer, err
 }
 
@@ -234,10 +234,10 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call ToolCall, subagen
 	if r.budget.Deadline.Before(deadline) {
 		deadline = r.budget.Deadline
 	}
-	branch := Branch{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Undoes: r.isCompensating()}
+	branch := Child{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating()}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
-		if d.Verdict == VerdictEdit {
+		if d.Kind == DecisionEdit {
 			branch.Edit = d.Input
 		}
 	}
@@ -247,14 +247,14 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call ToolCall, subagen
 		progress.Spent.Turns, progress.Cancelled = c.resumes.Turn, cancelled
 	}
 	if r.child != nil {
-		branch.Slots = append(branch.Slots, r.child.Slots...)
+		branch.Lanes = append(branch.Lanes, r.child.Lanes...)
 	}
-	branch.Slots, branch.Depth = append(branch.Slots, call.Lane), r.child.depth()+1
-	return id, workflow.ExecuteChildWorkflow(ctx, TypeBranch, BranchInput{
+	branch.Lanes, branch.Depth = append(branch.Lanes, call.Lane), r.child.depth()+1
+	return id, workflow.ExecuteChildWorkflow(ctx, TypeChild, ChildInput{
 		RunInput: RunInput{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
 			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.waits, Progress: progress,
 		},
-		Branch: branch, Call: call, Subagents: subagents,
+		Child: branch, Call: call, Subagents: subagents,
 	})
 }

@@ -7,7 +7,7 @@ import "encoding/binary"
 // one payload: so each is two varints, the differences to the one before.
 
 // noteEnd notes the record with which a branch came to its end.
-func (f *Fan) noteEnd(index int, seq uint64) {
+func (f *Branches) noteEnd(index int, seq uint64) {
 	f.Ends = binary.AppendVarint(f.Ends, int64(index-f.EndedIndex))
 	f.Ends = binary.AppendVarint(f.Ends, int64(seq-f.EndedSeq)) //nolint:gosec // a difference, which wraps back
 	f.EndedIndex, f.EndedSeq = index, seq
@@ -15,7 +15,7 @@ func (f *Fan) noteEnd(index int, seq uint64) {
 
 // EndRecords are the records with which branches came to their end that have done something to compensate for, by the
 // branch's index; 0 = not so.
-func (f *Fan) EndRecords() []uint64 {
+func (f *Branches) EndRecords() []uint64 {
 	records := make([]uint64, f.Count)
 	var index int
 	var seq uint64

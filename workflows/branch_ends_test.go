@@ -15,7 +15,7 @@ import (
 func TestEndRecords(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	f := &Fan{Count: agents.MaxItemsCompensated}
+	f := &Branches{Count: agents.MaxItemsCompensated}
 	want := make([]uint64, f.Count)
 	seq := uint64(1) << 40
 	for n, index := range r.Perm(f.Count) {
@@ -30,7 +30,7 @@ func TestEndRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back Fan
+	var back Branches
 	if err := json.Unmarshal(raw, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestEndRecords(t *testing.T) {
 	if diff := cmp.Diff(want, back.EndRecords()); diff != "" {
 		t.Errorf("records of what was cut off (-want +got):\n%s", diff)
 	}
-	if got := (&Fan{Count: 1, Ends: back.Ends}).EndRecords(); len(got) != 1 {
+	if got := (&Branches{Count: 1, Ends: back.Ends}).EndRecords(); len(got) != 1 {
 		t.Errorf("%d records of one branch", len(got))
 	}
 }

@@ -22,16 +22,16 @@ import (
 // time than there are slots (beside.go). When nothing else is under way it ends, like any subagent, and is
 // begun again where it was.
 
-// Fan is a step with branches.
-type Fan struct {
+// Branches is a step with branches.
+type Branches struct {
 	Path string `json:"path"`
 	// Names are those of the branches; none = they go by their numbers.
 	Names []string `json:"names,omitempty"`
 	Count int      `json:"count"`
-	// AtOnce is how many may be under way at a time.
-	AtOnce int `json:"atOnce"`
-	// Stop tells that none begins when one has failed, and that the others are cancelled.
-	Stop bool `json:"stop,omitempty"`
+	// Concurrency is how many may be under way at a time.
+	Concurrency int `json:"atOnce"`
+	// StopOnFailure tells that none begins when one has failed, and that the others are cancelled.
+	StopOnFailure bool `json:"stop,omitempty"`
 	// Compensates tells that there is something that compensates for branches.
 	Compensates bool `json:"compensates,omitempty"`
 	// Ends are the records with which branches ended that have done something to compensate for: see EndRecords.
@@ -43,22 +43,22 @@ type Fan struct {
 	Record   uint64    `json:"record,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Next is the first branch that has not begun. Failures are the branches that have failed.
-	Next     int          `json:"next"`
-	Failures []FanFailure `json:"failures,omitempty"`
+	Next     int             `json:"next"`
+	Failures []BranchFailure `json:"failures,omitempty"`
 	// Last is the highest record of those that have ended.
 	Last uint64 `json:"last,omitempty"`
-	// Waits tells that branches have ended which wait for people: the run that has the answers begins them again.
-	Waits bool `json:"waits,omitempty"`
+	// Suspended tells that branches have ended which wait for people: the run that has the answers begins them again.
+	Suspended bool `json:"waits,omitempty"`
 }
 
-// FanFailure is why some of the branches failed.
-type FanFailure struct {
+// BranchFailure is why some of the branches failed.
+type BranchFailure struct {
 	pipeline.Failure
 	Branches []int `json:"branches"`
 }
 
 // BranchFailures are the branches that failed, in their order.
-func (f *Fan) BranchFailures() []pipeline.BranchFailure {
+func (f *Branches) BranchFailures() []pipeline.BranchFailure {
 	if f == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ type branches struct {
 	run       *run
 	ctx       workflow.Context
 	cancel    workflow.CancelFunc
-	fan       *Fan
+	fan       *Branches
 	changes   workflow.Selector // branches that have ended, or ask
 	children  *children
 	ids       map[int]string // the branches under way, by index
@@ -98,7 +98,7 @@ type branches struct {
 
 // runBranches runs the branches of the step that the walk is at. It fails only to continue as new.
 func (p *interpreter) runBranches(ctx workflow.Context) (end ending, over bool, err error) {
-	if p.position.Fan.Next == 0 {
+	if p.position.Branches.Next == 0 {
 		if end, over, err = p.checkBeforeBranches(ctx); over || err != nil {
 			return end, over, err
 		}
@@ -117,19 +117,19 @@ func (p *interpreter) runBranches(ctx workflow.Context) (end ending, over bool, 
 // runSomeBranches runs branches until none is under way. more tells that there are others to begin, since the history
 // has grown long.
 func (p *interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
-	f := &branches{run: p.run, fan: p.position.Fan, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
+	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
 	defer f.cancel()
 	f.children = &children{run: p.run, ctx: f.ctx, stopped: f.isStopped, fails: f.fails, otherWork: func() int { return 0 }, interruptsSoFar: f.interruptsSoFar}
 	f.children.listen(ctx, f.changes)
-	for slot := range f.fan.AtOnce {
+	for slot := range f.fan.Concurrency {
 		f.free = append(f.free, slot)
 	}
-	if w := p.run.in.Resume; f.fan.Waits {
-		f.fan.Waits = false
+	if w := p.run.in.Resume; f.fan.Suspended {
+		f.fan.Suspended = false
 		for i := range w.Suspended {
-			if s := &w.Suspended[i]; s.Within == 0 && s.Fork != nil {
-				f.start(*s.Fork, w.of(i+1), s)
+			if s := &w.Suspended[i]; s.Parent == 0 && s.Branch != nil {
+				f.start(*s.Branch, w.of(i+1), s)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (f *branches) startMore(ctx workflow.Context) {
 }
 
 // hasFailed tells whether the step has failed with one of its branches.
-func (f *branches) hasFailed() bool { return f.fan.Stop && len(f.fan.Failures) > 0 }
+func (f *branches) hasFailed() bool { return f.fan.StopOnFailure && len(f.fan.Failures) > 0 }
 
 // isStopped tells whether no branch is to begin, or to ask.
 func (f *branches) isStopped() bool { return f.err != nil || f.cancelled || f.hasFailed() || f.expired }
@@ -174,7 +174,7 @@ func (f *branches) isOverdue(ctx workflow.Context) bool {
 }
 
 // start starts a branch, or one again that has waited.
-func (f *branches) start(index int, waits *Waits, resumes *Suspended) {
+func (f *branches) start(index int, waits *Interrupts, resumes *SuspendedChild) {
 	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
 	f.ids[index] = r.pipeline.branchID(f.ctx, f.fan, index)
@@ -196,10 +196,10 @@ func (f *branches) await(ctx workflow.Context) {
 }
 
 // interruptsSoFar is what branches wait for that have ended.
-func (f *branches) interruptsSoFar(ctx workflow.Context) *Waits {
+func (f *branches) interruptsSoFar(ctx workflow.Context) *Interrupts {
 	waits := f.run.waitsOf(ctx, ModelAnswer{})
 	for _, s := range f.suspended {
-		waits.adopt(*s.Suspended, s.Waits)
+		waits.adopt(*s.Suspended, s.Interrupts)
 	}
 	return waits
 }
@@ -223,7 +223,7 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 		return
 	case err != nil:
 		f.free = append(f.free, p.slot)
-		f.run.log.leaveUnfinished(Lane{Index: p.slot, After: p.since, Subagents: true, Fork: true})
+		f.run.log.leaveUnfinished(Lane{Index: p.slot, After: p.since, Subagent: true, Branch: true})
 		f.fails(err)
 		return
 	}
@@ -239,14 +239,14 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	f.free = append(f.free, p.slot)
 	slices.Sort(f.free)
 	if answer.Failed == nil {
-		if answer.Done {
+		if answer.MayNeedCompensation {
 			f.fan.noteEnd(p.index, answer.Seq)
 		}
 		return
 	}
 	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.isStopped()
 	f.addFailure(p.index, *answer.Failed)
-	if f.fan.Stop || f.cancelled {
+	if f.fan.StopOnFailure || f.cancelled {
 		f.cancelAll()
 	}
 }
@@ -255,11 +255,11 @@ func (f *branches) addFailure(index int, why pipeline.Failure) {
 	if !f.hasRoomFor(why) {
 		why.Message = ""
 	}
-	at := slices.IndexFunc(f.fan.Failures, func(other FanFailure) bool { return other.SameAs(why) })
+	at := slices.IndexFunc(f.fan.Failures, func(other BranchFailure) bool { return other.SameAs(why) })
 	switch {
 	case at < 0 && len(f.fan.Failures) < maxReasons:
 		at = len(f.fan.Failures)
-		f.fan.Failures = append(f.fan.Failures, FanFailure{Failure: why})
+		f.fan.Failures = append(f.fan.Failures, BranchFailure{Failure: why})
 	case at < 0:
 		at = maxReasons - 1
 	}
@@ -269,7 +269,7 @@ func (f *branches) addFailure(index int, why pipeline.Failure) {
 		failed += len(reason.Branches)
 	}
 	if failed > maxFailures {
-		f.fan.Stop = true
+		f.fan.StopOnFailure = true
 	}
 }
 
@@ -303,11 +303,11 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 		r.pipeline.position.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &timeout}
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
-		f.fan.Waits = true
+		f.fan.Suspended = true
 		waits := r.waitsOf(ctx, ModelAnswer{})
 		for _, s := range f.suspended {
-			waits.adopt(*s.Suspended, s.Waits)
-			waits.Noticed = max(waits.Noticed, s.Waits.Noticed)
+			waits.adopt(*s.Suspended, s.Interrupts)
+			waits.Notified = max(waits.Notified, s.Interrupts.Notified)
 		}
 		if !waits.fits(r.in) {
 			return false, limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
@@ -321,7 +321,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 }
 
 // startBranch starts the child that walks a branch.
-func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at branchSlot, waits *Waits, resumes *Suspended, cancelled bool) workflow.ChildWorkflowFuture {
+func (p *interpreter) startBranch(ctx workflow.Context, f *Branches, at branchSlot, waits *Interrupts, resumes *SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -332,38 +332,38 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *Fan, at branchSlot, w
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "branch: " + path,
 	})
-	in := BranchInput{
+	in := ChildInput{
 		RunInput: RunInput{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: waits},
-		Branch: Branch{
-			Fork: path, Since: at.since, CallID: p.branchCallID(path), Prefix: p.run.child.prefix(), Index: index,
+		Child: Child{
+			BranchPath: path, Since: at.since, CallID: p.branchCallID(path), Prefix: p.run.child.prefix(), Index: index,
 		},
 	}
-	in.Branch.Undoes, in.Branch.Depth, in.Hold = p.run.isCompensating(), p.run.child.depth(), true
-	if in.Branch.Name = path; index < len(f.Names) {
-		in.Branch.Name = f.Names[index]
+	in.Child.Compensates, in.Child.Depth, in.Hold = p.run.isCompensating(), p.run.child.depth(), true
+	if in.Child.Name = path; index < len(f.Names) {
+		in.Child.Name = f.Names[index]
 	}
 	in.Limits = p.run.budget.remaining(p.run.in.Limits, p.run.in.Limits)
-	in.Subagents = max(0, p.run.mayDelegate-p.run.subagents) / f.AtOnce
+	in.Subagents = max(0, p.run.mayDelegate-p.run.subagents) / f.Concurrency
 	if p.run.child != nil {
-		in.Branch.Within, in.Branch.Slots = p.run.child.CallID, slices.Clone(p.run.child.Slots)
+		in.Child.ParentCallID, in.Child.Lanes = p.run.child.CallID, slices.Clone(p.run.child.Lanes)
 	}
-	in.Branch.Slots = append(in.Branch.Slots, at.slot)
+	in.Child.Lanes = append(in.Child.Lanes, at.slot)
 	in.Progress = &Progress{Execution: p.run.execution, Turn: 1, Budget: Budget{Deadline: earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
-		w := Walk{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Task: p.position.Task, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w := Position{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(f.Path, index)
 		w.Items = append(slices.Clone(p.position.Items), f.Record)
-		in.Progress.Walk = &w
+		in.Progress.Position = &w
 	}
-	return workflow.ExecuteChildWorkflow(ctx, TypeBranch, in)
+	return workflow.ExecuteChildWorkflow(ctx, TypeChild, in)
 }
 
-func (p *interpreter) branchPath(f *Fan, index int) string {
+func (p *interpreter) branchPath(f *Branches, index int) string {
 	return fmt.Sprintf("%s%s/%d", p.position.prefix(), f.Path, index)
 }
 
 // branchID names the workflow of a branch.
-func (p *interpreter) branchID(ctx workflow.Context, f *Fan, index int) string {
+func (p *interpreter) branchID(ctx workflow.Context, f *Branches, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
 	if within := p.run.child.branchPrefix(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
@@ -393,23 +393,23 @@ func (r *run) runBranch(ctx workflow.Context) (ToolAnswer, error) {
 		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
 			return ToolAnswer{}, err
 		}
-		answer.Waits, answer.Suspended = end.waits, r.suspendedChild(end.waits)
-		answer.Suspended.Fork = &r.child.Index
+		answer.Interrupts, answer.Suspended = end.waits, r.suspendedChild(end.waits)
+		answer.Suspended.Branch = &r.child.Index
 	case end.outcome != OutcomeSuccess:
 		why := end.why()
 		why.Code = cmp.Or(end.code, string(end.outcome))
 		answer.Failed = &why
 	default:
-		answer.Done = len(r.pipeline.position.Cursor.Undo) > 0
+		answer.MayNeedCompensation = len(r.pipeline.position.Cursor.Undo) > 0
 	}
 	answer.Seq = r.log.Main
 	return answer, nil
 }
 
 // suspendSteps ends the steps that a subagent is in, since it waits for people.
-func (p *interpreter) suspendSteps(ctx workflow.Context, waits *Waits) error {
-	in := Advance{Step: p.run.ownStep("suspend"), Walk: *p.position}
-	in.Suspends, _ = waits.open()
+func (p *interpreter) suspendSteps(ctx workflow.Context, waits *Interrupts) error {
+	in := Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
+	in.Suspended, _ = waits.open()
 	var done Advanced
 	return p.runAdvance(ctx, in, &done)
 }

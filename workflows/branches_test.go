@@ -19,10 +19,10 @@ import (
 )
 
 // fans are the steps with branches as the advance behind them was told of them.
-func (k *walking) fans() (fans []*workflows.Fan) {
+func (k *walking) fans() (fans []*workflows.Branches) {
 	for _, a := range k.advances {
-		if a.Walk.Fan != nil && !a.Reopens && len(a.Suspends) == 0 {
-			fans = append(fans, a.Walk.Fan)
+		if a.Position.Branches != nil && !a.Resumes && len(a.Suspended) == 0 {
+			fans = append(fans, a.Position.Branches)
 		}
 	}
 	return fans
@@ -77,10 +77,10 @@ steps:
 	}
 	slots, names := map[int]int{}, map[string]bool{}
 	for _, a := range k.advances {
-		if b := a.Branch; b != nil && a.After == 0 {
-			slots[b.Slots[0]]++
+		if b := a.Child; b != nil && a.After == 0 {
+			slots[b.Lanes[0]]++
 			names[b.Name] = true
-			if b.Fork != a.Walk.Cursor.Branch[0].Path+fmt.Sprint("/", b.Index) || a.ID != b.Fork+"/advance/1" || len(a.Walk.Items) != 1 || a.Walk.Origin != "r" {
+			if b.BranchPath != a.Position.Cursor.Branch[0].Path+fmt.Sprint("/", b.Index) || a.ID != b.BranchPath+"/advance/1" || len(a.Position.Items) != 1 || a.Position.Origin != "r" {
 				t.Errorf("a branch begins with %+v", a)
 			}
 		}
@@ -192,7 +192,7 @@ steps:
 			result := k.walk(stepsInput())
 			k.want(result, workflows.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
 			for _, a := range k.advances {
-				if b := a.Branch; b != nil && b.Undoes != strings.Contains(b.Fork, "~undo") || b != nil && b.Undoes && !a.Undoes {
+				if b := a.Child; b != nil && b.Compensates != strings.Contains(b.BranchPath, "~undo") || b != nil && b.Compensates && !a.Compensates {
 					t.Errorf("a branch advances with %+v", a)
 				}
 			}
@@ -212,14 +212,14 @@ steps:
   - {name: all, map: {items: "[0,1]", concurrency: 2, onError: continue, steps: [{name: ask, approve: {message: 'Now?'}}]}}
 `)
 	k.refuse = func(in workflows.Advance) error {
-		if in.Branch != nil && in.Branch.Index == 1 && len(in.Suspends) > 0 {
+		if in.Child != nil && in.Child.Index == 1 && len(in.Suspended) > 0 {
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", nil)
 		}
 		return nil
 	}
 	k.want(k.walk(stepsInput()), workflows.OutcomeError, "broken")
 	last := k.advances[len(k.advances)-1]
-	if l := last.Lanes; len(l) != 1 || !l[0].Fork || !l[0].Subagents || l[0].Index > 1 || l[0].After == 0 || last.Walk.Event.Kind != pipeline.EventFailed {
+	if l := last.Unfinished; len(l) != 1 || !l[0].Branch || !l[0].Subagent || l[0].Index > 1 || l[0].After == 0 || last.Position.Event.Kind != pipeline.EventFailed {
 		t.Errorf("the walk goes on with %+v", last)
 	}
 }
@@ -250,7 +250,7 @@ steps:
 	k.renews = func() bool { begun++; return begun%4 == 0 }
 	k.wantSet(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
 	within := slices.ContainsFunc(k.runs[1:], func(in workflows.RunInput) bool {
-		f := in.Progress.Walk.Fan
+		f := in.Progress.Position.Branches
 		return f != nil && f.Next > 0 && f.Next < f.Count && len(f.Failures) == 1 && f.Last > 0
 	})
 	if !within || len(k.fans()[0].Failures) != 1 {
@@ -283,8 +283,8 @@ steps:
 			k.wantSet(k.walk(stepsInput()), workflows.OutcomeSuccess, "", c.did)
 			var waits []int
 			for _, end := range k.finishes[:len(k.finishes)-1] {
-				waits = append(waits, len(end.Waits.Calls))
-				if end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Suspended) != len(end.Waits.Calls) {
+				waits = append(waits, len(end.Interrupts.Calls))
+				if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Suspended) != len(end.Interrupts.Calls) {
 					t.Errorf("a run ends with %+v", end)
 				}
 			}
@@ -351,9 +351,9 @@ steps:
 	}
 	within := map[string]string{}
 	for _, a := range k.advances {
-		if b := a.Branch; b != nil {
-			within[b.Fork] = b.Within
-			if outer := k.advances[1].Branch; strings.HasPrefix(b.Fork, "out/0/in") != (b.Within == outer.CallID) || len(b.Slots) != 1+strings.Count(b.Fork, "in") {
+		if b := a.Child; b != nil {
+			within[b.BranchPath] = b.ParentCallID
+			if outer := k.advances[1].Child; strings.HasPrefix(b.BranchPath, "out/0/in") != (b.ParentCallID == outer.CallID) || len(b.Lanes) != 1+strings.Count(b.BranchPath, "in") {
 				t.Errorf("a branch is %+v", b)
 			}
 		}

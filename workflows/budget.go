@@ -26,8 +26,8 @@ type Spent struct {
 	Duration time.Duration `json:"duration,omitempty"`
 	Cost     int64         `json:"cost,omitempty"`
 	// Allowed is how far people have let the run go, Day how far on a day of its tenant; zero = they were not asked.
-	Allowed Soft `json:"allowed,omitzero"`
-	Day     Day  `json:"day,omitzero"`
+	Allowed SoftLimits   `json:"allowed,omitzero"`
+	Day     DayAllowance `json:"day,omitzero"`
 }
 
 // begin starts the clock of a run without predecessors.
@@ -35,9 +35,9 @@ func (b *Budget) begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(
 
 // resume takes over what the runs before have used, if this one continues their work: a client that abandoned all
 // interrupts wants something new.
-func (b *Budget) resume(l Limits, w *Waits) {
+func (b *Budget) resume(l Limits, w *Interrupts) {
 	switch {
-	case w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Waiting.goesOn):
+	case w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Interrupt.isKept):
 	case l.Soft == nil:
 		b.Spent.Day = w.Spent.Day
 	default:
@@ -46,7 +46,7 @@ func (b *Budget) resume(l Limits, w *Waits) {
 	}
 }
 
-func (c Waiting) goesOn() bool { return c.Decision == nil || c.Decision.Verdict != VerdictAbandon }
+func (c Interrupt) isKept() bool { return c.Decision == nil || c.Decision.Kind != DecisionAbandon }
 
 // extend moves the deadline.
 func (b *Budget) extend(by time.Duration) { b.Deadline = b.Deadline.Add(by) }
@@ -80,7 +80,7 @@ func (b *Budget) carried(l Limits, now time.Time) *Spent {
 	case l.Soft != nil:
 		used := b.used(l, now)
 		return &used
-	case b.Spent.Day != (Day{}):
+	case b.Spent.Day != (DayAllowance{}):
 		return &Spent{Day: b.Spent.Day}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (b *Budget) remaining(l, child Limits) Limits {
 
 // excess is the first soft limit that was passed; nil = none was. Tokens and cost may be used up to their limit, like those
 // of hard limits; a turn or a duration beyond the limit does not begin.
-func (b *Budget) excess(l Limits, now time.Time) *Excess {
+func (b *Budget) excess(l Limits, now time.Time) *ExceededLimit {
 	if l.Soft == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (b *Budget) excess(l Limits, now time.Time) *Excess {
 		if x.soft == 0 || x.used < until || x.used == until && x.usable {
 			continue
 		}
-		next := &Excess{Code: x.code, Used: x.used, Allowed: x.used + x.soft}
+		next := &ExceededLimit{Code: x.code, Used: x.used, Allowed: x.used + x.soft}
 		if x.most > x.used {
 			next.Allowed = min(next.Allowed, x.most)
 		}
@@ -141,7 +141,7 @@ func (b *Budget) excess(l Limits, now time.Time) *Excess {
 }
 
 // allow lets the run go as far as people have approved.
-func (b *Budget) allow(x Excess) {
+func (b *Budget) allow(x ExceededLimit) {
 	allowed := &b.Spent.Allowed
 	switch x.Code {
 	case CodeLimitTokens:

@@ -11,15 +11,15 @@ import (
 // and takes the turn again when it may. Calls of those that cannot ask go through: of subagents and branches, before which a pipeline asks, and of what
 // compensates for what was done.
 
-// Day is how much a tenant may have used on a day, as people have allowed one run. It says nothing about another day.
-type Day struct {
+// DayAllowance is how much a tenant may have used on a day, as people have allowed one run. It says nothing about another day.
+type DayAllowance struct {
 	Date   string `json:"date,omitempty"` // in UTC, such as 2026-01-31
 	Tokens int64  `json:"tokens,omitempty"`
 	Cost   int64  `json:"cost,omitempty"`
 }
 
 // dayAllowance is what a model call is told about it; nil = the run asks nobody.
-func (r *run) dayAllowance() *Day {
+func (r *run) dayAllowance() *DayAllowance {
 	if r.child != nil || r.isCompensating() {
 		return nil
 	}
@@ -27,9 +27,9 @@ func (r *run) dayAllowance() *Day {
 }
 
 // allow adds what people have approved.
-func (d *Day) allow(x Excess) {
+func (d *DayAllowance) allow(x ExceededLimit) {
 	if d.Date != x.Date {
-		*d = Day{Date: x.Date}
+		*d = DayAllowance{Date: x.Date}
 	}
 	if x.Limit == pipeline.LimitCostPerDay {
 		d.Cost = x.Allowed
@@ -39,7 +39,7 @@ func (d *Day) allow(x Excess) {
 }
 
 // interruptForBudget asks people in a turn in which the model was not called: it counts as none.
-func (r *run) interruptForBudget(ctx workflow.Context, x Excess) (end ending, over bool) {
+func (r *run) interruptForBudget(ctx workflow.Context, x ExceededLimit) (end ending, over bool) {
 	if l := r.activeStep(); l != nil {
 		l.Turns--
 	}

@@ -17,7 +17,7 @@ import (
 // tenant uses 60 tokens a turn, and has a soft budget of 100 for a day.
 type tenant struct {
 	used int64
-	days []workflows.Day // what the calls were told
+	days []workflows.DayAllowance // what the calls were told
 }
 
 const (
@@ -31,7 +31,7 @@ func (s *spending) spends(by *tenant) *spending {
 	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 		by.days = append(by.days, *in.Day)
 		if by.used >= 100 && by.used >= in.Day.Tokens {
-			return notCalled(in, workflows.Excess{Limit: pipeline.LimitTokensPerDay, Date: today, Used: by.used, Allowed: by.used + 100}), nil
+			return notCalled(in, workflows.ExceededLimit{Limit: pipeline.LimitTokensPerDay, Date: today, Used: by.used, Allowed: by.used + 100}), nil
 		}
 		by.used += 60
 		return works(in)
@@ -39,15 +39,15 @@ func (s *spending) spends(by *tenant) *spending {
 	return s
 }
 
-func notCalled(in workflows.ModelCall, x workflows.Excess) workflows.ModelAnswer {
+func notCalled(in workflows.ModelCall, x workflows.ExceededLimit) workflows.ModelAnswer {
 	a := says(in.After + 1)
 	x.Code = workflows.CodeBudgetExceeded
-	a.MessageID, a.Excess = "", &x
+	a.MessageID, a.Exceeded = "", &x
 	return a
 }
 
-func beyondDay(used int64) workflows.Excess {
-	return workflows.Excess{Code: workflows.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
+func beyondDay(used int64) workflows.ExceededLimit {
+	return workflows.ExceededLimit{Code: workflows.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
 }
 
 // A run whose tenant has used up its soft budget of the day ends with a question, in a turn in which the model was not
@@ -61,17 +61,17 @@ func TestADayAsks(t *testing.T) {
 		s.decide(time.Minute, []workflows.Decision{goesOn, stops}[i])
 		in = s.continued(in)
 		want, end := beyondDay(used), s.finished[0]
-		if end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Calls) != 1 || !cmp.Equal(end.Waits.Excess, &want) || !cmp.Equal(s.excesses(), []workflows.Excess{want}) {
+		if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []workflows.ExceededLimit{want}) {
 			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
 		}
-		if a := s.asked[0]; a.ID != "3/limit" || a.Closes != "model" || a.At == nil || a.At.Scope != workflows.ScopeLimit || a.After != s.models[2].After+1 {
+		if a := s.asked[0]; a.ID != "3/limit" || a.Closes != "model" || a.Place == nil || a.Place.Scope != workflows.ScopeLimit || a.After != s.models[2].After+1 {
 			t.Errorf("it asks with %+v", a)
 		}
 		if len(s.models) != 3 {
 			t.Errorf("%d calls of the model, want two and the one that asks", len(s.models))
 		}
 	}
-	if want := []workflows.Day{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.days, want) {
+	if want := []workflows.DayAllowance{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.days, want) {
 		t.Errorf("its calls are told %+v", by.days)
 	}
 	last := newSpending(t).spends(&by)
@@ -84,7 +84,7 @@ func TestADayAsks(t *testing.T) {
 // A turn in which people are asked is none, in a run with soft limits of its own and in one without.
 func TestADayTakesNoTurns(t *testing.T) {
 	t.Parallel()
-	for name, soft := range map[string]*workflows.Soft{"alone": nil, "with soft limits": {Turns: 40}} {
+	for name, soft := range map[string]*workflows.SoftLimits{"alone": nil, "with soft limits": {Turns: 40}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var by tenant
@@ -104,12 +104,12 @@ func TestADayTakesNoTurns(t *testing.T) {
 func TestADayBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
-	excesses := []workflows.Excess{
+	excesses := []workflows.ExceededLimit{
 		{Limit: pipeline.LimitTokensPerDay, Date: today, Allowed: 220},
 		{Limit: pipeline.LimitCostPerDay, Date: today, Allowed: 500},
 		{Limit: pipeline.LimitTokensPerDay, Date: tomorrow, Allowed: 100},
 	}
-	var days []workflows.Day
+	var days []workflows.DayAllowance
 	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 		if days = append(days, *in.Day); len(days) <= len(excesses) {
 			return notCalled(in, excesses[len(days)-1]), nil
@@ -122,7 +122,7 @@ func TestADayBeginsAnew(t *testing.T) {
 	in := input
 	in.Hold = true
 	result, _ := s.run(in)
-	want := []workflows.Day{{}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220, Cost: 500}, {Date: tomorrow, Tokens: 100}}
+	want := []workflows.DayAllowance{{}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220, Cost: 500}, {Date: tomorrow, Tokens: 100}}
 	if result.Outcome != workflows.OutcomeSuccess || !slices.Equal(days, want) {
 		t.Errorf("%+v, its calls are told %+v", result, days)
 	}
@@ -136,7 +136,7 @@ func TestADayIsCarriedOn(t *testing.T) {
 	in := input
 	in.Hold, in.Limits.Turns, in.ParkAfter = true, 4, time.Minute
 	s.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, s.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	in = unpark(t, parked, time.Second, func(w *world) {
 		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{goesOn}}, make(chan any, 1))
@@ -144,7 +144,7 @@ func TestADayIsCarriedOn(t *testing.T) {
 	again := newSpending(t).spends(&by)
 	again.env.SetContinueAsNewSuggested(true)
 	in = again.continued(in)
-	if p := in.Progress.Spent; p.Day != (workflows.Day{Date: today, Tokens: 220}) {
+	if p := in.Progress.Spent; p.Day != (workflows.DayAllowance{Date: today, Tokens: 220}) {
 		t.Fatalf("it goes on with %+v", p)
 	}
 	last := newSpending(t).spends(&by)
@@ -158,15 +158,15 @@ func TestADayIsCarriedOn(t *testing.T) {
 // What was allowed is for all that is done for an input, in whichever run, and for nothing else.
 func TestADayBelongsToItsInput(t *testing.T) {
 	t.Parallel()
-	allowed := workflows.Day{Date: today, Tokens: 220}
-	for verdict, want := range map[workflows.Verdict]workflows.Day{workflows.VerdictResult: allowed, workflows.VerdictAbandon: {}} {
+	allowed := workflows.DayAllowance{Date: today, Tokens: 220}
+	for verdict, want := range map[workflows.DecisionKind]workflows.DayAllowance{workflows.DecisionToolResult: allowed, workflows.DecisionAbandon: {}} {
 		h := newHolding(t) // its first turn asks people
 		h.decide(time.Minute, clientResult, approves("ask"))
 		in := input
-		theirs := workflows.Waiting{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Verdict: verdict}}
-		in.Resume = &workflows.Waits{RunID: "r0", MessageID: "m0", Calls: []workflows.Waiting{theirs}, Spent: &workflows.Spent{Day: allowed}}
+		theirs := workflows.Interrupt{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Kind: verdict}}
+		in.Resume = &workflows.Interrupts{RunID: "r0", MessageID: "m0", Calls: []workflows.Interrupt{theirs}, Spent: &workflows.Spent{Day: allowed}}
 		next := h.continued(in)
-		var got workflows.Day
+		var got workflows.DayAllowance
 		if s := next.Resume.Spent; s != nil {
 			got = s.Day
 		}
@@ -188,11 +188,11 @@ func TestADayOfAProgram(t *testing.T) {
 	var seq uint64
 	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		seq += 10
-		next := workflows.Advanced{Seq: seq, Cursor: in.Walk.Cursor}
-		if !in.Reopens && in.Walk.Event.Kind == pipeline.EventBegun {
-			next.Leaf = &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: workflows.Limits{Turns: 1, ParallelTools: 1}}, At: workflows.At{Path: "work", Name: "work", Inline: true}}
-		} else if !in.Reopens && in.Walk.Event.Failure != nil {
-			next.Failed = in.Walk.Event.Failure
+		next := workflows.Advanced{Seq: seq, Cursor: in.Position.Cursor}
+		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
+			next.Active = &workflows.ActiveStep{AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: workflows.Limits{Turns: 1, ParallelTools: 1}}, Place: workflows.StepPlace{Path: "work", Name: "work", Inline: true}}
+		} else if !in.Resumes && in.Position.Event.Failure != nil {
+			next.Failed = in.Position.Event.Failure
 		}
 		return next, nil
 	}
@@ -230,7 +230,7 @@ steps:
 		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			asks[in.At.Path] = in.Day != nil
+			asks[in.Place.Path] = in.Day != nil
 			k.behind(in.Step)
 			a := says(k.write(lane(in.Step), in.Name))
 			k.came[a.MessageID] = done(`"done"`)

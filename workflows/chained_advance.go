@@ -24,21 +24,21 @@ import (
 // Then the workflow tells an advance that the call has failed, as it always did; but it is the same step, so it finds what
 // was written, and that is what counts.
 
-// Onward is the advance behind a call, for the activity that makes it: what is not the call's own.
-type Onward struct {
+// ChainedAdvance is the advance behind a call, for the activity that makes it: what is not the call's own.
+type ChainedAdvance struct {
 	// ID is that of the advance.
 	ID string `json:"step"`
-	// Walk is how far the walk has come, but for the leaf, which is the call, and for what has come of it.
-	Walk Walk `json:"walk"`
+	// Position is how far the walk has come, but for the leaf, which is the call, and for what has come of it.
+	Position Position `json:"walk"`
 	// Now is when the call was asked for, by the clock that deadlines are measured with.
 	Now time.Time `json:"now"`
 	// Day is the advance's.
-	Day *Day `json:"day,omitempty"`
+	Day *DayAllowance `json:"day,omitempty"`
 }
 
 // chainAdvance lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
 // workers that have nothing but tools; what compensates is left as it is.
-func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *Onward {
+func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *ChainedAdvance {
 	l := p.run.activeStep()
 	switch {
 	case l == nil, l.CallID == "" || l.CallID != c.id:
@@ -49,17 +49,17 @@ func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *Onward {
 		return nil
 	}
 	walk := *p.position
-	walk.Leaf, walk.Event, walk.Said = nil, nil, ""
-	return &Onward{ID: p.nextStep().ID, Walk: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
+	walk.Active, walk.Event, walk.Answered = nil, nil, ""
+	return &ChainedAdvance{ID: p.nextStep().ID, Position: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
 }
 
 // Advance is what the call goes on with when it has come to its end. opened is the last record of the lane that the agent
 // speaks on.
 func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
-	in := Advance{Step: c.Step, Walk: c.Onward.Walk, Now: now, Day: c.Onward.Day, Called: true}
-	in.ID, in.Turn, in.Name, in.Closes, in.After, in.At = c.Onward.ID, 0, "", c.Name, opened, nil
-	in.Walk.Leaf = &Leaf{Delegate: Delegate{Agent: c.Agent, Revision: c.Revision}, At: *c.At, CallID: c.CallID}
-	in.Walk.Event = &pipeline.Event{Kind: pipeline.EventDone}
+	in := Advance{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
+	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil
+	in.Position.Active = &ActiveStep{AgentRef: AgentRef{Agent: c.Agent, Revision: c.Revision}, Place: *c.Place, CallID: c.CallID}
+	in.Position.Event = &pipeline.Event{Kind: pipeline.EventDone}
 	return in
 }
 
@@ -73,11 +73,11 @@ func (p *interpreter) takeChained(ctx workflow.Context) Advanced {
 
 // afterAll makes up for an event that says the call before was cut off, where it was not: what is under way now is
 // cancelled in its place. Steps that are at their end, or compensate for a failure, are not.
-func (w *Walk) afterAll(next Advanced, event *pipeline.Event) {
+func (w *Position) afterAll(next Advanced, event *pipeline.Event) {
 	switch {
 	case event.Kind != pipeline.EventCancelled:
 	case next.ends(), next.Cursor.Undoing != nil:
-		w.Then = nil
+		w.End = nil
 	default:
 		w.Event = event
 	}

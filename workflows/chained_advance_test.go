@@ -17,7 +17,7 @@ import (
 func (k *walking) rode() string {
 	var ids []string
 	for _, a := range k.advances {
-		if a.Called {
+		if a.AfterCall {
 			ids = append(ids, a.ID)
 		}
 	}
@@ -87,7 +87,7 @@ func TestPauseBehindACall(t *testing.T) {
 				return nil
 			}
 			k.begun = func(w *world, in any) {
-				if _, parked := in.(*workflows.Parked); parked {
+				if _, parked := in.(*workflows.ParkedInput); parked {
 					resume(w)
 				}
 			}
@@ -118,7 +118,7 @@ func TestLargeWalksDoNotRide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if room = workflows.MaxPayload - len(payload.GetData()); !last.Called {
+		if room = workflows.MaxPayload - len(payload.GetData()); !last.AfterCall {
 			alone++
 		}
 	}
@@ -155,7 +155,7 @@ steps:
 			k := newWalking(t, steps)
 			k.answer = byPath(c.answers)
 			k.unheard = func(in workflows.ToolCall) error {
-				if in.At.Path == c.cancel {
+				if in.Place.Path == c.cancel {
 					k.cancel()
 				}
 				return temporal.NewNonRetryableApplicationError("the worker died", "gone", nil)

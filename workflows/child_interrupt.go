@@ -25,64 +25,64 @@ import (
 // Whoever decided was told that it counts. So who is cancelled, with the run or for the failure of a
 // sibling, hears before what was decided by then, and has the log tell it.
 
-// SignalAsk and SignalReply pass between a workflow and its children.
+// SignalInterrupt and SignalReply pass between a workflow and its children.
 const (
-	SignalAsk   = "ask"
-	SignalReply = "reply"
+	SignalInterrupt = "ask"
+	SignalReply     = "reply"
 )
 
-// Ask is what SignalAsk carries.
-type Ask struct {
+// InterruptSignal is what SignalAsk carries.
+type InterruptSignal struct {
 	// Suspended is who asks, as it waits, and Waits what for; nil = only what is below is told.
-	Suspended Suspended `json:"suspended,omitzero"`
-	Waits     *Waits    `json:"waits,omitempty"`
-	// By names who asks. Stays tells that it cannot end and begin again, Between who else comes along in a payload if it does,
+	Suspended  SuspendedChild `json:"suspended,omitzero"`
+	Interrupts *Interrupts    `json:"waits,omitempty"`
+	// CallID names who asks. Stays tells that it cannot end and begin again, Between who else comes along in a payload if it does,
 	// or how large they have become by now.
-	By      string    `json:"by,omitempty"`
-	Stays   bool      `json:"stays,omitempty"`
-	Between []Between `json:"between,omitempty"`
+	CallID    string         `json:"by,omitempty"`
+	MustStay  bool           `json:"stays,omitempty"`
+	Ancestors []AncestorSize `json:"between,omitempty"`
 	// From is the child that tells it. Idle tells that nothing is under way there but what waits for answers, as of so many
 	// Replies that have come.
 	From    string `json:"from,omitempty"`
 	Idle    bool   `json:"idle,omitempty"`
 	Replies int    `json:"replies,omitempty"`
-	// Ends tells that who has asked is cancelled, and wants to hear what was decided by now.
-	Ends bool `json:"ends,omitempty"`
+	// Cancelled tells that who has asked is cancelled, and wants to hear what was decided by now.
+	Cancelled bool `json:"ends,omitempty"`
 }
 
-// Between is a subagent between one that asks and the thread's workflow: with all who ask below it, it is one.
-type Between struct {
-	By   string `json:"by"`
-	Size int    `json:"size"` // in bytes
+// AncestorSize is a subagent between one that asks and the thread's workflow: with all who ask below it, it is one.
+type AncestorSize struct {
+	CallID string `json:"by"`
+	Size   int    `json:"size"` // in bytes
 }
 
-// Reply is what SignalReply carries.
-type Reply struct {
+// ReplySignal is what SignalReply carries.
+type ReplySignal struct {
 	// To is who has asked.
 	To string `json:"to,omitempty"`
 	// Calls are what was waited for, with the answers.
-	Calls []Waiting `json:"calls,omitempty"`
+	Calls []Interrupt `json:"calls,omitempty"`
 	// Suspends tells who has asked to end where it is.
 	Suspends bool `json:"suspends,omitempty"`
-	// Ends tells that it is cancelled, though that may come later.
-	Ends bool `json:"ends,omitempty"`
+	// Cancelled tells that it is cancelled, though that may come later.
+	Cancelled bool `json:"ends,omitempty"`
 }
 
 // tellParent tells the parent's workflow, also when this one is cancelled.
-func (r *run) tellParent(ctx workflow.Context, in Ask) workflow.Future {
+func (r *run) tellParent(ctx workflow.Context, in InterruptSignal) workflow.Future {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx)
 	in.From, in.Replies = info.WorkflowExecution.ID, r.child.replies
-	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, SignalAsk, in)
+	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, SignalInterrupt, in)
 }
 
 // sendInterrupt tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
 func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.interrupts.held
-	waits.Walk = nil // Suspended has it
-	in := Ask{Suspended: *r.suspendedChild(r.interrupts.held), Waits: &waits, By: r.child.CallID, Stays: r.in.Program != "", Idle: true}
-	if r.child.Fork != "" {
-		in.Suspended.Fork = &r.child.Index
+	waits.Position = nil // Suspended has it
+	in := InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &waits, CallID: r.child.CallID, MustStay: r.in.Program != "", Idle: true}
+	if r.child.BranchPath != "" {
+		in.Suspended.Branch = &r.child.Index
 	}
 	if err := r.tellParent(ctx, in).Get(ctx, nil); err != nil {
 		return r.failure(ctx, err), true
@@ -96,17 +96,17 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
 	come := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, come); err != nil {
-		r.tellParent(ctx, Ask{By: r.child.CallID, Ends: true})
+		r.tellParent(ctx, InterruptSignal{CallID: r.child.CallID, Cancelled: true})
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
 		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
 	r.excludeWait(ctx, since)
-	var reply Reply
+	var reply ReplySignal
 	if replies.ReceiveAsync(&reply) {
 		r.child.replies++
 		r.interrupts.held.Calls = reply.Calls
 	}
-	if reply.Ends {
+	if reply.Cancelled {
 		ctx.Done().Receive(ctx, nil)
 	}
 	if w := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
@@ -120,20 +120,20 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 const replyPatience = 10 * time.Second
 
 // addInterrupt takes what somebody asks. When all that has come is taken in, readers and the inbox are told of it (announce).
-func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in Ask) {
+func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in InterruptSignal) {
 	r := c.run
-	a := &childInterrupt{child: m, by: in.By, mustStay: in.Stays, between: in.Between, waits: r.waitsOf(ctx, ModelAnswer{})}
-	a.waits.Walk, a.waits.Round = nil, in.Waits.Round
-	a.waits.adopt(in.Suspended, in.Waits)
+	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.waitsOf(ctx, ModelAnswer{})}
+	a.waits.Position, a.waits.Round = nil, in.Interrupts.Round
+	a.waits.adopt(in.Suspended, in.Interrupts)
 	workflow.Go(m.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, a) })
 	if c.stopped() {
 		return
 	}
 	c.interrupts = append(c.interrupts, a)
 	r.interrupts.concurrent = append(r.interrupts.concurrent, a.waits)
-	step := r.ownStep(fmt.Sprintf("ask/%s/%d/%d", in.By, in.Suspended.Turn, in.Waits.Round))
+	step := r.ownStep(fmt.Sprintf("ask/%s/%d/%d", in.CallID, in.Suspended.Turn, in.Interrupts.Round))
 	step.Closes = "" // the step stays open for the others
-	a.announcement = &Hold{Step: step, Waits: a.waits, Aside: true}
+	a.announcement = &AnnounceInterrupts{Step: step, Interrupts: a.waits, Concurrent: true}
 }
 
 // announceAll tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
@@ -156,7 +156,7 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	hold.After = r.log.Interrupts
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
 	var seq uint64
-	if err := workflow.ExecuteActivity(ctx, ActivityHold, hold).Get(ctx, &seq); err != nil {
+	if err := workflow.ExecuteActivity(ctx, ActivityAnnounce, hold).Get(ctx, &seq); err != nil {
 		c.fails(err)
 		return false
 	}
@@ -174,7 +174,7 @@ func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	a := c.interrupts[i]
 	a.replied = true
 	c.interrupts = slices.Delete(c.interrupts, i, i+1)
-	c.reply(ctx, a, Reply{Ends: true, Calls: a.waits.of(1).Calls})
+	c.reply(ctx, a, ReplySignal{Cancelled: true, Calls: a.waits.of(1).Calls})
 	c.run.cancelInterrupts(ctx, a.waits)
 }
 
@@ -187,7 +187,7 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	a.replied = true
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	a.child.repliesSent++
-	a.child.SignalChildWorkflow(ctx, SignalReply, Reply{To: a.by, Ends: true, Calls: a.waits.of(1).Calls})
+	a.child.SignalChildWorkflow(ctx, SignalReply, ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.of(1).Calls})
 }
 
 // canSuspend tells whether the run can end with all that is asked, and go on with it. One that cannot goes on until so
@@ -207,8 +207,8 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 		}
 		waits.adopt(a.waits.Suspended[0], a.waits.of(1))
 		for _, b := range a.between {
-			if !counted[b.By] {
-				room, counted[b.By] = room+b.Size, true
+			if !counted[b.CallID] {
+				room, counted[b.CallID] = room+b.Size, true
 			}
 		}
 	}
@@ -234,7 +234,7 @@ func (c *children) suspend(ctx workflow.Context) {
 			continue
 		}
 		a.suspended = true
-		taken := c.send(ctx, a, Reply{Suspends: true, Calls: a.waits.of(1).Calls})
+		taken := c.send(ctx, a, ReplySignal{Suspends: true, Calls: a.waits.of(1).Calls})
 		told = append(told, func() { c.sent(ctx, a, taken.Get(ctx, nil)) })
 	}
 	for _, await := range told {
@@ -247,7 +247,7 @@ func (c *children) suspend(ctx workflow.Context) {
 }
 
 // cancelInterrupts ends the wait for interrupts: nobody is going to decide. In a child the thread's workflow does so.
-func (r *run) cancelInterrupts(ctx workflow.Context, all ...*Waits) {
+func (r *run) cancelInterrupts(ctx workflow.Context, all ...*Interrupts) {
 	if r.child != nil {
 		r.interrupts.withdraw(all...)
 		return

@@ -21,43 +21,43 @@ import (
 // asks whether its call, named by its number, may be made.
 type branching struct {
 	*world
-	fan     workflows.Fan
+	fan     workflows.Branches
 	approve workflows.Approval
 	told    []string // the calls that readers were told of, by the time since the beginning
 	made    []string // the calls that were made
 	joined  []pipeline.BranchFailure
 	seq     uint64
-	also    bool                 // each asks about another call as well, named like it with a +
-	breaks  bool                 // the one that is busy fails
-	moves   func()               // called when a branch ends, since nothing but questions is left
-	tells   func(workflows.Hold) // called when readers are told
-	client  bool                 // they ask for results of the client's calls
+	also    bool                               // each asks about another call as well, named like it with a +
+	breaks  bool                               // the one that is busy fails
+	moves   func()                             // called when a branch ends, since nothing but questions is left
+	tells   func(workflows.AnnounceInterrupts) // called when readers are told
+	client  bool                               // they ask for results of the client's calls
 }
 
 func newBranching(t *testing.T, branches int) *branching {
 	t.Helper()
 	b := &branching{
 		world: newWorldWith(t, nil), approve: workflows.Approval{Args: "d"}, seq: 10,
-		fan: workflows.Fan{Path: "all", Count: branches, AtOnce: branches, Stop: true},
+		fan: workflows.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
 	}
 	b.advance = b.walk
 	began := b.env.Now()
-	b.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
+	b.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
 		if b.tells != nil {
 			b.tells(in)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for _, c := range in.Waits.Calls {
+		for _, c := range in.Interrupts.Calls {
 			b.told = append(b.told, fmt.Sprintf("%s %s", c.ID, b.env.Now().Sub(began)))
 		}
 		b.seq++
 		return b.seq, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityHold})
+	}, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
 	b.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		verdict := string(in.Decision.Verdict)
+		verdict := string(in.Decision.Kind)
 		if in.Cancelled {
 			verdict = "not made, " + verdict
 		}
@@ -73,25 +73,25 @@ func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq++
-	next := workflows.Advanced{Seq: b.seq, Cursor: in.Walk.Cursor}
-	if len(in.Suspends) > 0 && b.moves != nil {
+	next := workflows.Advanced{Seq: b.seq, Cursor: in.Position.Cursor}
+	if len(in.Suspended) > 0 && b.moves != nil {
 		b.moves()
 	}
-	begins := in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventBegun && !in.Reopens && len(in.Suspends) == 0
+	begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun && !in.Resumes && len(in.Suspended) == 0
 	switch {
-	case in.Branch == nil && begins:
+	case in.Child == nil && begins:
 		fan := b.fan
-		next.Fan = &fan
-	case in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventFailed:
-		next.Failed = in.Walk.Event.Failure
-	case in.Branch == nil && in.Walk.Fan != nil:
-		b.joined = in.Walk.Fan.BranchFailures()
-	case begins && in.Branch.Index == 0:
+		next.Branches = &fan
+	case in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventFailed:
+		next.Failed = in.Position.Event.Failure
+	case in.Child == nil && in.Position.Branches != nil:
+		b.joined = in.Position.Branches.BranchFailures()
+	case begins && in.Child.Index == 0:
 		next.Sleep = time.Hour
-	case b.breaks && in.Branch != nil && in.Branch.Index == 0:
+	case b.breaks && in.Child != nil && in.Child.Index == 0:
 		next.Failed = &pipeline.Failure{Code: "broken"}
 	case begins:
-		id := fmt.Sprint(in.Branch.Index)
+		id := fmt.Sprint(in.Child.Index)
 		answer := says(next.Seq, id)
 		approve := b.approve
 		if b.also {
@@ -104,9 +104,9 @@ func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
 		}
 		answer.WaitCount = len(answer.Calls)
 		next.Answer = &answer
-		next.Leaf = &workflows.Leaf{
-			Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
-			At: workflows.At{Path: "ask" + id, Name: "ask" + id, Inline: true},
+		next.Active = &workflows.ActiveStep{
+			AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
+			Place: workflows.StepPlace{Path: "ask" + id, Name: "ask" + id, Inline: true},
 		}
 	}
 	return next, nil
@@ -153,11 +153,11 @@ func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	if r := again()[0]; r.Error != "" && r.Error != workflows.ErrorUnknownCall {
 		t.Errorf("the same again is answered with %+v", r)
 	}
-	events := map[workflows.NoticeEvent]int{}
+	events := map[workflows.NotificationEvent]int{}
 	for _, n := range b.notices {
 		events[n.Event] += len(n.Calls)
 	}
-	if events[workflows.NoticeOpened] != 3 || events[workflows.NoticeDecided] != 3 {
+	if events[workflows.EventOpened] != 3 || events[workflows.EventDecided] != 3 {
 		t.Errorf("the notices are %v", events)
 	}
 }
@@ -168,7 +168,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
 	b.approve.Quorum = 2
-	vote := workflows.Decision{CallID: "1", Verdict: workflows.VerdictApprove, Digest: "one", By: "one", Args: "d"}
+	vote := workflows.Decision{CallID: "1", Kind: workflows.DecisionApprove, Digest: "one", By: "one", Args: "d"}
 	b.env.RegisterDelayedCallback(func() {
 		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{vote}}, make(chan any, 1))
 	}, time.Minute)
@@ -178,7 +178,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 		var all []workflows.Decision
 		for _, by := range []string{"two", "three"} {
 			for _, id := range []string{"1", "2"} {
-				all = append(all, workflows.Decision{CallID: id, Verdict: workflows.VerdictApprove, Digest: by, By: by, Args: "d"})
+				all = append(all, workflows.Decision{CallID: id, Kind: workflows.DecisionApprove, Digest: by, By: by, Args: "d"})
 			}
 		}
 		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: all}, make(chan any, 1))
@@ -187,7 +187,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	var next workflows.RunInput
 	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
 	end := b.finished[0]
-	if end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Suspended) != 2 || len(end.Waits.Calls) != 2 {
+	if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Calls) != 2 {
 		t.Fatalf("the run ends with %+v", end)
 	}
 	votes := 0
@@ -210,7 +210,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 			numbers[name] = true
 			since[c.ID] = c.Since(n.Opened)
 		}
-		if n.Event == workflows.NoticeOpened {
+		if n.Event == workflows.EventOpened {
 			opened += len(n.Calls)
 		}
 	}
@@ -232,15 +232,15 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
 	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		switch {
-		case in.Branch == nil || in.Walk.Event == nil:
-		case in.Branch.Index == 0: // it has nothing to do
-			return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
-		case in.Branch.Index == 1 && in.Walk.Event.Kind != pipeline.EventBegun && !busy:
+		case in.Child == nil || in.Position.Event == nil:
+		case in.Child.Index == 0: // it has nothing to do
+			return workflows.Advanced{Cursor: in.Position.Cursor}, nil
+		case in.Child.Index == 1 && in.Position.Event.Kind != pipeline.EventBegun && !busy:
 			busy = true
-			return workflows.Advanced{Cursor: in.Walk.Cursor, Sleep: time.Hour}, nil
-		case in.Branch.Index == 2 && in.Walk.Event.Kind == pipeline.EventBegun:
+			return workflows.Advanced{Cursor: in.Position.Cursor, Sleep: time.Hour}, nil
+		case in.Child.Index == 2 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-second
-		case in.Branch.Index == 3 && in.Walk.Event.Kind == pipeline.EventBegun:
+		case in.Child.Index == 3 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-third
 		}
 		return b.walk(in)
@@ -250,8 +250,8 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 			b.env.RegisterDelayedCallback(func() { b.env.RegisterDelayedCallback(func() { once.Do(func() { close(asked) }) }, 0) }, 0)
 		}
 	})
-	b.tells = func(in workflows.Hold) {
-		switch in.Waits.Calls[0].ID {
+	b.tells = func(in workflows.AnnounceInterrupts) {
+		switch in.Interrupts.Calls[0].ID {
 		case "1":
 			close(second)
 			return
@@ -284,12 +284,12 @@ func TestAQuestionThatIsTooLate(t *testing.T) {
 	}
 	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		switch {
-		case in.Branch == nil || in.Walk.Event == nil:
-		case in.Branch.Index == 0: // it has nothing to do
-			return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
-		case in.Walk.Event.Kind == pipeline.EventBegun:
+		case in.Child == nil || in.Position.Event == nil:
+		case in.Child.Index == 0: // it has nothing to do
+			return workflows.Advanced{Cursor: in.Position.Cursor}, nil
+		case in.Position.Event.Kind == pipeline.EventBegun:
 			next, err := b.walk(in)
-			asks, next.Answer, next.Leaf.CallID, next.Leaf.Deadline = *next.Answer, nil, "", b.fan.Deadline
+			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", b.fan.Deadline
 			return next, err
 		}
 		return b.walk(in)
@@ -305,16 +305,16 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
 	b.client = true
-	b.env.RegisterActivityWithOptions(func(context.Context, workflows.Keep, workflows.ToolResult) (workflows.Decision, error) {
-		return workflows.Decision{CallID: "1", Verdict: workflows.VerdictResult, Input: 80, Digest: "kept"}, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityKeep})
+	b.env.RegisterActivityWithOptions(func(context.Context, workflows.StoreResult, workflows.ToolResult) (workflows.Decision, error) {
+		return workflows.Decision{CallID: "1", Kind: workflows.DecisionToolResult, Input: 80, Digest: "kept"}, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityStoreResult})
 	var once sync.Once
 	come := make(chan struct{})
 	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		switch {
-		case in.Branch != nil && in.Branch.Index == 0: // it has nothing to do
-			return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
-		case len(in.Suspends) > 0 && in.Branch.Index == 2:
+		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
+			return workflows.Advanced{Cursor: in.Position.Cursor}, nil
+		case len(in.Suspended) > 0 && in.Child.Index == 2:
 			<-come // the other one has ended
 		}
 		return b.walk(in)
@@ -330,17 +330,17 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 		}
 	})
 	in := steppedInput()
-	in.OnMissing = workflows.OnOpenAbandon
+	in.OnMissingResult = workflows.OpenAbandon
 	b.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeParked, &parked)
-	for _, c := range parked.Waits.Calls {
+	for _, c := range parked.Interrupts.Calls {
 		if (c.Decision != nil) != (c.ID == "1") {
 			t.Errorf("%s is parked with %+v", c.ID, c.Decision)
 		}
 	}
-	if len(parked.Waits.Calls) != 2 {
-		t.Errorf("%d calls are parked", len(parked.Waits.Calls))
+	if len(parked.Interrupts.Calls) != 2 {
+		t.Errorf("%d calls are parked", len(parked.Interrupts.Calls))
 	}
 }
 
@@ -355,14 +355,14 @@ func TestManyBranchesAsk(t *testing.T) {
 	first := b.decide(90*time.Minute, ids[:14]...)
 	second := b.decide(100*time.Minute, ids[14:26]...)
 	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	for _, r := range append(first(), second()...) {
 		if r.Error != "" {
 			t.Errorf("an answer is answered with %+v", r)
 		}
 	}
-	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != workflows.OutcomeInterrupt || len(parked.Waits.Calls) != 3 {
+	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != workflows.OutcomeInterrupt || len(parked.Interrupts.Calls) != 3 {
 		t.Errorf("%d calls are made, and the run ends with %+v", len(b.made), b.finished)
 	}
 }
@@ -450,7 +450,7 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 			var vain []string
 			for _, n := range b.notices {
 				for _, c := range n.Calls {
-					if n.Event == workflows.NoticeDecided && c.Decision.Verdict == workflows.VerdictCancel {
+					if n.Event == workflows.EventDecided && c.Decision.Kind == workflows.DecisionCancel {
 						vain = append(vain, c.ID)
 					}
 				}
@@ -484,14 +484,14 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 				t.Errorf("the run ends with %+v", end)
 			}
 			stands := next.Resume.Calls[0].Decision
-			if r := (<-answered).(workflows.Decided).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Verdict == workflows.VerdictCancel) != cancelled {
+			if r := (<-answered).(workflows.Decided).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == workflows.DecisionCancel) != cancelled {
 				t.Errorf("the decision: %+v; it is %+v", r, stands)
 			}
-			vain := slices.ContainsFunc(b.notices, func(n workflows.Notice) bool {
-				return n.Event == workflows.NoticeDecided && n.Calls[0].Decision.Verdict == workflows.VerdictCancel
+			vain := slices.ContainsFunc(b.notices, func(n workflows.Notification) bool {
+				return n.Event == workflows.EventDecided && n.Calls[0].Decision.Kind == workflows.DecisionCancel
 			})
-			if vain || next.Cancelled != cancelled || len(next.Resume.News) != 1 { // which the run behind tells
-				t.Errorf("people were told %+v, are to be told %+v, and the run behind is cancelled: %t", b.notices, next.Resume.News, next.Cancelled)
+			if vain || next.Cancelled != cancelled || len(next.Resume.Pending) != 1 { // which the run behind tells
+				t.Errorf("people were told %+v, are to be told %+v, and the run behind is cancelled: %t", b.notices, next.Resume.Pending, next.Cancelled)
 			}
 		})
 	}
@@ -511,9 +511,9 @@ func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 	b, again := newBranching(t, 3), 0
 	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		switch {
-		case in.Reopens && in.Branch == nil:
+		case in.Resumes && in.Child == nil:
 			b.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: next.Run.ID})
-		case in.Reopens:
+		case in.Resumes:
 			b.mu.Lock()
 			again++
 			b.mu.Unlock()
@@ -537,18 +537,18 @@ func TestRoomForBranchesInBranches(t *testing.T) {
 	for size := 1000; size < 1120; size += 4 {
 		b := newBranching(t, 3)
 		b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
-			nests := in.Branch != nil && len(in.Branch.Slots) == 1 && in.Branch.Index > 0
-			begins := in.Walk.Event != nil && in.Walk.Event.Kind == pipeline.EventBegun
+			nests := in.Child != nil && len(in.Child.Lanes) == 1 && in.Child.Index > 0
+			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
 			switch {
-			case nests && begins && len(in.Suspends) == 0:
-				return workflows.Advanced{Cursor: in.Walk.Cursor, Fan: &workflows.Fan{Path: fmt.Sprintf("pair%d", in.Branch.Index), Count: 2, AtOnce: 2}}, nil
+			case nests && begins && len(in.Suspended) == 0:
+				return workflows.Advanced{Cursor: in.Position.Cursor, Branches: &workflows.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
 			case nests:
-				return workflows.Advanced{Cursor: in.Walk.Cursor}, nil
+				return workflows.Advanced{Cursor: in.Position.Cursor}, nil
 			}
 			next, err := b.walk(in)
-			if next.Leaf != nil {
-				next.Leaf.CallID, next.Answer.Calls[0].ID = in.Branch.Fork, in.Branch.Fork
-				next.Leaf.At.Path = strings.Repeat("s", size)
+			if next.Active != nil {
+				next.Active.CallID, next.Answer.Calls[0].ID = in.Child.BranchPath, in.Child.BranchPath
+				next.Active.Place.Path = strings.Repeat("s", size)
 			}
 			return next, err
 		}

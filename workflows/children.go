@@ -18,7 +18,7 @@ type children struct {
 	fails   func(error)
 	// otherWork is how many other things are under way beside them, carried what the run waits for already if it ends.
 	otherWork       func() int
-	interruptsSoFar func(workflow.Context) *Waits
+	interruptsSoFar func(workflow.Context) *Interrupts
 
 	running      []*runningChild
 	interrupts   []*childInterrupt
@@ -41,10 +41,10 @@ type runningChild struct {
 type childInterrupt struct {
 	child        *runningChild
 	by           string
-	waits        *Waits // with it as the first of the suspended; nil = the thread's workflow has it
+	waits        *Interrupts // with it as the first of the suspended; nil = the thread's workflow has it
 	mustStay     bool
-	between      []Between // it and this workflow
-	announcement *Hold     // what tells readers and the inbox; nil = they are told
+	between      []AncestorSize      // it and this workflow
+	announcement *AnnounceInterrupts // what tells readers and the inbox; nil = they are told
 	// replied tells that it was answered, suspended that it was told to end.
 	replied   bool
 	suspended bool
@@ -54,8 +54,8 @@ func (a *childInterrupt) isOpen() bool { return !a.replied && !a.suspended }
 
 // listen has the changes bring what children say, and replies to them.
 func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
-	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalAsk), func(said workflow.ReceiveChannel, _ bool) {
-		var in Ask
+	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalInterrupt), func(said workflow.ReceiveChannel, _ bool) {
+		var in InterruptSignal
 		said.Receive(ctx, &in)
 		c.receive(ctx, in)
 	})
@@ -63,7 +63,7 @@ func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
 		return
 	}
 	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalReply), func(said workflow.ReceiveChannel, _ bool) {
-		var in Reply
+		var in ReplySignal
 		said.Receive(ctx, &in)
 		c.forwardReply(ctx, in)
 	})
@@ -101,7 +101,7 @@ func (c *children) isIdle() bool {
 }
 
 // receive takes what a child says: that somebody asks, in it or below it, or what has become of that.
-func (c *children) receive(ctx workflow.Context, in Ask) {
+func (c *children) receive(ctx workflow.Context, in InterruptSignal) {
 	m := c.find(in.From)
 	if m == nil {
 		return // it has ended
@@ -109,42 +109,42 @@ func (c *children) receive(ctx workflow.Context, in Ask) {
 	if in.Replies == m.repliesSent { // else it had not heard the last one
 		m.isIdle = m.isIdle || in.Idle
 	}
-	c.updateSizes(in.Between)
+	c.updateSizes(in.Ancestors)
 	switch {
 	case c.run.child != nil:
 		c.forward(ctx, m, in)
-	case in.Ends:
-		c.replyToCancelled(ctx, in.By)
-	case in.Waits != nil:
+	case in.Cancelled:
+		c.replyToCancelled(ctx, in.CallID)
+	case in.Interrupts != nil:
 		c.addInterrupt(ctx, m, in)
 	}
 }
 
 // forward tells the parent what a child has said, and that everybody waits if they do.
-func (c *children) forward(ctx workflow.Context, m *runningChild, in Ask) {
-	if in.Waits != nil {
-		c.interrupts = append(c.interrupts, &childInterrupt{child: m, by: in.By, mustStay: in.Stays})
+func (c *children) forward(ctx workflow.Context, m *runningChild, in InterruptSignal) {
+	if in.Interrupts != nil {
+		c.interrupts = append(c.interrupts, &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay})
 	}
-	in.Idle, in.Stays = c.reportsIdle(), in.Stays || c.run.in.Program != ""
-	if in.Waits != nil || in.Idle {
-		in.Between = append(in.Between, c.ownSize(ctx))
+	in.Idle, in.MustStay = c.reportsIdle(), in.MustStay || c.run.in.Program != ""
+	if in.Interrupts != nil || in.Idle {
+		in.Ancestors = append(in.Ancestors, c.ownSize(ctx))
 	}
-	if in.Waits != nil || in.Ends || len(in.Between) > 0 || in.Idle {
+	if in.Interrupts != nil || in.Cancelled || len(in.Ancestors) > 0 || in.Idle {
 		c.run.tellParent(ctx, in)
 	}
 }
 
 // ownSize is this workflow, as large as it is by now: what has become of those that have ended is part of it.
-func (c *children) ownSize(ctx workflow.Context) Between {
-	return Between{By: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
+func (c *children) ownSize(ctx workflow.Context) AncestorSize {
+	return AncestorSize{CallID: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
 }
 
 // updateSizes takes in how large those have become that are between this workflow and who asks.
-func (c *children) updateSizes(sizes []Between) {
+func (c *children) updateSizes(sizes []AncestorSize) {
 	for _, now := range sizes {
 		for _, a := range c.interrupts {
 			for i := range a.between {
-				if a.between[i].By == now.By {
+				if a.between[i].CallID == now.CallID {
 					a.between[i] = now
 				}
 			}
@@ -162,7 +162,7 @@ func (c *children) reportsIdle() bool {
 }
 
 // forwardReply hands a reply on to who asked, or to the child that knows who that is.
-func (c *children) forwardReply(ctx workflow.Context, in Reply) {
+func (c *children) forwardReply(ctx workflow.Context, in ReplySignal) {
 	c.run.child.replies++
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == in.To && !a.replied })
 	if i < 0 {
@@ -173,11 +173,11 @@ func (c *children) forwardReply(ctx workflow.Context, in Reply) {
 	c.reply(ctx, a, in)
 }
 
-func (c *children) reply(ctx workflow.Context, a *childInterrupt, in Reply) {
+func (c *children) reply(ctx workflow.Context, a *childInterrupt, in ReplySignal) {
 	c.sent(ctx, a, c.send(ctx, a, in).Get(ctx, nil))
 }
 
-func (c *children) send(ctx workflow.Context, a *childInterrupt, in Reply) workflow.Future {
+func (c *children) send(ctx workflow.Context, a *childInterrupt, in ReplySignal) workflow.Future {
 	in.To = a.by
 	a.child.repliesSent, a.child.isIdle = a.child.repliesSent+1, false
 	return a.child.SignalChildWorkflow(ctx, SignalReply, in)
@@ -201,7 +201,7 @@ func (c *children) remove(id string, answer *ToolAnswer) {
 			return false
 		case a.waits == nil:
 		case answer.Suspended != nil && !a.replied:
-			answer.Waits.adoptDecisions(a.waits)
+			answer.Interrupts.adoptDecisions(a.waits)
 			c.run.interrupts.suspended = append(c.run.interrupts.suspended, a.waits)
 			c.run.interrupts.withdraw(a.waits)
 		default:
@@ -212,18 +212,18 @@ func (c *children) remove(id string, answer *ToolAnswer) {
 }
 
 // adoptDecisions takes over what people have said about calls, and since when they are asked about them.
-func (w *Waits) adoptDecisions(said *Waits) {
+func (w *Interrupts) adoptDecisions(said *Interrupts) {
 	for _, c := range said.of(1).Calls {
 		if own := w.find(c.ID); own != nil {
-			within := own.Within
+			within := own.Child
 			*own = c
-			own.Within = within
-			if c.Told {
+			own.Child = within
+			if c.Announced {
 				own.Opened = c.Since(said.Opened)
 			}
 		}
 	}
-	w.Noticed = max(w.Noticed, said.Noticed)
+	w.Notified = max(w.Notified, said.Notified)
 }
 
 // await waits until there is something to take in among the changes, and takes it in, or until some time. Cancelled
@@ -254,7 +254,7 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	}
 	_ = c.announceAll(ctx) // whoever waits looks whether that has failed
 	if r.child != nil && c.reportsIdle() {
-		r.tellParent(ctx, Ask{Idle: true, Between: []Between{c.ownSize(ctx)}})
+		r.tellParent(ctx, InterruptSignal{Idle: true, Ancestors: []AncestorSize{c.ownSize(ctx)}})
 	}
 }
 
@@ -284,7 +284,7 @@ func (c *children) replyResolved(ctx workflow.Context) {
 			continue
 		}
 		if a.waits.applyTime(workflow.Now(ctx)); a.isResolved() {
-			c.reply(ctx, a, Reply{Calls: a.waits.of(1).Calls})
+			c.reply(ctx, a, ReplySignal{Calls: a.waits.of(1).Calls})
 			a.replied = true
 		}
 	}

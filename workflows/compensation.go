@@ -15,23 +15,23 @@ const compensationTime = 10 * time.Minute
 func (p *interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed
-	if p.run.child == nil && !goesOn && w.Then == nil && len(w.Cursor.Undo) == 0 && (w.Fan == nil || !w.Fan.Compensates) && !p.mayHaveEnded() {
+	if p.run.child == nil && !goesOn && w.End == nil && len(w.Cursor.Undo) == 0 && (w.Branches == nil || !w.Branches.Compensates) && !p.mayHaveEnded() {
 		return end, true
 	}
 	failure := end.why()
 	if end.outcome == OutcomeCancelled {
 		failure.Code = string(OutcomeCancelled)
-	} else if p.run.overdue(ctx) && p.run.child != nil && p.run.child.Fork != "" {
+	} else if p.run.overdue(ctx) && p.run.child != nil && p.run.child.BranchPath != "" {
 		failure = timeout
 	} else if p.run.overdue(ctx) {
 		out := p.run.durationEnding()
 		failure = pipeline.Failure{Code: out.code, Message: out.message}
 	}
 	w.Event = &pipeline.Event{Kind: pipeline.EventCancelled, Failure: &failure}
-	if w.Then != nil || w.Cursor.Undoing != nil { // there is no time left: the walk comes to its end without doing more
+	if w.End != nil || w.Cursor.Undoing != nil { // there is no time left: the walk comes to its end without doing more
 		return ending{}, false
 	}
-	w.Then = &Then{Outcome: end.outcome, Failure: failure}
+	w.End = &PendingEnd{Outcome: end.outcome, Failure: failure}
 	if until := workflow.Now(ctx).Add(compensationTime); !goesOn || p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}

@@ -24,7 +24,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.child != nil {
-		return continueWith(ctx, TypeBranch, BranchInput{RunInput: r.carry(), Branch: r.child.Branch, Call: r.child.call, Subagents: r.mayDelegate})
+		return continueWith(ctx, TypeChild, ChildInput{RunInput: r.carry(), Child: r.child.Child, Call: r.child.call, Subagents: r.mayDelegate})
 	}
 	return continueWith(ctx, TypeRun, r.carry())
 }
@@ -43,7 +43,7 @@ func (t *thread) pause(ctx workflow.Context) error {
 	r.excludeWait(ctx, since)
 	t.notifier.handOver(ctx, r.interrupts.past())
 	if r.paused && ctx.Err() == nil {
-		return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
+		return continueWith(ctx, TypeParked, ParkedInput{Run: r.carry()})
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (r *run) carry() RunInput {
 	next.Progress = &Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
 		Positions: r.log, Budget: r.budget, Steering: r.steering,
-		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Walk: r.pipeline.position,
+		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Position: r.pipeline.position,
 	}
 	if r.child != nil {
 		next.Progress.Replies = r.child.replies
@@ -86,7 +86,7 @@ func (r *run) fits() bool { return r.fitsAs(r.carry()) }
 
 // fitsAs is fits for the run as it would be carried on.
 func (r *run) fitsAs(next RunInput) bool {
-	next.Progress.Usage, next.Handed = nil, nil
+	next.Progress.Usage, next.HandedOver = nil, nil
 	body, err := encode(next) //workflowcheck:ignore the same value gives the same text
 	return err == nil && len(body)+r.interrupts.held.reserve() <= maxCarried
 }

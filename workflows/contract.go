@@ -12,51 +12,51 @@ const TaskQueue = "perdure"
 
 // Names as Temporal knows them. They stand in histories: never change one, add a version.
 const (
-	TypeRun           = "agent.run.v1"
-	TypeBranch        = "agent.branch.v1"
-	TypeParked        = "thread.parked.v1"
-	TypeDelivery      = "webhook.deliver.v1"
-	TypeNotices       = "approval.notices.v1"
-	TypeFire          = "schedule.fire.v1"
-	ActivityCallModel = "model.call.v1"
-	ActivityCallTool  = "tool.call.v1"
-	ActivityFinish    = "run.finish.v1"
-	ActivityAnswer    = "branch.answer.v1"
-	ActivityNotify    = "approval.notify.v1"
-	ActivityHold      = "run.hold.v1"
-	ActivityKeep      = "tool.result.v1"
-	ActivityAwait     = "queue.await.v1"
-	ActivityAdvance   = "steps.advance.v1"
-	ActivityAskLimit  = "limit.ask.v1"
-	ActivityDeliver   = "webhook.send.v1"
-	ActivityFire      = "schedule.run.v1"
-	ActivityStanding  = "schedule.look.v1"
-	ActivityWithdraw  = "schedule.cancel.v1"
-	UpdateSubmit      = "submit"
-	UpdateSteer       = "steer"
-	UpdatePause       = "pause"
-	UpdateResume      = "resume"
-	UpdateDecide      = "decide"
-	SignalCancel      = "cancel"
-	SignalToolResult  = "tool_result"
-	SignalEnded       = "ended"
+	TypeRun                = "agent.run.v1"
+	TypeChild              = "agent.branch.v1"
+	TypeParked             = "thread.parked.v1"
+	TypeDelivery           = "webhook.deliver.v1"
+	TypeNotices            = "approval.notices.v1"
+	TypeFire               = "schedule.fire.v1"
+	ActivityCallModel      = "model.call.v1"
+	ActivityCallTool       = "tool.call.v1"
+	ActivityFinish         = "run.finish.v1"
+	ActivityAnswerCall     = "branch.answer.v1"
+	ActivityNotify         = "approval.notify.v1"
+	ActivityAnnounce       = "run.hold.v1"
+	ActivityStoreResult    = "tool.result.v1"
+	ActivityAwaitQueue     = "queue.await.v1"
+	ActivityAdvance        = "steps.advance.v1"
+	ActivityLimitInterrupt = "limit.ask.v1"
+	ActivityDeliver        = "webhook.send.v1"
+	ActivityFire           = "schedule.run.v1"
+	ActivityRunStatus      = "schedule.look.v1"
+	ActivityCancelRun      = "schedule.cancel.v1"
+	UpdateSubmit           = "submit"
+	UpdateSteer            = "steer"
+	UpdatePause            = "pause"
+	UpdateResume           = "resume"
+	UpdateDecide           = "decide"
+	SignalCancel           = "cancel"
+	SignalToolResult       = "tool_result"
+	SignalEnded            = "ended"
 )
 
-// Run names a run and its address.
-type Run struct {
+// RunRef names a run and its address.
+type RunRef struct {
 	Tenant string `json:"tenant"`
 	Thread string `json:"thread"`
 	ID     string `json:"run"`
 }
 
 // with returns another run of the same thread.
-func (r Run) with(id string) Run {
+func (r RunRef) with(id string) RunRef {
 	r.ID = id
 	return r
 }
 
 // logged returns the attributes of a log line about the run, and more of them. An empty agent is unknown.
-func (r Run) logged(agent string, more ...any) []any {
+func (r RunRef) logged(agent string, more ...any) []any {
 	attrs := []any{"tenant", r.Tenant, "thread", r.Thread, "run", r.ID}
 	if agent != "" {
 		attrs = append(attrs, "agent", agent)
@@ -73,12 +73,12 @@ type Limits struct {
 	// Cost is in millionths of the currency of the worker's prices; 0 = whatever it costs.
 	Cost int64 `json:"cost,omitempty"`
 	// Soft is set in those of a run that asks people before it goes further.
-	Soft *Soft `json:"soft,omitempty"`
+	Soft *SoftLimits `json:"soft,omitempty"`
 }
 
 // RunInput starts TypeRun.
 type RunInput struct {
-	Run      Run    `json:"run"`
+	Run      RunRef `json:"run"`
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	// Input is the sequence of the proposed input in the log, Digest that of its decoded content.
@@ -108,19 +108,19 @@ type RunInput struct {
 	// OnNewInput is what becomes of an input that leaves questions open, behind the run's end; none is
 	// OnOpenReject. OnMissing is the same for results of the client's tools; none is that of runs which
 	// do not wait for such results.
-	OnNewInput OnOpen `json:"onNewInput,omitempty"`
-	OnMissing  OnOpen `json:"onMissing,omitempty"`
+	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
+	OnMissingResult OpenPolicy `json:"onMissing,omitempty"`
 
-	// Handed is set in a run whose thread was handed over to its agent while it was under way or waited.
-	Handed *Handed `json:"handed,omitempty"`
+	// HandedOver is set in a run whose thread was handed over to its agent while it was under way or waited.
+	HandedOver *HandoverTrail `json:"handed,omitempty"`
 	// Resume is set in a run that goes on with calls of the one before it: all are decided.
-	Resume *Waits `json:"resume,omitempty"`
+	Resume *Interrupts `json:"resume,omitempty"`
 	// Continues is the run before, in a run that nobody asked for: it has no input.
 	Continues string `json:"continues,omitempty"`
 	// Cancelled is set in a run that goes on for one that was cancelled on its way to end with questions.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Late is set in a run that only answers what was decided without it: there is nothing to do.
-	Late bool `json:"late,omitempty"`
+	// AnswersOnly is set in a run that only answers what was decided without it: there is nothing to do.
+	AnswersOnly bool `json:"late,omitempty"`
 	// Progress is set where an execution goes on with the run of the one before it.
 	Progress *Progress `json:"progress,omitempty"`
 	// Queue are the runs that wait for their turn on the thread, each without a queue of its own.
@@ -134,15 +134,15 @@ func (in RunInput) TraceParent() string { return in.Trace }
 // night and the weekend: they move to TypeParked, which costs a continuation in each direction.
 const DefaultParkAfter = 10 * time.Minute
 
-// Parked starts TypeParked: a thread whose run waits for a person.
-type Parked struct {
+// ParkedInput starts TypeParked: a thread whose run waits for a person.
+type ParkedInput struct {
 	Run RunInput `json:"run"` // with its progress, unless it has ended
-	// Waits is what the thread waits for behind the end of the run.
-	Waits *Waits `json:"waits,omitempty"`
+	// Interrupts is what the thread waits for behind the end of the run.
+	Interrupts *Interrupts `json:"waits,omitempty"`
 }
 
 // TraceParent returns the trace context of the request that asked for the run; "" = none.
-func (p Parked) TraceParent() string { return p.Run.Trace }
+func (p ParkedInput) TraceParent() string { return p.Run.Trace }
 
 // Progress is how far a run has come when it continues as new.
 type Progress struct {
@@ -158,8 +158,8 @@ type Progress struct {
 	Handoffs  int `json:"handoffs,omitempty"`  // of the run
 	Replies   int `json:"replies,omitempty"`   // that have come to a subagent
 	// Held is what the run waits for in a turn that has not ended.
-	Held *Waits `json:"held,omitempty"`
-	Walk *Walk  `json:"walk,omitempty"`
+	Held     *Interrupts `json:"held,omitempty"`
+	Position *Position   `json:"walk,omitempty"`
 }
 
 // RunResult is how a run ended, as its terminal record says.
@@ -184,7 +184,7 @@ const (
 
 // Step is what every activity is told about its place in the run.
 type Step struct {
-	Run       Run    `json:"run"`
+	Run       RunRef `json:"run"`
 	Execution string `json:"execution"`
 	Agent     string `json:"agent"`
 	Revision  string `json:"revision"`
@@ -196,11 +196,11 @@ type Step struct {
 	Closes string `json:"closes,omitempty"`
 	// After is the last record of the lane that the agent speaks on.
 	After uint64 `json:"after"`
-	// Branch is set in the steps of a subagent, At in those of an agent or call that is a step of another agent.
-	Branch *Branch `json:"branch,omitempty"`
-	At     *At     `json:"at,omitempty"`
-	// Undoes tells that the step compensates for another: that the run was cancelled does not stop it.
-	Undoes bool `json:"undoes,omitempty"`
+	// Child is set in the steps of a subagent, At in those of an agent or call that is a step of another agent.
+	Child *Child     `json:"branch,omitempty"`
+	Place *StepPlace `json:"at,omitempty"`
+	// Compensates tells that the step compensates for another: that the run was cancelled does not stop it.
+	Compensates bool `json:"undoes,omitempty"`
 }
 
 // ModelCall asks for one call of the agent's model.
@@ -218,7 +218,7 @@ type ModelCall struct {
 	Priced bool `json:"priced,omitempty"`
 	// Day is set in calls of a run that asks people when its tenant has used up the soft budget of a day: how far they
 	// have let it go. nil = nobody is asked.
-	Day *Day `json:"day,omitempty"`
+	Day *DayAllowance `json:"day,omitempty"`
 }
 
 // ModelAnswer tells what the model decided, by reference.
@@ -233,17 +233,17 @@ type ModelAnswer struct {
 	CallCount int    `json:"callCount,omitempty"`
 	// WaitCount is how many calls wait, for the client or a person. All of those have to be named.
 	WaitCount int `json:"waitCount,omitempty"`
-	// PlaceCount is how many calls have a Queue or a Sequence. All of those have to be named, too.
-	PlaceCount int `json:"placeCount,omitempty"`
-	// Delegates are the agents that calls hand work to.
-	Delegates []Delegate `json:"delegates,omitempty"`
+	// OrderedCount is how many calls have a Queue or a Sequence. All of those have to be named, too.
+	OrderedCount int `json:"placeCount,omitempty"`
+	// Subagents are the agents that calls hand work to.
+	Subagents []AgentRef `json:"delegates,omitempty"`
 	// Handoff is the call that hands the thread over.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	Usage   Usage    `json:"usage"`
-	// More is what other model calls of the step have used: summaries, and attempts that did not finish.
-	More []Usage `json:"more,omitempty"`
-	// Excess is set, and nothing of the above, if the model was not called: people are to be asked about it first.
-	Excess *Excess `json:"excess,omitempty"`
+	// OtherUsage is what other model calls of the step have used: summaries, and attempts that did not finish.
+	OtherUsage []Usage `json:"more,omitempty"`
+	// Exceeded is set, and nothing of the above, if the model was not called: people are to be asked about it first.
+	Exceeded *ExceededLimit `json:"excess,omitempty"`
 }
 
 // MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
@@ -258,8 +258,8 @@ type Call struct {
 	Tool string `json:"tool,omitempty"`
 	// Client: the client runs the tool, when the AG-UI run has ended.
 	Client bool `json:"client,omitempty"`
-	// Delegate is the agent that the call hands work to, counted from 1; 0 = the call is a tool's.
-	Delegate int `json:"delegate,omitempty"`
+	// Subagent is the agent that the call hands work to, counted from 1; 0 = the call is a tool's.
+	Subagent int `json:"delegate,omitempty"`
 	// Approval: a person decides before the call is made.
 	Approval *Approval `json:"approval,omitempty"`
 	// Queue is the task queue that the call goes to; empty = TaskQueue.
@@ -285,11 +285,11 @@ type ToolCall struct {
 	MessageID string `json:"messageId"`
 	// Decision is what came of it that the call had to wait.
 	Decision *Decision `json:"decision,omitempty"`
-	// Raised is the record with the question that the call has asked and that is decided, if it is made anew.
-	Raised   uint64   `json:"raised,omitempty"`
+	// Question is the record with the question that the call has asked and that is decided, if it is made anew.
+	Question uint64   `json:"raised,omitempty"`
 	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
-	// HandsTo is the agent that the call hands the thread over to.
-	HandsTo string `json:"handsTo,omitempty"`
+	// HandOverTo is the agent that the call hands the thread over to.
+	HandOverTo string `json:"handsTo,omitempty"`
 	// Votes are those of the people who approved before the decision, Remember is the rule under which it is
 	// to be remembered, by its digest.
 	Votes    []Vote `json:"votes,omitempty"`
@@ -297,10 +297,10 @@ type ToolCall struct {
 	// Cancelled tells that the run was cancelled before the call began: what was decided about it is written down, and
 	// the tool is not called.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Lasts tells that a cancel lets the call come to its end, once it has begun: it is compensated for then.
-	Lasts bool `json:"lasts,omitempty"`
-	// Onward is set in the call of a step where nothing but an advance can come behind it.
-	Onward *Onward `json:"onward,omitempty"`
+	// OutlastsCancel tells that a cancel lets the call come to its end, once it has begun: it is compensated for then.
+	OutlastsCancel bool `json:"lasts,omitempty"`
+	// Chained is set in the call of a step where nothing but an advance can come behind it.
+	Chained *ChainedAdvance `json:"onward,omitempty"`
 	// Opens is set in the calls that a run begins with.
 	Opens *Beginning `json:"opens,omitempty"`
 	// Announces is set in those that a subagent begins with: the call that it works for.
@@ -329,41 +329,41 @@ type ToolAnswer struct {
 	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
-	// Raised is set if the call waits for an answer.
-	Raised *Raises `json:"raised,omitempty"`
+	// Question is set if the call waits for an answer.
+	Question *AskedQuestion `json:"raised,omitempty"`
 	// Suspended is a subagent that waits for people, and Waits what for.
-	Suspended *Suspended `json:"suspended,omitempty"`
-	Waits     *Waits     `json:"waits,omitempty"`
+	Suspended  *SuspendedChild `json:"suspended,omitempty"`
+	Interrupts *Interrupts     `json:"waits,omitempty"`
 	// Failed is why a branch failed, Done tells that one which did not has done something that may have to be
 	// compensated for.
-	Failed *pipeline.Failure `json:"failed,omitempty"`
-	Done   bool              `json:"done,omitempty"`
+	Failed              *pipeline.Failure `json:"failed,omitempty"`
+	MayNeedCompensation bool              `json:"done,omitempty"`
 	// Advanced is what comes next, if the activity has gone on as it was asked to.
 	Advanced *Advanced `json:"advanced,omitempty"`
 }
 
-// Hold asks to tell what a run waits for that goes on afterwards. The answer is the sequence of the main
+// AnnounceInterrupts asks to tell what a run waits for that goes on afterwards. The answer is the sequence of the main
 // lane's last record.
-type Hold struct {
+type AnnounceInterrupts struct {
 	Step
-	Waits *Waits `json:"waits"`
-	// Aside tells that it stands on a lane of its own, since others are under way: that lane's last record is the answer.
-	Aside bool `json:"aside,omitempty"`
+	Interrupts *Interrupts `json:"waits"`
+	// Concurrent tells that it stands on a lane of its own, since others are under way: that lane's last record is the answer.
+	Concurrent bool `json:"aside,omitempty"`
 }
 
-// Await asks to wait for workers of a task queue. It fails when there are none for long.
-type Await struct {
+// AwaitQueue asks to wait for workers of a task queue. It fails when there are none for long.
+type AwaitQueue struct {
 	Queue string `json:"queue"`
 }
 
-// Keep asks to put a ToolResult, which comes along, into the log. The answer is the Decision.
-type Keep struct {
-	Run Run `json:"run"`
+// StoreResult asks to put a ToolResult, which comes along, into the log. The answer is the Decision.
+type StoreResult struct {
+	Run RunRef `json:"run"`
 }
 
 // Finish asks for the run's terminal record.
 type Finish struct {
-	Run       Run     `json:"run"`
+	Run       RunRef  `json:"run"`
 	Execution string  `json:"execution"`
 	After     uint64  `json:"after"`
 	Outcome   Outcome `json:"outcome"`
@@ -372,22 +372,22 @@ type Finish struct {
 	// Detail is the record of the log with what RUN_ERROR says besides the message; 0 = none.
 	Detail uint64  `json:"detail,omitempty"`
 	Usage  []Usage `json:"usage,omitempty"`
-	// Waits is what the run ends with: calls that the client is to make, and questions.
-	Waits *Waits `json:"waits,omitempty"`
+	// Interrupts is what the run ends with: calls that the client is to make, and questions.
+	Interrupts *Interrupts `json:"waits,omitempty"`
 	// Steered is what people said that no model call was told, since the run ends before.
 	Steered []uint64 `json:"steered,omitempty"`
 	// The beginning and Agent serve a run that ends before its first step began.
 	Beginning
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
-	// Handed tells that this is another agent than the run has begun with.
-	Handed bool `json:"handed,omitempty"`
+	// HandedOver tells that this is another agent than the run has begun with.
+	HandedOver bool `json:"handed,omitempty"`
 	// Answers tells that the run's input has answered what its thread had waited for.
 	Answers bool `json:"answers,omitempty"`
 	// First is the id of the run's first step.
 	First string `json:"first,omitempty"`
-	// Lanes are those whose step did not finish.
-	Lanes []Lane `json:"lanes,omitempty"`
+	// Unfinished are those whose step did not finish.
+	Unfinished []Lane `json:"lanes,omitempty"`
 }
 
 // MaxLanes is how many tool calls of a run are under way at a time, each on a lane of its own.
@@ -397,9 +397,9 @@ const MaxLanes = 8
 type Lane struct {
 	Index int    `json:"lane"`
 	After uint64 `json:"after"`
-	// Subagents tells that a subagent worked for the call, Fork that it was a branch, which works for none.
-	Subagents bool `json:"subagents,omitempty"`
-	Fork      bool `json:"fork,omitempty"`
+	// Subagent tells that a subagent worked for the call, Fork that it was a branch, which works for none.
+	Subagent bool `json:"subagents,omitempty"`
+	Branch   bool `json:"fork,omitempty"`
 }
 
 // Finished is the terminal record that stands, which may be an earlier one.

@@ -9,7 +9,7 @@ import (
 
 // contradicts tells whether something else stands than one of these decisions. Who comes so late is shown what goes on
 // without them, and told what stands.
-func (w *Waits) contradicts(decisions []Decision) bool {
+func (w *Interrupts) contradicts(decisions []Decision) bool {
 	return slices.ContainsFunc(decisions, func(d Decision) bool {
 		c := w.find(d.CallID)
 		return c != nil && c.Decision != nil && !c.Decision.isRepeatedBy(d)
@@ -17,7 +17,7 @@ func (w *Waits) contradicts(decisions []Decision) bool {
 }
 
 // decideAll takes decisions about some of the calls.
-func (w *Waits) decideAll(decisions []Decision, now time.Time, about func(*Waiting) bool) {
+func (w *Interrupts) decideAll(decisions []Decision, now time.Time, about func(*Interrupt) bool) {
 	for _, d := range decisions {
 		if c := w.find(d.CallID); c != nil && about(c) {
 			w.decide(d, now)

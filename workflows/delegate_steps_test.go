@@ -16,18 +16,18 @@ import (
 )
 
 // delegating is a model that hands work to an agent which consists of steps, and is done with the result.
-func delegating(t *testing.T, steps string) (k *walking, answers *[]workflows.Answer) {
+func delegating(t *testing.T, steps string) (k *walking, answers *[]workflows.SubagentAnswer) {
 	t.Helper()
 	k = newWalking(t, steps)
-	return k, k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
+	return k, k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
 }
 
 // worksFor has a model hand work to the agent.
-func (k *walking) worksFor(helper workflows.Delegate) (answers *[]workflows.Answer) {
-	answers = new([]workflows.Answer)
+func (k *walking) worksFor(helper workflows.AgentRef) (answers *[]workflows.SubagentAnswer) {
+	answers = new([]workflows.SubagentAnswer)
 	k.begun = func(w *world, _ any) {
 		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
-			if in.Branch != nil {
+			if in.Child != nil {
 				return k.speak(in)
 			}
 			k.mu.Lock()
@@ -35,23 +35,23 @@ func (k *walking) worksFor(helper workflows.Delegate) (answers *[]workflows.Answ
 			k.behind(in.Step)
 			a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name), MessageID: "top"}
 			if in.Turn == 1 && in.Run.ID == "r" {
-				a.Calls = []workflows.Call{{ID: "work", Tool: "helper", Delegate: 1}}
-				a.Delegates = []workflows.Delegate{helper}
+				a.Calls = []workflows.Call{{ID: "work", Tool: "helper", Subagent: 1}}
+				a.Subagents = []workflows.AgentRef{helper}
 			}
 			return a, nil
 		}
-		w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Answer) (workflows.ToolAnswer, error) {
+		w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.SubagentAnswer) (workflows.ToolAnswer, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			*answers = append(*answers, in)
 			outer := in.Step
-			outer.Branch = nil
+			outer.Child = nil
 			a := workflows.ToolAnswer{Outcome: in.Outcome, Opened: k.write(lane(outer), "tools"), Seq: k.write(lane(in.Step), ""), Usage: in.Usage}
 			if a.Outcome == workflows.OutcomeInterrupt {
 				a.Outcome = workflows.OutcomeSuccess
 			}
 			return a, nil
-		}, activity.RegisterOptions{Name: workflows.ActivityAnswer})
+		}, activity.RegisterOptions{Name: workflows.ActivityAnswerCall})
 	}
 	return answers
 }
@@ -71,16 +71,16 @@ func TestASubagentIsAProgram(t *testing.T) {
 		return a.Do(ctx, agents.Step{Name: "two", Agent: &agents.AgentStep{Name: "other"}})
 	})
 	k.answer = byPath(map[string]string{"one": "7"})
-	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
 	k.want(k.walk(in), workflows.OutcomeSuccess, "", "one", "two")
 	for _, a := range k.advances {
-		if a.Walk.Task == nil || a.Walk.Task.CallID != "work" || a.Walk.Cursor.Home != "agent:work" {
+		if a.Position.Child == nil || a.Position.Child.CallID != "work" || a.Position.Cursor.Home != "agent:work" {
 			t.Errorf("it advances with %+v", a)
 		}
 	}
-	if len(*answers) != 1 || !(*answers)[0].Walks || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+	if len(*answers) != 1 || !(*answers)[0].IsPipeline || (*answers)[0].Outcome != workflows.OutcomeSuccess {
 		t.Errorf("its call is answered %+v", *answers)
 	}
 }
@@ -104,7 +104,7 @@ func TestASubagentThatIsAProgramAsks(t *testing.T) {
 		}
 		return done(`1`), nil
 	}
-	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
 	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
@@ -131,12 +131,12 @@ func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
 		}
 		return done(`1`), nil
 	}
-	answers := k.worksFor(workflows.Delegate{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
 	k.want(k.walk(in), workflows.OutcomeCancelled, "", "one", "undo")
 	for _, a := range k.advances {
-		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Undoes {
+		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Compensates {
 			t.Errorf("it advances with %+v", a)
 		}
 	}
@@ -159,21 +159,21 @@ steps:
 	in.Limits = stepsInput().Limits
 	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "one ask both/left both/right")
 	first := k.advances[0]
-	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (workflows.Beginning{}) || first.Walk.Task == nil || first.Walk.Task.CallID != "work" {
+	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (workflows.Beginning{}) || first.Position.Child == nil || first.Position.Child.CallID != "work" {
 		t.Errorf("its walk begins with %+v", first)
 	}
 	for _, a := range k.advances {
-		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Walk.Origin != "r" || a.Walk.Cursor.Home != "agent:work" {
+		if a.Agent != "helper" || a.Revision != "hv" || !strings.HasPrefix(a.ID, "1/tools/0/") && !strings.HasPrefix(a.ID, "0/tools/0/") || a.Position.Origin != "r" || a.Position.Cursor.Home != "agent:work" {
 			t.Errorf("it advances with %+v", a)
 		}
-		if begins := a.Announces != nil; begins != (a.Branch.Fork == "" && (a.ID == first.ID || a.Reopens)) {
+		if begins := a.Announces != nil; begins != (a.Child.BranchPath == "" && (a.ID == first.ID || a.Resumes)) {
 			t.Errorf("it announces itself with %+v", a)
 		}
 	}
 	if kinds := kindsOf(k.advances); !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
 		t.Errorf("the advances are %s", kinds)
 	}
-	if len(*answers) != 2 || !slices.Equal((*answers)[0].Asks, []string{"call of ask"}) || !(*answers)[1].Walks || (*answers)[1].Outcome != workflows.OutcomeSuccess {
+	if len(*answers) != 2 || !slices.Equal((*answers)[0].Interrupts, []string{"call of ask"}) || !(*answers)[1].IsPipeline || (*answers)[1].Outcome != workflows.OutcomeSuccess {
 		t.Errorf("its call is answered %+v", *answers)
 	}
 	if said := (*answers)[1].MessageID; said == "" || string(k.came[said].Output) != `"from one"` {

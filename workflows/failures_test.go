@@ -22,20 +22,20 @@ func TestFailuresOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
 	long := strings.Repeat(`"`, 300)
-	f := &branches{fan: &Fan{Path: strings.Repeat("p", 400), Count: count, AtOnce: 100, Record: 1 << 60, Last: 1 << 60}}
+	f := &branches{fan: &Branches{Path: strings.Repeat("p", 400), Count: count, Concurrency: 100, Record: 1 << 60, Last: 1 << 60}}
 	failed := 0
 	for index := count - 1; index >= 0 && !f.hasFailed(); index-- {
 		f.addFailure(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
 		failed++
 	}
-	for index := range f.fan.AtOnce { // those that were under way
+	for index := range f.fan.Concurrency { // those that were under way
 		f.addFailure(index, pipeline.Failure{Code: string(OutcomeCancelled)})
 	}
 	if failed != maxFailures+1 || len(f.fan.Failures) != maxReasons {
 		t.Errorf("%d have failed, for %d reasons", failed, len(f.fan.Failures))
 	}
 	all := f.fan.BranchFailures()
-	if len(all) != failed+f.fan.AtOnce || !slices.IsSortedFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index }) {
+	if len(all) != failed+f.fan.Concurrency || !slices.IsSortedFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index }) {
 		t.Errorf("told of are %d", len(all))
 	}
 	for _, b := range all[len(all)-maxReasons+1:] {
@@ -43,8 +43,8 @@ func TestFailuresOfManyBranches(t *testing.T) {
 			t.Errorf("branch %d has failed with %s", b.Index, b.Code)
 		}
 	}
-	w := Walk{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Fan: f.fan}
-	if _, err := DataConverter().ToPayload(Advance{Step: Step{Run: Run{Thread: strings.Repeat("t", 100)}}, Walk: w}); err != nil {
+	w := Position{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
+	if _, err := DataConverter().ToPayload(Advance{Step: Step{Run: RunRef{Thread: strings.Repeat("t", 100)}}, Position: w}); err != nil {
 		t.Error(err)
 	}
 }
@@ -52,7 +52,7 @@ func TestFailuresOfManyBranches(t *testing.T) {
 // What a fan has no failure of, it has none of.
 func TestBranchFailuresOfNone(t *testing.T) {
 	t.Parallel()
-	if all := (*Fan)(nil).BranchFailures(); all != nil {
+	if all := (*Branches)(nil).BranchFailures(); all != nil {
 		t.Errorf("%+v", all)
 	}
 }
@@ -61,18 +61,18 @@ func TestBranchFailuresOfNone(t *testing.T) {
 // what it left open is closed, and the others are stopped.
 func TestBranchesWithoutAnEnd(t *testing.T) {
 	t.Parallel()
-	broken := []FanFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
+	broken := []BranchFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
 	for name, c := range map[string]struct {
-		fan       Fan
+		fan       Branches
 		cancelled bool
 		err       error
 		lost      bool
 	}{
-		"stopped":          {Fan{Stop: true, Failures: broken, Last: 7}, false, temporal.NewCanceledError(), false},
-		"cancelled":        {Fan{Last: 7}, true, temporal.NewCanceledError(), false},
-		"lost":             {Fan{Failures: broken, Last: 7}, false, temporal.NewCanceledError(), true},
-		"lost as stopped":  {Fan{Stop: true, Failures: broken, Last: 7}, true, errors.New("lost"), true},
-		"lost at the last": {Fan{Last: 7}, false, errors.New("lost"), true},
+		"stopped":          {Branches{StopOnFailure: true, Failures: broken, Last: 7}, false, temporal.NewCanceledError(), false},
+		"cancelled":        {Branches{Last: 7}, true, temporal.NewCanceledError(), false},
+		"lost":             {Branches{Failures: broken, Last: 7}, false, temporal.NewCanceledError(), true},
+		"lost as stopped":  {Branches{StopOnFailure: true, Failures: broken, Last: 7}, true, errors.New("lost"), true},
+		"lost at the last": {Branches{Last: 7}, false, errors.New("lost"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
 					t.Errorf("it goes on as %+v", f)
 				}
-				if lanes := []Lane{{Index: 1, After: 6, Subagents: true, Fork: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
+				if lanes := []Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
 					t.Errorf("lanes %+v are closed", f.run.log.Unfinished)
 				}
 				all := f.fan.BranchFailures()

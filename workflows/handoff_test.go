@@ -11,9 +11,9 @@ import (
 )
 
 // taker is an agent that takes over, with limits that are in part tighter than those of the run's agent.
-var taker = workflows.Taker{
-	Delegate:   workflows.Delegate{Agent: "b", Revision: "vb", Limits: workflows.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
-	OnNewInput: workflows.OnOpenQueue, OnMissing: workflows.OnOpenAbandon,
+var taker = workflows.HandoffTarget{
+	AgentRef:   workflows.AgentRef{Agent: "b", Revision: "vb", Limits: workflows.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
+	OnNewInput: workflows.OpenQueue, OnMissingResult: workflows.OpenAbandon,
 }
 
 // handing is a world whose agent a hands its thread over in its first turn, with the call "over".
@@ -39,7 +39,7 @@ func newHanding(t *testing.T, first workflows.ModelAnswer) *handing {
 		defer h.mu.Unlock()
 		h.calls = append(h.calls, in)
 		done := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(len(h.calls))}
-		done.HandedOver = in.HandsTo != "" && !h.refused && (in.Decision == nil || in.Decision.Verdict == workflows.VerdictApprove)
+		done.HandedOver = in.HandOverTo != "" && !h.refused && (in.Decision == nil || in.Decision.Kind == workflows.DecisionApprove)
 		return done, nil
 	}
 	return h
@@ -48,7 +48,7 @@ func newHanding(t *testing.T, first workflows.ModelAnswer) *handing {
 // made are the calls in their order, each with who makes it.
 func (h *handing) made() (all []string) {
 	for _, c := range h.calls {
-		all = append(all, c.Agent+" "+c.CallID+" "+c.HandsTo)
+		all = append(all, c.Agent+" "+c.CallID+" "+c.HandOverTo)
 	}
 	return all
 }
@@ -72,7 +72,7 @@ func TestHandoff(t *testing.T) {
 	if c := h.calls[2]; c.ID != "1/tools/0" || c.Open != h.calls[0].Open || c.After != h.calls[0].After {
 		t.Errorf("the hand-off is called as %+v", c)
 	}
-	if finish.Agent != "b" || finish.Revision != "vb" || !finish.Handed {
+	if finish.Agent != "b" || finish.Revision != "vb" || !finish.HandedOver {
 		t.Errorf("the run is finished with %+v", finish)
 	}
 	var spoke []string
@@ -89,7 +89,7 @@ func TestHandoffThatIsNone(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, says(10, "over"))
 	h.refused = true
-	if _, finish := h.run(input); finish.Agent != "a" || finish.Handed || h.models[1].Agent != "a" || h.models[1].Handoffs != 0 {
+	if _, finish := h.run(input); finish.Agent != "a" || finish.HandedOver || h.models[1].Agent != "a" || h.models[1].Handoffs != 0 {
 		t.Errorf("finished with %+v after %+v", finish, h.models[1])
 	}
 }
@@ -108,7 +108,7 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	h.env.SetStartTime(began)
 	next := h.continued(input)
 	want := workflows.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
-	if next.Agent != "b" || next.Revision != "vb" || next.Limits != want || next.OnNewInput != workflows.OnOpenQueue || next.OnMissing != workflows.OnOpenAbandon {
+	if next.Agent != "b" || next.Revision != "vb" || next.Limits != want || next.OnNewInput != workflows.OpenQueue || next.OnMissingResult != workflows.OpenAbandon {
 		t.Errorf("it goes on as %+v", next)
 	}
 	if left := next.Progress.Deadline.Sub(began); left != 10*time.Minute || next.Progress.Turn != 2 || next.Progress.Handoffs != 1 {
@@ -123,7 +123,7 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	if after.Run.ID != "r2" || after.Agent != "b" || after.Revision != "vb" || after.Limits != taker.Limits || after.Progress != nil {
 		t.Errorf("the run that has waited is %+v", after)
 	}
-	if finish := again.finished[0]; finish.Agent != "b" || !finish.Handed {
+	if finish := again.finished[0]; finish.Agent != "b" || !finish.HandedOver {
 		t.Errorf("the run is finished with %+v", finish)
 	}
 	for _, id := range []string{"r2b", "r2c"} {
@@ -133,11 +133,11 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 		}
 	}
 	again = newHanding(t, says(10))
-	if after = again.continued(after); after.Run.ID != "r3" || after.Agent != "c" || after.Handed != nil {
+	if after = again.continued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
 		t.Errorf("behind it goes on %+v", after)
 	}
 	again = newHanding(t, says(10))
-	if after = again.continued(after); after.Run.ID != "r4" || after.Agent != "a" || after.Handed != nil {
+	if after = again.continued(after); after.Run.ID != "r4" || after.Agent != "a" || after.HandedOver != nil {
 		t.Errorf("behind that goes on %+v", after)
 	}
 }
@@ -154,7 +154,7 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 	}, time.Minute)
 	next := h.continued(input)
 	h.wantMade("a c2 ")
-	if end := h.finished[0]; end.Outcome != workflows.OutcomeInterrupt || end.Handed || len(end.Waits.Calls) != 1 || next.Agent != "a" || next.Handed != nil {
+	if end := h.finished[0]; end.Outcome != workflows.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Calls) != 1 || next.Agent != "a" || next.HandedOver != nil {
 		t.Errorf("it ends with %+v and goes on with %+v", end, next)
 	}
 	again := newHanding(t, says(30))
@@ -170,12 +170,12 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 // People decide about a hand-off itself like about any call. One that is rejected hands nothing over.
 func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 	t.Parallel()
-	for verdict, has := range map[workflows.Verdict]string{workflows.VerdictApprove: "b", workflows.VerdictReject: "a"} {
+	for verdict, has := range map[workflows.DecisionKind]string{workflows.DecisionApprove: "b", workflows.DecisionReject: "a"} {
 		answer := says(10, "c0", "over")
 		answer.Calls[1].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
 		h := newHanding(t, answer)
 		decision := approves("over")
-		decision.Verdict = verdict
+		decision.Kind = verdict
 		h.env.RegisterDelayedCallback(func() {
 			h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{decision}}, make(chan any, 1))
 		}, time.Minute)
@@ -186,7 +186,7 @@ func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 			t.Errorf("%s: it ends with %+v", verdict, finish)
 		}
 		again.wantMade("a over b")
-		if d := again.calls[0].Decision; d == nil || d.Verdict != verdict || d.Args != "args" {
+		if d := again.calls[0].Decision; d == nil || d.Kind != verdict || d.Args != "args" {
 			t.Errorf("%s: the decision is %+v", verdict, d)
 		}
 	}
@@ -213,14 +213,14 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 	makes := h.tool
 	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 		done, err := makes(in)
-		done.Raised = &workflows.Raises{CallID: in.CallID, Tool: "tool", Number: 1}
+		done.Question = &workflows.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}
 		return done, err
 	}
-	decide(h, workflows.Decision{CallID: "ask", Verdict: workflows.VerdictAnswer, Question: 1, Digest: "d2", Input: 71})
+	decide(h, workflows.Decision{CallID: "ask", Kind: workflows.DecisionAnswer, Question: 1, Digest: "d2", Input: 71})
 	next = h.continued(next)
 	h.wantMade("a ask ")
-	if end := h.finished[0]; len(end.Waits.Calls) != 1 || end.Waits.Calls[0].ID != "ask" || next.Agent != "a" {
-		t.Errorf("it waits with %+v and goes on with %+v", end.Waits, next)
+	if end := h.finished[0]; len(end.Interrupts.Calls) != 1 || end.Interrupts.Calls[0].ID != "ask" || next.Agent != "a" {
+		t.Errorf("it waits with %+v and goes on with %+v", end.Interrupts, next)
 	}
 
 	h = newHanding(t, says(30))
@@ -228,7 +228,7 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 		t.Errorf("it ends with %+v", finish)
 	}
 	h.wantMade("a ask ", "a over b")
-	if d := h.calls[1].Decision; d == nil || d.Verdict != workflows.VerdictApprove || d.Input != 70 {
+	if d := h.calls[1].Decision; d == nil || d.Kind != workflows.DecisionApprove || d.Input != 70 {
 		t.Errorf("what was decided about it is %+v", d)
 	}
 }
@@ -240,7 +240,7 @@ func TestHandoffBesideTheClientsCalls(t *testing.T) {
 	answer.Calls[0].Client, answer.WaitCount = true, 1
 	h := newHanding(t, answer)
 	h.env.ExecuteWorkflow(workflows.TypeRun, input) // it goes on to wait for the result
-	if end := h.finished[0]; end.Outcome != workflows.OutcomeSuccess || end.Agent != "b" || len(end.Waits.Calls) != 1 {
+	if end := h.finished[0]; end.Outcome != workflows.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Calls) != 1 {
 		t.Errorf("finished with %+v", end)
 	}
 	h.wantMade("a over b")
@@ -266,7 +266,7 @@ func TestWhatGoesOnBehindAHandoff(t *testing.T) {
 	if next.Continues != "r" || next.Agent != "b" || next.Limits != taker.Limits || next.Progress != nil {
 		t.Errorf("it goes on with %+v", next)
 	}
-	if w := h.finished[0].Waits; w.Agent != "b" || w.Revision != "vb" {
+	if w := h.finished[0].Interrupts; w.Agent != "b" || w.Revision != "vb" {
 		t.Errorf("%s asks, of revision %s", w.Agent, w.Revision)
 	}
 }
@@ -287,7 +287,7 @@ func TestHeldHandoff(t *testing.T) {
 	makes := h.tool
 	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 		done, err := makes(in)
-		done.HandedOver = in.HandsTo != ""
+		done.HandedOver = in.HandOverTo != ""
 		return done, err
 	}
 	h.decide(time.Minute, approves("ask"))

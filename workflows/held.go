@@ -15,7 +15,7 @@ import (
 const stepHeld = "held"
 
 // round tells the steps of one wait in a turn from those of the others.
-func (w *Waits) round(step string) string {
+func (w *Interrupts) round(step string) string {
 	if w.Round == 0 {
 		return step
 	}
@@ -24,12 +24,12 @@ func (w *Waits) round(step string) string {
 
 // holdIfFits tells whether what a turn waits for can be carried on. A run that holds has it from here on, before
 // the other calls of the turn are made: an answer may come early.
-func (r *run) holdIfFits(w *Waits) bool {
+func (r *run) holdIfFits(w *Interrupts) bool {
 	if !r.in.Hold {
 		return w.fits(r.in)
 	}
 	r.interrupts.hold(w)
-	return len(w.Calls) <= MaxWaits && r.fits()
+	return len(w.Calls) <= MaxInterrupts && r.fits()
 }
 
 // announceHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
@@ -41,10 +41,10 @@ func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.interrupts.held.isResolved() {
 		return ending{}, false
 	}
-	in := Hold{Step: r.step(r.turn, r.interrupts.held.round("hold"), ""), Waits: r.interrupts.held}
+	in := AnnounceInterrupts{Step: r.step(r.turn, r.interrupts.held.round("hold"), ""), Interrupts: r.interrupts.held}
 	var seq uint64
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "hold"))
-	if err := workflow.ExecuteActivity(ctx, ActivityHold, in).Get(ctx, &seq); err != nil {
+	if err := workflow.ExecuteActivity(ctx, ActivityAnnounce, in).Get(ctx, &seq); err != nil {
 		return r.failure(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = seq, ""
@@ -98,7 +98,7 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 		}
 		if r.thread.notifier.handOver(ctx, r.interrupts.past()); r.thread.awaitResults(ctx) && !w.isResolved() {
 			r.excludeWait(ctx, since)
-			return continueWith(ctx, TypeParked, Parked{Run: r.carry()})
+			return continueWith(ctx, TypeParked, ParkedInput{Run: r.carry()})
 		}
 	}
 	r.excludeWait(ctx, since)
@@ -128,7 +128,7 @@ func historyIsLong(ctx workflow.Context) bool {
 }
 
 // reserve is what decisions are going to take of what is carried on.
-func (w *Waits) reserve() int {
+func (w *Interrupts) reserve() int {
 	if w == nil {
 		return 0
 	}

@@ -17,7 +17,7 @@ import (
 // notes what it told readers and which tool calls were made.
 type holding struct {
 	*world
-	told  []workflows.Hold
+	told  []workflows.AnnounceInterrupts
 	calls []workflows.ToolCall
 	kept  []workflows.ToolResult
 	keep  func(attempt int32) error // fails to put a result into the log
@@ -38,17 +38,17 @@ func newHolding(t *testing.T) *holding {
 		h.calls = append(h.calls, in)
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: 20}, nil
 	}
-	h.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
+	h.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
 		h.told = append(h.told, in)
 		return 15, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityHold})
-	h.env.RegisterActivityWithOptions(func(ctx context.Context, in workflows.Keep, said workflows.ToolResult) (workflows.Decision, error) {
+	}, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
+	h.env.RegisterActivityWithOptions(func(ctx context.Context, in workflows.StoreResult, said workflows.ToolResult) (workflows.Decision, error) {
 		if err := h.keep(activity.GetInfo(ctx).Attempt); err != nil {
 			return workflows.Decision{}, err
 		}
 		h.kept = append(h.kept, said)
-		return workflows.Decision{CallID: said.CallID, Verdict: workflows.VerdictResult, Digest: "kept", Input: 80}, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityKeep})
+		return workflows.Decision{CallID: said.CallID, Kind: workflows.DecisionToolResult, Digest: "kept", Input: 80}, nil
+	}, activity.RegisterOptions{Name: workflows.ActivityStoreResult})
 	return h
 }
 
@@ -72,7 +72,7 @@ func (h *holding) made() (ids []string) {
 	return ids
 }
 
-var clientResult = workflows.Decision{CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71}
+var clientResult = workflows.Decision{CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71}
 
 // A run that is held goes on with its turn when everything is answered, and then with the next.
 func TestAHeldRunGoesOn(t *testing.T) {
@@ -81,10 +81,10 @@ func TestAHeldRunGoesOn(t *testing.T) {
 	h.decide(time.Minute, approves("ask"))
 	h.decide(2*time.Minute, clientResult)
 	result, finish := h.run(heldInput())
-	if result.Outcome != workflows.OutcomeSuccess || finish.Waits != nil || len(h.models) != 2 {
+	if result.Outcome != workflows.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 {
 		t.Errorf("%+v, finished with %+v after %d turns", result, finish, len(h.models))
 	}
-	if len(h.told) != 1 || h.told[0].ID != "1/hold" || h.told[0].Closes != "tools" || len(h.told[0].Waits.Calls) != 2 {
+	if len(h.told) != 1 || h.told[0].ID != "1/hold" || h.told[0].Closes != "tools" || len(h.told[0].Interrupts.Calls) != 2 {
 		t.Errorf("readers were told %+v", h.told)
 	}
 	if !slices.Equal(h.made(), []string{"ask", "client", "now"}) {
@@ -126,10 +126,10 @@ func TestAHeldRunIsParked(t *testing.T) {
 	h.decide(time.Minute, clientResult)
 	began := h.env.Now()
 	h.env.ExecuteWorkflow(workflows.TypeRun, heldInput())
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, h.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	p := parked.Run.Progress
-	if took := h.env.Now().Sub(began); took < workflows.DefaultParkAfter || parked.Waits != nil || p.Held == nil || p.Turn != 1 || len(h.finished) != 0 {
+	if took := h.env.Now().Sub(began); took < workflows.DefaultParkAfter || parked.Interrupts != nil || p.Held == nil || p.Turn != 1 || len(h.finished) != 0 {
 		t.Fatalf("after %s it is parked with %+v", took, parked)
 	}
 	const weekend = 20 * time.Hour
@@ -155,16 +155,16 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	h := newHolding(t)
 	answers := make(chan any, 1)
 	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }, time.Minute)
-	if result, finish := h.run(heldInput()); result.Outcome != workflows.OutcomeCancelled || finish.Waits != nil || len(h.made()) != 1 {
+	if result, finish := h.run(heldInput()); result.Outcome != workflows.OutcomeCancelled || finish.Interrupts != nil || len(h.made()) != 1 {
 		t.Errorf("%+v, finished with %+v after %q", result, finish, h.made())
 	}
 	last := h.notices[len(h.notices)-1]
-	if last.Event != workflows.NoticeDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Verdict != workflows.VerdictCancel {
+	if last.Event != workflows.EventDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Kind != workflows.DecisionCancel {
 		t.Errorf("people were told at last %+v", last)
 	}
 	p := newHolding(t)
 	p.env.ExecuteWorkflow(workflows.TypeRun, heldInput())
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, p.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	next := unpark(t, parked, time.Hour, func(w *world) {
 		w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"})
@@ -204,11 +204,11 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 		h := newHolding(t)
 		play(h)
 		result, finish := h.run(heldInput())
-		if result.Outcome != workflows.OutcomeCancelled || len(finish.Lanes) > 0 {
+		if result.Outcome != workflows.OutcomeCancelled || len(finish.Unfinished) > 0 {
 			t.Errorf("%s: %+v, finished with %+v", name, result, finish)
 		}
 		for _, c := range h.calls {
-			if c.CallID != "now" && (!c.Cancelled || !c.Undoes || c.Decision == nil) {
+			if c.CallID != "now" && (!c.Cancelled || !c.Compensates || c.Decision == nil) {
 				t.Errorf("%s: %s is called with %+v", name, c.CallID, c)
 			}
 		}
@@ -287,7 +287,7 @@ func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
 		h.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
 	}, 59*time.Second)
 	h.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, h.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	if d := parked.Run.Progress.Held.Calls[1].Decision; d == nil || d.Input != 80 {
 		t.Errorf("the call is parked with %+v", d)

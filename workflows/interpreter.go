@@ -23,8 +23,8 @@ import (
 // advance the run may pause, or continue as new: Walk has everything. Where nothing can come in between, an advance rides on
 // the call before it, and the run may pause behind it (onward.go).
 
-// Walk is how far an agent has come in its steps.
-type Walk struct {
+// Position is how far an agent has come in its steps.
+type Position struct {
 	Cursor pipeline.Cursor `json:"cursor"`
 	// Origin names the run that began the steps, and Input is that run's input: runs that go on with them have
 	// others.
@@ -33,48 +33,48 @@ type Walk struct {
 	// Number is that of a program's step, and Tree the record that has it; 0 = the steps are the agent's.
 	Number int    `json:"number,omitempty"`
 	Tree   uint64 `json:"tree,omitempty"`
-	// Task is what a subagent works for, if the steps are a subagent's.
-	Task *Branch `json:"task,omitempty"`
+	// Child is what a subagent works for, if the steps are a subagent's.
+	Child *Child `json:"task,omitempty"`
 	// Items are the records that have the items of the branches which led here, one for each of the cursor's.
 	Items []uint64 `json:"items,omitempty"`
-	// Leaf is the agent or call that the walk has come to, Fan are the branches, Wake is when it goes on.
-	Leaf *Leaf     `json:"leaf,omitempty"`
-	Fan  *Fan      `json:"fan,omitempty"`
-	Wake time.Time `json:"wake,omitzero"`
+	// Active is the agent or call that the walk has come to, Fan are the branches, Wake is when it goes on.
+	Active   *ActiveStep `json:"leaf,omitempty"`
+	Branches *Branches   `json:"fan,omitempty"`
+	Wake     time.Time   `json:"wake,omitzero"`
 	// Answer has the call of a leaf that is one, until that is made.
 	Answer *ModelAnswer `json:"answer,omitempty"`
 	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
-	Event *pipeline.Event `json:"event,omitempty"`
-	Said  string          `json:"said,omitempty"`
-	// Last is the message with which the last agent has ended among the steps of a subagent: they may come to the call's
+	Event    *pipeline.Event `json:"event,omitempty"`
+	Answered string          `json:"said,omitempty"`
+	// LastAnswer is the message with which the last agent has ended among the steps of a subagent: they may come to the call's
 	// result, and it may be long ago.
-	Last string `json:"last,omitempty"`
+	LastAnswer string `json:"last,omitempty"`
 	// Advances is how often this run has advanced.
 	Advances int `json:"advances,omitempty"`
-	// Excess is what people are to be asked before the branches of Fan begin.
-	Excess *Excess `json:"excess,omitempty"`
-	// Then is how the run ends when what was done is compensated for.
-	Then *Then `json:"then,omitempty"`
+	// Exceeded is what people are to be asked before the branches of Fan begin.
+	Exceeded *ExceededLimit `json:"excess,omitempty"`
+	// End is how the run ends when what was done is compensated for.
+	End *PendingEnd `json:"then,omitempty"`
 }
 
 // FailedStep is a step that has failed on the lane on which the agent speaks. Whether it has begun there is not known,
 // and it may still write: it is taken over before anything comes behind it.
 type FailedStep struct {
-	ID      string   `json:"step"`
-	Name    string   `json:"name"`
-	Closes  string   `json:"closes,omitempty"`
-	After   uint64   `json:"after"`
-	At      *At      `json:"at,omitempty"`
-	Steered []uint64 `json:"steered,omitempty"`
+	ID      string     `json:"step"`
+	Name    string     `json:"name"`
+	Closes  string     `json:"closes,omitempty"`
+	After   uint64     `json:"after"`
+	Place   *StepPlace `json:"at,omitempty"`
+	Steered []uint64   `json:"steered,omitempty"`
 }
 
-// Then is how a run ends.
-type Then struct {
+// PendingEnd is how a run ends.
+type PendingEnd struct {
 	Outcome Outcome `json:"outcome"`
 	pipeline.Failure
 }
 
-func (t *Then) ending() ending {
+func (t *PendingEnd) ending() ending {
 	if t.Outcome == OutcomeCancelled {
 		return ending{outcome: t.Outcome}
 	}
@@ -83,34 +83,34 @@ func (t *Then) ending() ending {
 	return end
 }
 
-// Leaf is a step that is an agent, a call or a question.
-type Leaf struct {
-	Delegate    // the agent; of a call, the one whose rules it is under
-	At       At `json:"at"`
+// ActiveStep is a step that is an agent, a call or a question.
+type ActiveStep struct {
+	AgentRef           // the agent; of a call, the one whose rules it is under
+	Place    StepPlace `json:"at"`
 	// CallID is the call that is made; empty = the step is an agent. Lasts tells that there is something that compensates for
 	// it: whether it was done has to be known, and a cancel lets it come to its end.
-	CallID   string    `json:"callId,omitempty"`
-	Lasts    bool      `json:"lasts,omitempty"`
-	Deadline time.Time `json:"deadline,omitzero"`
+	CallID         string    `json:"callId,omitempty"`
+	OutlastsCancel bool      `json:"lasts,omitempty"`
+	Deadline       time.Time `json:"deadline,omitzero"`
 	// Turns is how often the agent's model was called. Tokens and Cost are what it has used by now, with what worked for it.
 	Turns  int   `json:"turns,omitempty"`
 	Tokens int64 `json:"tokens,omitempty"`
 	Cost   int64 `json:"cost,omitempty"`
 }
 
-// At is a place among steps where an agent speaks or a call is made.
-type At struct {
+// StepPlace is a place among steps where an agent speaks or a call is made.
+type StepPlace struct {
 	Path string `json:"path"`
 	Name string `json:"name"`
 	// Inline tells that the definition is that of the step.
 	Inline bool `json:"inline,omitempty"`
 	// Scope marks what is said here. Alone tells that the agent hears nothing else of the conversation.
-	Scope string `json:"scope"`
-	Alone bool   `json:"alone,omitempty"`
+	Scope    string `json:"scope"`
+	Isolated bool   `json:"alone,omitempty"`
 	// Tree is the record that has the steps of a program; 0 = they are the agent's.
 	Tree uint64 `json:"tree,omitempty"`
-	// Asked are the records that have what the agent is asked, besides the conversation.
-	Asked []uint64 `json:"asked,omitempty"`
+	// Prompts are the records that have what the agent is asked, besides the conversation.
+	Prompts []uint64 `json:"asked,omitempty"`
 }
 
 // Advance asks for what comes next in a walk.
@@ -119,7 +119,7 @@ type Advance struct {
 	Beginning
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
-	Walk      Walk      `json:"walk"`
+	Position  Position  `json:"walk"`
 	// Now is the time by the clock that deadlines are measured with.
 	Now time.Time `json:"now"`
 	// Tree are the steps of a program, when it begins them. Expression is what it wants to know; nothing else
@@ -127,33 +127,33 @@ type Advance struct {
 	Tree       json.RawMessage `json:"tree,omitempty"`
 	Expression string          `json:"expression,omitempty"`
 	// Day is like that of a [ModelCall]: branches ask nobody, so it is asked before they begin.
-	Day *Day `json:"day,omitempty"`
-	// Reopens tells that the walk goes on in another run: the steps that it is in begin there again, and
+	Day *DayAllowance `json:"day,omitempty"`
+	// Resumes tells that the walk goes on in another run: the steps that it is in begin there again, and
 	// nothing else happens.
-	Reopens bool `json:"reopens,omitempty"`
-	// Suspends are the calls for which a branch ends before its steps do.
-	Suspends []string `json:"suspends,omitempty"`
-	// Lanes are those whose step did not finish, FailedStep is the one before this that did not.
-	Lanes      []Lane      `json:"lanes,omitempty"`
+	Resumes bool `json:"reopens,omitempty"`
+	// Suspended are the calls for which a branch ends before its steps do.
+	Suspended []string `json:"suspends,omitempty"`
+	// Unfinished are those whose step did not finish, FailedStep is the one before this that did not.
+	Unfinished []Lane      `json:"lanes,omitempty"`
 	FailedStep *FailedStep `json:"broken,omitempty"`
-	// Called is set by the activity of the call before, where that goes on by itself.
-	Called bool `json:"-"`
+	// AfterCall is set by the activity of the call before, where that goes on by itself.
+	AfterCall bool `json:"-"`
 }
 
 // Advanced is what comes next. With nothing set the steps are at their end.
 type Advanced struct {
 	Seq    uint64          `json:"seq"`
 	Cursor pipeline.Cursor `json:"cursor"`
-	Leaf   *Leaf           `json:"leaf,omitempty"`
-	// Asks tells that the record has what the leaf is asked.
-	Asks   bool              `json:"asks,omitempty"`
-	Answer *ModelAnswer      `json:"answer,omitempty"` // has the call of a leaf that is one
-	Fan    *Fan              `json:"fan,omitempty"`
-	Excess *Excess           `json:"excess,omitempty"` // is to be asked about before the branches begin
-	Sleep  time.Duration     `json:"sleep,omitempty"`
-	Failed *pipeline.Failure `json:"failed,omitempty"`
-	// Called tells that the call before has come to its end, and has found this out: also if that was not heard of.
-	Called bool `json:"called,omitempty"`
+	Active *ActiveStep     `json:"leaf,omitempty"`
+	// Prompts tells that the record has what the leaf is asked.
+	Prompts  bool              `json:"asks,omitempty"`
+	Answer   *ModelAnswer      `json:"answer,omitempty"` // has the call of a leaf that is one
+	Branches *Branches         `json:"fan,omitempty"`
+	Exceeded *ExceededLimit    `json:"excess,omitempty"` // is to be asked about before the branches begin
+	Sleep    time.Duration     `json:"sleep,omitempty"`
+	Failed   *pipeline.Failure `json:"failed,omitempty"`
+	// CallEnded tells that the call before has come to its end, and has found this out: also if that was not heard of.
+	CallEnded bool `json:"called,omitempty"`
 	// Value is what an expression comes to.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Usage is what model calls of the step that failed have used, and of subagents whose lanes were taken over.
@@ -161,19 +161,19 @@ type Advanced struct {
 }
 
 // prefix begins the ids of steps of a program's.
-func (w *Walk) prefix() string {
+func (w *Position) prefix() string {
 	if w == nil || w.Number == 0 {
 		return ""
 	}
 	return fmt.Sprintf("do/%d/", w.Number)
 }
 
-func (a Advanced) ends() bool { return a.Leaf == nil && a.Fan == nil && a.Sleep == 0 }
+func (a Advanced) ends() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
 
 // interpreter executes the steps of an agent that is a pipeline, or of a step that a program does.
 type interpreter struct {
 	run      *run
-	position *Walk // the position; nil = the agent is no pipeline
+	position *Position // the position; nil = the agent is no pipeline
 	// chained is the answer to the next advance, if the activity of the call before has found it.
 	chained *Advanced
 	tree    []byte // the steps of a program's step, until an advance has written them down
@@ -183,15 +183,15 @@ type interpreter struct {
 func (r *run) restorePosition() {
 	switch {
 	case r.pipeline.position != nil:
-	case r.in.Resume != nil && r.in.Resume.Walk != nil:
-		r.pipeline.position = r.in.Resume.Walk
+	case r.in.Resume != nil && r.in.Resume.Position != nil:
+		r.pipeline.position = r.in.Resume.Position
 		r.pipeline.position.Advances = 0
 	case r.in.Steps:
-		r.pipeline.position = &Walk{Origin: r.in.Run.ID, Input: r.in.Input, Task: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.position = &Position{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.pipeline.position.Cursor.Home = r.outputPrefix()
 	}
 	if r.pipeline.position != nil {
-		r.answerMessage = r.pipeline.position.Last
+		r.answerMessage = r.pipeline.position.LastAnswer
 	}
 }
 
@@ -247,7 +247,7 @@ func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 
 // endOfSteps is how the run ends with its steps.
 func (p *interpreter) endOfSteps(ctx workflow.Context, last Advanced) ending {
-	switch then := p.position.Then; {
+	switch then := p.position.End; {
 	case then != nil:
 		return then.ending()
 	case last.Failed != nil && ctx.Err() != nil:
@@ -261,7 +261,7 @@ func (p *interpreter) endOfSteps(ctx workflow.Context, last Advanced) ending {
 // noteFailedStep notes a step that failed, for what comes behind it.
 func (r *run) noteFailedStep(s Step, steered []uint64) {
 	if r.pipeline.position != nil {
-		r.log.Failed = &FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, At: s.At, Steered: steered}
+		r.log.Failed = &FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, Place: s.Place, Steered: steered}
 	}
 }
 
@@ -287,7 +287,7 @@ func (r *run) firstStepID() string {
 // reopen begins the run that goes on with a walk, and does what was decided about the calls that it
 // has waited for. over tells that the run ends with it.
 func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
-	in := Advance{Step: p.run.ownStep(stepReopen), Walk: *p.position, Reopens: true}
+	in := Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
 	var next Advanced
 	if err := p.runAdvance(opening, in, &next); err != nil {
@@ -295,7 +295,7 @@ func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	}
 	w := p.run.in.Resume
 	switch {
-	case p.position.Fan != nil && w.Excess == nil:
+	case p.position.Branches != nil && w.Exceeded == nil:
 		return ending{}, false // its branches have the calls
 	case w.failsRun():
 		return p.onStepEnd(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
@@ -305,7 +305,7 @@ func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 			return p.onStepEnd(ctx, end)
 		}
 	}
-	if l := p.position.Leaf; l != nil && l.CallID != "" {
+	if l := p.position.Active; l != nil && l.CallID != "" {
 		return p.onStepEnd(ctx, ending{outcome: OutcomeSuccess})
 	}
 	p.run.turn++
@@ -316,14 +316,14 @@ func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
 	w := p.position
 	end, over = p.run.exhausted(ctx)
-	again := w.Fan != nil && w.Fan.Waits && ctx.Err() != nil // branches that have done something
+	again := w.Branches != nil && w.Branches.Suspended && ctx.Err() != nil // branches that have done something
 	switch {
 	case over && !again:
-	case w.Fan != nil:
+	case w.Branches != nil:
 		end, over, err = p.runBranches(ctx)
-	case w.Leaf != nil && w.Leaf.CallID != "":
+	case w.Active != nil && w.Active.CallID != "":
 		end, over, err = p.runCall(ctx)
-	case w.Leaf != nil:
+	case w.Active != nil:
 		end, over, err = p.runAgent(ctx)
 	default:
 		end, over = p.sleep(ctx)
@@ -370,14 +370,14 @@ func (p *interpreter) runCall(ctx workflow.Context) (end ending, over bool, err 
 func (p *interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err error) {
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
-			if l := p.position.Leaf; l.Turns >= l.Limits.Turns {
+			if l := p.position.Active; l.Turns >= l.Limits.Turns {
 				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
 			}
 			if err := p.run.safePoint(ctx); err != nil {
 				return ending{}, false, err
 			}
 			if end, over = p.run.checkSoftLimits(ctx); !over && p.run.interrupts.held == nil {
-				p.position.Leaf.Turns++
+				p.position.Active.Turns++
 				end, over = p.run.takeTurn(ctx)
 			}
 			if over {
@@ -414,9 +414,9 @@ func (p *interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, ove
 		why := end.why()
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &why}
 	case w.Event == nil:
-		w.Event, w.Said = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage
-		if p.run.child != nil && p.run.child.Fork == "" {
-			w.Last = p.run.answerMessage
+		w.Event, w.Answered = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage
+		if p.run.child != nil && p.run.child.BranchPath == "" {
+			w.LastAnswer = p.run.answerMessage
 		}
 	}
 	return ending{}, false

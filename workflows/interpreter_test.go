@@ -70,7 +70,7 @@ steps:
 	for i, a := range k.advances {
 		ids = append(ids, a.ID)
 		begins := a.Beginning == (workflows.Beginning{Input: 1, Digest: "d"})
-		if begins != (i == 0) || a.Walk.Origin != "r" || a.Walk.Input != 1 || a.Undoes || a.Now.IsZero() || a.Agent != "a" || a.At != nil {
+		if begins != (i == 0) || a.Position.Origin != "r" || a.Position.Input != 1 || a.Compensates || a.Now.IsZero() || a.Agent != "a" || a.Place != nil {
 			t.Errorf("advance %d is %+v", i, a)
 		}
 	}
@@ -81,11 +81,11 @@ steps:
 		t.Errorf("they are told %s", kinds)
 	}
 	end := k.finishes[0]
-	if end.First != "advance/1" || len(end.Usage) != 1 || *end.Usage[0].Total != 2 || len(end.Lanes) != 0 {
+	if end.First != "advance/1" || len(end.Usage) != 1 || *end.Usage[0].Total != 2 || len(end.Unfinished) != 0 {
 		t.Errorf("the run is finished with %+v", end)
 	}
 	models := k.world.models
-	if models[0].ID != "plan/1/model" || models[0].Name != "plan/model" || models[1].ID != "write/3/model" || models[0].At.Path != "plan" || models[0].Input != 0 {
+	if models[0].ID != "plan/1/model" || models[0].Name != "plan/model" || models[1].ID != "write/3/model" || models[0].Place.Path != "plan" || models[0].Input != 0 {
 		t.Errorf("the model is called with %+v", models)
 	}
 }
@@ -95,10 +95,10 @@ func kindsOf(advances []workflows.Advance) string {
 	for _, a := range advances {
 		kind := "reopens"
 		switch {
-		case len(a.Suspends) > 0:
+		case len(a.Suspended) > 0:
 			kind = "suspends"
-		case !a.Reopens:
-			kind = string(a.Walk.Event.Kind)
+		case !a.Resumes:
+			kind = string(a.Position.Event.Kind)
 		}
 		kinds = append(kinds, kind)
 	}
@@ -147,7 +147,7 @@ steps:
 			}
 			k.want(k.walk(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
 			for i, a := range k.advances { // what compensates is told that it does
-				if undoing := a.Walk.Cursor.Undoing != nil; a.Undoes != undoing {
+				if undoing := a.Position.Cursor.Undoing != nil; a.Compensates != undoing {
 					t.Errorf("advance %d is %+v", i, a)
 				}
 			}
@@ -186,10 +186,10 @@ func TestStepsHaveDeadlines(t *testing.T) {
 		return done(`1`), nil
 	}
 	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "all/one", "three")
-	if l := k.advances[1].Walk.Leaf; l == nil || l.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
+	if l := k.advances[1].Position.Active; l == nil || l.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
 		t.Errorf("the step has until %+v", l)
 	}
-	if f := k.advances[1].Walk.Event.Failure; f == nil || f.Code != "timeout" {
+	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
 		t.Errorf("it fails with %+v", f)
 	}
 }
@@ -232,7 +232,7 @@ func (k *walking) wantCancelled(result workflows.RunResult, did string) {
 	k.t.Helper()
 	k.want(result, workflows.OutcomeCancelled, "", strings.Fields(did)...)
 	for _, m := range k.world.models {
-		if undoes := strings.Contains(m.At.Path, "~undo"); m.Undoes != undoes {
+		if undoes := strings.Contains(m.Place.Path, "~undo"); m.Compensates != undoes {
 			k.t.Errorf("the model is called with %+v", m)
 		}
 	}

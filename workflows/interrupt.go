@@ -9,17 +9,17 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Waits is what a thread waits for behind the end of an AG-UI run: the calls of its last message that
+// Interrupts is what a thread waits for behind the end of an AG-UI run: the calls of its last message that
 // were not made, or not to their end, each until there is a decision about it.
-type Waits struct {
-	MessageID string    `json:"messageId"`
-	Calls     []Waiting `json:"calls"`
-	// Delegates are the agents that the calls hand work to.
-	Delegates []Delegate `json:"delegates,omitempty"`
+type Interrupts struct {
+	MessageID string      `json:"messageId"`
+	Calls     []Interrupt `json:"calls"`
+	// Subagents are the agents that the calls hand work to.
+	Subagents []AgentRef `json:"delegates,omitempty"`
 	// Handoff is the call that hands the thread over, when the others are done.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Suspended are the subagents whose calls are among them.
-	Suspended []Suspended `json:"suspended,omitempty"`
+	Suspended []SuspendedChild `json:"suspended,omitempty"`
 	// RunID, Agent and Revision are those of the run that has ended with them, After is its terminal record.
 	RunID    string `json:"run,omitempty"`
 	Agent    string `json:"agent,omitempty"`
@@ -27,41 +27,41 @@ type Waits struct {
 	After    uint64 `json:"after,omitempty"`
 	// Step is the path of the step that has the agent's definition, if one does. Walk is where in its steps
 	// the agent goes on.
-	Step string `json:"step,omitempty"`
-	Tree uint64 `json:"tree,omitempty"`
-	Walk *Walk  `json:"walk,omitempty"`
+	Step     string    `json:"step,omitempty"`
+	Tree     uint64    `json:"tree,omitempty"`
+	Position *Position `json:"walk,omitempty"`
 	// Opened is when the calls were asked for: what people decide about is reminded of, escalates and
 	// expires some time after that.
 	Opened time.Time `json:"opened,omitzero"`
 	// Round is how often the run was held in the same turn before.
 	Round int `json:"round,omitempty"`
-	// Excess is the soft limit that people are asked about, with one call. Spent is what was used before, in a run
+	// Exceeded is the soft limit that people are asked about, with one call. Spent is what was used before, in a run
 	// that has soft limits, and what people have allowed of its tenant's day.
-	Excess *Excess `json:"excess,omitempty"`
-	Spent  *Spent  `json:"spent,omitempty"`
-	// News are what has happened to the calls and was not made known yet, Noticed is how many there were.
-	News    []News `json:"news,omitempty"`
-	Noticed int    `json:"noticed,omitempty"`
+	Exceeded *ExceededLimit `json:"excess,omitempty"`
+	Spent    *Spent         `json:"spent,omitempty"`
+	// Pending are what has happened to the calls and was not made known yet, Noticed is how many there were.
+	Pending  []PendingNotification `json:"news,omitempty"`
+	Notified int                   `json:"noticed,omitempty"`
 }
 
-// MaxWaits bounds the calls that a run may end with: they go on as one payload, with the run and those
+// MaxInterrupts bounds the calls that a run may end with: they go on as one payload, with the run and those
 // that wait behind it.
 const (
-	MaxWaits    = 16
-	maxDecision = 240 // bytes
-	maxVote     = 192
+	MaxInterrupts = 16
+	maxDecision   = 240 // bytes
+	maxVote       = 192
 )
 
 // fits tells whether that payload has room for the calls, and for what may be said about each.
-func (w *Waits) fits(in RunInput) bool { return w.fitsWith(in, 0) }
+func (w *Interrupts) fits(in RunInput) bool { return w.fitsWith(in, 0) }
 
 // fitsWith is fits if so many bytes come along.
-func (w *Waits) fitsWith(in RunInput, more int) bool {
-	if len(w.Calls) > MaxWaits {
+func (w *Interrupts) fitsWith(in RunInput, more int) bool {
+	if len(w.Calls) > MaxInterrupts {
 		return false
 	}
 	in.Queue, in.Resume = nil, nil
-	body, err := encode(Parked{Run: in, Waits: w}) //workflowcheck:ignore the same value gives the same text
+	body, err := encode(ParkedInput{Run: in, Interrupts: w}) //workflowcheck:ignore the same value gives the same text
 	room := w.maxNews() + maxQueue + more
 	for _, c := range w.Calls {
 		room += maxDecision + c.Approval.maxVotes()*maxVote
@@ -69,12 +69,12 @@ func (w *Waits) fitsWith(in RunInput, more int) bool {
 	return err == nil && len(body)+room <= MaxPayload
 }
 
-// Waiting is a call that was not made, or whose tool asks something.
-type Waiting struct {
+// Interrupt is a call that was not made, or whose tool asks something.
+type Interrupt struct {
 	Call
 	Index int `json:"index"` // its place in the message
-	// Within is the suspended subagent whose call it is, from 1; 0 = the run's own agent's.
-	Within int `json:"within,omitempty"`
+	// Child is the suspended subagent whose call it is, from 1; 0 = the run's own agent's.
+	Child int `json:"within,omitempty"`
 	// Opened is when it was asked for, if that was not with the others: while the run was under way. Expires is when nobody
 	// can decide any more; zero = never.
 	Opened  time.Time `json:"opened,omitzero"`
@@ -82,14 +82,14 @@ type Waiting struct {
 	// Votes are those for making the call that did not decide. They do not name the call, and no arguments
 	// unless these are others than the model's.
 	Votes []Decision `json:"votes,omitempty"`
-	// Raised is the question that the tool has asked, in a call that had begun.
-	Raised *Raised `json:"raised,omitempty"`
+	// Asked is the question that the tool has asked, in a call that had begun.
+	Asked *Question `json:"raised,omitempty"`
 	// Escalations is how many have come, Reminded how often people were reminded.
 	Escalations int `json:"escalations,omitempty"`
 	Reminded    int `json:"reminded,omitempty"`
-	// Told tells that it was made known that people are asked.
-	Told     bool      `json:"told,omitempty"`
-	Decision *Decision `json:"decision,omitempty"`
+	// Announced tells that it was made known that people are asked.
+	Announced bool      `json:"told,omitempty"`
+	Decision  *Decision `json:"decision,omitempty"`
 }
 
 // Approval says that a person decides about a call before it is made, and by which rule.
@@ -123,25 +123,25 @@ const (
 	OnExpiryFail   OnExpiry = "fail"   // the run ends with CodeApprovalExpired
 )
 
-// Verdict is what was decided about a call.
-type Verdict string
+// DecisionKind is what was decided about a call.
+type DecisionKind string
 
 // The verdicts.
 const (
-	VerdictApprove Verdict = "approve" // make it
-	VerdictEdit    Verdict = "edit"    // make it with other arguments
-	VerdictReject  Verdict = "reject"  // tell the model that it may not be made, and why
-	VerdictAnswer  Verdict = "answer"  // give the model this result instead, or the tool that asks this answer
-	VerdictCancel  Verdict = "cancel"  // nobody is going to decide
-	VerdictExpire  Verdict = "expire"  // nobody decided in time
-	VerdictResult  Verdict = "result"  // the client's result of its own call
-	VerdictAbandon Verdict = "abandon" // the client went on without it
+	DecisionApprove    DecisionKind = "approve" // make it
+	DecisionEdit       DecisionKind = "edit"    // make it with other arguments
+	DecisionReject     DecisionKind = "reject"  // tell the model that it may not be made, and why
+	DecisionAnswer     DecisionKind = "answer"  // give the model this result instead, or the tool that asks this answer
+	DecisionCancel     DecisionKind = "cancel"  // nobody is going to decide
+	DecisionExpire     DecisionKind = "expire"  // nobody decided in time
+	DecisionToolResult DecisionKind = "result"  // the client's result of its own call
+	DecisionAbandon    DecisionKind = "abandon" // the client went on without it
 )
 
 // Decision is what somebody decided about a call. What they said is in the log.
 type Decision struct {
-	CallID  string  `json:"call"`
-	Verdict Verdict `json:"verdict"`
+	CallID string       `json:"call"`
+	Kind   DecisionKind `json:"verdict"`
 	// Question is which question of the call's tool this is about, from 1; 0 = whether the call may be made.
 	Question int `json:"question,omitempty"`
 	// Digest is that of the decision, with all that was said: the same again is the same.
@@ -201,18 +201,18 @@ func DigestArgs(arguments string) string {
 func (c Call) waits() bool { return c.Client || c.Approval != nil }
 
 // waitsOf are the calls of an answer that are not made before the run ends, and since when.
-func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Waits {
+func (r *run) waitsOf(ctx workflow.Context, a ModelAnswer) *Interrupts {
 	by, now := r.activeAgent(), workflow.Now(ctx)
-	w := &Waits{MessageID: a.MessageID, Delegates: a.Delegates, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Walk: r.pipeline.position, Opened: now}
-	if l := r.activeStep(); l != nil && l.At.Inline {
-		w.Step, w.Tree = l.At.Path, l.At.Tree
+	w := &Interrupts{MessageID: a.MessageID, Subagents: a.Subagents, Handoff: a.Handoff, RunID: r.in.Run.ID, Agent: by.Agent, Revision: by.Revision, Position: r.pipeline.position, Opened: now}
+	if l := r.activeStep(); l != nil && l.Place.Inline {
+		w.Step, w.Tree = l.Place.Path, l.Place.Tree
 	}
 	w.Spent = r.budget.carried(r.in.Limits, now)
 	for i, c := range a.Calls {
 		if !c.waits() {
 			continue
 		}
-		waiting := Waiting{Call: c, Index: i}
+		waiting := Interrupt{Call: c, Index: i}
 		if c.Approval != nil {
 			waiting.Expires = r.expiry(now, c.Approval.Expires)
 		}
@@ -235,7 +235,7 @@ func (r *run) expiry(now time.Time, after time.Duration) (at time.Time) {
 
 // askedBefore has the time of people count as the record of the run's end has told them. The record may be older than
 // this attempt at the task: a worker that dies right behind it takes with it when that was.
-func (w *Waits) askedBefore(done Finished) {
+func (w *Interrupts) askedBefore(done Finished) {
 	if w == nil {
 		return
 	}
@@ -248,35 +248,35 @@ func (w *Waits) askedBefore(done Finished) {
 		return
 	}
 	w.Opened = done.AskedAt
-	for i := range w.News {
-		if n := &w.News[i]; n.Event == NoticeOpened {
+	for i := range w.Pending {
+		if n := &w.Pending[i]; n.Event == EventOpened {
 			n.At = w.Opened
 		}
 	}
 }
 
 // hasMissedDeadline tells whether nobody has answered before the end of a step.
-func (w *Waits) hasMissedDeadline(l *Leaf) bool {
-	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Waiting) bool {
-		return c.Within == 0 && c.Decision != nil && c.Decision.Verdict == VerdictExpire && !c.Expires.Before(l.Deadline)
+func (w *Interrupts) hasMissedDeadline(l *ActiveStep) bool {
+	return l != nil && !l.Deadline.IsZero() && slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
+		return c.Child == 0 && c.Decision != nil && c.Decision.Kind == DecisionExpire && !c.Expires.Before(l.Deadline)
 	})
 }
 
 // asksPeople tells whether people have to decide about a call, as opposed to the client's own tools.
-func (w *Waits) asksPeople() bool {
-	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.asksPeople() })
+func (w *Interrupts) asksPeople() bool {
+	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.asksPeople() })
 }
 
 // outcome is how a run ends with these: calls of the client's are no question, and neither is what people have answered
 // while branches ended with it.
-func (w *Waits) outcome() Outcome {
+func (w *Interrupts) outcome() Outcome {
 	if _, asks := w.open(); asks {
 		return OutcomeInterrupt
 	}
 	return OutcomeSuccess
 }
 
-func (w *Waits) find(callID string) *Waiting {
+func (w *Interrupts) find(callID string) *Interrupt {
 	if w == nil {
 		return nil
 	}
@@ -289,7 +289,7 @@ func (w *Waits) find(callID string) *Waiting {
 }
 
 // Since is when it was asked for, where the others were at some time.
-func (c *Waiting) Since(others time.Time) time.Time {
+func (c *Interrupt) Since(others time.Time) time.Time {
 	if c.Opened.IsZero() {
 		return others
 	}
@@ -297,7 +297,7 @@ func (c *Waiting) Since(others time.Time) time.Time {
 }
 
 // open are the calls that nothing was decided about.
-func (w *Waits) open(except ...Decision) (ids []string, asks bool) {
+func (w *Interrupts) open(except ...Decision) (ids []string, asks bool) {
 	for _, c := range w.Calls {
 		if c.Decision == nil && !slices.ContainsFunc(except, c.answeredBy) {
 			ids, asks = append(ids, c.ID), asks || c.asksPeople()
@@ -308,86 +308,86 @@ func (w *Waits) open(except ...Decision) (ids []string, asks bool) {
 
 // answeredBy tells whether a decision is one about this call: results are for the client's own, anything
 // else for those that people decide about, and nobody approves of a tool's question.
-func (c Waiting) answeredBy(d Decision) bool {
-	return d.CallID == c.ID && c.Client == (d.Verdict == VerdictResult) && d.Question == c.number() && !(c.Raised != nil && d.approves())
+func (c Interrupt) answeredBy(d Decision) bool {
+	return d.CallID == c.ID && c.Client == (d.Kind == DecisionToolResult) && d.Question == c.number() && !(c.Asked != nil && d.approves())
 }
 
 // cancelTold ends what people were told of and is open: nobody is going to decide.
-func (w *Waits) cancelTold(now time.Time) {
-	var left []*Waiting
+func (w *Interrupts) cancelTold(now time.Time) {
+	var left []*Interrupt
 	for i := range w.Calls {
-		if c := &w.Calls[i]; c.Told && c.Decision == nil {
-			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictCancel}
+		if c := &w.Calls[i]; c.Announced && c.Decision == nil {
+			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
 			left = append(left, c)
 		}
 	}
-	w.addNews(NoticeDecided, now, left...)
+	w.addNews(EventDecided, now, left...)
 }
 
 // cancelAll ends all that is open: who has asked goes on without answers.
-func (w *Waits) cancelAll(now time.Time) {
+func (w *Interrupts) cancelAll(now time.Time) {
 	w.cancelTold(now)
 	w.abandon()
 	for i := range w.Calls {
 		if c := &w.Calls[i]; c.Decision == nil {
-			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictCancel}
+			c.Decision = &Decision{CallID: c.ID, Kind: DecisionCancel}
 		}
 	}
 }
 
-func (w *Waits) hasDecision() bool {
-	return slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.Decision != nil })
+func (w *Interrupts) hasDecision() bool {
+	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision != nil })
 }
 
-func (w *Waits) isResolved() bool {
+func (w *Interrupts) isResolved() bool {
 	ids, _ := w.open()
 	return len(ids) == 0
 }
 
 // abandon gives up the client's calls that nobody answered: it went on without.
-func (w *Waits) abandon() {
+func (w *Interrupts) abandon() {
 	for i := range w.Calls {
 		if c := &w.Calls[i]; c.Decision == nil && c.Client {
-			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictAbandon}
+			c.Decision = &Decision{CallID: c.ID, Kind: DecisionAbandon}
 		}
 	}
 }
 
 // failsRun tells whether the run that goes on has to end, since nobody decided in time.
-func (w *Waits) failsRun() bool {
-	return slices.ContainsFunc(w.Calls, func(c Waiting) bool {
-		return c.Approval != nil && c.Decision.Verdict == VerdictExpire && c.Approval.OnExpiry == OnExpiryFail
+func (w *Interrupts) failsRun() bool {
+	return slices.ContainsFunc(w.Calls, func(c Interrupt) bool {
+		return c.Approval != nil && c.Decision.Kind == DecisionExpire && c.Approval.OnExpiry == OnExpiryFail
 	})
 }
 
 // edits tells whether calls are to be made with other arguments than the model's.
-func (w *Waits) edits() bool {
-	return w != nil && slices.ContainsFunc(w.Calls, func(c Waiting) bool { return c.Decision.Verdict == VerdictEdit })
+func (w *Interrupts) edits() bool {
+	return w != nil && slices.ContainsFunc(w.Calls, func(c Interrupt) bool { return c.Decision.Kind == DecisionEdit })
 }
 
 // calls are those that something has to be done about: made, or answered without. A client's result
 // that came with its input stands in the conversation, and what it abandoned is left out of it; and so is, in a run
 // that is cancelled, what nobody has decided about.
-func (w *Waits) calls() []call {
+func (w *Interrupts) calls() []call {
 	var calls []call
 	for _, c := range w.Calls {
 		d := c.Decision
-		if d == nil || c.Within > 0 || w.Handoff.is(c.Index) || d.Verdict == VerdictAbandon || d.Verdict == VerdictResult && d.Input == 0 {
+		if d == nil || c.Child > 0 || w.Handoff.is(c.Index) || d.Kind == DecisionAbandon || d.Kind == DecisionToolResult && d.Input == 0 {
 			continue
 		}
-		calls = append(calls, c.decided(w.Delegates))
+		calls = append(calls, c.decided(w.Subagents))
 	}
 	return append(calls, w.resumed()...)
 }
 
 // decided is the call, with what was decided about it.
-func (c Waiting) decided(delegates []Delegate) call {
+func (c Interrupt) decided(delegates []AgentRef) call {
 	d := c.Decision
 	next := call{
 		index: c.Index, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence,
-		decision: d, votes: c.decidedWith(), delegate: c.to(delegates), raised: c.Raised,
+		decision: d, votes: c.decidedWith(), delegate: c.to(delegates), raised: c.Asked,
 	}
-	if d.Verdict == VerdictExpire && c.Approval != nil {
+	if d.Kind == DecisionExpire && c.Approval != nil {
 		next.onExpiry = c.Approval.OnExpiry
 	}
 	if d.Remember != "" {

@@ -21,7 +21,7 @@ func asks(seq uint64) workflows.ModelAnswer {
 }
 
 func approves(call string) workflows.Decision {
-	return workflows.Decision{CallID: call, Verdict: workflows.VerdictApprove, Digest: "d-" + call, Input: 70}
+	return workflows.Decision{CallID: call, Kind: workflows.DecisionApprove, Digest: "d-" + call, Input: 70}
 }
 
 // interrupted is a world whose run ends with questions.
@@ -55,14 +55,14 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 			t.Errorf("answer %d is %v, want %v", i, got, want)
 		}
 	}
-	if end := w.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Calls) != 2 || end.Waits.Calls[0].Index != 1 {
+	if end := w.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Calls) != 2 || end.Interrupts.Calls[0].Index != 1 {
 		t.Errorf("the run is finished with %+v", end)
 	}
 	if next.Run.ID != "r2" || next.Continues != "" || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r3" {
 		t.Fatalf("it goes on with %+v", next)
 	}
 	ask, client := next.Resume.Calls[0], next.Resume.Calls[1]
-	if ask.Decision.Verdict != workflows.VerdictApprove || ask.Decision.Args != "args" || client.Decision.Verdict != workflows.VerdictAbandon {
+	if ask.Decision.Kind != workflows.DecisionApprove || ask.Decision.Args != "args" || client.Decision.Kind != workflows.DecisionAbandon {
 		t.Errorf("it goes on with the decisions %+v and %+v", ask.Decision, client.Decision)
 	}
 
@@ -96,8 +96,8 @@ func TestDecisionsAddUp(t *testing.T) {
 	decide := func(decisions ...workflows.Decision) func() {
 		return func() { w.update(workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, answers) }
 	}
-	rejects := workflows.Decision{CallID: "ask", Verdict: workflows.VerdictReject, Digest: "other"}
-	result := workflows.Decision{CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71}
+	rejects := workflows.Decision{CallID: "ask", Kind: workflows.DecisionReject, Digest: "other"}
+	result := workflows.Decision{CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71}
 	w.env.RegisterDelayedCallback(decide(approves("ask"), approves("now"), approves("client")), time.Second)
 	w.env.RegisterDelayedCallback(decide(rejects, approves("ask")), 2*time.Second)
 	w.env.RegisterDelayedCallback(decide(result), 3*time.Second)
@@ -152,12 +152,12 @@ func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 	expires := asked.Add(24 * time.Hour).Truncate(time.Millisecond)
 	w.before = &workflows.Finished{Outcome: workflows.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
 	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
-	if p := parked.Waits; !p.Opened.Equal(asked) || !p.Calls[0].Expires.Equal(expires) || !p.Calls[1].Expires.IsZero() {
+	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Calls[0].Expires.Equal(expires) || !p.Calls[1].Expires.IsZero() {
 		t.Errorf("it waits since %s until %s and %s, want %s and %s", p.Opened, p.Calls[0].Expires, p.Calls[1].Expires, asked, expires)
 	}
-	if n := w.notices[0]; n.Event != workflows.NoticeOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
+	if n := w.notices[0]; n.Event != workflows.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
 		t.Errorf("it is made known as %+v", n)
 	}
 }
@@ -177,7 +177,7 @@ func TestQuestionsExpire(t *testing.T) {
 		}
 		began := w.env.Now()
 		w.env.ExecuteWorkflow(workflows.TypeRun, input)
-		var parked workflows.Parked
+		var parked workflows.ParkedInput
 		continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
 		if took := w.env.Now().Sub(began); took < workflows.DefaultParkAfter || took > 2*workflows.DefaultParkAfter {
 			t.Errorf("it was parked after %s", took)
@@ -199,7 +199,7 @@ func TestQuestionsExpire(t *testing.T) {
 		called := 0
 		again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 			called++
-			if in.Decision.Verdict != workflows.VerdictExpire {
+			if in.Decision.Kind != workflows.DecisionExpire {
 				t.Errorf("the call is made with %+v", in.Decision)
 			}
 			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
@@ -215,7 +215,7 @@ func TestQuestionsExpire(t *testing.T) {
 // A decision that comes when the time is over is told so, even if the clock has not struck here yet.
 func TestADecisionThatComesLate(t *testing.T) {
 	t.Parallel()
-	parked := workflows.Parked{Run: input, Waits: &workflows.Waits{MessageID: "m", Calls: []workflows.Waiting{
+	parked := workflows.ParkedInput{Run: input, Interrupts: &workflows.Interrupts{MessageID: "m", Calls: []workflows.Interrupt{
 		{Call: asks(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: asks(1).Calls[2], Index: 2},
 	}}}
 	w := newWorld(t)
@@ -234,7 +234,7 @@ func TestADecisionThatComesLate(t *testing.T) {
 // What a thread waits for goes on as one payload: more than fits ends the run.
 func TestTooMuchToWaitFor(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{workflows.MaxWaits, workflows.MaxWaits + 1} {
+	for _, n := range []int{workflows.MaxInterrupts, workflows.MaxInterrupts + 1} {
 		w := newWorld(t)
 		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
 			a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: 10, MessageID: "m", WaitCount: n}
@@ -246,7 +246,7 @@ func TestTooMuchToWaitFor(t *testing.T) {
 		in := input
 		in.Limits.ParallelTools = 100
 		w.env.ExecuteWorkflow(workflows.TypeRun, in)
-		if end := w.finished[0]; (end.Code == workflows.CodeLimitParallelTools) != (n > workflows.MaxWaits) {
+		if end := w.finished[0]; (end.Code == workflows.CodeLimitParallelTools) != (n > workflows.MaxInterrupts) {
 			t.Errorf("%d calls: the run is finished with %+v", n, end)
 		}
 	}
@@ -257,7 +257,7 @@ func TestACancelIsTooLateForQuestions(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
 	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }, time.Second)
-	result := workflows.Decision{CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71}
+	result := workflows.Decision{CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71}
 	w.env.RegisterDelayedCallback(func() {
 		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), result}}, make(chan any, 1))
 	}, time.Minute)
@@ -278,7 +278,7 @@ func TestTooManyWaitBehindQuestions(t *testing.T) {
 		}
 	}, time.Second)
 	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	close(answers)
 	refused := 0

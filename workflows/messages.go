@@ -14,14 +14,14 @@ const (
 	OnBusySteer OnBusy = "steer"
 )
 
-// OnOpen says what becomes of an input that leaves open what the thread waits for.
-type OnOpen string
+// OpenPolicy says what becomes of an input that leaves open what the thread waits for.
+type OpenPolicy string
 
 // What may become of it.
 const (
-	OnOpenReject  OnOpen = "reject"
-	OnOpenQueue   OnOpen = "queue"   // it waits until nothing is open any more
-	OnOpenAbandon OnOpen = "abandon" // what is open is given up
+	OpenReject  OpenPolicy = "reject"
+	OpenQueue   OpenPolicy = "queue"   // it waits until nothing is open any more
+	OpenAbandon OpenPolicy = "abandon" // what is open is given up
 )
 
 // Submit offers a run to the workflow that occupies its thread.

@@ -17,10 +17,10 @@ import (
 )
 
 // events are the notices that were tried, in their order, each as often as it was.
-func (w *world) events() []workflows.NoticeEvent {
+func (w *world) events() []workflows.NotificationEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var events []workflows.NoticeEvent
+	var events []workflows.NotificationEvent
 	for _, n := range w.notices {
 		events = append(events, n.Event)
 	}
@@ -33,7 +33,7 @@ func TestNoticesAreToldInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(2), nil }
 	failures := 5
-	w.notify = func(workflows.Notice) error {
+	w.notify = func(workflows.Notification) error {
 		if failures--; failures >= 0 {
 			return errors.New("out of reach")
 		}
@@ -49,8 +49,8 @@ func TestNoticesAreToldInOrder(t *testing.T) {
 			t.Errorf("decision %d: %+v", i, r)
 		}
 	}
-	opened := slices.Repeat([]workflows.NoticeEvent{workflows.NoticeOpened}, 6)
-	if want := append(opened, workflows.NoticeVoted, workflows.NoticeDecided); !cmp.Equal(w.events(), want) {
+	opened := slices.Repeat([]workflows.NotificationEvent{workflows.EventOpened}, 6)
+	if want := append(opened, workflows.EventVoted, workflows.EventDecided); !cmp.Equal(w.events(), want) {
 		t.Errorf("tried was %v, want %v", w.events(), want)
 	}
 	voted, decided := w.notices[6], w.notices[7]
@@ -67,7 +67,7 @@ func TestNoticesGoAlong(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(workflows.Notice) error { return errors.New("out of reach") }
+	w.notify = func(workflows.Notification) error { return errors.New("out of reach") }
 	var asked, over time.Time
 	w.env.RegisterDelayedCallback(func() {
 		asked = w.env.Now()
@@ -79,13 +79,13 @@ func TestNoticesGoAlong(t *testing.T) {
 	if over = w.env.Now(); over.Sub(asked) > 2*time.Second {
 		t.Errorf("it went on %s after it was decided", over.Sub(asked))
 	}
-	var left []workflows.NoticeEvent
-	for i, n := range next.Resume.News {
+	var left []workflows.NotificationEvent
+	for i, n := range next.Resume.Pending {
 		if left = append(left, n.Event); n.Number != i+1 {
 			t.Errorf("notice %d is left as %+v", i, n)
 		}
 	}
-	if want := []workflows.NoticeEvent{workflows.NoticeOpened, workflows.NoticeVoted, workflows.NoticeDecided}; !cmp.Equal(left, want) {
+	if want := []workflows.NotificationEvent{workflows.EventOpened, workflows.EventVoted, workflows.EventDecided}; !cmp.Equal(left, want) {
 		t.Fatalf("left are %v, want %v", left, want)
 	}
 
@@ -93,16 +93,16 @@ func TestNoticesGoAlong(t *testing.T) {
 	// them, as often as it takes.
 	for name, tt := range map[string]struct {
 		failures int
-		handed   []workflows.NoticeEvent
+		handed   []workflows.NotificationEvent
 	}{
 		"told":        {1, nil},
-		"handed over": {7, []workflows.NoticeEvent{"opened", "voted", "decided"}},
+		"handed over": {7, []workflows.NotificationEvent{"opened", "voted", "decided"}},
 	} {
 		again := newWorld(t)
 		failures := tt.failures
-		var told, handed []workflows.NoticeEvent
+		var told, handed []workflows.NotificationEvent
 		var mu sync.Mutex // the one that was under way when the run was over may go on beside
-		again.notify = func(in workflows.Notice) error {
+		again.notify = func(in workflows.Notification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if failures--; failures >= 0 {
@@ -115,13 +115,13 @@ func TestNoticesGoAlong(t *testing.T) {
 		}
 		var over time.Time
 		again.env.SetOnChildWorkflowStartedListener(func(_ *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
-			var in workflows.Untold
+			var in workflows.NotificationsInput
 			over = again.env.Now()
 			if err := args.Get(&in); err != nil {
 				t.Error(err)
 				return
 			}
-			for _, n := range in.Waits.News {
+			for _, n := range in.Interrupts.Pending {
 				handed = append(handed, n.Event)
 			}
 		})
@@ -138,7 +138,7 @@ func TestNoticesGoAlong(t *testing.T) {
 			t.Errorf("%s: handed over after %s was %v, want %v", name, over.Sub(began), handed, tt.handed)
 		}
 		mu.Lock()
-		if want := []workflows.NoticeEvent{"opened", "decided"}; !cmp.Equal(told, want) {
+		if want := []workflows.NotificationEvent{"opened", "decided"}; !cmp.Equal(told, want) {
 			t.Errorf("%s: told was %v, want %v", name, told, want)
 		}
 		mu.Unlock()
@@ -150,8 +150,8 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(in workflows.Notice) error {
-		if in.Event == workflows.NoticeVoted {
+	w.notify = func(in workflows.Notification) error {
+		if in.Event == workflows.EventVoted {
 			return errors.New("out of reach")
 		}
 		return nil
@@ -177,8 +177,8 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
-	w.notify = func(in workflows.Notice) error {
-		if in.Event == workflows.NoticeOpened {
+	w.notify = func(in workflows.Notification) error {
+		if in.Event == workflows.EventOpened {
 			return errors.New("out of reach")
 		}
 		return nil
@@ -188,7 +188,7 @@ func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), clientResult}}, answers)
 	}, time.Minute)
 	rejects := approves("ask")
-	rejects.Verdict, rejects.Digest = workflows.VerdictReject, "no"
+	rejects.Kind, rejects.Digest = workflows.DecisionReject, "no"
 	for at, d := range []workflows.Decision{rejects, approves("ask")} {
 		w.env.RegisterDelayedCallback(func() {
 			in := waiting(fmt.Sprint("r", at))
@@ -206,15 +206,15 @@ func TestANoticeThatFailsForGood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(in workflows.Notice) error {
-		if in.Event == workflows.NoticeOpened {
+	w.notify = func(in workflows.Notification) error {
+		if in.Event == workflows.EventOpened {
 			return temporal.NewNonRetryableApplicationError("no", "bad", nil)
 		}
 		return nil
 	}
 	w.decideInTurn(ann.approves("c0"))
 	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	if want := []workflows.NoticeEvent{workflows.NoticeOpened, workflows.NoticeVoted}; !cmp.Equal(w.events(), want) {
+	if want := []workflows.NotificationEvent{workflows.EventOpened, workflows.EventVoted}; !cmp.Equal(w.events(), want) {
 		t.Errorf("tried was %v, want %v", w.events(), want)
 	}
 }
@@ -245,7 +245,7 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 	}
 	var mu sync.Mutex
 	away, told := true, map[string]bool{}
-	h.notify = func(in workflows.Notice) error {
+	h.notify = func(in workflows.Notification) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if away {
@@ -260,7 +260,7 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 		away = false // the run is over
 	})
 	for i, id := range []string{"c1", "c2"} {
-		h.decide(time.Duration(i+1)*time.Second, workflows.Decision{CallID: id, Verdict: workflows.VerdictApprove, Digest: "d", Args: "x"})
+		h.decide(time.Duration(i+1)*time.Second, workflows.Decision{CallID: id, Kind: workflows.DecisionApprove, Digest: "d", Args: "x"})
 	}
 	if result, _ := h.run(heldInput()); result.Outcome != workflows.OutcomeSuccess {
 		t.Fatalf("%+v", result)

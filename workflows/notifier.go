@@ -12,9 +12,9 @@ import (
 type notifier struct {
 	run        *RunInput // the run that is active
 	interrupts *interrupts
-	sending    bool            // an activity is under way
-	stopped    bool            // the next execution sends the rest
-	handedOver map[*Waits]bool // another workflow sends the rest
+	sending    bool                 // an activity is under way
+	stopped    bool                 // the next execution sends the rest
+	handedOver map[*Interrupts]bool // another workflow sends the rest
 }
 
 const (
@@ -36,19 +36,19 @@ func (n *notifier) start(ctx workflow.Context) {
 			if notice := w.notice(n.run.Run); len(notice.Calls) > 0 {
 				n.send(ctx, notice)
 			}
-			w.News = w.News[1:]
+			w.Pending = w.Pending[1:]
 		}
 	})
 }
 
-func (n *notifier) send(ctx workflow.Context, notice Notice) {
+func (n *notifier) send(ctx workflow.Context, notice Notification) {
 	n.sending = true
 	defer func() { n.sending = false }()
 	give(ctx, notice)
 }
 
 // next are the interrupts of which people are to be notified first; nil = there are none.
-func (n *notifier) next() *Waits { return n.interrupts.untold(n.run.Resume, n.handedOver) }
+func (n *notifier) next() *Interrupts { return n.interrupts.untold(n.run.Resume, n.handedOver) }
 
 // stop begins no further notification: the next execution sends the rest.
 func (n *notifier) stop(ctx workflow.Context) {
@@ -65,13 +65,13 @@ func (n *notifier) drain(ctx workflow.Context) {
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if sent, _ := workflow.AwaitWithTimeout(ctx, drainPatience, func() bool { return n.next() == nil }); !sent {
-		n.handOver(ctx, append([]*Waits{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.past()...))
+		n.handOver(ctx, append([]*Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.past()...))
 	}
 }
 
 // handOver starts a workflow for each of the interrupts that has notifications left, also when the run is cancelled. The
 // notification that is under way is sent there again.
-func (n *notifier) handOver(ctx workflow.Context, all []*Waits) {
+func (n *notifier) handOver(ctx workflow.Context, all []*Interrupts) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, w := range all {
 		if !w.isUntold() || n.handedOver[w] {
@@ -84,7 +84,7 @@ func (n *notifier) handOver(ctx workflow.Context, all []*Waits) {
 			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary:         "notifications about interrupts",
 		})
-		in := Untold{Thread: n.run.Run, Waits: w}
+		in := NotificationsInput{Thread: n.run.Run, Interrupts: w}
 		if err := workflow.ExecuteChildWorkflow(child, TypeNotices, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("notifications about a run's interrupts are not sent", n.run.Run.with(w.RunID).logged(n.run.Agent, "error", err)...)
 		}

@@ -5,19 +5,19 @@ import "go.temporal.io/sdk/workflow"
 // ThreadParked is thread.parked.v1: a thread whose run has waited for long, for an interrupt or since it is paused. It is
 // small and rarely changes, so that workers of any version can hold it for days. It handles the same updates and signals as
 // agent.run.v1, and the run continues there, on the version of then.
-func ThreadParked(ctx workflow.Context, in Parked) (RunResult, error) {
+func ThreadParked(ctx workflow.Context, in ParkedInput) (RunResult, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	t := newThread(ctx, in.Run, cancel)
 	// Validators read this: updates that wait run as soon as there is a handler.
-	if in.Waits != nil {
-		t.phase, t.run.interrupts.afterEnd = phaseEnded, in.Waits
+	if in.Interrupts != nil {
+		t.phase, t.run.interrupts.afterEnd = phaseEnded, in.Interrupts
 	}
 	if err := t.listen(ctx); err != nil {
 		return RunResult{}, err
 	}
 	t.notifier.start(ctx)
 	switch {
-	case in.Waits != nil:
+	case in.Interrupts != nil:
 		return RunResult{}, t.awaitSuccessor(ctx, 0)
 	case t.run.interrupts.held != nil:
 		return RunResult{}, t.awaitHeld(ctx)
@@ -51,7 +51,7 @@ func (t *thread) awaitUnpaused(ctx workflow.Context) error {
 func (t *thread) unpark(ctx workflow.Context, waits, cancelled bool) error {
 	next := t.run.carry()
 	if waits {
-		return continueWith(ctx, TypeParked, Parked{Run: next})
+		return continueWith(ctx, TypeParked, ParkedInput{Run: next})
 	}
 	next.Progress.Cancelled = cancelled
 	return continueWith(ctx, TypeRun, next)

@@ -13,7 +13,7 @@ import (
 )
 
 // park runs a run that is paused in its first turn to where it is parked, and returns it.
-func park(t *testing.T, in workflows.RunInput) workflows.Parked {
+func park(t *testing.T, in workflows.RunInput) workflows.ParkedInput {
 	t.Helper()
 	w := newWorld(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
@@ -23,7 +23,7 @@ func park(t *testing.T, in workflows.RunInput) workflows.Parked {
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	w.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	if len(w.finished) != 0 {
 		t.Errorf("a run that is parked was finished with %+v", w.finished)
@@ -44,7 +44,7 @@ func continuedAs(t *testing.T, err error, workflowType string, in any) {
 }
 
 // unpark runs a parked run to where it goes on. What happens to it meanwhile happens after some time.
-func unpark(t *testing.T, parked workflows.Parked, after time.Duration, happens func(*world)) workflows.RunInput {
+func unpark(t *testing.T, parked workflows.ParkedInput, after time.Duration, happens func(*world)) workflows.RunInput {
 	t.Helper()
 	w := newWorld(t)
 	w.env.RegisterDelayedCallback(func() { happens(w) }, after)
@@ -115,7 +115,7 @@ func TestAParkedRunContinues(t *testing.T) {
 	w := newWorld(t)
 	w.env.SetContinueAsNewSuggested(true)
 	w.env.ExecuteWorkflow(workflows.TypeParked, parked)
-	var again workflows.Parked
+	var again workflows.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &again)
 	if diff := cmp.Diff(parked, again); diff != "" {
 		t.Errorf("it goes on with (-want +got):\n%s", diff)

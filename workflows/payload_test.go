@@ -43,7 +43,7 @@ func TestTheOddestIDsFit(t *testing.T) {
 
 func oddestIDsFit(t *testing.T, odd string) {
 	t.Helper()
-	run := workflows.Run{Tenant: "default", Thread: odd, ID: odd}
+	run := workflows.RunRef{Tenant: "default", Thread: odd, ID: odd}
 	name, hash := strings.Repeat("n", 64), strings.Repeat("f", 64)
 	n := int64(1 << 53)
 	usage := workflows.Usage{Provider: name, Model: strings.Repeat("m", 128), Input: &n, Output: &n, Total: &n, Reasoning: &n, CachedInput: &n, CacheWrite: &n}
@@ -51,23 +51,23 @@ func oddestIDsFit(t *testing.T, odd string) {
 	finish := workflows.Finish{Run: run, Execution: hash, After: 1 << 60, Outcome: workflows.OutcomeError, Code: name, Message: strings.Repeat("m", 200), Beginning: workflows.Beginning{Input: 1 << 60, Digest: hash}, Agent: name, Revision: hash, First: "1/model"}
 	answer := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: 1 << 60, MessageID: name, Finish: "content_filter", Usage: usage}
 	for i := range 9 {
-		finish.Lanes = append(finish.Lanes, workflows.Lane{Index: i, After: 1 << 60})
+		finish.Unfinished = append(finish.Unfinished, workflows.Lane{Index: i, After: 1 << 60})
 		answer.Calls = append(answer.Calls, workflows.Call{ID: name, Tool: name})
 	}
 	for range workflows.MaxUsages {
 		finish.Usage = append(finish.Usage, usage)
 	}
 	id := strings.Repeat("c", 32) // as our ids are
-	waits := &workflows.Waits{MessageID: id}
-	for i := range workflows.MaxWaits {
-		decision := &workflows.Decision{CallID: id, Verdict: workflows.VerdictApprove, Digest: hash, Input: 1 << 60, Args: hash[:32]}
+	waits := &workflows.Interrupts{MessageID: id}
+	for i := range workflows.MaxInterrupts {
+		decision := &workflows.Decision{CallID: id, Kind: workflows.DecisionApprove, Digest: hash, Input: 1 << 60, Args: hash[:32]}
 		call := workflows.Call{ID: id, Tool: name, Approval: &workflows.Approval{Rule: 31, Args: hash[:32], Expires: 1 << 60, OnExpiry: workflows.OnExpiryReject}}
-		waits.Calls = append(waits.Calls, workflows.Waiting{Call: call, Index: i, Expires: time.Now(), Decision: decision})
+		waits.Calls = append(waits.Calls, workflows.Interrupt{Call: call, Index: i, Expires: time.Now(), Decision: decision})
 	}
-	ordinary := workflows.RunInput{Run: workflows.Run{Tenant: "default", Thread: name, ID: name}, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Resume: waits}
+	ordinary := workflows.RunInput{Run: workflows.RunRef{Tenant: "default", Thread: name, ID: name}, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Resume: waits}
 	in := workflows.RunInput{Run: run, Agent: name, Revision: hash, Input: 1 << 60, Digest: hash, Token: name}
 	for _, value := range []any{
-		ordinary, workflows.Parked{Run: ordinary},
+		ordinary, workflows.ParkedInput{Run: ordinary},
 		in, workflows.Submit{RunID: odd, Digest: hash, OnBusy: workflows.OnBusyInterrupt, Offer: &in},
 		workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1 << 60, Digest: hash}},
 		workflows.ToolCall{Step: step, Open: step.ID, Lane: 7, LaneAfter: 1 << 60, CallID: name, MessageID: name},

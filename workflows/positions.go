@@ -41,7 +41,7 @@ func (p *Positions) retry(lane int) {
 // ends of the lanes of calls are unknown from then on.
 func (p *Positions) takeOver(seq uint64) {
 	for _, lane := range p.Unfinished {
-		if !lane.Fork {
+		if !lane.Branch {
 			p.Lanes[lane.Index] = 0
 		}
 	}

@@ -82,8 +82,8 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	defer done()
 	r := a.run
 	a.steps++
-	r.pipeline.position = &Walk{
-		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Task: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+	r.pipeline.position = &Position{
+		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Child: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
 	}
 	r.pipeline.tree = tree
@@ -160,7 +160,7 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 }
 
 // awaitAnswers waits until all is answered, or given up since ctx has ended.
-func (a *Agent) awaitAnswers(ctx workflow.Context, w *Waits) error {
+func (a *Agent) awaitAnswers(ctx workflow.Context, w *Interrupts) error {
 	t := a.run.thread
 	for t.successor == nil && !w.isResolved() {
 		if err := t.awaitDecision(ctx, w.next()); err != nil {
@@ -201,8 +201,8 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := Walk{Origin: r.origin, Input: r.began, Task: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
-	in := Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Walk: walk, Expression: expression}
+	walk := Position{Origin: r.origin, Input: r.began, Child: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
+	in := Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
 	var next Advanced
 	if err := r.pipeline.runAdvance(ctx, in, &next); err != nil {
 		return err

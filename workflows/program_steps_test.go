@@ -51,7 +51,7 @@ func TestProgramsDoSteps(t *testing.T) {
 		} else {
 			ids[id] = true
 		}
-		if a.Walk.Number == 0 || a.Walk.Input != 1 || !strings.HasPrefix(a.Walk.Origin, "r") {
+		if a.Position.Number == 0 || a.Position.Input != 1 || !strings.HasPrefix(a.Position.Origin, "r") {
 			t.Errorf("it advances with %+v", a)
 		}
 	}
@@ -149,7 +149,7 @@ func TestCancelledPrograms(t *testing.T) {
 			}
 			k.want(k.walk(programInput()), workflows.OutcomeCancelled, "", "one", "two", "undo")
 			for _, a := range k.advances {
-				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Undoes {
+				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Compensates {
 					t.Errorf("it advances with %+v", a)
 				}
 			}
@@ -174,12 +174,12 @@ func TestAbandonedPrograms(t *testing.T) {
 		}, time.Minute)
 	}
 	in := programInput()
-	in.OnMissing = workflows.OnOpenAbandon
+	in.OnMissingResult = workflows.OpenAbandon
 	k.walk(in)
 	if got := <-answers; got != (workflows.Submitted{Closing: true}) || !errors.Is(told, workflows.ErrAbandoned) {
 		t.Errorf("the client is answered %+v, the program is told %v", got, told)
 	}
-	if end := k.finishes[0]; end.Outcome != workflows.OutcomeSuccess || len(end.Waits.Calls) != 1 {
+	if end := k.finishes[0]; end.Outcome != workflows.OutcomeSuccess || len(end.Interrupts.Calls) != 1 {
 		t.Errorf("the run is finished with %+v", end)
 	}
 }

@@ -39,15 +39,15 @@ func TestProgram(t *testing.T) {
 	var steps []string
 	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
-		next := workflows.Advanced{Seq: uint64(10 * len(steps)), Cursor: in.Walk.Cursor}
+		next := workflows.Advanced{Seq: uint64(10 * len(steps)), Cursor: in.Position.Cursor}
 		switch {
 		case in.Expression != "":
 			next.Value = json.RawMessage("7")
-		case in.Reopens, in.Walk.Event.Kind == pipeline.EventDone:
+		case in.Resumes, in.Position.Event.Kind == pipeline.EventDone:
 		default:
-			next.Leaf = &workflows.Leaf{
-				Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: "c",
-				At: workflows.At{Path: "ask", Name: "ask", Inline: true},
+			next.Active = &workflows.ActiveStep{
+				AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: "c",
+				Place: workflows.StepPlace{Path: "ask", Name: "ask", Inline: true},
 			}
 			answer := says(next.Seq, "c")
 			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{Args: "d"}, 1
@@ -58,7 +58,7 @@ func TestProgram(t *testing.T) {
 	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: 1000, Opened: 999}, nil
 	}
-	decided := w.decideInTurn(workflows.Decision{CallID: "c", Verdict: workflows.VerdictApprove, Digest: "x", Args: "d"})
+	decided := w.decideInTurn(workflows.Decision{CallID: "c", Kind: workflows.DecisionApprove, Digest: "x", Args: "d"})
 	in := input
 	in.Program = "p"
 	result, last := w.run(in)

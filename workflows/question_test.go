@@ -18,14 +18,14 @@ func asksTwice(calls *[]workflows.ToolCall) func(workflows.ToolCall) (workflows.
 		n, answer := len(*calls), workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: uint64(20 + len(*calls))}
 		if n <= 2 {
 			answer.Outcome = workflows.OutcomeInterrupt
-			answer.Raised = &workflows.Raises{CallID: "x", Tool: "tool", Number: n, Expires: 24 * time.Hour}
+			answer.Question = &workflows.AskedQuestion{CallID: "x", Tool: "tool", Number: n, Expires: 24 * time.Hour}
 		}
 		return answer, nil
 	}
 }
 
 func answers(question int) workflows.Decision {
-	return workflows.Decision{CallID: "x", Verdict: workflows.VerdictAnswer, Question: question, Digest: fmt.Sprint("d", question), Input: uint64(70 + question)}
+	return workflows.Decision{CallID: "x", Kind: workflows.DecisionAnswer, Question: question, Digest: fmt.Sprint("d", question), Input: uint64(70 + question)}
 }
 
 // A run whose tool asks ends with the question; the one that goes on makes the call anew, with the record of the
@@ -39,7 +39,7 @@ func TestAToolAsks(t *testing.T) {
 	told := make(chan any, 2)
 	w.env.RegisterDelayedCallback(func() {
 		wrong := answers(1)
-		wrong.Verdict = workflows.VerdictApprove
+		wrong.Kind = workflows.DecisionApprove
 		all := []workflows.Decision{approves("x"), wrong, answers(2), answers(0), answers(1), answers(1)}
 		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: all}, told)
 	}, time.Minute)
@@ -49,7 +49,7 @@ func TestAToolAsks(t *testing.T) {
 	if got := <-told; !cmp.Equal(got, any(want)) {
 		t.Errorf("it is answered with %+v", got)
 	}
-	if end := w.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Calls) != 1 || *end.Waits.Calls[0].Raised != (workflows.Raised{Seq: 21, Number: 1}) {
+	if end := w.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || *end.Interrupts.Calls[0].Asked != (workflows.Question{Seq: 21, Number: 1}) {
 		t.Errorf("the run is finished with %+v", end)
 	}
 
@@ -69,7 +69,7 @@ func TestAToolAsks(t *testing.T) {
 	}
 	for i, want := range []uint64{0, 21, 22} {
 		c := calls[i]
-		if c.Raised != want || (c.Decision == nil) != (i == 0) || i > 0 && (c.Decision.Question != i || c.CallID != "x") {
+		if c.Question != want || (c.Decision == nil) != (i == 0) || i > 0 && (c.Decision.Question != i || c.CallID != "x") {
 			t.Errorf("call %d is %+v", i, c)
 		}
 	}
@@ -87,14 +87,14 @@ func TestAQuestionExpires(t *testing.T) {
 	in.ParkAfter = 48 * time.Hour
 	next := w.continued(in)
 	d := next.Resume.Calls[0].Decision
-	if d.Verdict != workflows.VerdictExpire || d.Question != 1 || w.env.Now().Sub(begun) < 24*time.Hour || next.Continues != input.Run.ID {
+	if d.Kind != workflows.DecisionExpire || d.Question != 1 || w.env.Now().Sub(begun) < 24*time.Hour || next.Continues != input.Run.ID {
 		t.Errorf("it goes on with %+v after %s", d, w.env.Now().Sub(begun))
 	}
-	var told []workflows.NoticeEvent
+	var told []workflows.NotificationEvent
 	for _, n := range w.notices {
 		told = append(told, n.Event)
 	}
-	if !slices.Contains(told, workflows.NoticeOpened) {
+	if !slices.Contains(told, workflows.EventOpened) {
 		t.Errorf("people are told %v", told)
 	}
 }
@@ -114,7 +114,7 @@ func TestAToolAsksInAHeldRun(t *testing.T) {
 	h.decide(time.Minute, answers(1))
 	h.decide(2*time.Minute, answers(1), answers(2))
 	result, finish := h.run(heldInput())
-	if result.Outcome != workflows.OutcomeSuccess || finish.Waits != nil || len(h.models) != 2 || h.models[1].ID != "2/model" {
+	if result.Outcome != workflows.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 || h.models[1].ID != "2/model" {
 		t.Errorf("%+v, finished with %+v after %d turns", result, finish, len(h.models))
 	}
 	if len(h.told) != 2 || h.told[0].ID != "1/hold" || h.told[1].ID != "1/hold-1" {
@@ -138,8 +138,8 @@ func TestAnAnswerIsHeld(t *testing.T) {
 	calls = make([]workflows.ToolCall, 1) // the one before
 	first := answers(1)
 	in := heldInput()
-	in.Resume = &workflows.Waits{MessageID: "m", RunID: "before", Calls: []workflows.Waiting{{
-		Call: workflows.Call{ID: "x", Tool: "tool"}, Raised: &workflows.Raised{Seq: 21, Number: 1}, Decision: &first,
+	in.Resume = &workflows.Interrupts{MessageID: "m", RunID: "before", Calls: []workflows.Interrupt{{
+		Call: workflows.Call{ID: "x", Tool: "tool"}, Asked: &workflows.Question{Seq: 21, Number: 1}, Decision: &first,
 	}}}
 	h.decide(time.Minute, answers(2))
 	result, _ := h.run(in)
@@ -158,12 +158,12 @@ func TestTooManyToolsAsk(t *testing.T) {
 	in := input
 	in.Limits.ParallelTools = 40
 	var ids []string
-	for i := range workflows.MaxWaits + 1 {
+	for i := range workflows.MaxInterrupts + 1 {
 		ids = append(ids, fmt.Sprint("x", i))
 	}
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(10, ids...), nil }
 	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeInterrupt, Opened: 11, Seq: 12, Raised: &workflows.Raises{CallID: in.CallID, Tool: "tool", Number: 1}}, nil
+		return workflows.ToolAnswer{Outcome: workflows.OutcomeInterrupt, Opened: 11, Seq: 12, Question: &workflows.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}}, nil
 	}
 	if result, _ := w.run(in); result.Code != workflows.CodeLimitParallelTools {
 		t.Errorf("the run ended with %+v", result)

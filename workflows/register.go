@@ -12,12 +12,12 @@ func Register(r worker.WorkflowRegistry, programs Programs) {
 		Name: TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
 	r.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{
-		Name: TypeBranch, VersioningBehavior: workflow.VersioningBehaviorPinned,
+		Name: TypeChild, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
 	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{
 		Name: TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
-	r.RegisterWorkflowWithOptions(GiveNotices, workflow.RegisterOptions{
+	r.RegisterWorkflowWithOptions(SendNotifications, workflow.RegisterOptions{
 		Name: TypeNotices, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(Deliver, workflow.RegisterOptions{

@@ -6,7 +6,7 @@ import "time"
 const MaxReminders = 50
 
 // next is when something happens to the calls by itself; zero = nothing does.
-func (w *Waits) next() time.Time {
+func (w *Interrupts) next() time.Time {
 	var next time.Time
 	for i := range w.Calls {
 		c := &w.Calls[i]
@@ -29,8 +29,8 @@ func (w *Waits) next() time.Time {
 
 // applyTime does what time does to the calls: the time of some is over, of others people are reminded, or more
 // people may decide. Several of those that were missed are one.
-func (w *Waits) applyTime(now time.Time) {
-	var expired, escalated, reminded []*Waiting
+func (w *Interrupts) applyTime(now time.Time) {
+	var expired, escalated, reminded []*Interrupt
 	for i := range w.Calls {
 		c := &w.Calls[i]
 		switch {
@@ -40,7 +40,7 @@ func (w *Waits) applyTime(now time.Time) {
 			if c.Approval != nil { // missed escalations count: the notice tells how far the approval came
 				c.Escalations = c.Approval.escalations(c.Expires.Sub(c.Since(w.Opened)))
 			}
-			c.Decision = &Decision{CallID: c.ID, Verdict: VerdictExpire, Question: c.number()}
+			c.Decision = &Decision{CallID: c.ID, Kind: DecisionExpire, Question: c.number()}
 			expired = append(expired, c)
 			continue
 		case c.Approval == nil:
@@ -54,12 +54,12 @@ func (w *Waits) applyTime(now time.Time) {
 			c.Reminded, reminded = n, append(reminded, c)
 		}
 	}
-	w.addNews(NoticeExpired, now, expired...)
-	w.addNews(NoticeEscalated, now, escalated...)
-	w.addNews(NoticeReminded, now, reminded...)
+	w.addNews(EventExpired, now, expired...)
+	w.addNews(EventEscalated, now, escalated...)
+	w.addNews(EventReminded, now, reminded...)
 }
 
-func (c *Waiting) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
+func (c *Interrupt) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
 
 // escalations is how many have come when an approval has been open for some time.
 func (a *Approval) escalations(open time.Duration) int {

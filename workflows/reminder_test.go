@@ -11,18 +11,18 @@ import (
 
 // happened is what a thread that waited told, and when, since the question was asked.
 type happened struct {
-	Event workflows.NoticeEvent
+	Event workflows.NotificationEvent
 	After time.Duration
 }
 
 // waitOut runs a run with questions through all its executions, to the one that goes on, and returns what was
 // told until then. Time goes by itself.
-func waitOut(t *testing.T, a workflows.ModelAnswer, between func(parked *workflows.Parked, w *world)) ([]happened, workflows.RunInput, []workflows.Notice) {
+func waitOut(t *testing.T, a workflows.ModelAnswer, between func(parked *workflows.ParkedInput, w *world)) ([]happened, workflows.RunInput, []workflows.Notification) {
 	t.Helper()
 	w := newWorld(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return a, nil }
 	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	later := newWorld(t)
 	later.env.SetStartTime(w.env.Now())
@@ -48,15 +48,15 @@ func TestAQuestionOverDays(t *testing.T) {
 	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: 10 * h, Escalate: []time.Duration{4 * h, 24 * h}, Expires: 48 * h}, 1
 	story, next, notices := waitOut(t, a, nil)
 	want := []happened{
-		{workflows.NoticeOpened, 0},
-		{workflows.NoticeEscalated, 4 * h}, {workflows.NoticeReminded, 10 * h}, {workflows.NoticeReminded, 20 * h},
-		{workflows.NoticeEscalated, 24 * h}, {workflows.NoticeReminded, 30 * h}, {workflows.NoticeReminded, 40 * h},
+		{workflows.EventOpened, 0},
+		{workflows.EventEscalated, 4 * h}, {workflows.EventReminded, 10 * h}, {workflows.EventReminded, 20 * h},
+		{workflows.EventEscalated, 24 * h}, {workflows.EventReminded, 30 * h}, {workflows.EventReminded, 40 * h},
 	}
 	if diff := cmp.Diff(want, story); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
 	}
 	c := next.Resume.Calls[0]
-	if c.Decision.Verdict != workflows.VerdictExpire || c.Escalations != 2 || c.Reminded != 4 {
+	if c.Decision.Kind != workflows.DecisionExpire || c.Escalations != 2 || c.Reminded != 4 {
 		t.Errorf("it goes on with %+v", c)
 	}
 	for i, n := range notices {
@@ -64,7 +64,7 @@ func TestAQuestionOverDays(t *testing.T) {
 			t.Errorf("notice %d is %+v", i, n)
 		}
 	}
-	if last := next.Resume.News; len(last) != 1 || last[0].Event != workflows.NoticeExpired || last[0].Number != len(want)+1 {
+	if last := next.Resume.Pending; len(last) != 1 || last[0].Event != workflows.EventExpired || last[0].Number != len(want)+1 {
 		t.Errorf("the run that goes on has to tell %+v", last)
 	}
 }
@@ -75,8 +75,10 @@ func TestEscalationsWhileDown(t *testing.T) {
 	const h = time.Hour
 	a := says(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
-	_, next, _ := waitOut(t, a, func(parked *workflows.Parked, w *world) { w.env.SetStartTime(parked.Waits.Opened.Add(200 * h)) })
-	if c := next.Resume.Calls[0]; c.Decision.Verdict != workflows.VerdictExpire || c.Escalations != 2 {
+	_, next, _ := waitOut(t, a, func(parked *workflows.ParkedInput, w *world) {
+		w.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
+	})
+	if c := next.Resume.Calls[0]; c.Decision.Kind != workflows.DecisionExpire || c.Escalations != 2 {
 		t.Errorf("the call is %+v, want it expired with 2 escalations", c)
 	}
 }
@@ -86,13 +88,13 @@ func TestRemindersEnd(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
-	story, _, _ := waitOut(t, a, func(_ *workflows.Parked, w *world) {
+	story, _, _ := waitOut(t, a, func(_ *workflows.ParkedInput, w *world) {
 		w.env.RegisterDelayedCallback(func() {
 			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
 		}, 100*24*time.Hour)
 	})
 	n := len(story)
-	if n != 2+workflows.MaxReminders || story[n-2].After != workflows.MaxReminders*time.Hour || story[n-1].Event != workflows.NoticeEscalated {
+	if n != 2+workflows.MaxReminders || story[n-2].After != workflows.MaxReminders*time.Hour || story[n-1].Event != workflows.EventEscalated {
 		t.Errorf("%d notices, the last are %+v", n, story[n-2:])
 	}
 }
@@ -102,12 +104,12 @@ func TestMissedRemindersAreOne(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
 	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
-	story, _, _ := waitOut(t, a, func(parked *workflows.Parked, w *world) {
-		w.env.SetStartTime(parked.Waits.Opened.Add(20*time.Hour + time.Minute))
+	story, _, _ := waitOut(t, a, func(parked *workflows.ParkedInput, w *world) {
+		w.env.SetStartTime(parked.Interrupts.Opened.Add(20*time.Hour + time.Minute))
 	})
 	want := []happened{
-		{workflows.NoticeOpened, 0}, {workflows.NoticeEscalated, 20*time.Hour + time.Minute}, {workflows.NoticeReminded, 20*time.Hour + time.Minute},
-		{workflows.NoticeReminded, 21 * time.Hour}, {workflows.NoticeReminded, 22 * time.Hour}, {workflows.NoticeReminded, 23 * time.Hour},
+		{workflows.EventOpened, 0}, {workflows.EventEscalated, 20*time.Hour + time.Minute}, {workflows.EventReminded, 20*time.Hour + time.Minute},
+		{workflows.EventReminded, 21 * time.Hour}, {workflows.EventReminded, 22 * time.Hour}, {workflows.EventReminded, 23 * time.Hour},
 	}
 	if diff := cmp.Diff(want, story); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
@@ -119,18 +121,18 @@ func TestVotesAreParked(t *testing.T) {
 	t.Parallel()
 	a := panel(1)
 	a.Calls[0].Approval.Remind, a.Calls[0].Approval.Expires = 3*time.Hour, 100*time.Hour
-	story, next, _ := waitOut(t, a, func(_ *workflows.Parked, w *world) {
+	story, next, _ := waitOut(t, a, func(_ *workflows.ParkedInput, w *world) {
 		for i, p := range []person{ann, ann, bob} {
 			w.env.RegisterDelayedCallback(func() {
 				w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{p.approves("c0")}}, make(chan any, 1))
 			}, time.Duration(i+1)*2*time.Hour)
 		}
 	})
-	kinds := make([]workflows.NoticeEvent, len(story))
+	kinds := make([]workflows.NotificationEvent, len(story))
 	for i := range story {
 		kinds[i] = story[i].Event
 	}
-	if want := []workflows.NoticeEvent{workflows.NoticeOpened, workflows.NoticeVoted, workflows.NoticeReminded, workflows.NoticeReminded}; !cmp.Equal(kinds, want) {
+	if want := []workflows.NotificationEvent{workflows.EventOpened, workflows.EventVoted, workflows.EventReminded, workflows.EventReminded}; !cmp.Equal(kinds, want) {
 		t.Errorf("told was %v, want %v", kinds, want)
 	}
 	if d := next.Resume.Calls[0].Decision; d == nil || d.By != "bob" {

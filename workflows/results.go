@@ -57,7 +57,7 @@ func (t *thread) takeResult(ctx workflow.Context, in ToolResult) {
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	})
 	var d Decision
-	if err := workflow.ExecuteActivity(ctx, ActivityKeep, Keep{Run: t.run.in.Run}, in).Get(ctx, &d); err != nil {
+	if err := workflow.ExecuteActivity(ctx, ActivityStoreResult, StoreResult{Run: t.run.in.Run}, in).Get(ctx, &d); err != nil {
 		workflow.GetLogger(ctx).Warn("a signaled tool result is invalid and was ignored", t.run.in.Run.logged(t.run.in.Agent, "error", err)...)
 		return
 	}
@@ -77,14 +77,14 @@ func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 }
 
 // interruptsOf are those that a decision about a call is for.
-func (r *run) interruptsOf(callID string) *Waits {
+func (r *run) interruptsOf(callID string) *Interrupts {
 	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
 }
 
 // noteDelivered notes that an input has a result itself that was taken before: it stands in the conversation.
-func (w *Waits) noteDelivered(d Decision) {
+func (w *Interrupts) noteDelivered(d Decision) {
 	c := w.find(d.CallID)
-	if d.Verdict == VerdictResult && c.Decision != nil && c.Decision.Verdict == VerdictResult && c.Decision.Digest == d.Digest {
+	if d.Kind == DecisionToolResult && c.Decision != nil && c.Decision.Kind == DecisionToolResult && c.Decision.Digest == d.Digest {
 		c.Decision.Input = d.Input
 	}
 }

@@ -24,12 +24,12 @@ func pending(t *testing.T, more ...string) *world {
 }
 
 func cameTo(call string, proposal uint64) workflows.Decision {
-	return workflows.Decision{CallID: call, Verdict: workflows.VerdictResult, Digest: "r-" + call, Input: proposal}
+	return workflows.Decision{CallID: call, Kind: workflows.DecisionToolResult, Digest: "r-" + call, Input: proposal}
 }
 
-func waitingFor(onMissing workflows.OnOpen) workflows.RunInput {
+func waitingFor(onMissing workflows.OpenPolicy) workflows.RunInput {
 	in := input
-	in.OnMissing = onMissing
+	in.OnMissingResult = onMissing
 	return in
 }
 
@@ -43,11 +43,11 @@ func TestAThreadWaitsForResults(t *testing.T) {
 			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{cameTo(call, 70)}}, answers)
 		}, time.Duration(i+1)*time.Minute)
 	}
-	next := w.continued(waitingFor(workflows.OnOpenAbandon))
-	if end := w.finished[0]; end.Outcome != workflows.OutcomeSuccess || len(end.Waits.Calls) != 2 {
+	next := w.continued(waitingFor(workflows.OpenAbandon))
+	if end := w.finished[0]; end.Outcome != workflows.OutcomeSuccess || len(end.Interrupts.Calls) != 2 {
 		t.Errorf("the run is finished with %+v", end)
 	}
-	if next.Continues != "r" || next.Resume == nil || next.Resume.Calls[0].Decision.Digest != "r-c0" || next.OnMissing != workflows.OnOpenAbandon {
+	if next.Continues != "r" || next.Resume == nil || next.Resume.Calls[0].Decision.Digest != "r-c0" || next.OnMissingResult != workflows.OpenAbandon {
 		t.Errorf("it goes on with %+v", next)
 	}
 }
@@ -64,7 +64,7 @@ func TestAnInputBringsResults(t *testing.T) {
 		other.Digest = "another"
 		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []workflows.Decision{cameTo("c0", 0), other, cameTo("c2", 0)}}, make(chan any, 1))
 	}, time.Minute)
-	next := w.continued(waitingFor(workflows.OnOpenReject))
+	next := w.continued(waitingFor(workflows.OpenReject))
 	if d := next.Resume; next.Run.ID != "r2" || d.Calls[0].Decision.Input != 0 || d.Calls[1].Decision.Input != 71 || d.Calls[1].Decision.Digest != "r-c1" {
 		t.Errorf("%s goes on with %+v and %+v", next.Run.ID, d.Calls[0].Decision, d.Calls[1].Decision)
 	}
@@ -73,9 +73,9 @@ func TestAnInputBringsResults(t *testing.T) {
 // The agent says what becomes of an input that leaves something open, and who asks for a run may insist.
 func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 	t.Parallel()
-	const abandon, reject, queue = workflows.OnOpenAbandon, workflows.OnOpenReject, workflows.OnOpenQueue
+	const abandon, reject, queue = workflows.OpenAbandon, workflows.OpenReject, workflows.OpenQueue
 	for _, x := range []struct {
-		onMissing, onNewInput workflows.OnOpen
+		onMissing, onNewInput workflows.OpenPolicy
 		questions             bool
 		onBusy                workflows.OnBusy
 		want                  any
@@ -129,7 +129,7 @@ func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 			offered := waiting("r2")
 			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
 		}, time.Second)
-		result, _ := w.run(waitingFor(workflows.OnOpenAbandon))
+		result, _ := w.run(waitingFor(workflows.OpenAbandon))
 		if got := <-answers; got != (workflows.Submitted{Closing: true}) || result.Outcome != workflows.OutcomeSuccess {
 			t.Errorf("with %d results: %+v, the run's result is %+v", len(decisions), got, result)
 		}
@@ -139,7 +139,7 @@ func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 // A run that waits for its turn goes on without the results; so do runs of agents from before.
 func TestResultsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	in := waitingFor(workflows.OnOpenAbandon)
+	in := waitingFor(workflows.OpenAbandon)
 	in.Queue = []workflows.RunInput{waiting("r2")}
 	if next := pending(t).continued(in); next.Run.ID != "r2" || next.Resume != nil {
 		t.Errorf("it goes on with %+v", next)

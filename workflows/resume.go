@@ -25,8 +25,8 @@ func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 }
 
 // applyDecisions does what was decided about calls. over tells that the run ends with it.
-func (r *run) applyDecisions(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
-	if w.Excess != nil {
+func (r *run) applyDecisions(ctx workflow.Context, w *Interrupts, step Step) (end ending, over bool) {
+	if w.Exceeded != nil {
 		return r.applyLimitDecision(ctx, w, step)
 	}
 	waits := r.waitsOf(ctx, ModelAnswer{MessageID: w.MessageID})

@@ -55,7 +55,7 @@ func newRun(ctx workflow.Context, in RunInput) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
-		r.interrupts.held, r.subagents, r.pipeline.position, r.handoffs = p.Held, p.Subagents, p.Walk, p.Handoffs
+		r.interrupts.held, r.subagents, r.pipeline.position, r.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
 	} else {
 		r.budget.resume(in.Limits, in.Resume)
 	}
@@ -65,7 +65,7 @@ func newRun(ctx workflow.Context, in RunInput) *run {
 // ending is how a run is to end.
 type ending struct {
 	outcome Outcome
-	waits   *Waits // what it ends with
+	waits   *Interrupts // what it ends with
 	code    string
 	message string
 	detail  uint64 // the record of the log that says more
@@ -75,7 +75,7 @@ type ending struct {
 
 // turns goes on until the run is over. It fails only to continue as new.
 func (r *run) turns(ctx workflow.Context) (ending, error) {
-	if r.in.Late {
+	if r.in.AnswersOnly {
 		return ending{outcome: OutcomeSuccess}, nil
 	}
 	if r.in.Program != "" {
@@ -125,8 +125,8 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.log.Main, r.log.OpenStep = answer.Seq, r.stepName(stepModel)
 	r.use(answer.Usage)
 	switch {
-	case answer.Excess != nil:
-		return r.interruptForBudget(ctx, *answer.Excess)
+	case answer.Exceeded != nil:
+		return r.interruptForBudget(ctx, *answer.Exceeded)
 	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.count()):
 		return ending{outcome: OutcomeCancelled}, true
 	case answer.count() == 0 && len(r.steering.untold()) == 0:
@@ -145,7 +145,7 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 // makeCalls makes the calls of a turn, but for those that wait, and at last the one that hands the thread over.
 func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, over bool) {
 	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.count() > most || answer.WaitCount > len(waits.Calls) || answer.PlaceCount > answer.placed() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
+	if answer.count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.placed() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
 		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
 	calls := toolCalls{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
@@ -175,8 +175,8 @@ func (r *run) step(turn int, id, name string) Step {
 	s := r.ownStep(fmt.Sprintf("%d/%s", turn, id))
 	s.Turn, s.Name = turn, r.stepName(name)
 	if l := r.activeStep(); l != nil {
-		s.Agent, s.Revision, s.At = l.Agent, l.Revision, &l.At
-		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.prefix(), l.At.Path, turn, id)
+		s.Agent, s.Revision, s.Place = l.Agent, l.Revision, &l.Place
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.prefix(), l.Place.Path, turn, id)
 	}
 	return s
 }
@@ -185,39 +185,39 @@ func (r *run) step(turn int, id, name string) Step {
 func (r *run) ownStep(id string) Step {
 	return Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Branch: r.child.branch(), Undoes: r.isCompensating(),
+		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.branch(), Compensates: r.isCompensating(),
 	}
 }
 
 // isCompensating tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
 func (r *run) isCompensating() bool {
 	w := r.pipeline.position
-	return w != nil && (w.Then != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Undoes || r.in.Program != "" && r.isCancelled()
+	return w != nil && (w.End != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
 }
 
 // isCancelled tells whether the whole run is to end, as opposed to something that it does.
 func (r *run) isCancelled() bool { return r.cancelled || r.executionCtx.Err() != nil }
 
 // activeStep is the step that the walk is at, if it is an agent or a call.
-func (r *run) activeStep() *Leaf {
+func (r *run) activeStep() *ActiveStep {
 	if r.pipeline.position == nil {
 		return nil
 	}
-	return r.pipeline.position.Leaf
+	return r.pipeline.position.Active
 }
 
 // activeAgent is the one that speaks: the run's own, or that of the step that its walk is at.
-func (r *run) activeAgent() Delegate {
+func (r *run) activeAgent() AgentRef {
 	if l := r.activeStep(); l != nil {
-		return l.Delegate
+		return l.AgentRef
 	}
-	return Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
+	return AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
 
 // stepName is the name that clients see of a step of the agent's, behind those of the steps that it stands in.
 func (r *run) stepName(name string) string {
 	if l := r.activeStep(); l != nil && name != "" {
-		return l.At.Name + "/" + name
+		return l.Place.Name + "/" + name
 	}
 	return name
 }
@@ -229,7 +229,7 @@ func (r *run) beginning() *Beginning {
 // opening is what the agent's first step has to open: the run, or a subagent.
 func (r *run) opening() (*Beginning, *ToolCall) {
 	switch {
-	case r.child != nil && r.child.Fork != "":
+	case r.child != nil && r.child.BranchPath != "":
 		return nil, nil
 	case r.child != nil:
 		return nil, &r.child.call
@@ -252,7 +252,7 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 	if err != nil {
 		r.noteFailedStep(call.Step, call.Steered)
 	}
-	for _, u := range answer.More {
+	for _, u := range answer.OtherUsage {
 		r.use(u)
 	}
 	return answer, err
@@ -325,10 +325,10 @@ func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
 	defer cancel()
 	in := Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
-		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, Handed: r.handoffs > 0,
-		First: r.firstStepID(), Waits: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
+		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.handoffs > 0,
+		First: r.firstStepID(), Interrupts: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
-	in.Lanes = r.log.Unfinished
+	in.Unfinished = r.log.Unfinished
 	var done Finished
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},

@@ -31,17 +31,17 @@ type world struct {
 	// advance walks steps.
 	advance func(in workflows.Advance) (workflows.Advanced, error)
 	// notify is given each notice; nil takes them all.
-	notify func(in workflows.Notice) error
+	notify func(in workflows.Notification) error
 
 	mu       sync.Mutex
-	notices  []workflows.Notice
+	notices  []workflows.Notification
 	finished []workflows.Finish
 	models   []workflows.ModelCall
 	updates  int
 }
 
 var input = workflows.RunInput{
-	Run: workflows.Run{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
+	Run: workflows.RunRef{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
 	Limits: workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4},
 }
 
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 		}
 		return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
 	}, activity.RegisterOptions{Name: workflows.ActivityFinish})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Notice) error {
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Notification) error {
 		w.mu.Lock()
 		w.notices = append(w.notices, in)
 		w.mu.Unlock()
@@ -126,13 +126,13 @@ func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(in.Lane)}, nil
 	}
 	result, finish := w.run(input)
-	if result.Outcome != workflows.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Lanes) != 0 {
+	if result.Outcome != workflows.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Unfinished) != 0 {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 	step := workflows.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
-	first := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1, Digest: "d"}, Day: &workflows.Day{}}
+	first := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1, Digest: "d"}, Day: &workflows.DayAllowance{}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
-	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step, Day: &workflows.Day{}}}, w.models); diff != "" {
+	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step, Day: &workflows.DayAllowance{}}}, w.models); diff != "" {
 		t.Errorf("the model's steps (-want +got):\n%s", diff)
 	}
 	slices.SortFunc(tools, func(a, b workflows.ToolCall) int { return a.Lane - b.Lane })
@@ -172,7 +172,7 @@ func TestCancelWhileToolsRun(t *testing.T) {
 		return a, nil
 	}
 	result, finish := w.run(input)
-	if result.Outcome != workflows.OutcomeCancelled || finish.After != 11 || len(finish.Lanes) != 0 || len(w.models) != 1 {
+	if result.Outcome != workflows.OutcomeCancelled || finish.After != 11 || len(finish.Unfinished) != 0 || len(w.models) != 1 {
 		t.Errorf("%+v after %d model calls, finished with %+v", result, len(w.models), finish)
 	}
 }
@@ -246,7 +246,7 @@ func TestLanesOfFailedCallsAreNamed(t *testing.T) {
 		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 10*uint64(in.Turn) + 1, Seq: 10*uint64(in.Turn) + 2 + uint64(in.Lane)}, nil
 	}
 	result, finish := w.run(input)
-	if result.Code != "tool_unavailable" || !slices.Equal(finish.Lanes, []workflows.Lane{{Index: 1, After: 13}}) {
+	if result.Code != "tool_unavailable" || !slices.Equal(finish.Unfinished, []workflows.Lane{{Index: 1, After: 13}}) {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 }
@@ -417,7 +417,7 @@ func TestCallsOfTheClient(t *testing.T) {
 	}
 	result, finish := w.run(input)
 	var left []string
-	for _, c := range finish.Waits.Calls {
+	for _, c := range finish.Interrupts.Calls {
 		left = append(left, c.ID)
 	}
 	if result.Outcome != workflows.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {

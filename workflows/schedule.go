@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Firing starts TypeFire: a time of a schedule has come. What the schedule says is where schedules are kept.
-type Firing struct {
+// FireInput starts TypeFire: a time of a schedule has come. What the schedule says is where schedules are kept.
+type FireInput struct {
 	Tenant   string `json:"tenant"`
 	Schedule string `json:"schedule"`
 	// Revision is that of what the schedule says.
@@ -28,12 +28,12 @@ type Firing struct {
 
 // Fired is what a firing began.
 type Fired struct {
-	Run Run `json:"run"`
+	Run RunRef `json:"run"`
 	// Refused is why the thread did not take the run (ErrorBusy …); empty = it did.
 	Refused string `json:"refused,omitempty"`
-	// Before tells that the run had begun before, by a firing of the same second: it may be over already, and has told
+	// AlreadyBegun tells that the run had begun before, by a firing of the same second: it may be over already, and has told
 	// that one.
-	Before bool `json:"before,omitempty"`
+	AlreadyBegun bool `json:"before,omitempty"`
 }
 
 // Ended is what SignalEnded carries: how a run ended that a firing began. An outcome that is empty or
@@ -43,8 +43,8 @@ type Ended struct {
 	Code    string  `json:"code,omitempty"`
 }
 
-// Standing tells how far a run has come: over means that nothing goes on for it, and nobody is waited for.
-type Standing struct {
+// RunStatus tells how far a run has come: over means that nothing goes on for it, and nobody is waited for.
+type RunStatus struct {
 	Over bool `json:"over,omitempty"`
 	Ended
 }
@@ -72,7 +72,7 @@ var attributeNominal = temporal.NewSearchAttributeKeyTime("TemporalScheduledStar
 // ScheduleFire is schedule.fire.v1: it begins the run of a time of a schedule, and lasts until that is over, so
 // that what Temporal does about overlaps is about runs. A run that waits for people is not over. It waits as
 // cheaply as they do: for a signal, and a look now and then.
-func ScheduleFire(ctx workflow.Context, in Firing) (FireResult, error) {
+func ScheduleFire(ctx workflow.Context, in FireInput) (FireResult, error) {
 	f := &fire{in: in}
 	if in.Fired != nil {
 		f.fired = *in.Fired
@@ -83,7 +83,7 @@ func ScheduleFire(ctx workflow.Context, in Firing) (FireResult, error) {
 		return FireResult{Fired: f.fired}, nil
 	}
 	f.listen(ctx)
-	if f.fired.Before && in.Fired == nil {
+	if f.fired.AlreadyBegun && in.Fired == nil {
 		if err := f.look(ctx); err != nil {
 			return FireResult{}, err
 		}
@@ -103,7 +103,7 @@ func ScheduleFire(ctx workflow.Context, in Firing) (FireResult, error) {
 
 // fire is the state of one execution.
 type fire struct {
-	in    Firing
+	in    FireInput
 	fired Fired
 	ended *Ended
 }
@@ -182,10 +182,10 @@ func (f *fire) look(ctx workflow.Context) error {
 }
 
 // standing also tells it to a firing that has been cancelled.
-func (f *fire) standing(ctx workflow.Context) (s Standing, err error) {
+func (f *fire) standing(ctx workflow.Context) (s RunStatus, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	err = workflow.ExecuteActivity(patiently(ctx, "look"), ActivityStanding, f.fired.Run).Get(ctx, &s)
+	err = workflow.ExecuteActivity(patiently(ctx, "look"), ActivityRunStatus, f.fired.Run).Get(ctx, &s)
 	return s, err
 }
 
@@ -208,14 +208,14 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 }
 
 // withdraw cancels the run, and tells how far it has come.
-func (f *fire) withdraw(ctx workflow.Context) (s Standing, err error) {
+func (f *fire) withdraw(ctx workflow.Context) (s RunStatus, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := f.in
 	if f.fired.Run.ID != "" {
 		in.Fired = &f.fired // what the schedule said then may be gone
 	}
-	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), ActivityWithdraw, in).Get(ctx, &s)
+	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), ActivityCancelRun, in).Get(ctx, &s)
 	return s, err
 }
 

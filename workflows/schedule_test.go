@@ -17,19 +17,19 @@ import (
 type fired struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
-	in  workflows.Firing
+	in  workflows.FireInput
 	// begin, look and withdraw are the activities; each test sets those that it expects.
-	begin    func(in workflows.Firing) (workflows.Fired, error)
-	look     func() (workflows.Standing, error)
-	withdraw func(in workflows.Firing) (workflows.Standing, error)
-	begun    []workflows.Firing
+	begin    func(in workflows.FireInput) (workflows.Fired, error)
+	look     func() (workflows.RunStatus, error)
+	withdraw func(in workflows.FireInput) (workflows.RunStatus, error)
+	begun    []workflows.FireInput
 	looks    []time.Time
 }
 
 var (
 	nominal = time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
-	firing  = workflows.Firing{Tenant: "shop", Schedule: "daily", Revision: 7}
-	itsRun  = workflows.Fired{Run: workflows.Run{Tenant: "shop", Thread: "t", ID: "r"}}
+	firing  = workflows.FireInput{Tenant: "shop", Schedule: "daily", Revision: 7}
+	itsRun  = workflows.Fired{Run: workflows.RunRef{Tenant: "shop", Thread: "t", ID: "r"}}
 )
 
 func newFired(t *testing.T) *fired {
@@ -42,21 +42,21 @@ func newFired(t *testing.T) *fired {
 		t.Fatal(err)
 	}
 	workflows.Register(f.env, nil)
-	f.begin = func(workflows.Firing) (workflows.Fired, error) { return itsRun, nil }
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Firing) (workflows.Fired, error) {
+	f.begin = func(workflows.FireInput) (workflows.Fired, error) { return itsRun, nil }
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.FireInput) (workflows.Fired, error) {
 		f.begun = append(f.begun, in)
 		return f.begin(in)
 	}, activity.RegisterOptions{Name: workflows.ActivityFire})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Run) (workflows.Standing, error) {
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.RunRef) (workflows.RunStatus, error) {
 		if in != itsRun.Run {
 			t.Errorf("%+v is looked at", in)
 		}
 		f.looks = append(f.looks, f.env.Now())
 		return f.look()
-	}, activity.RegisterOptions{Name: workflows.ActivityStanding})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Firing) (workflows.Standing, error) {
+	}, activity.RegisterOptions{Name: workflows.ActivityRunStatus})
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.FireInput) (workflows.RunStatus, error) {
 		return f.withdraw(in)
-	}, activity.RegisterOptions{Name: workflows.ActivityWithdraw})
+	}, activity.RegisterOptions{Name: workflows.ActivityCancelRun})
 	return f
 }
 
@@ -79,7 +79,7 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
 	tries := 0
-	f.begin = func(in workflows.Firing) (workflows.Fired, error) {
+	f.begin = func(in workflows.FireInput) (workflows.Fired, error) {
 		if tries++; tries < 3 {
 			return workflows.Fired{}, errors.New("the log is away")
 		}
@@ -88,7 +88,7 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 		}
 		return itsRun, nil
 	}
-	f.look = func() (workflows.Standing, error) { return workflows.Standing{}, nil }
+	f.look = func() (workflows.RunStatus, error) { return workflows.RunStatus{}, nil }
 	began := f.env.Now()
 	f.endsAfter(70*time.Hour, workflows.Ended{Outcome: workflows.OutcomeSuccess})
 	result, err := f.run()
@@ -115,7 +115,7 @@ func TestAFiringFailsWithItsRun(t *testing.T) {
 func TestARefusedFiringIsOver(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
-	f.begin = func(workflows.Firing) (workflows.Fired, error) {
+	f.begin = func(workflows.FireInput) (workflows.Fired, error) {
 		return workflows.Fired{Run: itsRun.Run, Refused: workflows.ErrorBusy}, nil
 	}
 	if result, err := f.run(); err != nil || result.Refused != workflows.ErrorBusy || len(f.looks) != 0 {
@@ -127,11 +127,11 @@ func TestARefusedFiringIsOver(t *testing.T) {
 func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
-	f.begin = func(workflows.Firing) (workflows.Fired, error) {
-		return workflows.Fired{Run: itsRun.Run, Before: true}, nil
+	f.begin = func(workflows.FireInput) (workflows.Fired, error) {
+		return workflows.Fired{Run: itsRun.Run, AlreadyBegun: true}, nil
 	}
-	f.look = func() (workflows.Standing, error) {
-		return workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
+	f.look = func() (workflows.RunStatus, error) {
+		return workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
 	}
 	began := f.env.Now()
 	if result, err := f.run(); err != nil || result.Outcome != workflows.OutcomeSuccess || f.env.Now().Sub(began) > time.Second {
@@ -143,11 +143,11 @@ func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 func TestAFiringLooksAfterItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
-	f.look = func() (workflows.Standing, error) {
+	f.look = func() (workflows.RunStatus, error) {
 		if len(f.looks) < 3 {
-			return workflows.Standing{}, nil
+			return workflows.RunStatus{}, nil
 		}
-		return workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeCancelled}}, nil
+		return workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeCancelled}}, nil
 	}
 	began := f.env.Now()
 	result, err := f.run()
@@ -166,8 +166,8 @@ func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []workflows.Ended{{}, {Outcome: workflows.OutcomeFenced}} {
 		f := newFired(t)
-		f.look = func() (workflows.Standing, error) {
-			return workflows.Standing{Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
+		f.look = func() (workflows.RunStatus, error) {
+			return workflows.RunStatus{Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
 		}
 		f.endsAfter(time.Second, ended)
 		if result, err := f.run(); err != nil || result.Outcome != workflows.OutcomeSuccess || len(f.looks) != 1 {
@@ -179,19 +179,19 @@ func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 func TestACancelledFiringCancelsItsRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		standing workflows.Standing
+		standing workflows.RunStatus
 		told     bool // the run tells when it is over
 		try      bool
 	}{
-		"running":          {workflows.Standing{}, true, false},
-		"over":             {workflows.Standing{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, false, false},
-		"waits for people": {workflows.Standing{Ended: workflows.Ended{Outcome: workflows.OutcomeInterrupt}}, false, false},
-		"no wait":          {workflows.Standing{}, false, true},
+		"running":          {workflows.RunStatus{}, true, false},
+		"over":             {workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, false, false},
+		"waits for people": {workflows.RunStatus{Ended: workflows.Ended{Outcome: workflows.OutcomeInterrupt}}, false, false},
+		"no wait":          {workflows.RunStatus{}, false, true},
 	} {
 		f := newFired(t)
 		f.in.TryCancel = c.try
 		began, withdrawn := f.env.Now(), 0
-		f.withdraw = func(in workflows.Firing) (workflows.Standing, error) {
+		f.withdraw = func(in workflows.FireInput) (workflows.RunStatus, error) {
 			if withdrawn++; !in.At.Equal(nominal) || in.Schedule != firing.Schedule {
 				t.Errorf("%s: %+v is cancelled", name, in)
 			}
@@ -258,7 +258,7 @@ func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 	w := interrupted(t)
 	w.env.RegisterDelayedCallback(func() {
 		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{
-			approves("ask"), {CallID: "client", Verdict: workflows.VerdictResult, Digest: "r", Input: 71},
+			approves("ask"), {CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71},
 		}}, make(chan any, 1))
 	}, time.Minute)
 	if next := w.continued(in); next.Continues != "r" || next.Fire != itsFire {

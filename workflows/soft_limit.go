@@ -16,16 +16,16 @@ import (
 //
 // Only the run's own agent asks. What subagents and branches use counts when they have ended.
 
-// Soft are the limits beyond which people are asked; zero = nobody is. Units are those of [Limits].
-type Soft struct {
+// SoftLimits are the limits beyond which people are asked; zero = nobody is. Units are those of [Limits].
+type SoftLimits struct {
 	Turns    int           `json:"turns,omitempty"`
 	Tokens   int64         `json:"tokens,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
 	Cost     int64         `json:"cost,omitempty"`
 }
 
-// Excess is a soft limit that was passed. Its figures have the units of the limit.
-type Excess struct {
+// ExceededLimit is a soft limit that was passed. Its figures have the units of the limit.
+type ExceededLimit struct {
 	// Code is that of the limit, with which the run ends if people do not let it go on.
 	Code string `json:"code"`
 	// Limit and Date are set where it is a tenant's day that was used up: [pipeline.LimitTokensPerDay] or
@@ -37,12 +37,12 @@ type Excess struct {
 	Allowed int64 `json:"allowed"`
 }
 
-// AskLimit asks to put the question of an excess into the log. The answer is a ModelAnswer with its call.
-type AskLimit struct {
+// LimitInterrupt asks to put the question of an excess into the log. The answer is a ModelAnswer with its call.
+type LimitInterrupt struct {
 	Step
 	// Beginning is set in a run's first step.
 	Beginning
-	Excess Excess `json:"excess"`
+	Exceeded ExceededLimit `json:"excess"`
 }
 
 // ScopeLimit marks what is said about limits: it is for people, and no model hears it.
@@ -53,15 +53,15 @@ const stepLimit = "limit"
 
 // LimitsOfRun are those of an agent whose run it is.
 func LimitsOfRun(l agents.Limits) Limits {
-	limits := LimitsOf(l)
+	limits := LimitsOfSubagent(l)
 	if s := l.Soft; s != nil {
-		limits.Soft = &Soft{Turns: s.Turns, Tokens: s.Tokens, Duration: s.Duration, Cost: int64(s.Cost)}
+		limits.Soft = &SoftLimits{Turns: s.Turns, Tokens: s.Tokens, Duration: s.Duration, Cost: int64(s.Cost)}
 	}
 	return limits
 }
 
 // excess is the first soft limit that the run has passed; nil = none, or the run compensates for what was done.
-func (r *run) excess(ctx workflow.Context) *Excess {
+func (r *run) excess(ctx workflow.Context) *ExceededLimit {
 	if r.isCompensating() {
 		return nil
 	}
@@ -83,14 +83,14 @@ func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 }
 
 // interruptForLimit asks people about an excess: the run is held, or ends with it.
-func (r *run) interruptForLimit(ctx workflow.Context, x Excess) (end ending, over bool) {
-	in := AskLimit{Step: r.limitStep(r.step(r.turn, "limit", "")), Excess: x}
+func (r *run) interruptForLimit(ctx workflow.Context, x ExceededLimit) (end ending, over bool) {
+	in := LimitInterrupt{Step: r.limitStep(r.step(r.turn, "limit", "")), Exceeded: x}
 	if !r.log.begun() {
 		in.Beginning = *r.beginning()
 	}
 	var answer ModelAnswer
 	asking := workflow.WithActivityOptions(ctx, r.options(ctx, "limit"))
-	if err := workflow.ExecuteActivity(asking, ActivityAskLimit, in).Get(ctx, &answer); err != nil {
+	if err := workflow.ExecuteActivity(asking, ActivityLimitInterrupt, in).Get(ctx, &answer); err != nil {
 		r.noteFailedStep(in.Step, nil)
 		return r.failure(ctx, err), true
 	}
@@ -99,7 +99,7 @@ func (r *run) interruptForLimit(ctx workflow.Context, x Excess) (end ending, ove
 		return ending{outcome: OutcomeCancelled}, true
 	}
 	waits := r.waitsOf(ctx, answer)
-	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Excess = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
+	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
 	case !r.holdIfFits(waits):
 		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
@@ -112,20 +112,20 @@ func (r *run) interruptForLimit(ctx workflow.Context, x Excess) (end ending, ove
 // limitStep makes a step one of the question whether the run may go on.
 func (r *run) limitStep(s Step) Step {
 	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.stepName(stepLimit)
-	s.At = &At{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: ScopeLimit}
+	s.Place = &StepPlace{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: ScopeLimit}
 	return s
 }
 
 // applyLimitDecision does what was decided about a soft limit. over tells that the run ends with it.
-func (r *run) applyLimitDecision(ctx workflow.Context, w *Waits, step Step) (end ending, over bool) {
+func (r *run) applyLimitDecision(ctx workflow.Context, w *Interrupts, step Step) (end ending, over bool) {
 	calls := toolCalls{messageID: w.MessageID, calls: w.calls(), step: r.limitStep(step)}
-	if end, over = r.callTools(ctx, calls, &Waits{}); over {
+	if end, over = r.callTools(ctx, calls, &Interrupts{}); over {
 		return end, true
 	}
-	d, x := w.Calls[0].Decision, *w.Excess
+	d, x := w.Calls[0].Decision, *w.Exceeded
 	if !d.approves() {
 		why := "people did not let the run go on"
-		if d.Verdict == VerdictExpire {
+		if d.Kind == DecisionExpire {
 			why = "nobody let the run go on in time"
 		}
 		return ending{outcome: OutcomeError, code: x.Code, message: why, refused: true}, true
@@ -144,7 +144,7 @@ func (p *interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, ove
 		if p.run.interrupts.held == nil {
 			x := p.run.excess(ctx)
 			if x == nil {
-				x, p.position.Excess = p.position.Excess, nil
+				x, p.position.Exceeded = p.position.Exceeded, nil
 			}
 			if x == nil {
 				return ending{}, false, nil

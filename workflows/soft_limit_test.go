@@ -19,7 +19,7 @@ import (
 // spending is a world whose model never ends and uses 60 tokens a turn.
 type spending struct {
 	*holding
-	asked []workflows.AskLimit
+	asked []workflows.LimitInterrupt
 }
 
 func newSpending(t *testing.T) *spending {
@@ -37,41 +37,41 @@ func newSpending(t *testing.T) *spending {
 
 // ask has people asked.
 func (s *spending) ask() {
-	s.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AskLimit) (workflows.ModelAnswer, error) {
+	s.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.LimitInterrupt) (workflows.ModelAnswer, error) {
 		s.asked = append(s.asked, in)
 		a := says(in.After+1, "beyond")
 		a.MessageID, a.WaitCount = "question", 1
 		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &workflows.Approval{Args: "figures", Expires: time.Hour}
 		return a, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityAskLimit})
+	}, activity.RegisterOptions{Name: workflows.ActivityLimitInterrupt})
 }
 
 // excesses are what people were asked about.
-func (s *spending) excesses() (all []workflows.Excess) {
+func (s *spending) excesses() (all []workflows.ExceededLimit) {
 	for _, a := range s.asked {
-		all = append(all, a.Excess)
+		all = append(all, a.Exceeded)
 	}
 	return all
 }
 
-func softInput(soft workflows.Soft) workflows.RunInput {
+func softInput(soft workflows.SoftLimits) workflows.RunInput {
 	in := input
 	in.Limits = workflows.Limits{Turns: 50, Tokens: 250, Duration: time.Hour, ParallelTools: 4, Soft: &soft}
 	return in
 }
 
 var (
-	goesOn = workflows.Decision{CallID: "beyond", Verdict: workflows.VerdictApprove, Digest: "yes", Args: "figures"}
-	stops  = workflows.Decision{CallID: "beyond", Verdict: workflows.VerdictReject, Digest: "no", Input: 71}
+	goesOn = workflows.Decision{CallID: "beyond", Kind: workflows.DecisionApprove, Digest: "yes", Args: "figures"}
+	stops  = workflows.Decision{CallID: "beyond", Kind: workflows.DecisionReject, Digest: "no", Input: 71}
 )
 
 // A run that has passed a soft limit ends with a question. The one that goes on counts what was used, is let go as much
 // further, and asks again; the hard limit ends it.
 func TestASoftLimitAsks(t *testing.T) {
 	t.Parallel()
-	in := softInput(workflows.Soft{Tokens: 100})
+	in := softInput(workflows.SoftLimits{Tokens: 100})
 	var calls, turns int
-	for i, want := range []workflows.Excess{
+	for i, want := range []workflows.ExceededLimit{
 		{Code: workflows.CodeLimitTokens, Used: 120, Allowed: 220},
 		{Code: workflows.CodeLimitTokens, Used: 240, Allowed: 250},
 	} {
@@ -79,13 +79,13 @@ func TestASoftLimitAsks(t *testing.T) {
 		s.decide(time.Minute, goesOn)
 		in = s.continued(in)
 		end := s.finished[0]
-		if end.Outcome != workflows.OutcomeInterrupt || len(end.Waits.Calls) != 1 || !cmp.Equal(end.Waits.Excess, &want) || !cmp.Equal(s.excesses(), []workflows.Excess{want}) {
+		if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []workflows.ExceededLimit{want}) {
 			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
 		}
-		if w := end.Waits; w.Agent != "a" || w.Step != "~limit" || w.MessageID != "question" {
+		if w := end.Interrupts; w.Agent != "a" || w.Step != "~limit" || w.MessageID != "question" {
 			t.Errorf("the question is that of %+v", w)
 		}
-		if a := s.asked[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.At == nil || a.At.Scope != workflows.ScopeLimit || a.Beginning != (workflows.Beginning{}) {
+		if a := s.asked[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.Place == nil || a.Place.Scope != workflows.ScopeLimit || a.Beginning != (workflows.Beginning{}) {
 			t.Errorf("it asks with %+v", a)
 		}
 		turns += len(s.models)
@@ -93,7 +93,7 @@ func TestASoftLimitAsks(t *testing.T) {
 			t.Errorf("the run behind knows of %+v", got)
 		}
 		if i > 0 { // the question of the run before
-			if c := s.calls[0]; c.CallID != "beyond" || c.At == nil || !c.At.Inline || c.Name != "limit" || c.Decision == nil || s.calls[1].Closes != "model" {
+			if c := s.calls[0]; c.CallID != "beyond" || c.Place == nil || !c.Place.Inline || c.Name != "limit" || c.Decision == nil || s.calls[1].Closes != "model" {
 				t.Errorf("the call of the question is %+v", c)
 			}
 			if m := s.models[0]; m.Closes != "limit" || m.ID != "1/model" {
@@ -116,13 +116,13 @@ func TestASoftLimitAsks(t *testing.T) {
 // nobody is asked whether it may go on: it may not.
 func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
 	t.Parallel()
-	for name, soft := range map[string]*workflows.Soft{"without a soft limit": nil, "with one": {Tokens: 100}} {
+	for name, soft := range map[string]*workflows.SoftLimits{"without a soft limit": nil, "with one": {Tokens: 100}} {
 		s := newSpending(t)
 		s.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 			n := int64(200)
 			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2, Usage: []workflows.Usage{{Provider: "p", Model: "m", Total: &n}}}, nil
 		}
-		in := softInput(workflows.Soft{})
+		in := softInput(workflows.SoftLimits{})
 		in.Limits.Soft = soft
 		if result, _ := s.run(in); result.Code != workflows.CodeLimitTokens || len(s.models) != 1 || len(s.asked) != 0 {
 			t.Errorf("%s: %+v after %d turns and the questions %+v", name, result, len(s.models), s.excesses())
@@ -138,7 +138,7 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 			t.Parallel()
 			s := newSpending(t)
 			s.decide(time.Minute, decisions...)
-			in := softInput(workflows.Soft{Turns: 1})
+			in := softInput(workflows.SoftLimits{Turns: 1})
 			in.ParkAfter = 2 * time.Hour
 			next := s.continued(in)
 			again := newSpending(t)
@@ -155,23 +155,23 @@ func TestASoftLimitHolds(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
 	s.decide(time.Minute, goesOn)
-	in := softInput(workflows.Soft{Turns: 2})
+	in := softInput(workflows.SoftLimits{Turns: 2})
 	in.Hold, in.Limits.Turns = true, 3
 	result, _ := s.run(in)
 	if result.Code != workflows.CodeLimitTurns || len(s.models) != 3 || len(s.asked) != 1 {
 		t.Fatalf("%+v after %d turns and %d questions", result, len(s.models), len(s.asked))
 	}
-	if x := s.asked[0].Excess; x != (workflows.Excess{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 3}) {
+	if x := s.asked[0].Exceeded; x != (workflows.ExceededLimit{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 3}) {
 		t.Errorf("it asks %+v", x)
 	}
 	var steps []string
 	for _, m := range s.models {
 		steps = append(steps, m.ID)
 	}
-	if want := []string{"1/model", "2/model", "4/model"}; !slices.Equal(steps, want) || s.told[0].ID != "3/hold" || s.told[0].Waits.Excess == nil {
+	if want := []string{"1/model", "2/model", "4/model"}; !slices.Equal(steps, want) || s.told[0].ID != "3/hold" || s.told[0].Interrupts.Exceeded == nil {
 		t.Errorf("its turns are %q, and it is held with %+v", steps, s.told)
 	}
-	if c := s.calls[2]; c.ID != "3/held/0" || c.Name != "limit" || c.At == nil {
+	if c := s.calls[2]; c.ID != "3/held/0" || c.Name != "limit" || c.Place == nil {
 		t.Errorf("the call of the question is %+v", c)
 	}
 
@@ -186,14 +186,14 @@ func TestASoftLimitHolds(t *testing.T) {
 func TestASoftLimitIsEdited(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
-	edits := workflows.Decision{CallID: "beyond", Verdict: workflows.VerdictEdit, Digest: "edit", Args: "other figures", Allowed: 170, Input: 71}
+	edits := workflows.Decision{CallID: "beyond", Kind: workflows.DecisionEdit, Digest: "edit", Args: "other figures", Allowed: 170, Input: 71}
 	s.decide(time.Minute, edits)
-	in := s.continued(softInput(workflows.Soft{Tokens: 100}))
+	in := s.continued(softInput(workflows.SoftLimits{Tokens: 100}))
 	again := newSpending(t)
 	again.decide(time.Minute, stops)
 	in = again.continued(in)
-	want := workflows.Excess{Code: workflows.CodeLimitTokens, Used: 180, Allowed: 250}
-	if c := again.calls[0]; len(again.models) != 1 || !cmp.Equal(again.excesses(), []workflows.Excess{want}) || c.Decision == nil || c.Decision.Args != "other figures" || !c.Opens.Edits {
+	want := workflows.ExceededLimit{Code: workflows.CodeLimitTokens, Used: 180, Allowed: 250}
+	if c := again.calls[0]; len(again.models) != 1 || !cmp.Equal(again.excesses(), []workflows.ExceededLimit{want}) || c.Decision == nil || c.Decision.Args != "other figures" || !c.Opens.Edits {
 		t.Errorf("after %d turns it asks %+v, behind the call %+v", len(again.models), again.excesses(), c)
 	}
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
@@ -205,10 +205,10 @@ func TestASoftLimitIsEdited(t *testing.T) {
 func TestASoftLimitIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
-	in := softInput(workflows.Soft{Tokens: 100})
+	in := softInput(workflows.SoftLimits{Tokens: 100})
 	in.Hold, in.ParkAfter = true, time.Minute
 	s.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.Parked
+	var parked workflows.ParkedInput
 	continuedAs(t, s.env.GetWorkflowError(), workflows.TypeParked, &parked)
 	next := unpark(t, parked, time.Second, func(w *world) {
 		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{goesOn}}, make(chan any, 1))
@@ -222,7 +222,7 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 	last := newSpending(t)
 	last.decide(time.Second, stops)
 	result, _ := last.run(next)
-	if result.Code != workflows.CodeLimitTokens || len(last.models) != 2 || !cmp.Equal(last.excesses(), []workflows.Excess{{Code: workflows.CodeLimitTokens, Used: 240, Allowed: 250}}) {
+	if result.Code != workflows.CodeLimitTokens || len(last.models) != 2 || !cmp.Equal(last.excesses(), []workflows.ExceededLimit{{Code: workflows.CodeLimitTokens, Used: 240, Allowed: 250}}) {
 		t.Errorf("%+v after %d turns, and the questions %+v", result, len(last.models), last.excesses())
 	}
 }
@@ -230,7 +230,7 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 // Each limit is asked about, in its units.
 func TestSoftLimitsOfEveryKind(t *testing.T) {
 	t.Parallel()
-	for code, soft := range map[string]workflows.Soft{
+	for code, soft := range map[string]workflows.SoftLimits{
 		workflows.CodeLimitTokens: {Tokens: 60}, workflows.CodeLimitCost: {Cost: 700}, workflows.CodeLimitTurns: {Turns: 1}, workflows.CodeLimitDuration: {Duration: time.Minute},
 	} {
 		t.Run(code, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			s.decide(time.Minute, stops)
 			in := softInput(soft)
 			in.Progress = &workflows.Progress{Execution: "e", Turn: 1, Positions: workflows.Positions{Main: 1}, Budget: workflows.Budget{Deadline: s.env.Now().Add(time.Hour)}}
-			want := workflows.Excess{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
+			want := workflows.ExceededLimit{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
 			switch code {
 			case workflows.CodeLimitCost:
 				want.Used, want.Allowed = 1400, 2100
@@ -259,7 +259,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			if result, _ := s.run(in); result.Code != code || len(s.asked) != 1 {
 				t.Fatalf("%+v, asked %+v", result, s.asked)
 			}
-			got := s.asked[0].Excess
+			got := s.asked[0].Exceeded
 			if code == workflows.CodeLimitDuration { // the clock goes on
 				over := time.Duration(got.Used) - 2*time.Minute
 				if over < 0 || over > time.Minute || got.Allowed-got.Used != int64(time.Minute) {
@@ -296,11 +296,11 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	var seq uint64
 	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
 		seq += 10
-		next := workflows.Advanced{Seq: seq, Cursor: in.Walk.Cursor}
-		if !in.Reopens && in.Walk.Event.Kind == pipeline.EventBegun {
-			next.Leaf = &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: input.Limits}, At: workflows.At{Path: "work", Name: "work", Inline: true}}
-		} else if !in.Reopens && in.Walk.Event.Failure != nil {
-			next.Failed = in.Walk.Event.Failure
+		next := workflows.Advanced{Seq: seq, Cursor: in.Position.Cursor}
+		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
+			next.Active = &workflows.ActiveStep{AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, Place: workflows.StepPlace{Path: "work", Name: "work", Inline: true}}
+		} else if !in.Resumes && in.Position.Event.Failure != nil {
+			next.Failed = in.Position.Event.Failure
 		}
 		return next, nil
 	}
@@ -310,13 +310,13 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	}
 	s.decide(time.Minute, goesOn)
 	s.decide(2*time.Minute, stops)
-	in := softInput(workflows.Soft{Turns: 2})
+	in := softInput(workflows.SoftLimits{Turns: 2})
 	in.Program = "p"
 	result, _ := w.run(in)
 	if result.Code != workflows.CodeLimitTurns || done != 4 || failed == nil || failed.Code != result.Code {
 		t.Errorf("%+v after %d steps: %v", result, done, failed)
 	}
-	if want := []workflows.Excess{{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: workflows.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(s.excesses(), want) || len(w.finished) != 3 {
+	if want := []workflows.ExceededLimit{{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: workflows.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(s.excesses(), want) || len(w.finished) != 3 {
 		t.Errorf("it asks %+v, and its runs end with %+v", s.excesses(), w.finished)
 	}
 }
@@ -325,20 +325,20 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
 	t.Parallel()
 	spent := &workflows.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
-	for verdict, atOnce := range map[workflows.Verdict]bool{workflows.VerdictResult: true, workflows.VerdictAbandon: false} {
+	for verdict, atOnce := range map[workflows.DecisionKind]bool{workflows.DecisionToolResult: true, workflows.DecisionAbandon: false} {
 		s := newSpending(t)
 		s.decide(time.Minute, goesOn)
-		in := softInput(workflows.Soft{Tokens: 100})
+		in := softInput(workflows.SoftLimits{Tokens: 100})
 		in.Hold, in.Limits.Tokens = true, 130
-		waiting := workflows.Waiting{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Verdict: verdict}}
-		in.Resume = &workflows.Waits{RunID: "r0", MessageID: "m0", Calls: []workflows.Waiting{waiting}, Spent: spent}
+		waiting := workflows.Interrupt{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Kind: verdict}}
+		in.Resume = &workflows.Interrupts{RunID: "r0", MessageID: "m0", Calls: []workflows.Interrupt{waiting}, Spent: spent}
 		result, _ := s.run(in)
 		if len(s.asked) != 1 || result.Code != workflows.CodeLimitTokens {
 			t.Errorf("%s: %+v after the questions %+v", verdict, result, s.excesses())
 			continue
 		}
 		first := s.asked[0]
-		if asks := first.Beginning != (workflows.Beginning{}); asks != atOnce || first.Excess.Used != 120 || (len(s.models) == 1) != atOnce {
+		if asks := first.Beginning != (workflows.Beginning{}); asks != atOnce || first.Exceeded.Used != 120 || (len(s.models) == 1) != atOnce {
 			t.Errorf("%s: it asks %+v", verdict, first)
 		}
 	}

@@ -33,7 +33,7 @@ steps:
 	}
 	for i, in := range k.runs[1:] {
 		p := in.Progress
-		if p == nil || p.Walk == nil || p.Main == 0 || p.Deadline != k.runs[1].Progress.Deadline || len(in.Progress.Walk.Cursor.Undo) == 0 && i > 0 {
+		if p == nil || p.Position == nil || p.Main == 0 || p.Deadline != k.runs[1].Progress.Deadline || len(in.Progress.Position.Cursor.Undo) == 0 && i > 0 {
 			t.Errorf("execution %d goes on with %+v", i+1, p)
 		}
 	}
@@ -62,7 +62,7 @@ func TestStepsPause(t *testing.T) {
 		}
 		in := stepsInput()
 		k.begun = func(w *world, in any) {
-			if _, parked := in.(*workflows.Parked); !parked {
+			if _, parked := in.(*workflows.ParkedInput); !parked {
 				return
 			}
 			w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{}, make(chan any, 1)) }, pause)
@@ -71,8 +71,8 @@ func TestStepsPause(t *testing.T) {
 		if took := at[1].Sub(at[0]); took < pause || len(k.runs) != executions {
 			t.Errorf("a pause of %s took %s, in %d executions", pause, took, len(k.runs))
 		}
-		if end := k.advances[len(k.advances)-1]; end.Walk.Cursor.Undoing != nil {
-			t.Errorf("it ends with %+v", end.Walk)
+		if end := k.advances[len(k.advances)-1]; end.Position.Cursor.Undoing != nil {
+			t.Errorf("it ends with %+v", end.Position)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestStepsAreLateWhateverWasDown(t *testing.T) {
 		return done(`1`), nil
 	}
 	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
-	if f := k.advances[1].Walk.Event.Failure; f == nil || f.Code != "timeout" {
+	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
 		t.Errorf("it fails with %+v, want the code timeout", f)
 	}
 }

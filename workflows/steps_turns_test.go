@@ -36,7 +36,7 @@ steps:
 		if len(ids) != most || ids[most-1] != fmt.Sprintf("one/%d/model", most) || result.Outcome != workflows.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
 			t.Errorf("%+v after the turns %q", result, ids)
 		}
-		ev := k.advances[1].Walk.Event
+		ev := k.advances[1].Position.Event
 		if failed := ev.Kind == pipeline.EventFailed; failed != (code != "") || failed && ev.Failure.Code != code {
 			t.Errorf("of %d turns comes %+v", turns, ev)
 		}
@@ -85,7 +85,7 @@ steps:
 			call := w.tool
 			w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 				a, err := call(in)
-				if in.At.Path == "one" {
+				if in.Place.Path == "one" {
 					a.Usage = []workflows.Usage{uses(10, 100)}
 				}
 				return a, err
@@ -94,7 +94,7 @@ steps:
 		if result := k.walk(stepsInput()); turns != c.turns || result.Outcome != workflows.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
 			t.Errorf("%s: %+v after %d turns", name, result, turns)
 		}
-		ev := k.advances[1].Walk.Event
+		ev := k.advances[1].Position.Event
 		if failed := ev.Kind == pipeline.EventFailed; failed != (c.code != "") || failed && ev.Failure.Code != c.code {
 			t.Errorf("%s: of the step comes %+v", name, ev)
 		}

@@ -85,13 +85,13 @@ func (t *thread) validateAnswer(in Submit) (resumes bool, err error) {
 		return false, temporal.NewApplicationError("others have decided, and the thread goes on", ErrorBusy, Active{RunID: t.run.in.Run.ID})
 	case t.successor != nil && in.OnBusy != OnBusyEnqueue:
 		return false, temporal.NewApplicationError("another run is active", ErrorBusy, Active{RunID: t.successor.Run.ID})
-	case in.Offer == nil || then == OnOpenReject:
+	case in.Offer == nil || then == OpenReject:
 		return false, t.refusal(in)
-	case then == OnOpenQueue || t.successor != nil:
+	case then == OpenQueue || t.successor != nil:
 		return false, nil
 	}
 	open, _ := w.open()
-	next := t.run.in.Handed.asked(*in.Offer)
+	next := t.run.in.HandedOver.asked(*in.Offer)
 	next.Resume, next.Queue, next.Fire = w, t.queue, cmp.Or(in.Offer.Fire, t.run.in.Fire)
 	body, err := encode(next)
 	if err != nil || len(body)+(len(open)+len(in.Decisions))*maxDecision+w.maxNews() > MaxPayload {
@@ -107,7 +107,7 @@ func (t *thread) answer(ctx workflow.Context, in Submit) Submitted {
 		t.takeAnswers(ctx, in)
 		return Submitted{Closing: true}
 	}
-	if t.successor != nil || t.onOpen(in) == OnOpenQueue {
+	if t.successor != nil || t.onOpen(in) == OpenQueue {
 		return t.enqueue(in)
 	}
 	if open := t.takeAnswers(ctx, in); open {
@@ -116,7 +116,7 @@ func (t *thread) answer(ctx workflow.Context, in Submit) Submitted {
 		}
 		return t.enqueue(in)
 	}
-	next := t.run.in.Handed.asked(*in.Offer)
+	next := t.run.in.HandedOver.asked(*in.Offer)
 	t.successor = &next
 	t.successor.Fire = cmp.Or(in.Offer.Fire, t.run.in.Fire)
 	return Submitted{Queued: true}
@@ -126,12 +126,12 @@ func (t *thread) answer(ctx workflow.Context, in Submit) Submitted {
 // decided before stands. open tells that a quorum needs more approvals: then nothing else is taken.
 func (t *thread) takeAnswers(ctx workflow.Context, in Submit) (open bool) {
 	w, now := t.open(), workflow.Now(ctx)
-	w.decideAll(in.Decisions, now, (*Waiting).asksPeople)
+	w.decideAll(in.Decisions, now, (*Interrupt).asksPeople)
 	w.applyTime(now)
 	if _, asks := w.open(); asks {
 		return true
 	}
-	w.decideAll(in.Decisions, now, func(c *Waiting) bool { return c.Client })
+	w.decideAll(in.Decisions, now, func(c *Interrupt) bool { return c.Client })
 	for _, d := range in.Decisions {
 		w.noteDelivered(d)
 	}
@@ -140,26 +140,26 @@ func (t *thread) takeAnswers(ctx workflow.Context, in Submit) (open bool) {
 }
 
 // onOpen says what becomes of an offer that leaves interrupts open; OnOpenAbandon if it leaves none.
-func (t *thread) onOpen(in Submit) OnOpen {
+func (t *thread) onOpen(in Submit) OpenPolicy {
 	open, asks := t.open().open(in.Decisions...)
-	then := t.run.in.OnMissing
+	then := t.run.in.OnMissingResult
 	if asks {
 		then = t.run.in.OnNewInput
 	}
 	switch {
-	case len(open) == 0, !asks && (then == "" || then == OnOpenAbandon):
-		return OnOpenAbandon
-	case in.OnBusy == OnBusyEnqueue, in.OnBusy == "" && then == OnOpenQueue:
-		return OnOpenQueue
+	case len(open) == 0, !asks && (then == "" || then == OpenAbandon):
+		return OpenAbandon
+	case in.OnBusy == OnBusyEnqueue, in.OnBusy == "" && then == OpenQueue:
+		return OpenQueue
 	}
-	return OnOpenReject
+	return OpenReject
 }
 
 // frees tells whether nothing has to be carried on after an offer: it answers or abandons all that the thread waits for,
 // which are tool calls of the client without any result so far. Then the execution closes, and the run begins in a new one.
 func (t *thread) frees(in Submit) bool {
-	carried := func(c Waiting) bool { return !c.Client || c.Decision != nil }
-	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == OnOpenAbandon && !slices.ContainsFunc(t.open().Calls, carried)
+	carried := func(c Interrupt) bool { return !c.Client || c.Decision != nil }
+	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.onOpen(in) == OpenAbandon && !slices.ContainsFunc(t.open().Calls, carried)
 }
 
 // refusal tells why an offer is refused that leaves interrupts open.

@@ -30,7 +30,7 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 		if t.awaitResults(ctx); t.successor == nil && !w.isResolved() { // nobody has answered meanwhile
 			in := t.run.in
 			in.Queue, in.Resume = t.queue, nil
-			return continueWith(ctx, TypeParked, Parked{Run: in, Waits: w})
+			return continueWith(ctx, TypeParked, ParkedInput{Run: in, Interrupts: w})
 		}
 	}
 	if t.closing {
@@ -68,7 +68,7 @@ func (t *thread) chooseSuccessor(ctx workflow.Context) *RunInput {
 	in := &t.run.in
 	sum := sha256.Sum256([]byte(in.Run.ID + "\n" + workflow.GetInfo(ctx).OriginalRunID))
 	next := *in
-	if h := next.Handed; h != nil { // a handoff narrowed the limits for that run only
+	if h := next.HandedOver; h != nil { // a handoff narrowed the limits for that run only
 		next.Limits = h.To.Limits
 	}
 	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])

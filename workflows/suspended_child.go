@@ -6,9 +6,9 @@ import "go.temporal.io/sdk/workflow"
 // run, like those of the run's own agent, and goes the same way. When all is decided the next run begins
 // the subagent again where it was, as the work for the same call.
 
-// Suspended is a subagent that waits.
-type Suspended struct {
-	Delegate // as it was
+// SuspendedChild is a subagent that waits.
+type SuspendedChild struct {
+	AgentRef // as it was
 	// CallID is the call that it works for, MessageID the message that has it, Index its place there.
 	CallID    string `json:"callId"`
 	MessageID string `json:"messageId"`
@@ -17,32 +17,32 @@ type Suspended struct {
 	Args string `json:"args,omitempty"`
 	Edit uint64 `json:"edit,omitempty"`
 	// Turn is how far it has come, Said the message with the calls that wait.
-	Turn int    `json:"turn"`
-	Said string `json:"said"`
-	// Delegates are the agents that these calls hand work to.
-	Delegates []Delegate `json:"delegates,omitempty"`
-	// Fork is the branch that the subagent is, if it works for no call. Walk is how far it has come in its steps, and
+	Turn     int    `json:"turn"`
+	AnswerID string `json:"said"`
+	// Subagents are the agents that these calls hand work to.
+	Subagents []AgentRef `json:"delegates,omitempty"`
+	// Branch is the branch that the subagent is, if it works for no call. Walk is how far it has come in its steps, and
 	// Step the one among them whose definition the calls are under, if one is.
-	Fork *int   `json:"fork,omitempty"`
-	Walk *Walk  `json:"walk,omitempty"`
-	Step string `json:"step,omitempty"`
-	Tree uint64 `json:"tree,omitempty"`
-	// Within is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
-	Within int `json:"within,omitempty"`
+	Branch   *int      `json:"fork,omitempty"`
+	Position *Position `json:"walk,omitempty"`
+	Step     string    `json:"step,omitempty"`
+	Tree     uint64    `json:"tree,omitempty"`
+	// Parent is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
+	Parent int `json:"within,omitempty"`
 }
 
 // suspendedChild is this subagent as it waits.
-func (r *run) suspendedChild(w *Waits) *Suspended {
-	return &Suspended{
-		Delegate: Delegate{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
+func (r *run) suspendedChild(w *Interrupts) *SuspendedChild {
+	return &SuspendedChild{
+		AgentRef: AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
 		CallID:   r.child.CallID, MessageID: r.child.MessageID, Index: r.child.Index, Args: r.child.Args, Edit: r.child.Edit,
-		Turn: r.turn, Said: w.MessageID, Delegates: w.Delegates, Walk: r.pipeline.position, Step: w.Step, Tree: w.Tree,
+		Turn: r.turn, AnswerID: w.MessageID, Subagents: w.Subagents, Position: r.pipeline.position, Step: w.Step, Tree: w.Tree,
 	}
 }
 
 // restartChild starts a subagent, also when the run is cancelled if it was suspended: what it has done is known to nobody else, and
 // it compensates for it. The cancel reaches it when it has begun.
-func (r *run) restartChild(ctx workflow.Context, resumes *Suspended, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
+func (r *run) restartChild(ctx workflow.Context, resumes *SuspendedChild, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
 	if resumes == nil {
 		return start(ctx)
 	}
@@ -57,10 +57,10 @@ func (r *run) restartChild(ctx workflow.Context, resumes *Suspended, start func(
 }
 
 // suspendedSize is how many bytes this subagent takes as it waits for what those below it ask.
-func (r *run) suspendedSize(w *Waits) int {
+func (r *run) suspendedSize(w *Interrupts) int {
 	s := r.suspendedChild(w)
-	if r.child.Fork != "" {
-		s.Fork = &r.child.Index
+	if r.child.BranchPath != "" {
+		s.Branch = &r.child.Index
 	}
 	body, err := encode(s) //workflowcheck:ignore the same value gives the same text
 	if err != nil {
@@ -70,34 +70,34 @@ func (r *run) suspendedSize(w *Waits) int {
 }
 
 // adopt adds what a subagent waits for, and those below it.
-func (w *Waits) adopt(s Suspended, below *Waits) {
+func (w *Interrupts) adopt(s SuspendedChild, below *Interrupts) {
 	w.Suspended = append(w.Suspended, s)
 	at := len(w.Suspended)
 	for _, deeper := range below.Suspended {
-		deeper.Within += at
+		deeper.Parent += at
 		w.Suspended = append(w.Suspended, deeper)
 	}
 	for _, c := range below.Calls {
-		c.Within += at
+		c.Child += at
 		w.Calls = append(w.Calls, c)
 	}
 }
 
 // of is what the i-th suspended subagent waits for, with those below it; 0 = the run's own agent.
-func (w *Waits) of(i int) *Waits {
+func (w *Interrupts) of(i int) *Interrupts {
 	s := w.Suspended[i-1]
-	below := &Waits{MessageID: s.Said, Delegates: s.Delegates, Walk: s.Walk}
+	below := &Interrupts{MessageID: s.AnswerID, Subagents: s.Subagents, Position: s.Position}
 	places := map[int]int{i: 0}
 	for j, deeper := range w.Suspended {
-		if within, ok := places[deeper.Within]; ok && j >= i {
-			deeper.Within = within
+		if within, ok := places[deeper.Parent]; ok && j >= i {
+			deeper.Parent = within
 			below.Suspended = append(below.Suspended, deeper)
 			places[j+1] = len(below.Suspended)
 		}
 	}
 	for _, c := range w.Calls {
-		if within, ok := places[c.Within]; ok {
-			c.Within = within
+		if within, ok := places[c.Child]; ok {
+			c.Child = within
 			below.Calls = append(below.Calls, c)
 		}
 	}
@@ -105,18 +105,18 @@ func (w *Waits) of(i int) *Waits {
 }
 
 // resumed are the calls for which suspended subagents go on to work.
-func (w *Waits) resumed() []call {
+func (w *Interrupts) resumed() []call {
 	var calls []call
 	for i := range w.Suspended {
-		if s := &w.Suspended[i]; s.Within == 0 && s.Fork == nil {
-			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, delegate: &s.Delegate, resumes: s, waits: w.of(i + 1)})
+		if s := &w.Suspended[i]; s.Parent == 0 && s.Branch == nil {
+			calls = append(calls, call{index: s.Index, id: s.CallID, tool: s.Agent, delegate: &s.AgentRef, resumes: s, waits: w.of(i + 1)})
 		}
 	}
 	return calls
 }
 
-// Asker is whose call it is that waits.
-type Asker struct {
+// InterruptSource is whose call it is that waits.
+type InterruptSource struct {
 	Agent, Revision string
 	// MessageID is the message that has the call.
 	MessageID string
@@ -129,23 +129,23 @@ type Asker struct {
 	Question uint64
 }
 
-// Asker tells whose call it is that waits.
-func (w *Waits) Asker(c Waiting) Asker {
-	if c.Within == 0 {
-		return Asker{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Question: w.Walk.question(), MessageID: w.MessageID}
+// Source tells whose call it is that waits.
+func (w *Interrupts) Source(c Interrupt) InterruptSource {
+	if c.Child == 0 {
+		return InterruptSource{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Question: w.Position.question(), MessageID: w.MessageID}
 	}
-	s := w.Suspended[c.Within-1]
-	by := s.Delegate
-	if s.Walk != nil && s.Walk.Leaf != nil {
-		by = s.Walk.Leaf.Delegate
+	s := w.Suspended[c.Child-1]
+	by := s.AgentRef
+	if s.Position != nil && s.Position.Active != nil {
+		by = s.Position.Active.AgentRef
 	}
-	return Asker{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Walk.question(), MessageID: s.Said, CallID: s.CallID}
+	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Position.question(), MessageID: s.AnswerID, CallID: s.CallID}
 }
 
 // question is the record that has what the step asks that the walk is at; 0 = it asks nothing.
-func (w *Walk) question() uint64 {
-	if w == nil || w.Leaf == nil || len(w.Leaf.At.Asked) == 0 {
+func (w *Position) question() uint64 {
+	if w == nil || w.Active == nil || len(w.Active.Place.Prompts) == 0 {
 		return 0
 	}
-	return w.Leaf.At.Asked[len(w.Leaf.At.Asked)-1]
+	return w.Active.Place.Prompts[len(w.Active.Place.Prompts)-1]
 }

@@ -9,15 +9,15 @@ import (
 // What subagents wait for, however deep, is one list for who decides, and comes back to each of them as it was.
 func TestWaitsOfSubagents(t *testing.T) {
 	t.Parallel()
-	waits := func(ids ...string) *Waits {
-		w := &Waits{MessageID: "m-" + ids[0]}
+	waits := func(ids ...string) *Interrupts {
+		w := &Interrupts{MessageID: "m-" + ids[0]}
 		for i, id := range ids {
-			w.Calls = append(w.Calls, Waiting{Call: Call{ID: id, Approval: &Approval{}}, Index: i})
+			w.Calls = append(w.Calls, Interrupt{Call: Call{ID: id, Approval: &Approval{}}, Index: i})
 		}
 		return w
 	}
-	by := func(agent, said string) Suspended {
-		return Suspended{Delegate: Delegate{Agent: agent}, CallID: "call-" + agent, Said: said}
+	by := func(agent, said string) SuspendedChild {
+		return SuspendedChild{AgentRef: AgentRef{Agent: agent}, CallID: "call-" + agent, AnswerID: said}
 	}
 	middle := waits("b1", "b2")
 	middle.adopt(by("deep", "m-c1"), waits("c1"))
@@ -28,7 +28,7 @@ func TestWaitsOfSubagents(t *testing.T) {
 
 	asked := map[string]string{}
 	for _, c := range all.Calls {
-		by := all.Asker(c)
+		by := all.Source(c)
 		asked[c.ID] = by.Agent + " " + by.CallID
 		if by.MessageID != "m-"+c.ID[:1]+"1" {
 			t.Errorf("the call %s is looked for in %s", c.ID, by.MessageID)
@@ -41,10 +41,10 @@ func TestWaitsOfSubagents(t *testing.T) {
 		t.Errorf("who asks (-want +got):\n%s", diff)
 	}
 	for _, c := range all.Calls {
-		all.find(c.ID).Decision = &Decision{CallID: c.ID, Verdict: VerdictApprove}
+		all.find(c.ID).Decision = &Decision{CallID: c.ID, Kind: DecisionApprove}
 	}
 	for _, c := range middle.Calls {
-		middle.find(c.ID).Decision = &Decision{CallID: c.ID, Verdict: VerdictApprove}
+		middle.find(c.ID).Decision = &Decision{CallID: c.ID, Kind: DecisionApprove}
 	}
 	calls := all.calls()
 	if len(calls) != 3 || calls[0].id != "a1" || calls[1].id != "call-other" || calls[2].id != "call-middle" {

@@ -44,7 +44,7 @@ func (s *sending) arrive(f workflow.Future) {
 		return
 	}
 	ctx := workflow.WithActivityOptions(s.turn.ctx, s.turn.run.options(s.turn.ctx, "workers of "+s.call.queue))
-	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityAwait, Await{Queue: s.call.queue}), s.again)
+	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityAwaitQueue, AwaitQueue{Queue: s.call.queue}), s.again)
 }
 
 // again sends the call once more when there are workers, and ends it if none have come.

@@ -40,7 +40,7 @@ func newPlacing(t *testing.T, calls ...workflows.Call) *placing {
 		a.Calls = calls
 		for _, c := range calls {
 			if c.Placed() {
-				a.PlaceCount++
+				a.OrderedCount++
 			}
 		}
 		return a, nil
@@ -138,11 +138,11 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 		return a, err
 	}
 	h := &holding{world: p.world}
-	h.env.RegisterActivityWithOptions(func(context.Context, workflows.Hold) (uint64, error) { return 15, nil }, activity.RegisterOptions{Name: workflows.ActivityHold})
+	h.env.RegisterActivityWithOptions(func(context.Context, workflows.AnnounceInterrupts) (uint64, error) { return 15, nil }, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
 	approved := func(id string) workflows.Decision {
-		return workflows.Decision{CallID: id, Verdict: workflows.VerdictApprove, Digest: "d", Args: "x"}
+		return workflows.Decision{CallID: id, Kind: workflows.DecisionApprove, Digest: "d", Args: "x"}
 	}
-	rejected := workflows.Decision{CallID: "a2", Verdict: workflows.VerdictReject, Digest: "r"}
+	rejected := workflows.Decision{CallID: "a2", Kind: workflows.DecisionReject, Digest: "r"}
 	h.decide(time.Minute, approved("a3"), rejected, approved("a1"))
 	if result, _ := p.run(heldInput()); result.Outcome != workflows.OutcomeSuccess {
 		t.Fatalf("%+v", result)
@@ -163,7 +163,7 @@ func TestTaskQueuesThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"busy": true, "nobody": false} {
 		p := newPlacing(t, workflows.Call{ID: "a", Tool: "a", Queue: "till"}, workflows.Call{ID: "b", Tool: "b"})
-		sent, looks := 0, []workflows.Await{}
+		sent, looks := 0, []workflows.AwaitQueue{}
 		p.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 			if in.CallID == "a" {
 				if sent++; sent < 3 {
@@ -172,12 +172,12 @@ func TestTaskQueuesThatNobodyServes(t *testing.T) {
 			}
 			return p.perform(in)
 		}
-		p.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Await) error {
+		p.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AwaitQueue) error {
 			if looks = append(looks, in); !served {
 				return temporal.NewNonRetryableApplicationError("none", "tool_unavailable", nil)
 			}
 			return nil
-		}, activity.RegisterOptions{Name: workflows.ActivityAwait})
+		}, activity.RegisterOptions{Name: workflows.ActivityAwaitQueue})
 		result, finish := p.run(input)
 		if served {
 			if result.Outcome != workflows.OutcomeSuccess || sent != 3 || len(looks) != 2 || looks[0].Queue != "till" {
@@ -185,7 +185,7 @@ func TestTaskQueuesThatNobodyServes(t *testing.T) {
 			}
 			continue
 		}
-		if result.Code != "tool_unavailable" || sent != 1 || len(finish.Lanes) != 1 {
+		if result.Code != "tool_unavailable" || sent != 1 || len(finish.Unfinished) != 1 {
 			t.Errorf("%s: %+v after %d times and %+v, finished with %+v", name, result, sent, looks, finish)
 		}
 	}
@@ -197,7 +197,7 @@ func TestCallsWithoutTheirPlaceAreNotMade(t *testing.T) {
 	w := newWorld(t)
 	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
 		a := says(10)
-		a.CallCount, a.PlaceCount = 2, 1
+		a.CallCount, a.OrderedCount = 2, 1
 		return a, nil
 	}
 	if result, _ := w.run(input); result.Code != workflows.CodeLimitParallelTools {

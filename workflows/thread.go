@@ -30,7 +30,7 @@ type thread struct {
 func newThread(ctx workflow.Context, in RunInput, cancel workflow.CancelFunc) *thread {
 	t := &thread{run: newRun(ctx, in), queue: in.Queue, cancelRun: cancel}
 	t.run.thread, t.run.mayDelegate = t, MaxSubagents
-	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, handedOver: map[*Waits]bool{}}
+	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, handedOver: map[*Interrupts]bool{}}
 	return t
 }
 
@@ -86,10 +86,10 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 }
 
 // open are the interrupts that the thread waits for after its run's end; nil = none.
-func (t *thread) open() *Waits { return t.run.interrupts.afterEnd }
+func (t *thread) open() *Interrupts { return t.run.interrupts.afterEnd }
 
 // awaitBehind has the thread wait for interrupts when its run has ended; nil = for none.
-func (t *thread) awaitBehind(ctx workflow.Context, w *Waits) {
+func (t *thread) awaitBehind(ctx workflow.Context, w *Interrupts) {
 	if t.run.interrupts.afterEnd = w; w == nil {
 		return
 	}
@@ -99,12 +99,12 @@ func (t *thread) awaitBehind(ctx workflow.Context, w *Waits) {
 
 // waitsBehind are the interrupts that the thread waits for after an end: those that people answer and, where the agent says
 // what becomes of the next input, the client's tool calls. A queued run comes before tool calls that may be abandoned.
-func (t *thread) waitsBehind(end ending) *Waits {
+func (t *thread) waitsBehind(end ending) *Interrupts {
 	in := &t.run.in
 	switch {
 	case end.outcome == OutcomeInterrupt, end.outcome == OutcomeSuccess && end.waits != nil && end.waits.asksPeople():
 		return end.waits // people may have answered all of them while the run came to its end
-	case end.outcome != OutcomeSuccess, in.OnMissing == "", in.OnMissing == OnOpenAbandon && len(t.queue) > 0:
+	case end.outcome != OutcomeSuccess, in.OnMissingResult == "", in.OnMissingResult == OpenAbandon && len(t.queue) > 0:
 		return nil
 	}
 	return end.waits
@@ -169,7 +169,7 @@ func (t *thread) next() *RunInput {
 	if len(t.queue) == 0 {
 		return nil
 	}
-	next := t.run.in.Handed.asked(t.queue[0])
+	next := t.run.in.HandedOver.asked(t.queue[0])
 	next.Queue = t.queue[1:]
 	return &next
 }

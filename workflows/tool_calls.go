@@ -29,7 +29,7 @@ type toolCalls struct {
 	cancelled bool
 	expired   bool         // the step's time was over while subagents waited
 	suspended []ToolAnswer // of subagents that wait
-	questions []Waiting    // calls whose tools ask
+	questions []Interrupt  // calls whose tools ask
 	dropped   []droppedCall
 	err       error
 }
@@ -48,15 +48,15 @@ type call struct {
 	sequence int
 	decision *Decision
 	onExpiry OnExpiry
-	delegate *Delegate // the agent that it hands work to
-	child    string    // the workflow that it works in
-	handsTo  *Taker    // the agent that it hands the thread over to
+	delegate *AgentRef      // the agent that it hands work to
+	child    string         // the workflow that it works in
+	handsTo  *HandoffTarget // the agent that it hands the thread over to
 	// resumes is the subagent that goes on to work for it, waits what it has waited for.
-	resumes  *Suspended
-	waits    *Waits
+	resumes  *SuspendedChild
+	waits    *Interrupts
 	votes    []Vote
 	remember string
-	raised   *Raised // what its tool has asked
+	raised   *Question // what its tool has asked
 }
 
 // calls are those of an answer that wait for nothing, but for the one that hands the thread over.
@@ -69,29 +69,29 @@ func (a ModelAnswer) calls() []call {
 			calls = append(calls, call{index: i})
 		case !a.Calls[i].waits():
 			c := a.Calls[i]
-			calls = append(calls, call{index: i, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence, delegate: c.to(a.Delegates)})
+			calls = append(calls, call{index: i, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence, delegate: c.to(a.Subagents)})
 		}
 	}
 	return calls
 }
 
 // to is the agent that the call hands work to; nil = it is a tool's.
-func (c Call) to(delegates []Delegate) *Delegate {
-	if c.Delegate < 1 || c.Delegate > len(delegates) {
+func (c Call) to(delegates []AgentRef) *AgentRef {
+	if c.Subagent < 1 || c.Subagent > len(delegates) {
 		return nil
 	}
-	return &delegates[c.Delegate-1]
+	return &delegates[c.Subagent-1]
 }
 
 // callTools makes the calls of a turn. over tells that the run ends with that; if it does not, waits has what
 // subagents are waiting for, and what tools ask.
-func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *Waits) (end ending, over bool) {
+func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *Interrupts) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
 		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
 	}
 	t.run, t.ctx, t.changes, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *Waits { return t.interruptsSoFar(*waits) }}
+	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *Interrupts { return t.interruptsSoFar(*waits) }}
 	t.children.listen(ctx, t.changes)
 	atOnce := min(len(t.calls), MaxLanes)
 	r.log.provideLanes(atOnce)
@@ -108,7 +108,7 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *Waits) (end en
 		r.noteFailedStep(t.step, nil)
 	}
 	for _, s := range t.suspended {
-		waits.adopt(*s.Suspended, s.Waits)
+		waits.adopt(*s.Suspended, s.Interrupts)
 	}
 	waits.raise(t.questions)
 	if len(t.suspended) == 0 || t.err != nil || t.expired {
@@ -151,10 +151,10 @@ func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
 func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
 // interruptsSoFar is what the turn waits for by now.
-func (t *toolCalls) interruptsSoFar(waits Waits) *Waits {
+func (t *toolCalls) interruptsSoFar(waits Interrupts) *Interrupts {
 	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
 	for _, s := range t.suspended {
-		waits.adopt(*s.Suspended, s.Waits)
+		waits.adopt(*s.Suspended, s.Interrupts)
 	}
 	waits.raise(t.questions)
 	return &waits
@@ -196,7 +196,7 @@ func (t *toolCalls) start(lane int) {
 		return
 	}
 	ctx := t.ctx
-	if in.Lasts {
+	if in.OutlastsCancel {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
 	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, summary))
@@ -220,18 +220,18 @@ func (t *toolCalls) request(c call, lane int) ToolCall {
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	if c.handsTo != nil {
-		in.HandsTo = c.handsTo.Agent
+		in.HandOverTo = c.handsTo.Agent
 	}
 	if c.raised != nil {
-		in.Raised = c.raised.Seq
+		in.Question = c.raised.Seq
 	}
 	if c.id == "" {
 		in.Index = c.index
 	}
-	if in.Onward = t.run.pipeline.chainAdvance(t.ctx, c); in.Onward != nil && !Fits(in) {
-		in.Onward = nil
+	if in.Chained = t.run.pipeline.chainAdvance(t.ctx, c); in.Chained != nil && !Fits(in) {
+		in.Chained = nil
 	}
-	in.Lasts = t.run.outlastsCancel(c)
+	in.OutlastsCancel = t.run.outlastsCancel(c)
 	if t.step.After == 0 {
 		in.Opens, in.Announces = t.run.opening()
 	}
@@ -241,7 +241,7 @@ func (t *toolCalls) request(c call, lane int) ToolCall {
 // outlastsCancel tells whether a call comes to its end when the run is cancelled. One that waits for workers of its own does not.
 func (r *run) outlastsCancel(c call) bool {
 	l := r.activeStep()
-	return l != nil && l.Lasts && c.queue == "" && c.delegate == nil && c.isMade()
+	return l != nil && l.OutlastsCancel && c.queue == "" && c.delegate == nil && c.isMade()
 }
 
 // recordDropped has the log tell what was decided about calls of a cancelled run that have come to nothing: whoever
@@ -261,7 +261,7 @@ func (t *toolCalls) recordDropped() {
 	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, "write down"))
 	for _, c := range left {
 		in := t.request(c.call, c.lane)
-		in.Cancelled, in.Undoes = true, true
+		in.Cancelled, in.Compensates = true, true
 		t.underWay++
 		t.run.log.retry(c.lane)
 		t.onEnd(c.call, c.lane, workflow.ExecuteActivity(ctx, ActivityCallTool, in))
@@ -279,7 +279,7 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	}
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		t.run.log.leaveUnfinished(Lane{Index: lane, After: t.run.log.Lanes[lane], Subagents: c.isForSubagent()})
+		t.run.log.leaveUnfinished(Lane{Index: lane, After: t.run.log.Lanes[lane], Subagent: c.isForSubagent()})
 		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.isForSubagent() {
 			t.dropped = append(t.dropped, droppedCall{c, lane})
 		}
@@ -297,7 +297,7 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	if done.Suspended != nil {
 		t.suspended = append(t.suspended, done)
 	}
-	if done.Raised != nil {
+	if done.Question != nil {
 		t.addQuestion(c, done)
 	}
 	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled

@@ -204,7 +204,7 @@ func TestRandomTrees(t *testing.T) {
 			return nil
 		}
 		k.refuse = func(in workflows.Advance) error {
-			if in.Called && r.IntN(4) == 0 {
+			if in.AfterCall && r.IntN(4) == 0 {
 				return errors.New("not now")
 			}
 			return nil
@@ -261,7 +261,7 @@ func TestRandomTreesAtOnce(t *testing.T) {
 		slices.Sort(alone.did)
 		slices.Sort(k.did)
 		crowded := slices.ContainsFunc(k.advances, func(a workflows.Advance) bool { // more wait than can
-			return a.Walk.Event != nil && a.Walk.Event.Failure != nil && a.Walk.Event.Failure.Code == workflows.CodeLimitParallelTools
+			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == workflows.CodeLimitParallelTools
 		})
 		if diff := cmp.Diff(alone.did, k.did, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
 			t.Errorf("did (-walk +workflow): %s", diff)

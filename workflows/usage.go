@@ -191,8 +191,8 @@ func (r *run) priced() bool {
 // costs tells whether it has to be known what models cost.
 func (l Limits) costs() bool { return l.Cost > 0 || l.Soft != nil && l.Soft.Cost > 0 }
 
-// LimitsOf are those of an agent that works for another one: it asks nobody whether it may go on.
-func LimitsOf(l agents.Limits) Limits {
+// LimitsOfSubagent are those of an agent that works for another one: it asks nobody whether it may go on.
+func LimitsOfSubagent(l agents.Limits) Limits {
 	return Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools, Cost: int64(l.Cost)}
 }
 

@@ -45,11 +45,11 @@ func (s RememberScope) narrowest(other RememberScope) RememberScope {
 }
 
 // approves tells whether a decision is for making the call.
-func (d Decision) approves() bool { return d.Verdict == VerdictApprove || d.Verdict == VerdictEdit }
+func (d Decision) approves() bool { return d.Kind == DecisionApprove || d.Kind == DecisionEdit }
 
 // isRepeatedBy tells whether another one says the same.
 func (d Decision) isRepeatedBy(other Decision) bool {
-	return d.Digest == other.Digest && d.Verdict == other.Verdict
+	return d.Digest == other.Digest && d.Kind == other.Kind
 }
 
 func (a *Approval) quorum() int { return max(1, a.Quorum) }
@@ -67,23 +67,23 @@ func (a *Approval) maxVotes() int {
 }
 
 // decide takes what somebody says about a call, if nothing was decided.
-func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
+func (w *Interrupts) decide(d Decision, now time.Time) DecisionResult {
 	c := w.find(d.CallID)
 	switch {
 	case c == nil, !c.answeredBy(d):
 		return DecisionResult{Error: ErrorUnknownCall}
 	case c.Decision != nil:
 		return c.recorded(d)
-	case c.expired(now) && d.Verdict != VerdictCancel:
+	case c.expired(now) && d.Kind != DecisionCancel:
 		return DecisionResult{Error: ErrorExpired}
 	}
-	if d.Verdict != VerdictApprove {
+	if d.Kind != DecisionApprove {
 		d.Remember = ""
 	}
 	if c.Approval != nil && d.approves() {
 		if result, open := c.vote(&d); open {
 			if result.Error == "" && result.Recorded == nil {
-				w.addNews(NoticeVoted, now, c)
+				w.addNews(EventVoted, now, c)
 			}
 			return result
 		}
@@ -93,17 +93,17 @@ func (w *Waits) decide(d Decision, now time.Time) DecisionResult {
 		d.Args = c.Approval.Args
 	}
 	c.Decision = &d
-	w.addNews(NoticeDecided, now, w.release(c, now)...)
+	w.addNews(EventDecided, now, w.release(c, now)...)
 	return DecisionResult{}
 }
 
 // recorded answers a decision about a call that is decided.
-func (c *Waiting) recorded(d Decision) DecisionResult {
+func (c *Interrupt) recorded(d Decision) DecisionResult {
 	before := DecisionResult{Recorded: c.Decision}
 	counted := func(v Decision) bool { return v.By == d.By && v.isRepeatedBy(d) && c.agrees(v) }
 	switch {
 	case c.Decision.isRepeatedBy(d), slices.ContainsFunc(c.Votes, counted):
-	case c.Decision.Verdict == VerdictExpire:
+	case c.Decision.Kind == DecisionExpire:
 		before.Error = ErrorExpired
 	default:
 		before.Error = ErrorDecided
@@ -114,8 +114,8 @@ func (c *Waiting) recorded(d Decision) DecisionResult {
 // vote counts an approval, in place of an earlier vote of the same person. open tells that the call stays undecided, and
 // result what became of the vote. Otherwise the vote completes the quorum: d is the decision, and covers further calls as
 // far as the whole quorum says.
-func (c *Waiting) vote(d *Decision) (result DecisionResult, open bool) {
-	v := Decision{Verdict: d.Verdict, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember}
+func (c *Interrupt) vote(d *Decision) (result DecisionResult, open bool) {
+	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember}
 	if d.Args != c.Approval.Args {
 		v.Args = d.Args
 	}
@@ -143,12 +143,12 @@ func (c *Waiting) vote(d *Decision) (result DecisionResult, open bool) {
 }
 
 // votesOfOthers returns the votes without that of one person.
-func (c *Waiting) votesOfOthers(by string) []Decision {
+func (c *Interrupt) votesOfOthers(by string) []Decision {
 	return slices.DeleteFunc(slices.Clone(c.Votes), func(v Decision) bool { return v.By == by })
 }
 
 // tallies counts the votes for each proposal: the model's arguments first, then the edit, if somebody votes for one.
-func (c *Waiting) tallies() []Tally {
+func (c *Interrupt) tallies() []Tally {
 	count := func(args string) Tally {
 		missing := c.missing(args)
 		return Tally{Args: cmp.Or(args, c.Approval.Args), Votes: c.Approval.quorum() - missing, Missing: missing}
@@ -161,7 +161,7 @@ func (c *Waiting) tallies() []Tally {
 }
 
 // Tallies counts the votes for each proposal while the call waits for a quorum; nil = nobody votes about it.
-func (c *Waiting) Tallies() []Tally {
+func (c *Interrupt) Tallies() []Tally {
 	if c.Approval == nil || c.Approval.quorum() == 1 || c.Decision != nil {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (c *Waiting) Tallies() []Tally {
 }
 
 // missing is how many more people have to approve of some arguments; empty are the model's.
-func (c *Waiting) missing(args string) int {
+func (c *Interrupt) missing(args string) int {
 	missing := c.Approval.quorum()
 	for _, v := range c.Votes {
 		if v.Args == args {
@@ -180,12 +180,12 @@ func (c *Waiting) missing(args string) int {
 }
 
 // agrees tells whether a vote is for the arguments with which the call is made.
-func (c *Waiting) agrees(v Decision) bool {
+func (c *Interrupt) agrees(v Decision) bool {
 	return c.Decision.approves() && (v.Args == c.Decision.Args || v.Args == "" && c.Decision.Args == c.Approval.Args)
 }
 
 // decidedWith are the votes that made a quorum, without the last one.
-func (c *Waiting) decidedWith() []Vote {
+func (c *Interrupt) decidedWith() []Vote {
 	var votes []Vote
 	for _, v := range c.Votes {
 		if c.agrees(v) {
@@ -196,8 +196,8 @@ func (c *Waiting) decidedWith() []Vote {
 }
 
 // release makes the other calls as well that a decision is to be remembered for, and returns all of them.
-func (w *Waits) release(decided *Waiting, now time.Time) []*Waiting {
-	released := []*Waiting{decided}
+func (w *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
+	released := []*Interrupt{decided}
 	d := decided.Decision
 	for i := range w.Calls {
 		c := &w.Calls[i]

@@ -21,8 +21,8 @@ func panel(calls int) workflows.ModelAnswer {
 }
 
 // says is what a person says about a call; the same words have the same digest.
-func (p person) says(verdict workflows.Verdict, call, args string) workflows.Decision {
-	return workflows.Decision{CallID: call, Verdict: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
+func (p person) says(verdict workflows.DecisionKind, call, args string) workflows.Decision {
+	return workflows.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
 }
 
 type person string
@@ -36,7 +36,7 @@ func (p person) proposal() uint64 {
 }
 
 func (p person) approves(call string) workflows.Decision {
-	return p.says(workflows.VerdictApprove, call, "")
+	return p.says(workflows.DecisionApprove, call, "")
 }
 
 const (
@@ -85,7 +85,7 @@ func proposals(original int, edits ...int) []workflows.Tally {
 func TestVotesOfDifferentPeople(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
-	edits := ann.says(workflows.VerdictEdit, "c0", "fewer")
+	edits := ann.says(workflows.DecisionEdit, "c0", "fewer")
 	results := w.decideInTurn(ann.approves("c0"), ann.approves("c0"), edits, bob.approves("c0"), edits, ann.approves("c0"))
 	next := w.continued(input)
 	approved, edited, bobs := ann.approves("c0"), edits, bob.approves("c0")
@@ -147,12 +147,12 @@ func TestTheAnonymousAreOne(t *testing.T) {
 // Who says that a call may not be made decides that, also who had approved.
 func TestOneIsEnoughToRefuse(t *testing.T) {
 	t.Parallel()
-	for _, verdict := range []workflows.Verdict{workflows.VerdictReject, workflows.VerdictAnswer, workflows.VerdictCancel} {
+	for _, verdict := range []workflows.DecisionKind{workflows.DecisionReject, workflows.DecisionAnswer, workflows.DecisionCancel} {
 		w := panelWorld(t, 1)
 		results := w.decideInTurn(ann.approves("c0"), ann.says(verdict, "c0", ""))
 		next := w.continued(input)
 		c := next.Resume.Calls[0]
-		if got := results(); !cmp.Equal(got[1], workflows.DecisionResult{Settled: true}) || c.Decision.Verdict != verdict || len(c.Votes) != 0 {
+		if got := results(); !cmp.Equal(got[1], workflows.DecisionResult{Settled: true}) || c.Decision.Kind != verdict || len(c.Votes) != 0 {
 			t.Errorf("%s: results %+v, it goes on with %+v", verdict, got, c)
 		}
 	}
@@ -163,8 +163,8 @@ func TestVotesAreForArguments(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
 	results := w.decideInTurn(
-		ann.approves("c0"), bob.says(workflows.VerdictEdit, "c0", "fewer"), eve.says(workflows.VerdictEdit, "c0", "more"),
-		bob.says(workflows.VerdictEdit, "c0", "more"), bob.says(workflows.VerdictEdit, "c0", "fewer"), eve.says(workflows.VerdictEdit, "c0", "fewer"))
+		ann.approves("c0"), bob.says(workflows.DecisionEdit, "c0", "fewer"), eve.says(workflows.DecisionEdit, "c0", "more"),
+		bob.says(workflows.DecisionEdit, "c0", "more"), bob.says(workflows.DecisionEdit, "c0", "fewer"), eve.says(workflows.DecisionEdit, "c0", "fewer"))
 	next := w.continued(input)
 	got := results()
 	if got[2].Error != workflows.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3].Error != "" || got[3].Proposals[1].Args != "more" {
@@ -176,7 +176,7 @@ func TestVotesAreForArguments(t *testing.T) {
 		}
 	}
 	d := next.Resume.Calls[0].Decision
-	if d.Args != "fewer" || d.Verdict != workflows.VerdictEdit {
+	if d.Args != "fewer" || d.Kind != workflows.DecisionEdit {
 		t.Errorf("the decision is %+v", d)
 	}
 }
@@ -190,7 +190,7 @@ func TestVotesInAnInput(t *testing.T) {
 		in := waiting(id)
 		in.Token = "token-" + id
 		w.update(workflows.UpdateSubmit, workflows.Submit{
-			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []workflows.Decision{who.approves("c0"), who.says(workflows.VerdictReject, "c1", "")},
+			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []workflows.Decision{who.approves("c0"), who.says(workflows.DecisionReject, "c1", "")},
 		}, answers)
 	}
 	w.env.RegisterDelayedCallback(func() {
@@ -207,7 +207,7 @@ func TestVotesInAnInput(t *testing.T) {
 	if next.Run.ID != "r3" || len(next.Queue) != 0 {
 		t.Errorf("it goes on with %+v", next)
 	}
-	if c := next.Resume.Calls; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Verdict != workflows.VerdictReject {
+	if c := next.Resume.Calls; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Kind != workflows.DecisionReject {
 		t.Errorf("decided is %+v and %+v", c[0].Decision, c[1].Decision)
 	}
 }
@@ -247,7 +247,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 			decisions := []workflows.Decision{remembers(ann, "c0", c.first), remembers(bob, "c0", c.second)}
 			for i, m := range c.want {
 				if m.Args == "" {
-					decisions = append(decisions, eve.says(workflows.VerdictReject, fmt.Sprint("c", i), ""))
+					decisions = append(decisions, eve.says(workflows.DecisionReject, fmt.Sprint("c", i), ""))
 				}
 			}
 			results := w.decideInTurn(decisions...)
@@ -261,7 +261,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 			}
 			var got [5]made
 			for i, call := range next.Resume.Calls {
-				if d := call.Decision; d.Verdict == workflows.VerdictApprove && d.CallID == fmt.Sprint("c", i) && d.Input == bob.proposal() {
+				if d := call.Decision; d.Kind == workflows.DecisionApprove && d.CallID == fmt.Sprint("c", i) && d.Input == bob.proposal() {
 					got[i] = made{d.Args, d.Remember}
 				}
 			}
@@ -300,9 +300,9 @@ func TestRememberOfEqualArguments(t *testing.T) {
 	}
 	d := ann.approves("c0")
 	d.Remember = workflows.RememberArguments
-	w.decideInTurn(d, bob.says(workflows.VerdictReject, "c2", ""))
+	w.decideInTurn(d, bob.says(workflows.DecisionReject, "c2", ""))
 	calls := w.continued(input).Resume.Calls
-	if calls[1].Decision.Verdict != workflows.VerdictApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Verdict != workflows.VerdictReject {
+	if calls[1].Decision.Kind != workflows.DecisionApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Kind != workflows.DecisionReject {
 		t.Errorf("decided are %+v and %+v", calls[1].Decision, calls[2].Decision)
 	}
 }
@@ -311,7 +311,7 @@ func TestRememberOfEqualArguments(t *testing.T) {
 func TestVotesFitWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	for quorum, most := range map[int]int{2: 6, 8: 2} {
-		for _, calls := range []int{most, workflows.MaxWaits} {
+		for _, calls := range []int{most, workflows.MaxInterrupts} {
 			w := newWorld(t)
 			w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
 				a := panel(calls)
@@ -329,7 +329,7 @@ func TestVotesFitWhatGoesOn(t *testing.T) {
 					for voter := range quorum - 1 {
 						for _, args := range []string{"", fmt.Sprintf("%032d", 99)} {
 							p := person(fmt.Sprintf("%015d%s", voter, args[:min(1, len(args))]))
-							d := p.says(workflows.VerdictEdit, fmt.Sprintf("call_%026d", i), args)
+							d := p.says(workflows.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
 							d.Digest, d.Input = fmt.Sprintf("%032d", voter), 1<<40
 							w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, make(chan any, 1))
 						}
@@ -343,9 +343,9 @@ func TestVotesFitWhatGoesOn(t *testing.T) {
 			if calls > most {
 				continue
 			}
-			var parked workflows.Parked
+			var parked workflows.ParkedInput
 			continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
-			if n := len(parked.Waits.Calls[calls-1].Votes); n != 2*(quorum-1) {
+			if n := len(parked.Interrupts.Calls[calls-1].Votes); n != 2*(quorum-1) {
 				t.Errorf("quorum %d: %d votes are kept", quorum, n)
 			}
 		}

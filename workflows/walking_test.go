@@ -42,7 +42,7 @@ type walking struct {
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
 	begun func(w *world, in any)
-	asks  []workflows.Waiting // what people decide about, a second later
+	asks  []workflows.Interrupt // what people decide about, a second later
 
 	mu       sync.Mutex
 	world    *world // of the execution that is under way
@@ -123,7 +123,7 @@ func (k *walking) walk(in workflows.RunInput) workflows.RunResult {
 		}
 		workflowType, next = again.WorkflowType.Name, new(workflows.RunInput)
 		if workflowType == workflows.TypeParked {
-			next = new(workflows.Parked)
+			next = new(workflows.ParkedInput)
 		}
 		if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, next); err != nil {
 			k.t.Fatal(err)
@@ -159,8 +159,8 @@ func (k *walking) begin(in any) {
 		k.runs = append(k.runs, in)
 	case *workflows.RunInput:
 		k.runs = append(k.runs, *in)
-	case *workflows.Parked:
-		k.decide(in.Waits)
+	case *workflows.ParkedInput:
+		k.decide(in.Interrupts)
 	}
 	w.model, w.tool = k.speak, k.call
 	w.finish = func(bool) error {
@@ -168,37 +168,37 @@ func (k *walking) begin(in any) {
 		end := w.finished[len(w.finished)-1]
 		k.finishes = append(k.finishes, end)
 		k.mu.Unlock()
-		k.decide(end.Waits)
+		k.decide(end.Interrupts)
 		return nil
 	}
 	if k.programs != nil {
 		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
-		w.env.RegisterWorkflowWithOptions(k.programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeBranch, DisableAlreadyRegisteredCheck: true})
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeChild, DisableAlreadyRegisteredCheck: true})
 	}
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return k.advance(in) },
 		activity.RegisterOptions{Name: workflows.ActivityAdvance})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Hold) (uint64, error) {
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		at := lane(in.Step)
-		if in.Aside {
+		if in.Concurrent {
 			if at += " asks"; in.After != k.ends[at] {
 				k.t.Errorf("asks behind %d on %s, not %d", k.ends[at], at, in.After)
 			}
-			k.decide(in.Waits)
+			k.decide(in.Interrupts)
 			return k.write(at, ""), nil
 		}
 		k.behind(in.Step)
 		return k.write(at, ""), nil
-	}, activity.RegisterOptions{Name: workflows.ActivityHold})
+	}, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
 	if k.begun != nil {
 		k.begun(w, in)
 	}
 }
 
 // decide has people say what the answers of the questions are.
-func (k *walking) decide(waits *workflows.Waits) {
+func (k *walking) decide(waits *workflows.Interrupts) {
 	if waits == nil || k.silent {
 		return
 	}
@@ -210,15 +210,15 @@ func (k *walking) decide(waits *workflows.Waits) {
 			if c.Decision != nil {
 				continue
 			}
-			d := workflows.Decision{CallID: c.ID, Verdict: workflows.VerdictReject, Digest: "d"}
+			d := workflows.Decision{CallID: c.ID, Kind: workflows.DecisionReject, Digest: "d"}
 			if c.Client {
-				d.Verdict, d.Input = workflows.VerdictResult, 1
+				d.Kind, d.Input = workflows.DecisionToolResult, 1
 			}
 			k.mu.Lock()
 			path := k.places[c.ID]
 			k.mu.Unlock()
 			if ev, _ := k.answer(path); ev.Kind == pipeline.EventDone && !c.Client {
-				d.Verdict = workflows.VerdictApprove
+				d.Kind = workflows.DecisionApprove
 			}
 			said.Decisions = append(said.Decisions, d)
 		}
@@ -227,17 +227,17 @@ func (k *walking) decide(waits *workflows.Waits) {
 }
 
 func lane(s workflows.Step) string {
-	if s.Branch == nil {
+	if s.Child == nil {
 		return s.Run.ID + " []"
 	}
-	return fmt.Sprint(s.Run.ID, " ", s.Branch.Slots)
+	return fmt.Sprint(s.Run.ID, " ", s.Child.Lanes)
 }
 
 // behind fails the test unless a step comes where the lane that its agent speaks on ends, and closes what is open.
 func (k *walking) behind(s workflows.Step) {
 	at, wrong := lane(s), s.After != k.ends[lane(s)]
-	if s.After == 0 && s.Branch != nil {
-		wrong = s.Branch.Since < k.ends[at]
+	if s.After == 0 && s.Child != nil {
+		wrong = s.Child.Since < k.ends[at]
 		delete(k.open, at)
 	}
 	if wrong || s.Closes != k.open[at] || k.broken[at] != "" {
@@ -279,11 +279,11 @@ func (k *walking) breaks(s workflows.Step, step string, err error) error {
 }
 
 func (k *walking) speak(in workflows.ModelCall) (workflows.ModelAnswer, error) {
-	ev, err := k.answer(in.At.Path)
+	ev, err := k.answer(in.Place.Path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.behind(in.Step)
-	k.did = append(k.did, in.At.Path)
+	k.did = append(k.did, in.Place.Path)
 	if err != nil {
 		return workflows.ModelAnswer{}, k.breaks(in.Step, in.ID, err)
 	}
@@ -298,10 +298,10 @@ func (k *walking) speak(in workflows.ModelCall) (workflows.ModelAnswer, error) {
 // call makes a call, and goes on with what comes next, if it is to and that does not fail.
 func (k *walking) call(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 	a, err := k.makeCall(in)
-	if err != nil || in.Onward == nil || a.Outcome != workflows.OutcomeSuccess {
+	if err != nil || in.Chained == nil || a.Outcome != workflows.OutcomeSuccess {
 		return a, err
 	}
-	if next, err := k.advance(in.Advance(a.Opened, in.Onward.Now)); err == nil {
+	if next, err := k.advance(in.Advance(a.Opened, in.Chained.Now)); err == nil {
 		if a.Advanced = &next; k.unheard != nil {
 			return a, k.unheard(in)
 		}
@@ -312,9 +312,9 @@ func (k *walking) call(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 func (k *walking) makeCall(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 	ev, err := done(`{"approved":false}`), error(nil)
 	switch {
-	case in.Decision == nil, in.Decision.Verdict == workflows.VerdictResult:
-		ev, err = k.answer(in.At.Path)
-	case in.Decision.Verdict == workflows.VerdictApprove:
+	case in.Decision == nil, in.Decision.Kind == workflows.DecisionToolResult:
+		ev, err = k.answer(in.Place.Path)
+	case in.Decision.Kind == workflows.DecisionApprove:
 		ev = done(`{"approved":true}`)
 	}
 	k.mu.Lock()
@@ -322,13 +322,13 @@ func (k *walking) makeCall(in workflows.ToolCall) (workflows.ToolAnswer, error) 
 	k.behind(in.Step)
 	tools := fmt.Sprint(lane(in.Step), " tool ", in.Lane)
 	since := in.After
-	if in.Branch != nil {
-		since = max(since, in.Branch.Since)
+	if in.Child != nil {
+		since = max(since, in.Child.Since)
 	}
 	if in.LaneAfter != k.ends[tools] && (in.LaneAfter != 0 || since < k.ends[tools]) {
 		k.t.Errorf("call %+v comes behind %d on %s", in, k.ends[tools], tools)
 	}
-	k.did = append(k.did, in.At.Path)
+	k.did = append(k.did, in.Place.Path)
 	if err != nil {
 		k.write(tools, "")
 		return workflows.ToolAnswer{}, k.breaks(in.Step, in.Open, err)
@@ -371,17 +371,17 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 	}
 	k.behind(in.Step)
 	k.advances = append(k.advances, in)
-	next.Cursor = in.Walk.Cursor
-	if !in.Reopens && len(in.Suspends) == 0 {
+	next.Cursor = in.Position.Cursor
+	if !in.Resumes && len(in.Suspended) == 0 {
 		next, err = k.step(in)
 	}
-	next.Called = in.Called
+	next.CallEnded = in.AfterCall
 	next.Seq = k.write(at, "")
 	if next.Answer != nil {
 		next.Answer.Seq = next.Seq
 	}
-	if next.Fan != nil {
-		next.Fan.Record = next.Seq
+	if next.Branches != nil {
+		next.Branches.Record = next.Seq
 	}
 	k.written[in.Run.ID+" "+in.ID] = next
 	return next, err
@@ -390,18 +390,18 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 // step goes on in the tree to the next thing to do.
 func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 	ev, items, ended := pipeline.Event{}, []json.RawMessage(nil), pipeline.Ended{}
-	if in.Walk.Event != nil {
-		ev = *in.Walk.Event
+	if in.Position.Event != nil {
+		ev = *in.Position.Event
 	}
-	ev.Branches = in.Walk.Fan.BranchFailures()
-	if l := in.Walk.Leaf; ev.Kind == pipeline.EventDone && l != nil && l.CallID != "" {
+	ev.Branches = in.Position.Branches.BranchFailures()
+	if l := in.Position.Active; ev.Kind == pipeline.EventDone && l != nil && l.CallID != "" {
 		ev = k.came[l.CallID]
 	} else if ev.Kind == pipeline.EventDone && l != nil {
-		ev = k.came[in.Walk.Said]
+		ev = k.came[in.Position.Answered]
 	}
-	for i, fork := range in.Walk.Cursor.Branch {
+	for i, fork := range in.Position.Cursor.Branch {
 		var item json.RawMessage
-		of := k.kept[in.Walk.Items[i]]
+		of := k.kept[in.Position.Items[i]]
 		if of.items != nil {
 			item = of.items[fork.Index]
 		}
@@ -410,7 +410,7 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 		}
 		items = append(items, item)
 	}
-	if f := in.Walk.Fan; f != nil && f.Compensates {
+	if f := in.Position.Branches; f != nil && f.Compensates {
 		ev.Items, ev.Ends = k.kept[f.Record].items, f.EndRecords()
 	}
 	env := pipeline.Env{Input: json.RawMessage(`{}`), Messages: json.RawMessage(`[]`), State: k.state, Items: items, Now: in.Now, Ended: ended, Recall: k.recall}
@@ -418,7 +418,7 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 		return value(in, env), nil
 	}
 	d := k.tree(in)
-	m, err := pipeline.Advance(d, in.Walk.Cursor, ev, env)
+	m, err := pipeline.Advance(d, in.Position.Cursor, ev, env)
 	if err != nil {
 		k.t.Errorf("advance %+v: %v", in, err)
 		return workflows.Advanced{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
@@ -433,7 +433,7 @@ func (k *walking) tree(in workflows.Advance) *agents.Definition {
 	tree := in.Tree
 	if tree != nil {
 		k.trees[k.seq+1] = tree // the record that this is going to be
-	} else if tree = k.trees[in.Walk.Tree]; tree == nil {
+	} else if tree = k.trees[in.Position.Tree]; tree == nil {
 		return k.d
 	}
 	d, err := pipeline.WithTree(k.d, tree)
@@ -445,7 +445,7 @@ func (k *walking) tree(in workflows.Advance) *agents.Definition {
 
 func value(in workflows.Advance, env pipeline.Env) (next workflows.Advanced) {
 	var err error
-	if next.Value, err = pipeline.Value(in.Expression, in.Walk.Cursor, env); err != nil {
+	if next.Value, err = pipeline.Value(in.Expression, in.Position.Cursor, env); err != nil {
 		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
 	}
 	return next
@@ -470,28 +470,28 @@ func (k *walking) tell(changes []pipeline.Change) {
 // take is what a workflow is told to do.
 func (k *walking) take(in workflows.Advance, d *agents.Definition, m pipeline.Move) workflows.Advanced {
 	next, do := workflows.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
-	leaf := &workflows.Leaf{Delegate: workflows.Delegate{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
-	leaf.At = workflows.At{Path: do.Path, Name: do.Name, Scope: "s"}
+	leaf := &workflows.ActiveStep{AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
+	leaf.Place = workflows.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {
 	case do.Agent != nil:
-		next.Leaf = leaf
+		next.Active = leaf
 	case do.Tool != nil, do.Approve != nil:
 		leaf.CallID, leaf.Agent, leaf.Revision = "call of "+do.Path, in.Agent, in.Revision
-		leaf.At.Inline = do.Approve != nil
+		leaf.Place.Inline = do.Approve != nil
 		answer := says(0, leaf.CallID)
 		switch k.places[leaf.CallID] = do.Path; {
-		case leaf.At.Inline:
+		case leaf.Place.Inline:
 			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{}, 1
 		case do.Tool.Tool == "client":
 			answer.Calls[0].Client, answer.WaitCount = true, 1
 		case do.Tool.Tool == "far":
-			answer.Calls[0].Queue, answer.PlaceCount = "q", 1
+			answer.Calls[0].Queue, answer.OrderedCount = "q", 1
 		}
-		next.Leaf, next.Answer = leaf, &answer
+		next.Active, next.Answer = leaf, &answer
 	case do.Branches != nil:
 		b := do.Branches
-		next.Fan = &workflows.Fan{
-			Path: do.Path, Names: b.Names, Count: b.Count, AtOnce: max(1, min(b.AtOnce, b.Count)), Stop: b.Stop, Deadline: do.Deadline,
+		next.Branches = &workflows.Branches{
+			Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline,
 			Compensates: b.Ends == nil && pipeline.StepAt(d, do.Path).Compensates(),
 		}
 	}

@@ -48,11 +48,11 @@ func WorkflowID(t stream.Thread) string {
 // RunInput is what the workflow of a run is told whose input has been proposed.
 func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) workflows.RunInput {
 	return workflows.RunInput{
-		Run:   workflows.Run{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
+		Run:   workflows.RunRef{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
 		Agent: agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
 		Limits: workflows.LimitsOfRun(agent.Limits),
 		Steps:  len(agent.Steps) > 0, Program: agent.Workflow,
-		OnNewInput: workflows.OnOpen(agent.OnNewInput), OnMissing: workflows.OnOpen(agent.MissingToolResult()),
+		OnNewInput: workflows.OpenPolicy(agent.OnNewInput), OnMissingResult: workflows.OpenPolicy(agent.MissingToolResult()),
 	}
 }
 

@@ -85,7 +85,7 @@ func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 		Spec: &spec,
 		Action: &client.ScheduleWorkflowAction{
 			ID: FireID(tenant, k.ID), Workflow: workflows.TypeFire, TaskQueue: workflows.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
-			Args: []any{workflows.Firing{
+			Args: []any{workflows.FireInput{
 				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: c.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
 			}},
 			TypedSearchAttributes: attributes(tenant, k),

@@ -144,7 +144,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
-		sweep := presence.FailUnnoted(cfg.Temporal.WorkflowService(), cfg.Namespace, workflows.TypeRun, workflows.TypeBranch, workflows.TypeFire)
+		sweep := presence.FailUnnoted(cfg.Temporal.WorkflowService(), cfg.Namespace, workflows.TypeRun, workflows.TypeChild, workflows.TypeFire)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.leave(ctx))
 		}
