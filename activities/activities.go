@@ -20,9 +20,9 @@ import (
 	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Definitions finds the definition that a run began with.
@@ -46,7 +46,7 @@ type Activities struct {
 	// starts, each once. nil = nobody is told.
 	Inbox         *inbox.Store
 	Webhooks      *webhook.Sender
-	StartDelivery func(ctx context.Context, d workflows.Delivery) error
+	StartDelivery func(ctx context.Context, d runs.Delivery) error
 	// Queues knows which task queues there are workers for. nil = all of them.
 	Queues Queues
 	// Schedules has what schedules say, and Dispatch brings their runs to threads.
@@ -72,33 +72,33 @@ type Presence interface {
 
 // RegisterTools makes a worker of a task queue of its own run what goes there.
 func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
-	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: workflows.ActivityCallTool})
+	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: runs.ActivityCallTool})
 }
 
 // Register makes a worker run the activities.
 func (a *Activities) Register(r worker.ActivityRegistry) {
-	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: workflows.ActivityCallModel})
+	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: runs.ActivityCallModel})
 	a.RegisterTools(r)
-	r.RegisterActivityWithOptions(a.Await, activity.RegisterOptions{Name: workflows.ActivityAwaitQueue})
-	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
-	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: workflows.ActivityStoreResult})
-	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: workflows.ActivityAdvance})
-	r.RegisterActivityWithOptions(a.AskLimit, activity.RegisterOptions{Name: workflows.ActivityLimitInterrupt})
-	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: workflows.ActivityAnswerCall})
-	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: workflows.ActivityFinish})
-	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: workflows.ActivityNotify})
-	r.RegisterActivityWithOptions(a.Deliver, activity.RegisterOptions{Name: workflows.ActivityDeliver})
-	r.RegisterActivityWithOptions(a.Fire, activity.RegisterOptions{Name: workflows.ActivityFire})
-	r.RegisterActivityWithOptions(a.Standing, activity.RegisterOptions{Name: workflows.ActivityRunStatus})
-	r.RegisterActivityWithOptions(a.Withdraw, activity.RegisterOptions{Name: workflows.ActivityCancelRun})
+	r.RegisterActivityWithOptions(a.Await, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
+	r.RegisterActivityWithOptions(a.Hold, activity.RegisterOptions{Name: runs.ActivityAnnounce})
+	r.RegisterActivityWithOptions(a.Keep, activity.RegisterOptions{Name: runs.ActivityStoreResult})
+	r.RegisterActivityWithOptions(a.Advance, activity.RegisterOptions{Name: runs.ActivityAdvance})
+	r.RegisterActivityWithOptions(a.AskLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
+	r.RegisterActivityWithOptions(a.Answer, activity.RegisterOptions{Name: runs.ActivityAnswerCall})
+	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})
+	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: runs.ActivityNotify})
+	r.RegisterActivityWithOptions(a.Deliver, activity.RegisterOptions{Name: runs.ActivityDeliver})
+	r.RegisterActivityWithOptions(a.Fire, activity.RegisterOptions{Name: runs.ActivityFire})
+	r.RegisterActivityWithOptions(a.Standing, activity.RegisterOptions{Name: runs.ActivityRunStatus})
+	r.RegisterActivityWithOptions(a.Withdraw, activity.RegisterOptions{Name: runs.ActivityCancelRun})
 }
 
-func runOf(r workflows.RunRef) stream.Run {
+func runOf(r runs.Ref) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: r.Tenant, ID: r.Thread}, ID: r.ID}
 }
 
 // speaking is where the agent of a step speaks.
-func speaking(s workflows.Step, step string) stream.Place {
+func speaking(s runs.Step, step string) stream.Place {
 	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
 	if b := s.Child; b != nil {
 		for _, i := range b.Lanes {
@@ -110,7 +110,7 @@ func speaking(s workflows.Step, step string) stream.Place {
 }
 
 // working is where a tool call of that agent has its result.
-func working(in workflows.ToolCall) stream.Place {
+func working(in runs.ToolCall) stream.Place {
 	p := speaking(in.Step, in.ID)
 	p.Lane, p.After = p.Lane.Tool(in.Lane), in.LaneAfter
 	if in.LaneAfter == 0 {
@@ -120,7 +120,7 @@ func working(in workflows.ToolCall) stream.Place {
 }
 
 // enter is attend, and stops the attempt if the run is cancelled.
-func (a *Activities) enter(ctx context.Context, s workflows.Step) (_ context.Context, leave func(), err error) {
+func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
 	ctx, end, err := a.attend(ctx)
 	if err != nil || s.Compensates {
 		return ctx, end, err
@@ -130,7 +130,7 @@ func (a *Activities) enter(ctx context.Context, s workflows.Step) (_ context.Con
 }
 
 // cancelRequested tells whether a step is not to be done, since somebody has cancelled the run.
-func (a *Activities) cancelRequested(ctx context.Context, s workflows.Step) (bool, error) {
+func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, error) {
 	if s.Compensates {
 		return false, nil
 	}

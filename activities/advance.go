@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Advance is steps.advance.v1: it walks an agent's steps from what has come of one thing to do to the next,
 // which it writes down in one record: the steps that begin and end, what changes of the state, and the call
 // or the question that the next step is. A later attempt of it finds that record, or nothing.
-func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next workflows.Advanced, err error) {
+func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Advanced, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
@@ -30,28 +30,28 @@ func (a *Activities) Advance(ctx context.Context, in workflows.Advance) (next wo
 	return next, fail(ctx, err)
 }
 
-func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflows.Advanced, error) {
+func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
 	place := speaking(in.Step, in.ID)
 	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
-		return workflows.Advanced{}, err
+		return runs.Advanced{}, err
 	}
 	if in.After, err = a.comeBehind(ctx, place, in); err != nil {
-		return workflows.Advanced{}, err
+		return runs.Advanced{}, err
 	}
 	if in.FailedStep != nil {
 		more, err := a.unreported(ctx, place)
 		if err != nil {
-			return workflows.Advanced{}, err
+			return runs.Advanced{}, err
 		}
-		used = workflows.Sum(used, more)
+		used = runs.Sum(used, more)
 	}
 	if place.After, err = a.openWalk(ctx, place, in); err != nil {
-		return workflows.Advanced{}, err
+		return runs.Advanced{}, err
 	}
 	attempt, done, err := a.Log.Begin(ctx, place)
 	if err != nil {
-		return workflows.Advanced{}, err
+		return runs.Advanced{}, err
 	}
 	if done != nil {
 		return recordedAdvance(ctx, done, in.Tree != nil)
@@ -59,12 +59,12 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 	defer attempt.Close()
 	d, err := a.walked(ctx, in)
 	if err != nil {
-		return workflows.Advanced{}, err
+		return runs.Advanced{}, err
 	}
 	for {
-		w := &walker{activities: a, in: in, place: place, definition: d, next: workflows.Advanced{CallEnded: in.AfterCall, Usage: used}}
+		w := &walker{activities: a, in: in, place: place, definition: d, next: runs.Advanced{CallEnded: in.AfterCall, Usage: used}}
 		if err := w.walk(ctx); err != nil {
-			return workflows.Advanced{}, a.tellLacking(ctx, in.Step, attempt, err)
+			return runs.Advanced{}, a.tellLacking(ctx, in.Step, attempt, err)
 		}
 		next, err := w.finish(ctx, attempt)
 		if !errors.Is(err, stream.ErrStale) {
@@ -74,7 +74,7 @@ func (a *Activities) advance(ctx context.Context, in workflows.Advance) (workflo
 }
 
 // comeBehind returns where the lane ends, behind the step that has failed there, if one has.
-func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in workflows.Advance) (uint64, error) {
+func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
 		return in.After, nil
@@ -89,7 +89,7 @@ func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in workflow
 }
 
 // walked is the agent whose steps are walked.
-func (a *Activities) walked(ctx context.Context, in workflows.Advance) (*agents.Definition, error) {
+func (a *Activities) walked(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
 		return nil, err
@@ -101,11 +101,11 @@ func (a *Activities) walked(ctx context.Context, in workflows.Advance) (*agents.
 }
 
 // openWalk writes what a walk begins with, if it does: the run, or a subagent.
-func (a *Activities) openWalk(ctx context.Context, p stream.Place, in workflows.Advance) (uint64, error) {
+func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	switch b := in.Child; {
 	case in.Announces != nil:
 		return a.announce(ctx, p, in.Step, *in.Announces)
-	case in.Beginning != (workflows.Beginning{}):
+	case in.Beginning != (runs.Beginning{}):
 		o := opening(in.Agent, in.Revision, in.Beginning)
 		if in.Resumes { // steps count on what those before them have left, and what was done is compensated for by it
 			o.Keeps = pipeline.Outputs
@@ -124,13 +124,13 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in workflows.
 // walker is one advance.
 type walker struct {
 	activities *Activities
-	in         workflows.Advance
+	in         runs.Advance
 	place      stream.Place
 	definition *agents.Definition
 	thread     *stream.Reduction
 	said       string // by the user at last
 
-	next   workflows.Advanced
+	next   runs.Advanced
 	told   []agui.Event
 	sets   bool // the state was changed by what it was
 	kept   kept
@@ -232,7 +232,7 @@ func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
 	case errors.Is(err, errTooDeep):
-		return &pipeline.Failure{Code: workflows.CodeLimitSubagents, Message: fmt.Sprintf("more than %d agents would work for one another", workflows.MaxDepth)}
+		return &pipeline.Failure{Code: runs.CodeLimitSubagents, Message: fmt.Sprintf("more than %d agents would work for one another", runs.MaxDepth)}
 	case errors.As(err, &lacking) && lacking.retry == 0:
 		return &pipeline.Failure{Code: "tool_unavailable", Message: "the step needs what is not available: " + lacking.what()}
 	}
@@ -350,7 +350,7 @@ func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
 }
 
 // finish writes all of it in one record, as far as it has room.
-func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows.Advanced, error) {
+func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
 	for _, f := range w.failures() {
 		if f.Detailed && f.Record == 0 {
 			w.kept.Detail = f.Detail
@@ -379,14 +379,14 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (workflows
 	return at(w.next, seq, w.in.Tree != nil), nil
 }
 
-func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (workflows.Advanced, error) {
-	var next workflows.Advanced
+func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (runs.Advanced, error) {
+	var next runs.Advanced
 	err := recorded(ctx, done, &next)
 	return at(next, done.Seq, tree), err
 }
 
 // at names the record in what it has said, where that is needed.
-func at(next workflows.Advanced, seq uint64, tree bool) workflows.Advanced {
+func at(next runs.Advanced, seq uint64, tree bool) runs.Advanced {
 	next.Seq = seq
 	keptAs(next.Cursor.Records, seq)
 	for _, f := range append(next.Cursor.Failures(), next.Failed) {

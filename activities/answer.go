@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // What the model is told of work that came to no good end, besides the code.
@@ -25,7 +25,7 @@ const (
 // Answer is branch.answer.v1: it ends a subagent, and the call that it has worked for with what it said
 // last. What it left open is taken over first, like at a run's end. A subagent that failed is a call that
 // failed: the model that made it goes on.
-func (a *Activities) Answer(ctx context.Context, in workflows.SubagentAnswer) (answer workflows.ToolAnswer, err error) {
+func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
@@ -37,23 +37,23 @@ func (a *Activities) Answer(ctx context.Context, in workflows.SubagentAnswer) (a
 	return answer, fail(ctx, err)
 }
 
-func (a *Activities) answer(ctx context.Context, in workflows.SubagentAnswer) (workflows.ToolAnswer, error) {
+func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
 	opened, err := a.openToolStep(ctx, in.Call)
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	begun, used, err := a.endSpeaking(ctx, in)
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
-	in.Usage = workflows.Sum(in.Usage, used)
+	in.Usage = runs.Sum(in.Usage, used)
 	var closing []agui.Event
 	if begun != "" && !in.IsPipeline {
 		closing = append(closing, &agui.StepFinished{StepName: path.Base(begun), SubagentRunID: subagentID(in.Child.CallID)})
 	}
 	attempt, done, err := a.Log.Begin(ctx, working(in.Call))
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	if done != nil {
 		return recordedToolAnswer(ctx, done)
@@ -61,9 +61,9 @@ func (a *Activities) answer(ctx context.Context, in workflows.SubagentAnswer) (w
 	defer attempt.Close()
 	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, max(opened, in.After))
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
-	if in.Outcome == workflows.OutcomeInterrupt {
+	if in.Outcome == runs.OutcomeInterrupt {
 		return suspend(ctx, in, closing, attempt, opened)
 	}
 	call, err := findCall(thread, in.Call)
@@ -71,11 +71,11 @@ func (a *Activities) answer(ctx context.Context, in workflows.SubagentAnswer) (w
 		_, _, err = a.decided(ctx, in.Call, &call)
 	}
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	closing = append(closing, forget(in.Child.CallID, thread.State)...)
 	result := workResult(in, thread)
-	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
+	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
 }
 
@@ -95,7 +95,7 @@ func forget(callID string, state json.RawMessage) []agui.Event {
 
 // endSpeaking takes over what the subagent left open. It returns the id of the step that the subagent was in, and what was
 // used there that its workflow was not told of. step is "" if the subagent was never announced.
-func (a *Activities) endSpeaking(ctx context.Context, in workflows.SubagentAnswer) (step string, used []workflows.Usage, err error) {
+func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
 	p := speaking(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
 		return "", nil, err
@@ -106,18 +106,18 @@ func (a *Activities) endSpeaking(ctx context.Context, in workflows.SubagentAnswe
 	if p.Step == "" {
 		return "", used, nil
 	}
-	if err := a.Log.Supersede(ctx, p, in.Outcome == workflows.OutcomeCancelled); err != nil {
+	if err := a.Log.Supersede(ctx, p, in.Outcome == runs.OutcomeCancelled); err != nil {
 		return "", nil, err
 	}
 	more, err := a.unreported(ctx, p)
-	return p.Step, workflows.Sum(used, more), err
+	return p.Step, runs.Sum(used, more), err
 }
 
 // workResult is what the call comes to.
-func workResult(in workflows.SubagentAnswer, thread *stream.Reduction) tools.Result {
+func workResult(in runs.SubagentAnswer, thread *stream.Reduction) tools.Result {
 	switch in.Outcome {
-	case workflows.OutcomeSuccess:
-	case workflows.OutcomeCancelled:
+	case runs.OutcomeSuccess:
+	case runs.OutcomeCancelled:
 		return tools.Failed(delegateCancelled)
 	default:
 		return tools.Failed(delegateFailed + ": " + in.Code + ".")
@@ -130,8 +130,8 @@ func workResult(in workflows.SubagentAnswer, thread *stream.Reduction) tools.Res
 }
 
 // suspend ends a subagent that waits for people, and leaves the call that it works for unanswered.
-func suspend(ctx context.Context, in workflows.SubagentAnswer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (workflows.ToolAnswer, error) {
-	told := workflows.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
+func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
+	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	recorded, err := json.Marshal(told)
 	if err != nil {
 		return told, fmt.Errorf("activities: encode answer: %w", err)
@@ -146,16 +146,16 @@ func suspend(ctx context.Context, in workflows.SubagentAnswer, closing []agui.Ev
 }
 
 // farewell closes the subagent, behind its last step, if it has begun.
-func farewell(in workflows.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
+func farewell(in runs.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
 	if !begun {
 		return nil
 	}
 	id := subagentID(in.Child.CallID)
-	if in.Outcome == workflows.OutcomeSuccess {
+	if in.Outcome == runs.OutcomeSuccess {
 		return append(events, &agui.SubagentFinished{SubagentRunID: id, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 	}
 	code := in.Code
-	if in.Outcome == workflows.OutcomeCancelled {
+	if in.Outcome == runs.OutcomeCancelled {
 		code = "cancelled"
 	}
 	return append(events, &agui.SubagentError{SubagentRunID: id, Message: result.Content, Code: code})

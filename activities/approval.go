@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // gate finds out whether people decide about a call before it is made; nil = they do not.
-type gate func(tool, arguments string) *workflows.Approval
+type gate func(tool, arguments string) *runs.Approval
 
 // gate is that of an agent's rules, on the state and the input as they are now.
 func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *stream.Reduction) (gate, error) {
@@ -29,7 +29,7 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *str
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode input: %w", err)
 	}
-	return func(tool, arguments string) *workflows.Approval {
+	return func(tool, arguments string) *runs.Approval {
 		rule := d.Asks(agents.ProposedCall{Agent: d.Name, Tool: tool, Args: json.RawMessage(arguments), State: thread.State, Input: input, Caller: (*agents.Caller)(in.Requester)})
 		if rule < 0 || isRemembered(thread.Remembered, tool, d.RuleDigest(rule), arguments) {
 			return nil
@@ -39,12 +39,12 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *str
 }
 
 // approval is what the workflow is told of a rule: numbers and times. Who may decide is not its matter.
-func approval(d *agents.Definition, rule int, arguments string) *workflows.Approval {
+func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	r := d.Approvals[rule]
 	expires, then := r.Deadline()
-	asks := &workflows.Approval{
-		Rule: rule, Args: workflows.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
-		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: workflows.OnExpiry(then),
+	asks := &runs.Approval{
+		Rule: rule, Args: runs.DigestArgs(arguments), Policy: d.RuleDigest(rule), Quorum: r.Quorum,
+		Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: runs.OnExpiry(then),
 	}
 	if digest := canonicalDigest(arguments); digest != asks.Args {
 		asks.Canonical = digest
@@ -53,7 +53,7 @@ func approval(d *agents.Definition, rule int, arguments string) *workflows.Appro
 }
 
 // interrupts are the questions that a run ends with, in the order of the calls.
-func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflows.Interrupts) ([]agui.Interrupt, error) {
+func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Interrupts) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
 	for _, c := range w.Calls {
 		var i agui.Interrupt
@@ -87,7 +87,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *workflow
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
 // approvalInterrupt asks whether a call may be made, or what a step wants people to be asked.
-func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *workflows.Interrupts, c workflows.Interrupt) (agui.Interrupt, error) {
+func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if w.Exceeded != nil {
 		message, schema = a.beyond(*w.Exceeded), limitSchema(a.figuresOf(*w.Exceeded))
@@ -103,7 +103,7 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 }
 
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
-func asked(w *workflows.Interrupts, c workflows.Interrupt) (agui.Metadata, error) {
+func asked(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
 	by := w.Source(c)
 	rule, err := json.Marshal(stream.Asked{
 		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(w.Opened), Quorum: max(1, c.Approval.Quorum),

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A question says by which rule it is asked, so that it can be told who may answer it.
@@ -52,13 +52,13 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	if err != nil || asked == nil {
 		t.Fatalf("the question is asked by %v, %v", asked, err)
 	}
-	in := workflows.Finish{Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: workflows.OutcomeSuccess}
+	in := runs.Finish{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Execution: "e", After: 1, Outcome: runs.OutcomeSuccess}
 	again, err := e.acts.Finish(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	expires := again.Expires[q.ToolCallID]
-	if again.Outcome != workflows.OutcomeInterrupt || !again.AskedAt.Equal(asked.AskedAt) || len(again.Expires) != 1 || asked.AskedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
+	if again.Outcome != runs.OutcomeInterrupt || !again.AskedAt.Equal(asked.AskedAt) || len(again.Expires) != 1 || asked.AskedAt.Add(3*time.Hour).Sub(expires).Abs() >= time.Millisecond {
 		t.Errorf("it has ended as %+v, and was asked at %s", again, asked.AskedAt)
 	}
 }
@@ -76,9 +76,9 @@ func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &workflows.Approval{
-		Args: workflows.DigestArgs(`{"a":1,"b":2}`), Policy: e.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
-		Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 6 * time.Hour, OnExpiry: workflows.OnExpiryReject,
+	want := &runs.Approval{
+		Args: runs.DigestArgs(`{"a":1,"b":2}`), Policy: e.agent.RuleDigest(0), Quorum: 2, Remind: time.Hour,
+		Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 6 * time.Hour, OnExpiry: runs.OnExpiryReject,
 	}
 	if diff := cmp.Diff(want, answer.Calls[0].Approval); diff != "" {
 		t.Errorf("the approval (-want +got):\n%s", diff)
@@ -86,18 +86,18 @@ func TestWhatTheWorkflowIsToldOfARule(t *testing.T) {
 }
 
 // askModel runs a step of a run that nobody asked for, which goes on behind the first one.
-func (e *engine) askModel(id, step string, after uint64) (workflows.ModelAnswer, error) {
+func (e *engine) askModel(id, step string, after uint64) (runs.ModelAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallModel)
-	in := workflows.ModelCall{Step: workflows.Step{
-		Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: id}, Execution: "e2", Agent: "a", Revision: "v", ID: step, Name: "model", After: after,
+	in := runs.ModelCall{Step: runs.Step{
+		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: id}, Execution: "e2", Agent: "a", Revision: "v", ID: step, Name: "model", After: after,
 	}}
 	if after == 0 {
-		in.Beginning = workflows.Beginning{Continues: run.ID}
+		in.Beginning = runs.Beginning{Continues: run.ID}
 	}
 	value, err := env.ExecuteActivity(e.acts.CallModel, in)
-	var answer workflows.ModelAnswer
+	var answer runs.ModelAnswer
 	if err == nil {
 		err = value.Get(&answer)
 	}
@@ -108,7 +108,7 @@ func (e *engine) askModel(id, step string, after uint64) (workflows.ModelAnswer,
 func TestWhatIsRememberedIsNotAsked(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
-	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Kind: workflows.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberTool}, "")
+	tool, err := e.resume(w, runs.Decision{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: runs.RememberTool}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestEqualArgumentsAreRemembered(t *testing.T) {
 		}
 		return `{"a":1,"b":2}`
 	})
-	tool, err := e.resume(w, workflows.Decision{CallID: w.Calls[0].ID, Kind: workflows.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: workflows.RememberArguments}, "")
+	tool, err := e.resume(w, runs.Decision{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: w.Calls[0].Approval.Args, Remember: runs.RememberArguments}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestManyCallsThatWait(t *testing.T) {
 		rule.Escalate = append(rule.Escalate, agents.Escalation{After: time.Duration(i+1) * time.Hour, To: []string{"bob"}})
 	}
 	e.agent.Approvals = []agents.Approval{rule}
-	if _, result := e.run("go"); result.Code != workflows.CodeLimitParallelTools {
+	if _, result := e.run("go"); result.Code != runs.CodeLimitParallelTools {
 		t.Errorf("%+v", result)
 	}
 }

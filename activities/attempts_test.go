@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A tool that is down is called as often as it may be; then the model hears of it and goes on.
@@ -43,7 +43,7 @@ func TestAttemptsOfATool(t *testing.T) {
 				heard = req.Messages[len(req.Messages)-1].Text()
 				return say("done")
 			}, shop)
-			if _, result := e.run("buy"); result.Outcome != workflows.OutcomeSuccess || calls != test.calls || heard != test.want {
+			if _, result := e.run("buy"); result.Outcome != runs.OutcomeSuccess || calls != test.calls || heard != test.want {
 				t.Errorf("outcome %+v after %d calls, the model hears %q; want %d calls and %q", result, calls, heard, test.calls, test.want)
 			}
 		})
@@ -72,7 +72,7 @@ func TestACallThatBreaksOffIsNotRepeated(t *testing.T) {
 		return say("done")
 	}, broken{&calls})
 	_, result := e.run("go")
-	if want := "The call broke off. Whether it took effect is unknown."; result.Outcome != workflows.OutcomeSuccess || calls != 1 || heard != want {
+	if want := "The call broke off. Whether it took effect is unknown."; result.Outcome != runs.OutcomeSuccess || calls != 1 || heard != want {
 		t.Errorf("outcome %+v after %d calls, the model hears %q", result, calls, heard)
 	}
 }

@@ -6,8 +6,8 @@ import (
 
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools/builtin"
-	"github.com/perdure/perdure/workflows"
 )
 
 // says has somebody decide about a question some time after the run's beginning, by its words. asked are all that are
@@ -23,10 +23,10 @@ func (e *engine) says(t *testing.T, after time.Duration, question string, asked 
 			if *asked = append(*asked, q.Message); q.Message != question {
 				continue
 			}
-			d := workflows.Decision{CallID: q.ToolCallID, Kind: workflows.DecisionApprove, Digest: "d"}
-			e.env.UpdateWorkflow(workflows.UpdateDecide, "says "+question, &testsuite.TestUpdateCallback{
+			d := runs.Decision{CallID: q.ToolCallID, Kind: runs.DecisionApprove, Digest: "d"}
+			e.env.UpdateWorkflow(runs.UpdateDecide, "says "+question, &testsuite.TestUpdateCallback{
 				OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-			}, workflows.Decide{Decisions: []workflows.Decision{d}})
+			}, runs.Decide{Decisions: []runs.Decision{d}})
 		}
 	}, after)
 }
@@ -67,7 +67,7 @@ steps:
 			e.says(t, 30*time.Minute, "nothing", &before)
 			e.says(t, 90*time.Minute, "Two?", &after)
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeSuccess {
+			if result.Outcome != runs.OutcomeSuccess {
 				t.Errorf("%+v: %s", result, typesOf(events))
 			}
 			if len(before) != 2 || len(after) != 1 {

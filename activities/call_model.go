@@ -12,13 +12,13 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // CallModel is model.call.v1: it streams one completion of the agent's model into the log.
-func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (answer workflows.ModelAnswer, err error) {
+func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.enter(ctx, in.Step)
@@ -30,15 +30,15 @@ func (a *Activities) CallModel(ctx context.Context, in workflows.ModelCall) (ans
 	return answer, fail(ctx, err)
 }
 
-func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
+func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
 	place := speaking(in.Step, in.ID)
 	var err error
 	if place.After, err = a.openModelStep(ctx, place, in); err != nil {
-		return workflows.ModelAnswer{}, err
+		return runs.ModelAnswer{}, err
 	}
 	attempt, done, err := a.Log.Begin(ctx, place)
 	if err != nil {
-		return workflows.ModelAnswer{}, err
+		return runs.ModelAnswer{}, err
 	}
 	if done != nil {
 		answer, err := recordedModelAnswer(ctx, done)
@@ -51,18 +51,18 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 	n.at = in.Place
 	if attempt.Resumed() {
 		if err := a.meterBefore(work, place, attempt); err != nil {
-			return workflows.ModelAnswer{}, err
+			return runs.ModelAnswer{}, err
 		}
 	}
 	switch err := a.narrate(work, in, n); {
 	case err != nil && cancelled(work, err):
-		n.answer.Outcome = workflows.OutcomeCancelled
+		n.answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
-		return workflows.ModelAnswer{}, a.failedCall(ctx, in, attempt, a.tellLacking(ctx, in.Step, attempt, err))
+		return runs.ModelAnswer{}, a.failedCall(ctx, in, attempt, a.tellLacking(ctx, in.Step, attempt, err))
 	}
 	if attempt.Resumed() || n.summarizes {
 		if n.answer.OtherUsage, err = a.usedBefore(work, place, attempt); err != nil {
-			return workflows.ModelAnswer{}, err
+			return runs.ModelAnswer{}, err
 		}
 	}
 	answer, err := n.finish(work)
@@ -72,11 +72,11 @@ func (a *Activities) callModel(ctx context.Context, in workflows.ModelCall) (wor
 	return answer, a.countAnswer(ctx, in, answer)
 }
 
-func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workflows.ModelCall) (uint64, error) {
+func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.ModelCall) (uint64, error) {
 	if in.Announces != nil {
 		return a.announce(ctx, p, in.Step, *in.Announces)
 	}
-	if in.Beginning == (workflows.Beginning{}) {
+	if in.Beginning == (runs.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
 	return a.Log.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
@@ -84,7 +84,7 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in workf
 
 // narrate runs the completion, unless people are to be asked first whether the run may go on. It is cancelled before it
 // begins if somebody asked for that before anyone could hear it.
-func (a *Activities) narrate(ctx context.Context, in workflows.ModelCall, n *narrator) error {
+func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narrator) error {
 	run := runOf(in.Run)
 	wanted, err := a.cancelRequested(ctx, in.Step)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 
 // offerAgents adds the agents that the model may hand work to, or the thread. At the limit of a run's hand-offs they are
 // still offered, since the conversation has calls of them, and none is made.
-func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in workflows.ModelCall, n *narrator, offered []llm.Tool) ([]llm.Tool, error) {
+func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narrator, offered []llm.Tool) ([]llm.Tool, error) {
 	delegates, err := a.delegates(ctx, d, in.Child)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in w
 		return nil, err
 	}
 	offered, n.delegates = offerDelegates(offered, delegates)
-	if offered, takers = offerTakers(offered, takers); in.Handoffs < workflows.MaxHandoffs {
+	if offered, takers = offerTakers(offered, takers); in.Handoffs < runs.MaxHandoffs {
 		n.takers = takers
 	}
 	return offered, nil
@@ -204,8 +204,8 @@ func cancelled(ctx context.Context, err error) bool {
 }
 
 // recordedModelAnswer answers from the record of an attempt that finished but could not report.
-func recordedModelAnswer(ctx context.Context, done *stream.Record) (workflows.ModelAnswer, error) {
-	var answer workflows.ModelAnswer
+func recordedModelAnswer(ctx context.Context, done *stream.Record) (runs.ModelAnswer, error) {
+	var answer runs.ModelAnswer
 	err := recorded(ctx, done, &answer)
 	answer.Seq = done.Seq
 	return answer, err

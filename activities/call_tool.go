@@ -13,14 +13,14 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // CallTool is tool.call.v1: it runs one tool call and puts its result into the log. A tool's failure
 // is a result, which the model sees. Behind the call of a step it advances, if it is to.
-func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answer workflows.ToolAnswer, err error) {
+func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	began := time.Now()
@@ -36,21 +36,21 @@ func (a *Activities) CallTool(ctx context.Context, in workflows.ToolCall) (answe
 }
 
 // enterCall is enter, and lets a call that lasts come to its end.
-func (a *Activities) enterCall(ctx context.Context, in workflows.ToolCall) (context.Context, func(), error) {
+func (a *Activities) enterCall(ctx context.Context, in runs.ToolCall) (context.Context, func(), error) {
 	if in.OutlastsCancel {
 		return a.attend(ctx)
 	}
 	return a.enter(ctx, in.Step)
 }
 
-func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
+func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 	opened, err := a.openToolStep(ctx, in)
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	attempt, done, err := a.Log.Begin(ctx, working(in))
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	if done != nil {
 		return recordedToolAnswer(ctx, done)
@@ -60,25 +60,25 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	defer cancel()
 	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, opened)
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	call, err := findCall(thread, in)
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	result, outcome, err := a.decided(ctx, in, &call)
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	if outcome == "" && in.Cancelled {
-		result, outcome = tools.Failed(callCancelled), workflows.OutcomeCancelled
+		result, outcome = tools.Failed(callCancelled), runs.OutcomeCancelled
 		if attempt.Resumed() {
 			result = tools.Failed(outcomeUnknown)
 		}
 	}
 	asked, err := a.inquiry(ctx, in, call)
 	if err != nil {
-		return workflows.ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	handed := false
 	switch {
@@ -91,15 +91,15 @@ func (a *Activities) callTool(ctx context.Context, in workflows.ToolCall) (workf
 	if asks, ok := errors.AsType[*tools.Raised](err); ok && asked.number() < tools.MaxQuestions {
 		return asked.raise(ctx, in, call, attempt, asks, opened)
 	} else if ok {
-		result, outcome, err = tools.Failed(tooManyQuestions), workflows.OutcomeError, nil
+		result, outcome, err = tools.Failed(tooManyQuestions), runs.OutcomeError, nil
 	}
 	if err != nil {
-		return workflows.ToolAnswer{}, a.tellLacking(ctx, in.Step, attempt, err)
+		return runs.ToolAnswer{}, a.tellLacking(ctx, in.Step, attempt, err)
 	}
-	return finishTool(ctx, in, call, attempt, result, workflows.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handed})
+	return finishTool(ctx, in, call, attempt, result, runs.ToolAnswer{Outcome: outcome, Opened: opened, HandedOver: handed})
 }
 
-func (a *Activities) openToolStep(ctx context.Context, in workflows.ToolCall) (uint64, error) {
+func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64, error) {
 	place := speaking(in.Step, in.Open)
 	if in.Chained != nil {
 		place.Then = in.Chained.ID
@@ -124,7 +124,7 @@ const (
 
 // runTool makes the call. A tool that may have had its effect and doesn't promise that a second call
 // changes nothing is not called again.
-func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, asked *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, workflows.Outcome, error) {
+func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, asked *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, runs.Outcome, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
 		return tools.Result{}, "", err
@@ -134,17 +134,17 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 		return tools.Result{}, "", err
 	}
 	if tool == nil {
-		return tools.Failed(notCallable(definition, call)), workflows.OutcomeError, nil
+		return tools.Failed(notCallable(definition, call)), runs.OutcomeError, nil
 	}
 	if attempt.Resumed() && !tool.Spec().Idempotent {
-		return tools.Failed(outcomeUnknown), workflows.OutcomeError, nil
+		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil
 	}
 	// Temporal's own cancellation may take seconds to get here, and the announcement came before. A call that lasts and may have
 	// been made is made again all the same: what it came to is to be known.
 	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
 	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {
-		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
+		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
 	}
 	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
 	defer reports.close()
@@ -159,21 +159,21 @@ func (a *Activities) runTool(ctx context.Context, in workflows.ToolCall, call ag
 	case asks:
 		return tools.Result{}, "", err
 	case errors.Is(err, errAbandoned) && cancelled(ctx, err):
-		return tools.Failed(callAbandoned), workflows.OutcomeCancelled, nil
+		return tools.Failed(callAbandoned), runs.OutcomeCancelled, nil
 	case err != nil && cancelled(ctx, err):
-		return tools.Failed(callCancelled), workflows.OutcomeCancelled, nil
+		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
 	case err != nil && lastAttempt(ctx, tool.Spec(), err):
-		return lastWords(err), workflows.OutcomeError, nil
+		return lastWords(err), runs.OutcomeError, nil
 	case err != nil:
 		return tools.Result{}, "", err
 	case result.IsError:
-		return result, workflows.OutcomeError, nil
+		return result, runs.OutcomeError, nil
 	}
-	return result, workflows.OutcomeSuccess, nil
+	return result, runs.OutcomeSuccess, nil
 }
 
 // findCall reads the call that the model made: arguments are content and come from the log.
-func findCall(thread *stream.Reduction, in workflows.ToolCall) (agui.ToolCall, error) {
+func findCall(thread *stream.Reduction, in runs.ToolCall) (agui.ToolCall, error) {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		m := thread.Entries[i].Message
 		if m.ID != in.MessageID {
@@ -187,11 +187,11 @@ func findCall(thread *stream.Reduction, in workflows.ToolCall) (agui.ToolCall, e
 			return m.ToolCalls[at], nil
 		}
 	}
-	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", workflows.CodeInternal, nil)
+	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", runs.CodeInternal, nil)
 }
 
 // finishTool writes the result, behind some events, also that of a cancelled call, whose context has ended.
-func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer workflows.ToolAnswer, before ...agui.Event) (workflows.ToolAnswer, error) {
+func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer runs.ToolAnswer, before ...agui.Event) (runs.ToolAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	message := agui.Message{
@@ -219,8 +219,8 @@ func finishTool(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, 
 	return answer, err
 }
 
-func recordedToolAnswer(ctx context.Context, done *stream.Record) (workflows.ToolAnswer, error) {
-	var answer workflows.ToolAnswer
+func recordedToolAnswer(ctx context.Context, done *stream.Record) (runs.ToolAnswer, error) {
+	var answer runs.ToolAnswer
 	err := recorded(ctx, done, &answer)
 	answer.Seq = done.Seq
 	return answer, err

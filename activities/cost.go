@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // codeNoPrice is the code of RUN_ERROR for runs whose models are not called since nobody knows what that would cost.
@@ -22,7 +22,7 @@ var errNoPrice = errors.New("activities: what models cost is limited, and this o
 // mayPay tells whether a model may be called: the tenant has something left of its budget, and where what models cost is
 // limited, it is known. An excess says what people are to be asked before, who have let the run go as far as day says; they
 // are asked nothing if that is nil.
-func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model string, day *workflows.DayAllowance) (*workflows.ExceededLimit, error) {
+func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
 	if _, known := a.Prices.Price(model); limited && !known {
 		return nil, errNoPrice
@@ -32,7 +32,7 @@ func (a *Activities) mayPay(ctx context.Context, in workflows.ModelCall, model s
 
 // dayBeyond is what people are to be asked about the day of a tenant, who have let the run go as far as day says; nil =
 // nothing. It fails if the tenant has nothing left.
-func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *workflows.DayAllowance) (*workflows.ExceededLimit, error) {
+func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	var allowed *budget.Allowed
 	if day != nil {
 		allowed = &budget.Allowed{Date: day.Date, Tokens: day.Tokens, Cost: agents.Money(day.Cost)}
@@ -45,28 +45,28 @@ func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *workflow
 	if x.Money {
 		limit = pipeline.LimitCostPerDay
 	}
-	return &workflows.ExceededLimit{Code: workflows.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
+	return &runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }
 
 // count adds the usage of a step to its tenant's day, once however often it is called for the step. Call it after the log
 // has the usage: an attempt that dies in between is followed by one that finds the record, and counts.
-func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []workflows.Usage) error {
-	cost, _ := workflows.Cost(usage)
-	estimated, _ := workflows.Estimated(usage)
+func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []runs.Usage) error {
+	cost, _ := runs.Cost(usage)
+	estimated, _ := runs.Estimated(usage)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	return a.Budget.Count(ctx, run.Thread.Tenant, run.Identify("use", step), budget.Use{
-		Tokens: workflows.Tokens(usage), Cost: agents.Money(cost), Estimated: estimated,
+		Tokens: runs.Tokens(usage), Cost: agents.Money(cost), Estimated: estimated,
 	})
 }
 
 // countAnswer is count for the step of a model call.
-func (a *Activities) countAnswer(ctx context.Context, in workflows.ModelCall, answer workflows.ModelAnswer) error {
+func (a *Activities) countAnswer(ctx context.Context, in runs.ModelCall, answer runs.ModelAnswer) error {
 	return a.count(ctx, runOf(in.Run), in.ID, usageIn(answer))
 }
 
 // priced adds what a call has cost to what it has used, if both are known.
-func (a *Activities) priced(model string, u workflows.Usage) workflows.Usage {
+func (a *Activities) priced(model string, u runs.Usage) runs.Usage {
 	price, known := a.Prices.Price(model)
 	if !known || u.Input == nil && u.Output == nil && u.Total == nil {
 		return u
@@ -90,7 +90,7 @@ func (a *Activities) currency() string {
 const metadataCost = "perdure.cost"
 
 // usageMetadata is what the last event of a run says about its usage that the protocol has no members for; nil = nothing.
-func (a *Activities) usageMetadata(usage []workflows.Usage) (agui.Metadata, error) {
+func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 	metadata := agui.Metadata{}
 	if err := a.costMetadata(metadata, usage); err != nil {
 		return nil, err
@@ -114,8 +114,8 @@ func (a *Activities) usageMetadata(usage []workflows.Usage) (agui.Metadata, erro
 	return metadata, nil
 }
 
-func (a *Activities) costMetadata(metadata agui.Metadata, usage []workflows.Usage) error {
-	sum, known := workflows.Cost(usage)
+func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) error {
+	sum, known := runs.Cost(usage)
 	if !known {
 		return nil
 	}

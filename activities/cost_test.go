@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // prices has one for test/m: a call of say costs 10 + 2*5 millionths.
@@ -54,7 +54,7 @@ func TestCostEndsTheRun(t *testing.T) {
 		priced     bool
 		calls      int32
 	}{
-		{"at its limit", workflows.CodeLimitCost, true, 3},
+		{"at its limit", runs.CodeLimitCost, true, 3},
 		{"before a model without a price", "price_unknown", false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestCostEndsTheRun(t *testing.T) {
 			if c.priced {
 				e.acts.Prices = prices(t)
 			}
-			e.limits = workflows.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
+			e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1, Cost: 2_500}
 			events, result := e.run("go")
 			if result.Code != c.code || e.calls.Load() != c.calls {
 				t.Errorf("the run ends with %+v after %d calls", result, e.calls.Load())
@@ -84,7 +84,7 @@ func TestBudgetOfADayEndsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.acts.Budget = ledger
-	e.limits = workflows.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
+	e.limits = runs.Limits{Turns: 9, Tokens: 1_000_000, Duration: time.Hour, ParallelTools: 1}
 	_, result := e.run("go")
 	if result.Code != "budget_exceeded" || e.calls.Load() != 3 {
 		t.Errorf("the run ends with %+v after %d calls, want 3 of 600 tokens for 1500", result, e.calls.Load())
@@ -104,13 +104,13 @@ func TestAnswerIsCountedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := newActivityEnv()
-	env.SetDataConverter(workflows.DataConverter())
+	env.SetDataConverter(runs.DataConverter())
 	e.acts.Register(env)
 	attempt := func() {
 		t.Helper()
-		step := workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
-		call := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}}
-		if _, err := env.ExecuteActivity(workflows.ActivityCallModel, call); err != nil {
+		step := runs.Step{Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
+		call := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}}
+		if _, err := env.ExecuteActivity(runs.ActivityCallModel, call); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 func openLedger(t *testing.T, e *engine, soft budget.Amounts) {
@@ -60,14 +60,14 @@ func TestADayIsAsked(t *testing.T) {
 			l.acts.Prices = prices(t)
 			openLedger(t, l.engine, c.soft)
 			events, result := l.run("go")
-			if result.Outcome != workflows.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() != 3 {
+			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() != 3 {
 				t.Fatalf("the run ends with %+v behind the questions %+v and %d calls", result, l.questions, l.calls.Load())
 			}
 			q := l.questions[0]
 			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "content") || !json.Valid(q.ResponseSchema) {
 				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
 			}
-			if asked, err := stream.AskedBy(q); err != nil || asked == nil || asked.Step != "~limit" || asked.ArgsDigest != workflows.DigestArgs(c.figures) {
+			if asked, err := stream.AskedBy(q); err != nil || asked == nil || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
 				t.Errorf("it is asked by %+v: %v", asked, err)
 			}
 			const shown = "TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED STEP_FINISHED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM " +
@@ -91,11 +91,11 @@ func TestADayEndsTheRun(t *testing.T) {
 	t.Parallel()
 	sameDay(t)
 	soft := agents.SoftLimits{Turns: 8, Approval: agents.Approval{Approvers: []string{"ann"}, Expires: time.Hour}}
-	l := newLimited(t, soft, func() workflows.Decision { return workflows.Decision{Kind: workflows.DecisionReject} })
+	l := newLimited(t, soft, func() runs.Decision { return runs.Decision{Kind: runs.DecisionReject} })
 	openLedger(t, l.engine, budget.AmountsOf(600, 0))
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != workflows.CodeBudgetExceeded || result.Code != last.Code || l.calls.Load() != 1 {
+	if !ok || last.Code != runs.CodeBudgetExceeded || result.Code != last.Code || l.calls.Load() != 1 {
 		t.Errorf("the run ends with %+v after %d turns", events[len(events)-1], l.calls.Load())
 	}
 	if len(l.questions) != 1 || l.questions[0].ExpiresAt == "" {
@@ -121,12 +121,12 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := newActivityEnv()
-	env.SetDataConverter(workflows.DataConverter())
+	env.SetDataConverter(runs.DataConverter())
 	e.acts.Register(env)
-	step := workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
-	attempt := func(call workflows.ModelCall) (answer workflows.ModelAnswer) {
+	step := runs.Step{Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "x", Agent: "a", ID: "1/model", Turn: 1, Name: "model"}
+	attempt := func(call runs.ModelCall) (answer runs.ModelAnswer) {
 		t.Helper()
-		value, err := env.ExecuteActivity(workflows.ActivityCallModel, call)
+		value, err := env.ExecuteActivity(runs.ActivityCallModel, call)
 		if err == nil {
 			err = value.Get(&answer)
 		}
@@ -135,7 +135,7 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 		}
 		return answer
 	}
-	call := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &workflows.DayAllowance{}}
+	call := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Day: &runs.DayAllowance{}}
 	first := attempt(call)
 	e.acts.Budget = nil
 	if again := attempt(call); first.Exceeded == nil || first.Exceeded.Used != 10 || e.calls.Load() != 0 || !cmp.Equal(again, first) {
@@ -143,7 +143,7 @@ func TestADayIsLookedAtOnce(t *testing.T) {
 	}
 	openLedger(t, e, budget.AmountsOf(10, 0))
 	step.ID, step.Turn, step.After, step.Closes = "2/model", 2, first.Seq, "model"
-	if got := attempt(workflows.ModelCall{Step: step}); got.Exceeded != nil || got.MessageID == "" || e.calls.Load() != 1 {
+	if got := attempt(runs.ModelCall{Step: step}); got.Exceeded != nil || got.MessageID == "" || e.calls.Load() != 1 {
 		t.Errorf("%+v after %d calls of the model", got, e.calls.Load())
 	}
 }
@@ -165,7 +165,7 @@ steps:
 		t.Fatal(err)
 	}
 	events, result := l.run("go")
-	if result.Outcome != workflows.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() < 3 {
+	if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 || l.calls.Load() < 3 {
 		t.Fatalf("the run ends with %+v behind the questions %+v and %d calls: %s", result, l.questions, l.calls.Load(), typesOf(events))
 	}
 	if want := "The tenant has used 10 tokens on " + today + ", UTC. May the run go on until they are 20?"; l.questions[0].Message != want {

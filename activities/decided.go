@@ -9,9 +9,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // What the model is told of a call that was not made.
@@ -24,7 +24,7 @@ const (
 
 // decided does what was decided about a call, if it had to wait for that. No outcome means that the call
 // is to be made: with exactly the arguments that were decided about, or with those that take their place.
-func (a *Activities) decided(ctx context.Context, in workflows.ToolCall, call *agui.ToolCall) (tools.Result, workflows.Outcome, error) {
+func (a *Activities) decided(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
 	d := in.Decision
 	if d == nil || in.Question > 0 { // what a tool's question comes to is the tool's to decide
 		return tools.Result{}, "", nil
@@ -37,31 +37,31 @@ func (a *Activities) decided(ctx context.Context, in workflows.ToolCall, call *a
 		}
 	}
 	switch d.Kind {
-	case workflows.DecisionApprove, workflows.DecisionEdit:
-		if d.Kind == workflows.DecisionEdit {
+	case runs.DecisionApprove, runs.DecisionEdit:
+		if d.Kind == runs.DecisionEdit {
 			call.Arguments = string(said.Args)
 		}
-		if workflows.DigestArgs(call.Arguments) != d.Args {
-			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the call's arguments are not those that were approved", workflows.CodeInternal, nil)
+		if runs.DigestArgs(call.Arguments) != d.Args {
+			return tools.Result{}, "", temporal.NewNonRetryableApplicationError("the call's arguments are not those that were approved", runs.CodeInternal, nil)
 		}
 		return tools.Result{}, "", nil
-	case workflows.DecisionAnswer, workflows.DecisionToolResult:
+	case runs.DecisionAnswer, runs.DecisionToolResult:
 		if said.Result == nil {
-			return tools.Failed(callGivenUp), workflows.OutcomeError, nil
+			return tools.Failed(callGivenUp), runs.OutcomeError, nil
 		}
-		return resultOf(*said.Result), workflows.OutcomeSuccess, nil
-	case workflows.DecisionReject:
-		return tools.Failed(because(callRejected, said.Reason)), workflows.OutcomeError, nil
-	case workflows.DecisionExpire:
-		return tools.Failed(expired(in.OnExpiry)), workflows.OutcomeError, nil
+		return resultOf(*said.Result), runs.OutcomeSuccess, nil
+	case runs.DecisionReject:
+		return tools.Failed(because(callRejected, said.Reason)), runs.OutcomeError, nil
+	case runs.DecisionExpire:
+		return tools.Failed(expired(in.OnExpiry)), runs.OutcomeError, nil
 	default:
-		return tools.Failed(callGivenUp), workflows.OutcomeError, nil
+		return tools.Failed(callGivenUp), runs.OutcomeError, nil
 	}
 }
 
 // expired is what the agent wants the model to be told.
-func expired(then workflows.OnExpiry) string {
-	if then == workflows.OnExpirySkip {
+func expired(then runs.OnExpiry) string {
+	if then == runs.OnExpirySkip {
 		return callSkipped
 	}
 	return callExpired
@@ -90,15 +90,15 @@ func because(what, reason string) string {
 }
 
 // editedBy is the call with the arguments that a person has put in the place of the model's; nil = nobody has.
-func editedBy(in workflows.ToolCall, call agui.ToolCall) map[string]string {
-	if in.Decision == nil || in.Decision.Kind != workflows.DecisionEdit {
+func editedBy(in runs.ToolCall, call agui.ToolCall) map[string]string {
+	if in.Decision == nil || in.Decision.Kind != runs.DecisionEdit {
 		return nil
 	}
 	return map[string]string{call.ID: call.Arguments}
 }
 
 // decidedOf is what the log keeps of a decision about a call of a tool with some arguments; nil = there was none.
-func decidedOf(in workflows.ToolCall, tool, arguments string) *stream.Decided {
+func decidedOf(in runs.ToolCall, tool, arguments string) *stream.Decided {
 	d := in.Decision
 	if d == nil {
 		return nil
@@ -109,7 +109,7 @@ func decidedOf(in workflows.ToolCall, tool, arguments string) *stream.Decided {
 	}
 	if in.Remember != "" {
 		decided.Remembered = &stream.Remembered{Tool: tool, Rule: in.Remember}
-		if d.Remember == workflows.RememberArguments {
+		if d.Remember == runs.RememberArguments {
 			decided.Remembered.Args = canonicalDigest(arguments)
 		}
 	}

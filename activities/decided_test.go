@@ -10,18 +10,18 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // asking is an engine whose run has ended with the question whether 1 and 2 may be added.
-func asking(t *testing.T) (*engine, *workflows.Interrupts) {
+func asking(t *testing.T) (*engine, *runs.Interrupts) {
 	t.Helper()
 	return askingWith(t, func() string { return `{"a":1,"b":2}` })
 }
 
 // askingWith is asking with other arguments in the answers that follow the first.
-func askingWith(t *testing.T, arguments func() string) (*engine, *workflows.Interrupts) {
+func askingWith(t *testing.T, arguments func() string) (*engine, *runs.Interrupts) {
 	t.Helper()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return call([3]string{"x", "add", arguments()}, [3]string{"y", "add", `{"a":9,"b":9}`})
@@ -39,8 +39,8 @@ func askingWith(t *testing.T, arguments func() string) (*engine, *workflows.Inte
 	if q.ToolCallID != asked.ToolCalls[0].ID || q.Reason != "tool_call" || !json.Valid(q.ResponseSchema) || r.Entries[2].Message.ToolCallID != asked.ToolCalls[1].ID {
 		t.Errorf("it asks %+v", q)
 	}
-	return e, &workflows.Interrupts{MessageID: asked.ID, Calls: []workflows.Interrupt{{Call: workflows.Call{
-		ID: q.ToolCallID, Tool: "add", Approval: &workflows.Approval{Args: workflows.DigestArgs(`{"a":1,"b":2}`)},
+	return e, &runs.Interrupts{MessageID: asked.ID, Calls: []runs.Interrupt{{Call: runs.Call{
+		ID: q.ToolCallID, Tool: "add", Approval: &runs.Approval{Args: runs.DigestArgs(`{"a":1,"b":2}`)},
 	}}}}
 }
 
@@ -54,25 +54,25 @@ func (e *engine) ask(message string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
-		Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+	e.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
+		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
 	})
 }
 
 // resume makes the call that was decided about, in a run that nobody asked for.
-func (e *engine) resume(w *workflows.Interrupts, d workflows.Decision, then workflows.OnExpiry) (workflows.ToolAnswer, error) {
+func (e *engine) resume(w *runs.Interrupts, d runs.Decision, then runs.OnExpiry) (runs.ToolAnswer, error) {
 	e.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
-	in := workflows.ToolCall{
-		Step: workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &workflows.Beginning{Continues: run.ID},
+	in := runs.ToolCall{
+		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
+		Open: "0/tools", CallID: w.Calls[0].ID, MessageID: w.MessageID, Decision: &d, OnExpiry: then, Opens: &runs.Beginning{Continues: run.ID},
 	}
 	if d.Remember != "" {
 		in.Remember = e.agent.RuleDigest(0)
 	}
 	value, err := env.ExecuteActivity(e.acts.CallTool, in)
-	var answer workflows.ToolAnswer
+	var answer runs.ToolAnswer
 	if err == nil {
 		err = value.Get(&answer)
 	}
@@ -90,27 +90,27 @@ func (e *engine) propose(d *stream.Decision) uint64 {
 
 func TestWhatWasDecidedIsDone(t *testing.T) {
 	t.Parallel()
-	approved := workflows.DigestArgs(`{"a":1,"b":2}`)
+	approved := runs.DigestArgs(`{"a":1,"b":2}`)
 	for name, tt := range map[string]struct {
-		verdict workflows.DecisionKind
+		verdict runs.DecisionKind
 		said    *stream.Decision
 		args    string
-		then    workflows.OnExpiry
+		then    runs.OnExpiry
 		want    string
 	}{
-		"approve":     {verdict: workflows.DecisionApprove, args: approved, want: "3"},
-		"edit":        {verdict: workflows.DecisionEdit, said: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, args: workflows.DigestArgs(`{"a":2,"b":2}`), want: "4"},
-		"reject":      {verdict: workflows.DecisionReject, want: "A person did not approve this call. It was not made."},
-		"with reason": {verdict: workflows.DecisionReject, said: &stream.Decision{Reason: `say "no"`}, want: `A person did not approve this call. It was not made. They said: "say \"no\""`},
-		"answer":      {verdict: workflows.DecisionAnswer, said: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
-		"cancel":      {verdict: workflows.DecisionCancel, want: "Whoever was asked to approve this call gave no answer. It was not made."},
-		"expire":      {verdict: workflows.DecisionExpire, want: "Nobody approved this call in time. It was not made."},
-		"skip":        {verdict: workflows.DecisionExpire, then: workflows.OnExpirySkip, want: "This call was left out, since nobody decided about it in time."},
+		"approve":     {verdict: runs.DecisionApprove, args: approved, want: "3"},
+		"edit":        {verdict: runs.DecisionEdit, said: &stream.Decision{Args: json.RawMessage(`{"a":2,"b":2}`)}, args: runs.DigestArgs(`{"a":2,"b":2}`), want: "4"},
+		"reject":      {verdict: runs.DecisionReject, want: "A person did not approve this call. It was not made."},
+		"with reason": {verdict: runs.DecisionReject, said: &stream.Decision{Reason: `say "no"`}, want: `A person did not approve this call. It was not made. They said: "say \"no\""`},
+		"answer":      {verdict: runs.DecisionAnswer, said: &stream.Decision{Result: &agui.Message{ID: "r", Role: agui.RoleTool, ToolCallID: "c", Content: agui.TextContent("three")}}, want: "three"},
+		"cancel":      {verdict: runs.DecisionCancel, want: "Whoever was asked to approve this call gave no answer. It was not made."},
+		"expire":      {verdict: runs.DecisionExpire, want: "Nobody approved this call in time. It was not made."},
+		"skip":        {verdict: runs.DecisionExpire, then: runs.OnExpirySkip, want: "This call was left out, since nobody decided about it in time."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, w := asking(t)
-			d := workflows.Decision{CallID: w.Calls[0].ID, Kind: tt.verdict, Args: tt.args}
+			d := runs.Decision{CallID: w.Calls[0].ID, Kind: tt.verdict, Args: tt.args}
 			if tt.said != nil {
 				tt.said.Verdict = string(tt.verdict)
 				d.Input = e.propose(tt.said)
@@ -126,7 +126,7 @@ func TestWhatWasDecidedIsDone(t *testing.T) {
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
 				t.Errorf("the result is %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}
-			if edited := r.Entries[1].Message.ToolCalls[0].Arguments; (tt.verdict == workflows.DecisionEdit) != (edited == `{"a":2,"b":2}`) {
+			if edited := r.Entries[1].Message.ToolCalls[0].Arguments; (tt.verdict == runs.DecisionEdit) != (edited == `{"a":2,"b":2}`) {
 				t.Errorf("the conversation has the arguments %s", edited)
 			}
 		})
@@ -137,9 +137,9 @@ func TestWhatWasDecidedIsDone(t *testing.T) {
 func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
-	for _, d := range []workflows.Decision{
-		{CallID: w.Calls[0].ID, Kind: workflows.DecisionApprove, Args: workflows.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: w.Calls[0].ID, Kind: workflows.DecisionEdit, Args: workflows.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":5}`)})},
+	for _, d := range []runs.Decision{
+		{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
+		{CallID: w.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
 		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "not those that were approved") {
 			t.Errorf("%s: %v", d.Kind, err)

@@ -5,13 +5,13 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // definition is that of the agent which a step is one of: by its name, or where it stands among the steps of
 // another.
-func (a *Activities) definition(ctx context.Context, s workflows.Step) (*agents.Definition, error) {
+func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Definition, error) {
 	asked := stream.Asked{Agent: s.Agent, Revision: s.Revision}
 	if at := s.Place; at != nil && at.Inline {
 		asked.Step, asked.Tree = at.Path, at.Tree

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // An agent hands work to another one by a tool call whose name is the other agent's. That one is told the
@@ -23,7 +23,7 @@ import (
 
 // handed is an agent that a model is offered.
 type handed struct {
-	workflows.AgentRef
+	runs.AgentRef
 	description string
 }
 
@@ -42,8 +42,8 @@ func subagentID(callID string) string {
 
 // delegates are the agents that an agent may hand work to, as they are now. One that is not published yet
 // may be on its way, like a tool.
-func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *workflows.Child) ([]handed, error) {
-	if branch != nil && len(branch.Lanes)+1 >= workflows.MaxDepth {
+func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]handed, error) {
+	if branch != nil && len(branch.Lanes)+1 >= runs.MaxDepth {
 		return nil, nil
 	}
 	var all []handed
@@ -63,7 +63,7 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 // handedTo is an agent as it is now.
 func handedTo(p catalog.Published) handed {
 	return handed{
-		AgentRef:    workflows.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: workflows.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
+		AgentRef:    runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
 		description: p.Description,
 	}
 }
@@ -82,7 +82,7 @@ func offerDelegates(offered []llm.Tool, delegates []handed) ([]llm.Tool, []hande
 }
 
 // handOver tells the workflow of a call that hands work to an agent.
-func (n *narrator) handOver(c *narratedCall, call *workflows.Call) {
+func (n *narrator) handOver(c *narratedCall, call *runs.Call) {
 	i := slices.IndexFunc(n.delegates, func(d handed) bool { return d.Agent == c.name })
 	if i < 0 || call.Client {
 		return
@@ -92,7 +92,7 @@ func (n *narrator) handOver(c *narratedCall, call *workflows.Call) {
 	}
 	to := n.delegates[i].AgentRef
 	at := slices.Index(n.answer.Subagents, to)
-	if at < 0 && len(n.answer.Subagents) < workflows.MaxSubagentsPerTurn {
+	if at < 0 && len(n.answer.Subagents) < runs.MaxSubagentsPerTurn {
 		at, n.answer.Subagents = len(n.answer.Subagents), append(n.answer.Subagents, to)
 	}
 	call.Subagent = at + 1
@@ -127,7 +127,7 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 
 // announce opens a subagent's first step: the one in which it is called, if that is not open yet, and the
 // subagent's own.
-func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.Step, call workflows.ToolCall) (uint64, error) {
+func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step, call runs.ToolCall) (uint64, error) {
 	if _, err := a.openToolStep(ctx, call); err != nil {
 		return 0, err
 	}
@@ -154,16 +154,16 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in workflows.
 }
 
 // task is what the call asks a subagent to do: as the model wrote it, or as a person has put it instead.
-func (a *Activities) task(ctx context.Context, b *workflows.Child, thread *stream.Reduction) (string, error) {
-	of := workflows.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
+func (a *Activities) task(ctx context.Context, b *runs.Child, thread *stream.Reduction) (string, error) {
+	of := runs.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
 	call, err := findCall(thread, of)
 	if err != nil {
 		return "", err
 	}
 	if b.Args != "" {
-		of.Decision = &workflows.Decision{Kind: workflows.DecisionApprove, Input: b.Edit, Args: b.Args}
+		of.Decision = &runs.Decision{Kind: runs.DecisionApprove, Input: b.Edit, Args: b.Args}
 		if b.Edit > 0 {
-			of.Decision.Kind = workflows.DecisionEdit
+			of.Decision.Kind = runs.DecisionEdit
 		}
 		if _, _, err := a.decided(ctx, of, &call); err != nil {
 			return "", err
@@ -171,7 +171,7 @@ func (a *Activities) task(ctx context.Context, b *workflows.Child, thread *strea
 	}
 	task, err := taskOf(call.Arguments)
 	if err != nil {
-		return "", temporal.NewNonRetryableApplicationError("the task of a subagent is not one", workflows.CodeInternal, nil)
+		return "", temporal.NewNonRetryableApplicationError("the task of a subagent is not one", runs.CodeInternal, nil)
 	}
 	return task, nil
 }

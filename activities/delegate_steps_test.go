@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // A pipeline works for a call of another agent: it is told the task, and its last agent's words are the result.
@@ -31,7 +31,7 @@ func TestDelegateWalks(t *testing.T) {
 		return echo(n, req)
 	}, []*agents.Definition{worker})
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v: %s", result, typesOf(events))
 	}
 	e.wantAsShown(events)
@@ -62,7 +62,7 @@ func TestDelegateWalksApart(t *testing.T) {
 		return say("done")
 	}, []*agents.Definition{worker})
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v: %s", result, typesOf(events))
 	}
 	var came []string

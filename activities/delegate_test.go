@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // helper is an agent that others hand work to.
@@ -74,7 +74,7 @@ func TestDelegation(t *testing.T) {
 		return say("it is " + last.Text())
 	}, []*agents.Definition{helper("helper", "add")}, add)
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 6 {
+	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 6 {
 		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
 	}
 	for kind, want := range map[string]int{
@@ -145,7 +145,7 @@ func TestDelegationThatFails(t *testing.T) {
 				return call([3]string{"1", "nothing", `{}`})
 			}, []*agents.Definition{worker})
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeSuccess {
+			if result.Outcome != runs.OutcomeSuccess {
 				t.Errorf("the run ends with %+v", result)
 			}
 			if got := strings.Count(typesOf(events), "SUBAGENT_ERROR"); got != c.errors {
@@ -170,10 +170,10 @@ func TestDelegationEndsSomewhere(t *testing.T) {
 		return call([3]string{"1", "helper", `{"task":"go on"}`})
 	}, []*agents.Definition{helper("helper", "agent:helper")})
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess || deepest != workflows.MaxDepth {
-		t.Errorf("%+v with %d agents, want %d", result, deepest, workflows.MaxDepth)
+	if result.Outcome != runs.OutcomeSuccess || deepest != runs.MaxDepth {
+		t.Errorf("%+v with %d agents, want %d", result, deepest, runs.MaxDepth)
 	}
-	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); got != workflows.MaxDepth-1 {
+	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); got != runs.MaxDepth-1 {
 		t.Errorf("%d subagents", got)
 	}
 	e.wantAsShown(events)
@@ -191,7 +191,7 @@ func TestDelegationIsLimited(t *testing.T) {
 	e.limits.Turns = 1000
 	e.limits.Tokens = 1 << 40
 	events, result := e.run("go")
-	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); result.Code != workflows.CodeLimitSubagents || got != workflows.MaxSubagents/3*3 {
+	if got := strings.Count(typesOf(events), "SUBAGENT_FINISHED"); result.Code != runs.CodeLimitSubagents || got != runs.MaxSubagents/3*3 {
 		t.Errorf("%+v after %d subagents", result, got)
 	}
 }

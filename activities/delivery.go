@@ -11,11 +11,11 @@ import (
 
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/webhook"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // Deliver is webhook.send.v1: it sends one event to one webhook, once.
-func (a *Activities) Deliver(ctx context.Context, in workflows.Delivery) (out workflows.Delivered, err error) {
+func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.Delivered, err error) {
 	defer contain(ctx, &err)
 	out, err = a.deliver(ctx, in)
 	var refused *webhook.RefusedError
@@ -42,20 +42,20 @@ type data struct {
 	Approval inbox.Approval `json:"approval"`
 }
 
-func (a *Activities) deliver(ctx context.Context, in workflows.Delivery) (workflows.Delivered, error) {
+func (a *Activities) deliver(ctx context.Context, in runs.Delivery) (runs.Delivered, error) {
 	if a.Webhooks == nil || a.Inbox == nil {
-		return workflows.Delivered{}, &webhook.RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", in.Webhook)}
+		return runs.Delivered{}, &webhook.RefusedError{Reason: fmt.Sprintf("this worker has no webhook %.64q", in.Webhook)}
 	}
 	e, err := a.Inbox.Event(ctx, in.Tenant, in.Event)
 	if err != nil {
-		return workflows.Delivered{}, err
+		return runs.Delivered{}, err
 	}
-	ctx = inRun(ctx, workflows.RunRef{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
+	ctx = inRun(ctx, runs.Ref{Tenant: in.Tenant, Thread: e.Approval.ThreadID, ID: e.Approval.RunID}, e.Approval.Agent, "")
 	body, err := json.Marshal(message{Type: "approval." + string(e.Type), Timestamp: e.At, Data: data{Tenant: in.Tenant, Approval: e.Approval}})
 	if err != nil {
-		return workflows.Delivered{}, fmt.Errorf("activities: encode message: %w", err)
+		return runs.Delivered{}, fmt.Errorf("activities: encode message: %w", err)
 	}
 	status, err := a.Webhooks.Send(ctx, in.Webhook, in.Event, body)
 	logger(ctx).Debug("a webhook was sent", "webhook", in.Webhook, "event", in.Event, "status", status)
-	return workflows.Delivered{Status: status}, err
+	return runs.Delivered{Status: status}, err
 }

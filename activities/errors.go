@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // failAttempts bounds how often a step may fail by itself: model providers recover in minutes or not at
@@ -41,11 +41,11 @@ func fail(ctx context.Context, err error) error {
 	)
 	switch {
 	case errors.Is(err, stream.ErrOver):
-		return temporal.NewNonRetryableApplicationError("the step is in other hands", workflows.ErrorFenced, nil)
+		return temporal.NewNonRetryableApplicationError("the step is in other hands", runs.ErrorFenced, nil)
 	case errors.Is(err, stream.ErrFenced):
-		return failure("another attempt has taken the step over", workflows.ErrorFenced, false)
+		return failure("another attempt has taken the step over", runs.ErrorFenced, false)
 	case errors.Is(err, stream.ErrLogLost):
-		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", workflows.ErrorLogLost, nil)
+		return temporal.NewNonRetryableApplicationError("the log lacks acknowledged records", runs.ErrorLogLost, nil)
 	case errors.Is(err, stream.ErrConversationChanged):
 		return temporal.NewNonRetryableApplicationError("the thread's conversation was cut while the run waited to start", "conversation_changed", nil)
 	case errors.Is(err, catalog.ErrUnknownRevision):
@@ -53,7 +53,7 @@ func fail(ctx context.Context, err error) error {
 	case errors.Is(err, errNoPrice):
 		return temporal.NewNonRetryableApplicationError("what models cost is limited, and the agent's has no price", codeNoPrice, nil)
 	case errors.Is(err, budget.ErrExceeded):
-		return temporal.NewNonRetryableApplicationError("the tenant has used its budget of the day", workflows.CodeBudgetExceeded, nil)
+		return temporal.NewNonRetryableApplicationError("the tenant has used its budget of the day", runs.CodeBudgetExceeded, nil)
 	case errors.As(err, &model):
 		of, _ := errors.AsType[*modelError](err)
 		return failModel(ctx, model, of, last)
@@ -74,7 +74,7 @@ func fail(ctx context.Context, err error) error {
 	if app, ok := err.(*temporal.ApplicationError); ok { //nolint:errorlint // see above
 		return app
 	}
-	return failure(fmt.Sprintf("a step failed (%T)", root(err)), workflows.CodeInternal, last)
+	return failure(fmt.Sprintf("a step failed (%T)", root(err)), runs.CodeInternal, last)
 }
 
 // contain turns a panic into a failure, for defer: what panics may hold content, which Temporal would
@@ -84,7 +84,7 @@ func contain(ctx context.Context, err *error) {
 		return
 	}
 	logger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
-	*err = failure("a step panicked", workflows.CodeInternal, countFailure(ctx))
+	*err = failure("a step panicked", runs.CodeInternal, countFailure(ctx))
 }
 
 // ownFault tells whether an attempt failed by the step itself, and not by what happened around it.
@@ -108,7 +108,7 @@ func failuresBefore(ctx context.Context) (n int) {
 // for them.
 func countFailure(ctx context.Context) (last bool) {
 	switch activity.GetInfo(ctx).ActivityType.Name {
-	case workflows.ActivityFinish, workflows.ActivityNotify:
+	case runs.ActivityFinish, runs.ActivityNotify:
 		return false
 	}
 	failures := failuresBefore(ctx) + 1

@@ -2,7 +2,7 @@ package activities
 
 import (
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // invalidExpression is the code of an expression that has no value.
@@ -14,7 +14,7 @@ func (w *walker) evaluate(env pipeline.Env) error {
 	switch {
 	case err != nil:
 		w.next.Failed = &pipeline.Failure{Code: invalidExpression, Message: "the expression has no value"}
-	case len(value) > workflows.MaxValue:
+	case len(value) > runs.MaxValue:
 		w.next.Failed = &pipeline.Failure{Code: "output_too_large", Message: "the value of the expression is too large for a workflow"}
 	default:
 		w.next.Value = value

@@ -13,9 +13,9 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 func terminal(t *testing.T, events []agui.Event) *agui.RunError {
@@ -36,7 +36,7 @@ func TestAPanicIsContained(t *testing.T) {
 		panic("SECRET PROMPT")
 	})
 	events, result := e.run("hello")
-	if end := terminal(t, events); end.Code != workflows.CodeInternal || strings.Contains(end.Message, "SECRET") || e.calls.Load() != 8 {
+	if end := terminal(t, events); end.Code != runs.CodeInternal || strings.Contains(end.Message, "SECRET") || e.calls.Load() != 8 {
 		t.Errorf("the run ends with %+v (%+v) after %d model calls", end, result, e.calls.Load())
 	}
 }
@@ -83,7 +83,7 @@ func TestALotOfToolCallsIsALimitAndNotAFailure(t *testing.T) {
 		return call(calls...)
 	}, add)
 	events, _ := e.run("go")
-	if end := terminal(t, events); end.Code != workflows.CodeLimitParallelTools || e.calls.Load() != 1 {
+	if end := terminal(t, events); end.Code != runs.CodeLimitParallelTools || e.calls.Load() != 1 {
 		t.Errorf("the run ends with %+v after %d model calls", end, e.calls.Load())
 	}
 }
@@ -94,7 +94,7 @@ func TestALongModelNameDoesNotEnterTheHistory(t *testing.T) {
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "hi"}, llm.Finish{Reason: llm.FinishStop, Model: strings.Repeat("long ", 10_000)}}, nil
 	})
-	if _, result := e.run("go"); result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 1 {
+	if _, result := e.run("go"); result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 1 {
 		t.Errorf("outcome %+v after %d model calls", result, e.calls.Load())
 	}
 }
@@ -117,7 +117,7 @@ func TestACancelledToolThatDoesNotStopIsAbandoned(t *testing.T) {
 	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "deaf", `{"a":1,"b":2}`}) }, deaf)
 	defer close(release)
 	_, result := e.run("go")
-	if result.Outcome != workflows.OutcomeCancelled {
+	if result.Outcome != runs.OutcomeCancelled {
 		t.Errorf("outcome is %+v", result)
 	}
 	m := e.conversation()
@@ -154,7 +154,7 @@ func TestACancelAmidAWord(t *testing.T) {
 				}
 			})
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeCancelled {
+			if result.Outcome != runs.OutcomeCancelled {
 				t.Errorf("outcome %+v", result)
 			}
 			shown := agui.NewReducer(nil, nil)
@@ -190,7 +190,7 @@ func TestNoToolIsCalledAfterACancel(t *testing.T) {
 		chunks, _ := call([3]string{"x", "tool", `{"a":1,"b":2}`})
 		return chunks, err
 	}, tool)
-	if _, result := e.run("go"); called || result.Outcome != workflows.OutcomeCancelled {
+	if _, result := e.run("go"); called || result.Outcome != runs.OutcomeCancelled {
 		t.Errorf("called: %v, outcome %+v", called, result)
 	}
 }
@@ -230,7 +230,7 @@ func TestARunSurvivesAZombieThatTakesItsStep(t *testing.T) {
 		t.Cleanup(zombie.Close)
 		return say("lost")
 	})
-	if _, result := e.run("hello"); result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 2 {
+	if _, result := e.run("hello"); result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
 		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
 	}
 	if m := e.conversation(); len(m) != 2 || m[1].Content.Text() != "here I am" {
@@ -243,7 +243,7 @@ func TestWhatIsRetriedHowOften(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("at last") })
 	e.outage.Store(50)
-	if _, result := e.run("hello"); result.Outcome != workflows.OutcomeSuccess {
+	if _, result := e.run("hello"); result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("after an outage: %+v", result)
 	}
 	e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return nil, &llm.Error{Code: llm.CodeUnavailable} })
@@ -253,13 +253,13 @@ func TestWhatIsRetriedHowOften(t *testing.T) {
 	}
 }
 
-func (e *engine) finish(in workflows.Finish) (workflows.Finished, error) {
+func (e *engine) finish(in runs.Finish) (runs.Finished, error) {
 	e.t.Helper()
 	env := newActivityEnv()
-	env.SetDataConverter(workflows.DataConverter())
+	env.SetDataConverter(runs.DataConverter())
 	e.acts.Register(env)
-	var done workflows.Finished
-	value, err := env.ExecuteActivity(workflows.ActivityFinish, in)
+	var done runs.Finished
+	value, err := env.ExecuteActivity(runs.ActivityFinish, in)
 	if err == nil {
 		err = value.Get(&done)
 	}
@@ -276,11 +276,11 @@ func TestARunThatTheLogForgotEndsWithLogLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := e.finish(workflows.Finish{
-		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: workflows.OutcomeSuccess,
-		Beginning: workflows.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
+	done, err := e.finish(runs.Finish{
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "e1", After: 999, Outcome: runs.OutcomeSuccess,
+		Beginning: runs.Beginning{Input: p.Seq, Digest: p.Digest}, Agent: "a", First: "1/model",
 	})
-	if err != nil || done.Code != workflows.ErrorLogLost {
+	if err != nil || done.Code != runs.ErrorLogLost {
 		t.Fatalf("finished %+v, %v", done, err)
 	}
 	if ended, err := e.log.Ended(ctx, run); err != nil || !ended {
@@ -292,10 +292,10 @@ func TestAnotherExecutionsRunIsNotFinished(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("mine") })
 	e.run("hello")
-	_, err := e.finish(workflows.Finish{
-		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: workflows.OutcomeError, Code: "x", First: "1/model",
+	_, err := e.finish(runs.Finish{
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Execution: "another", Outcome: runs.OutcomeError, Code: "x", First: "1/model",
 	})
-	if err == nil || !strings.Contains(err.Error(), workflows.ErrorFenced) {
+	if err == nil || !strings.Contains(err.Error(), runs.ErrorFenced) {
 		t.Errorf("finished by another execution: %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane whose
@@ -19,17 +19,17 @@ import (
 // terminal record stands, whoever wrote it: it is what Finish returns.
 //
 // A log that lacks what the run had written can still say so: the run then ends with log_lost.
-func (a *Activities) Finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
+func (a *Activities) Finish(ctx context.Context, in runs.Finish) (runs.Finished, error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	finished, err := a.finish(ctx, in)
 	if errors.Is(err, stream.ErrLogLost) {
-		in.After, in.Outcome, in.Code, in.Message = 0, workflows.OutcomeError, workflows.ErrorLogLost, "the log lacks what the run had written"
+		in.After, in.Outcome, in.Code, in.Message = 0, runs.OutcomeError, runs.ErrorLogLost, "the log lacks what the run had written"
 		finished, err = a.finish(ctx, in)
 	}
 	return finished, fail(ctx, err)
 }
 
-func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
+func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished, error) {
 	run := runOf(in.Run)
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "finish", Execution: in.Execution, After: in.After}
 	if in.HandedOver {
@@ -37,56 +37,56 @@ func (a *Activities) finish(ctx context.Context, in workflows.Finish) (workflows
 	}
 	if in.After == 0 {
 		if err := a.openUnbegun(ctx, place, in); err != nil {
-			return workflows.Finished{}, err
+			return runs.Finished{}, err
 		}
 	}
 	used, err := a.takeOver(ctx, place, in.Unfinished)
 	if err != nil {
-		return workflows.Finished{}, err
+		return runs.Finished{}, err
 	}
 	// A model call that nobody finished: what it said is kept if the run was cancelled.
-	if err := a.Log.Supersede(ctx, place, in.Outcome == workflows.OutcomeCancelled); err != nil {
-		return workflows.Finished{}, err
+	if err := a.Log.Supersede(ctx, place, in.Outcome == runs.OutcomeCancelled); err != nil {
+		return runs.Finished{}, err
 	}
 	more, err := a.unreported(ctx, place)
 	if err != nil {
-		return workflows.Finished{}, err
+		return runs.Finished{}, err
 	}
-	if in.Code != workflows.ErrorLogLost { // else the log no longer tells what the workflow knows from what it does not
-		in.Usage = workflows.Sum(in.Usage, used, more)
+	if in.Code != runs.ErrorLogLost { // else the log no longer tells what the workflow knows from what it does not
+		in.Usage = runs.Sum(in.Usage, used, more)
 	}
 	if len(in.Steered) > 0 {
 		if err := a.noteSteering(ctx, place, in.Steered); err != nil {
-			return workflows.Finished{}, err
+			return runs.Finished{}, err
 		}
 	}
 	end, err := a.terminalEvent(ctx, in)
 	if err != nil {
-		return workflows.Finished{}, err
+		return runs.Finished{}, err
 	}
 	before, err := a.legacyInterrupts(ctx, in, end)
 	if err != nil {
-		return workflows.Finished{}, err
+		return runs.Finished{}, err
 	}
 	otherwise, err := a.toldOtherwise(ctx, in)
 	if err != nil {
-		return workflows.Finished{}, err
+		return runs.Finished{}, err
 	}
 	seq, earlier, err := a.Log.Seal(ctx, place, slices.Concat(otherwise, before, []agui.Event{end})...)
 	if err != nil {
-		return workflows.Finished{}, err
+		return runs.Finished{}, err
 	}
 	if earlier != nil {
 		return finishedBefore(ctx, earlier)
 	}
 	a.checkpoint(ctx, run.Thread, seq)
 	telemetry.RunFinished(ctx, in.Agent, string(in.Outcome), in.Code)
-	return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
+	return runs.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 
 // takeOver takes over the lanes of calls that came to no end, and those of the subagents that worked for them. It returns
 // what those subagents have used, which nobody else reports.
-func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []workflows.Lane) (used []workflows.Usage, err error) {
+func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []runs.Lane) (used []runs.Usage, err error) {
 	for _, lane := range lanes {
 		p := speaking
 		p.Lane, p.After = speaking.Lane.Tool(lane.Index), lane.After
@@ -118,7 +118,7 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 			if err != nil {
 				return nil, err
 			}
-			used = workflows.Sum(used, more)
+			used = runs.Sum(used, more)
 		}
 	}
 	return used, nil
@@ -126,7 +126,7 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 
 // openUnbegun opens a run whose first step failed before it could: a run's first event is
 // RUN_STARTED, whatever happened. A run that has begun is left as it is, if it is this execution's.
-func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflows.Finish) error {
+func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in runs.Finish) error {
 	begun, err := a.Log.Begun(ctx, p.Run)
 	switch {
 	case err != nil:
@@ -146,8 +146,8 @@ func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in workflo
 }
 
 // toldLate is what a run has to say that only answers what was decided without it: nothing else succeeds unbegun.
-func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in workflows.Finish) ([]agui.Event, error) {
-	if in.Outcome != workflows.OutcomeSuccess || in.Input == 0 {
+func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Finish) ([]agui.Event, error) {
+	if in.Outcome != runs.OutcomeSuccess || in.Input == 0 {
 		return nil, nil
 	}
 	input, err := a.Log.Input(ctx, in.Input)
@@ -163,7 +163,7 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in workflows
 
 // toldOtherwise is what a run has to say whose input has answered questions of which others have decided some in
 // the same moment: only what was carried out tells.
-func (a *Activities) toldOtherwise(ctx context.Context, in workflows.Finish) ([]agui.Event, error) {
+func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.Event, error) {
 	if !in.Answers {
 		return nil, nil
 	}
@@ -192,7 +192,7 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 	}
 }
 
-func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (agui.Event, error) {
+func (a *Activities) terminalEvent(ctx context.Context, in runs.Finish) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
 	metadata, err := a.usageMetadata(in.Usage)
 	if err != nil {
@@ -201,16 +201,16 @@ func (a *Activities) terminalEvent(ctx context.Context, in workflows.Finish) (ag
 	told := agui.BaseEvent{Metadata: metadata}
 	end := &agui.RunFinished{BaseEvent: told, ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Usage: usage}
 	switch in.Outcome {
-	case workflows.OutcomeError:
+	case runs.OutcomeError:
 		detail, err := a.detail(ctx, runOf(in.Run).Thread, in.Detail)
 		if err != nil {
 			return nil, err
 		}
 		message := pipeline.Failure{Message: in.Message, Detail: detail}.Text()
 		return &agui.RunError{BaseEvent: told, Code: in.Code, Message: message, Usage: usage}, nil
-	case workflows.OutcomeCancelled:
+	case runs.OutcomeCancelled:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeCancelled}
-	case workflows.OutcomeInterrupt:
+	case runs.OutcomeInterrupt:
 		asked, err := a.interrupts(ctx, runOf(in.Run), in.Interrupts)
 		if err != nil {
 			return nil, err
@@ -230,7 +230,7 @@ func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64)
 	return a.Log.Detail(ctx, t, record)
 }
 
-func pendingCalls(w *workflows.Interrupts) []string {
+func pendingCalls(w *runs.Interrupts) []string {
 	if w == nil {
 		return nil
 	}
@@ -244,9 +244,9 @@ func pendingCalls(w *workflows.Interrupts) []string {
 }
 
 // finishedBefore reads how a run ended that was ended before, and until when it asks people.
-func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished, error) {
+func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, error) {
 	end, err := rec.Ending(ctx)
-	finished := workflows.Finished{Outcome: workflows.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
+	finished := runs.Finished{Outcome: runs.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
 	if err != nil {
 		return finished, err
 	}
@@ -273,7 +273,7 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (workflows.Finished
 	return finished, nil
 }
 
-func tokenUsage(usage []workflows.Usage) []agui.TokenUsage {
+func tokenUsage(usage []runs.Usage) []agui.TokenUsage {
 	var out []agui.TokenUsage
 	for _, u := range usage {
 		if u.Provider == "" && u.Model == "" && u.Input == nil && u.Output == nil && u.Total == nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Fire is schedule.run.v1: it begins the run of a time of a schedule, once, however often that is tried.
-func (a *Activities) Fire(ctx context.Context, in workflows.FireInput) (out workflows.Fired, err error) {
+func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.Fired, err error) {
 	defer contain(ctx, &err)
 	out, err = a.fire(ctx, in)
 	return out, failFiring(ctx, err)
@@ -41,13 +41,13 @@ func failFiring(ctx context.Context, err error) error {
 	return fail(ctx, err)
 }
 
-func (a *Activities) fire(ctx context.Context, in workflows.FireInput) (workflows.Fired, error) {
+func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.Fired, error) {
 	k, err := a.Schedules.At(ctx, in.Tenant, in.Schedule, in.Revision)
 	if err != nil {
-		return workflows.Fired{}, err
+		return runs.Fired{}, err
 	}
 	run := k.RunAt(in.Tenant, in.At)
-	out := workflows.Fired{Run: workflows.RunRef{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
+	out := runs.Fired{Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}}
 	ctx = inRun(ctx, out.Run, k.Agent, "")
 	agent, err := a.Agents.Latest(ctx, k.Agent)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *Activities) fire(ctx context.Context, in workflows.FireInput) (workflow
 }
 
 // placeFired brings the run to its thread. It tells why the thread refuses it, if it does, or that it had begun before.
-func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in workflows.FireInput) (refused string, before bool, err error) {
+func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in runs.FireInput) (refused string, before bool, err error) {
 	input, err := k.RunInput(run)
 	if err != nil {
 		return "", false, err
@@ -118,7 +118,7 @@ func holds(forwardedProps json.RawMessage) bool {
 
 // Withdraw is schedule.cancel.v1: it cancels the run that a firing began, or what goes on for it, and tells how
 // far that has come. A run that never began is over.
-func (a *Activities) Withdraw(ctx context.Context, in workflows.FireInput) (out workflows.RunStatus, err error) {
+func (a *Activities) Withdraw(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
 	defer contain(ctx, &err)
 	var run stream.Run
 	if in.Fired != nil {
@@ -130,7 +130,7 @@ func (a *Activities) Withdraw(ctx context.Context, in workflows.FireInput) (out 
 		}
 		run = k.RunAt(in.Tenant, in.At)
 	}
-	ctx = inRun(ctx, workflows.RunRef{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}, "", "")
+	ctx = inRun(ctx, runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID}, "", "")
 	if err := a.cancelFired(ctx, run, "its schedule cancels it"); err != nil {
 		return out, fail(ctx, err)
 	}
@@ -175,7 +175,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 }
 
 // Standing is schedule.look.v1: it tells how far a run has come that a firing began.
-func (a *Activities) Standing(ctx context.Context, in workflows.RunRef) (out workflows.RunStatus, err error) {
+func (a *Activities) Standing(ctx context.Context, in runs.Ref) (out runs.Status, err error) {
 	ctx = inRun(ctx, in, "", "")
 	defer contain(ctx, &err)
 	out, err = a.standing(ctx, runOf(in))
@@ -185,7 +185,7 @@ func (a *Activities) Standing(ctx context.Context, in workflows.RunRef) (out wor
 // codeStopped is that of a run whose workflow closed without an end.
 const codeStopped = "workflow_closed"
 
-func (a *Activities) standing(ctx context.Context, run stream.Run) (out workflows.RunStatus, err error) {
+func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Status, err error) {
 	open, err := a.threadOpen(ctx, run.Thread) // first: what closes behind this look has its end in the log
 	if err != nil {
 		return out, err
@@ -197,13 +197,13 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out workflow
 	case end == nil && open:
 		return out, nil
 	case end == nil:
-		return workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: codeStopped}}, nil
+		return runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeError, Code: codeStopped}}, nil
 	}
 	how, err := end.Ending(ctx)
 	if err != nil {
 		return out, err
 	}
-	out.Outcome, out.Code, out.Over = workflows.Outcome(how.Outcome), how.Code, true
+	out.Outcome, out.Code, out.Over = runs.Outcome(how.Outcome), how.Code, true
 	if open { // the thread may still wait for what the run has ended with, or go on for it
 		thread, err := a.Log.ReduceTo(ctx, run.Thread, end.Seq)
 		if err != nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
-	"github.com/perdure/perdure/workflows"
 )
 
 // firings are firings of a schedule of ann's, on a real log and with what Temporal answers in the test's hands.
@@ -32,20 +32,20 @@ type firings struct {
 	log  *stream.Log
 	acts *activities.Activities
 	env  *testsuite.TestActivityEnvironment
-	in   workflows.FireInput
+	in   runs.FireInput
 	run  stream.Run
 	kept *schedules.Kept
 
 	client.Client
-	started  []workflows.RunInput
-	occupied bool                                                   // the thread has a workflow
-	submit   func(in workflows.Submit) (workflows.Submitted, error) // of that one
-	signals  []workflows.Cancel                                     // that it was sent
+	started  []runs.Input
+	occupied bool                                         // the thread has a workflow
+	submit   func(in runs.Submit) (runs.Submitted, error) // of that one
+	signals  []runs.Cancel                                // that it was sent
 }
 
 func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
 	t.Helper()
-	f := &firings{t: t, log: streamtest.Open(t), in: workflows.FireInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
+	f := &firings{t: t, log: streamtest.Open(t), in: runs.FireInput{Tenant: "shop", Schedule: "daily", At: time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC), Fire: "fire/shop/daily-1", ParkAfter: time.Second}}
 	store, err := schedules.Open(t.Context(), f.log)
 	if err != nil {
 		t.Fatal(err)
@@ -83,27 +83,27 @@ func (f *firings) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptio
 	if f.occupied {
 		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", "e1")
 	}
-	f.occupied, f.started = true, append(f.started, args[0].(workflows.RunInput))
+	f.occupied, f.started = true, append(f.started, args[0].(runs.Input))
 	return nil, nil
 }
 
 type submitted struct {
 	client.WorkflowUpdateHandle
-	taken workflows.Submitted
+	taken runs.Submitted
 }
 
 func (s submitted) Get(_ context.Context, to any) error {
-	*to.(*workflows.Submitted) = s.taken
+	*to.(*runs.Submitted) = s.taken
 	return nil
 }
 
 func (f *firings) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-	taken, err := f.submit(o.Args[0].(workflows.Submit))
+	taken, err := f.submit(o.Args[0].(runs.Submit))
 	return submitted{taken: taken}, err
 }
 
 func (f *firings) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
-	f.signals = append(f.signals, arg.(workflows.Cancel))
+	f.signals = append(f.signals, arg.(runs.Cancel))
 	return nil
 }
 
@@ -115,18 +115,18 @@ func (f *firings) DescribeWorkflowExecution(context.Context, string, string) (*w
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
 }
 
-func (f *firings) fire() (out workflows.Fired, err error) {
+func (f *firings) fire() (out runs.Fired, err error) {
 	f.t.Helper()
-	value, err := f.env.ExecuteActivity(workflows.ActivityFire, f.in)
+	value, err := f.env.ExecuteActivity(runs.ActivityFire, f.in)
 	if err == nil {
 		err = value.Get(&out)
 	}
 	return out, err
 }
 
-func (f *firings) standing() (out workflows.RunStatus) {
+func (f *firings) standing() (out runs.Status) {
 	f.t.Helper()
-	value, err := f.env.ExecuteActivity(workflows.ActivityRunStatus, workflows.RunRef{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
+	value, err := f.env.ExecuteActivity(runs.ActivityRunStatus, runs.Ref{Tenant: f.run.Tenant, Thread: f.run.Thread.ID, ID: f.run.ID})
 	if err == nil {
 		err = value.Get(&out)
 	}
@@ -136,9 +136,9 @@ func (f *firings) standing() (out workflows.RunStatus) {
 	return out
 }
 
-func (f *firings) withdraw() (out workflows.RunStatus, err error) {
+func (f *firings) withdraw() (out runs.Status, err error) {
 	f.t.Helper()
-	value, err := f.env.ExecuteActivity(workflows.ActivityCancelRun, f.in)
+	value, err := f.env.ExecuteActivity(runs.ActivityCancelRun, f.in)
 	if err == nil {
 		err = value.Get(&out)
 	}
@@ -183,12 +183,12 @@ func (f *firings) cancelled(run stream.Run) bool {
 func TestATimeBeginsOneRun(t *testing.T) {
 	t.Parallel()
 	f := newFirings(t)
-	want := workflows.Fired{Run: workflows.RunRef{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
-	f.submit = func(in workflows.Submit) (workflows.Submitted, error) {
+	want := runs.Fired{Run: runs.Ref{Tenant: "shop", Thread: "daily-20300131T090000Z", ID: "daily-20300131T090000Z"}}
+	f.submit = func(in runs.Submit) (runs.Submitted, error) {
 		if in.RunID != f.started[0].Run.ID || in.Digest != f.started[0].Digest || in.Offer.Input != f.started[0].Input {
 			t.Errorf("%+v is offered, %+v was started", in, f.started[0])
 		}
-		return workflows.Submitted{Attached: true}, nil
+		return runs.Submitted{Attached: true}, nil
 	}
 	for range 2 {
 		if out, err := f.fire(); err != nil || out != want {
@@ -259,15 +259,15 @@ func TestAFiringIsThatOfWhoHasTheThread(t *testing.T) {
 
 func TestAThreadMayRefuse(t *testing.T) {
 	t.Parallel()
-	f := newFirings(t, func(k *schedules.Kept) { k.OnBusy = workflows.OnBusyReject })
+	f := newFirings(t, func(k *schedules.Kept) { k.OnBusy = runs.OnBusyReject })
 	f.occupied = true
-	f.submit = func(in workflows.Submit) (workflows.Submitted, error) {
-		if in.OnBusy != workflows.OnBusyReject {
+	f.submit = func(in runs.Submit) (runs.Submitted, error) {
+		if in.OnBusy != runs.OnBusyReject {
 			t.Errorf("offered with %s", in.OnBusy)
 		}
-		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: "other"})
+		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: "other"})
 	}
-	if out, err := f.fire(); err != nil || out.Refused != workflows.ErrorBusy {
+	if out, err := f.fire(); err != nil || out.Refused != runs.ErrorBusy {
 		t.Errorf("%+v (%v)", out, err)
 	}
 }
@@ -294,21 +294,21 @@ func TestHowFarARunHasCome(t *testing.T) {
 	if _, err := f.fire(); err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, want workflows.RunStatus) {
+	check := func(what string, want runs.Status) {
 		t.Helper()
 		if got := f.standing(); got != want {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	check("on its way", workflows.RunStatus{})
+	check("on its way", runs.Status{})
 	f.occupied = false
-	check("stopped from outside", workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeError, Code: "workflow_closed"}})
+	check("stopped from outside", runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeError, Code: "workflow_closed"}})
 	f.occupied = true
 	f.end(f.begin(f.run, f.opening()), asksSomething)
-	asks := workflows.Ended{Outcome: workflows.OutcomeInterrupt}
-	check("waiting for people", workflows.RunStatus{Ended: asks})
+	asks := runs.Ended{Outcome: runs.OutcomeInterrupt}
+	check("waiting for people", runs.Status{Ended: asks})
 	f.occupied = false
-	check("of which nobody knows any more", workflows.RunStatus{Over: true, Ended: asks})
+	check("of which nobody knows any more", runs.Status{Over: true, Ended: asks})
 }
 
 func TestARunThatEndedIsOver(t *testing.T) {
@@ -318,7 +318,7 @@ func TestARunThatEndedIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.end(f.begin(f.run, f.opening()), nil)
-	if got := f.standing(); !got.Over || got.Outcome != workflows.OutcomeSuccess {
+	if got := f.standing(); !got.Over || got.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v, while the thread has another run", got)
 	}
 }
@@ -333,11 +333,11 @@ func TestAFiringIsWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := f.begin(f.run, f.opening())
-	if out, err := f.withdraw(); err != nil || out != (workflows.RunStatus{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
+	if out, err := f.withdraw(); err != nil || out != (runs.Status{}) || !f.cancelled(f.run) || len(f.signals) != 1 || f.signals[0].RunID != f.run.ID {
 		t.Errorf("%+v, signals %+v (%v)", out, f.signals, err)
 	}
 	f.end(p, asksSomething)
-	if out, err := f.withdraw(); err != nil || out.Over || out.Outcome != workflows.OutcomeInterrupt || len(f.signals) != 1 {
+	if out, err := f.withdraw(); err != nil || out.Over || out.Outcome != runs.OutcomeInterrupt || len(f.signals) != 1 {
 		t.Errorf("waiting for people: %+v, signals %+v (%v)", out, f.signals, err)
 	}
 	next := stream.Run{Thread: f.run.Thread, ID: "run_next"}

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // An agent hands its thread over to another one by a tool call. It is a call like others, with a result and
@@ -21,7 +21,7 @@ import (
 
 // taker is an agent that a model is offered to hand the thread over to.
 type taker struct {
-	workflows.HandoffTarget
+	runs.HandoffTarget
 	tool, description string
 	able              bool // it speaks by a model of its own
 }
@@ -32,7 +32,7 @@ const handoffSchema = `{"type":"object","additionalProperties":false,"properties
 
 // takers are the agents that an agent may hand the thread over to, as they are now: one that speaks for the thread
 // itself, and neither works for another agent nor for a step.
-func (a *Activities) takers(ctx context.Context, d *agents.Definition, s workflows.Step) ([]taker, error) {
+func (a *Activities) takers(ctx context.Context, d *agents.Definition, s runs.Step) ([]taker, error) {
 	if s.Child != nil || s.Place != nil {
 		return nil, nil
 	}
@@ -46,9 +46,9 @@ func (a *Activities) takers(ctx context.Context, d *agents.Definition, s workflo
 			return nil, err
 		}
 		all = append(all, taker{
-			HandoffTarget: workflows.HandoffTarget{
-				AgentRef:   workflows.AgentRef{Agent: name, Revision: p.Revision, Limits: workflows.LimitsOfRun(p.Limits)},
-				OnNewInput: workflows.OpenPolicy(p.OnNewInput), OnMissingResult: workflows.OpenPolicy(p.MissingToolResult()),
+			HandoffTarget: runs.HandoffTarget{
+				AgentRef:   runs.AgentRef{Agent: name, Revision: p.Revision, Limits: runs.LimitsOfRun(p.Limits)},
+				OnNewInput: runs.OpenPolicy(p.OnNewInput), OnMissingResult: runs.OpenPolicy(p.MissingToolResult()),
 			},
 			tool: agents.HandoffTool(name), description: handoffDescription(p), able: p.HandsOver(),
 		})
@@ -78,12 +78,12 @@ func offerTakers(offered []llm.Tool, takers []taker) ([]llm.Tool, []taker) {
 
 // yield tells the workflow of a call that hands the thread over, if it is the turn's first one. index is its place
 // in the message.
-func (n *narrator) yield(c *narratedCall, call workflows.Call, index int) {
+func (n *narrator) yield(c *narratedCall, call runs.Call, index int) {
 	i := slices.IndexFunc(n.takers, func(t taker) bool { return t.tool == c.name })
 	if i < 0 || call.Client || n.answer.Handoff != nil || !n.takers[i].able || reasonOf(c.arguments.String()) != "" {
 		return // if it is one at all, the call is answered with what is wrong
 	}
-	n.answer.Handoff = &workflows.Handoff{CallID: c.id, Tool: call.Tool, Index: index, To: n.takers[i].HandoffTarget}
+	n.answer.Handoff = &runs.Handoff{CallID: c.id, Tool: call.Tool, Index: index, To: n.takers[i].HandoffTarget}
 }
 
 // reasonOf finds what is wrong with the arguments of such a call.
@@ -103,15 +103,15 @@ func reasonOf(arguments string) (complaint string) {
 }
 
 // handOver carries a hand-off out: what its call comes to, and whether the thread is the other agent's.
-func (a *Activities) handOver(ctx context.Context, in workflows.ToolCall, call agui.ToolCall) (result tools.Result, outcome workflows.Outcome, handed bool, err error) {
+func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (result tools.Result, outcome runs.Outcome, handed bool, err error) {
 	if complaint := reasonOf(call.Arguments); complaint != "" { // a person has put them in the place of the model's
-		return tools.Failed(complaint), workflows.OutcomeError, false, nil
+		return tools.Failed(complaint), runs.OutcomeError, false, nil
 	}
 	if wanted, err := a.cancelRequested(ctx, in.Step); wanted || err != nil {
-		return tools.Failed(callCancelled), workflows.OutcomeCancelled, false, err
+		return tools.Failed(callCancelled), runs.OutcomeCancelled, false, err
 	}
 	said := fmt.Sprintf("The conversation is handed over. From here on the agent %s speaks.", in.HandOverTo)
-	return tools.Result{Content: said}, workflows.OutcomeSuccess, true, nil
+	return tools.Result{Content: said}, runs.OutcomeSuccess, true, nil
 }
 
 // notHandedOver tells the model why a call does not hand the thread over.
@@ -120,5 +120,5 @@ func notHandedOver(call agui.ToolCall) string {
 		return complaint
 	}
 	return fmt.Sprintf("The conversation was not handed over: of several hand-offs at once only the first counts, a run has at most %d of them, "+
-		"and only agents that answer by a model of their own, and for themselves, take part in one.", workflows.MaxHandoffs)
+		"and only agents that answer by a model of their own, and for themselves, take part in one.", runs.MaxHandoffs)
 }

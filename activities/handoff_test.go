@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // newHandingOver is an engine whose agent may hand its thread over to others.
@@ -77,7 +77,7 @@ func TestHandoff(t *testing.T) {
 		return call([3]string{"1", "add", `{"a":1,"b":2}`})
 	}, []*agents.Definition{helper("helper", "add")}, add)
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 3 || e.has() != "helper" {
+	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 3 || e.has() != "helper" {
 		t.Errorf("%+v after %d model calls; %s has the thread", result, e.calls.Load(), e.has())
 	}
 	if got := hands(t, events); len(got) != 1 || got[0] != (stream.Handoff{From: "a", To: "helper"}) {
@@ -153,7 +153,7 @@ func TestHandoffsEnd(t *testing.T) {
 	e.others["a"], e.limits.Turns = e.agent, 30
 	e.agent.Limits = agents.DefaultLimits()
 	events, result := e.run("go")
-	if got := hands(t, events); result.Outcome != workflows.OutcomeSuccess || len(got) != workflows.MaxHandoffs || refused != 1 || e.has() != "a" {
+	if got := hands(t, events); result.Outcome != runs.OutcomeSuccess || len(got) != runs.MaxHandoffs || refused != 1 || e.has() != "a" {
 		t.Errorf("%+v after %d hand-offs, of which %d were refused; %s has the thread", result, len(got), refused, e.has())
 	}
 	e.wantAsShown(events)
@@ -197,7 +197,7 @@ func TestStepsHandNothingOver(t *testing.T) {
 	}, []*agents.Definition{helper("helper", "handoff:other"), helper("other")})
 	e.agent.Tools, e.agent.Steps = nil, []agents.Step{{Name: "x", Agent: &agents.AgentStep{Name: "helper"}}}
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess || len(hands(t, events)) > 0 || e.has() != "a" {
+	if result.Outcome != runs.OutcomeSuccess || len(hands(t, events)) > 0 || e.has() != "a" {
 		t.Errorf("%+v, clients see %s, and %s has the thread", result, typesOf(events), e.has())
 	}
 }
@@ -212,7 +212,7 @@ func TestCancelledHandoff(t *testing.T) {
 		}
 		return call([3]string{"1", "transfer_to_helper", `{}`})
 	}, []*agents.Definition{helper("helper")})
-	if events, result := e.run("go"); result.Outcome != workflows.OutcomeCancelled || e.calls.Load() != 1 || e.has() != "a" {
+	if events, result := e.run("go"); result.Outcome != runs.OutcomeCancelled || e.calls.Load() != 1 || e.has() != "a" {
 		t.Errorf("%+v, %s has the thread, and clients see %s", result, e.has(), typesOf(events))
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // heard is the part of a thread's conversation that an agent takes part in: the run's own agent in what no
 // subagent says, a subagent in its task and what it has said since. An agent that is a step hears as much,
 // or only what it is asked and has said there.
-func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
+func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
 		return a.heardAlone(ctx, in, thread)
 	}
@@ -25,14 +25,14 @@ func (a *Activities) heard(ctx context.Context, in workflows.ModelCall, thread *
 		entries = append(entries, saidToIt(b.CallID, task))
 	}
 	for _, e := range thread.Entries {
-		if heardBy(in.Child, e) && e.Scope != workflows.ScopeLimit {
+		if heardBy(in.Child, e) && e.Scope != runs.ScopeLimit {
 			entries = append(entries, e)
 		}
 	}
 	return a.askAgain(ctx, in, entries)
 }
 
-func (a *Activities) heardAlone(ctx context.Context, in workflows.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
+func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
 	var entries []stream.Entry
 	for _, e := range thread.Entries {
 		if e.Scope == in.Place.Scope {
@@ -44,7 +44,7 @@ func (a *Activities) heardAlone(ctx context.Context, in workflows.ModelCall, thr
 
 // askAgain puts what the agent of a step is asked where it was asked: at the beginning, or behind an answer of
 // its own that was not good enough.
-func (a *Activities) askAgain(ctx context.Context, in workflows.ModelCall, entries []stream.Entry) ([]stream.Entry, error) {
+func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []stream.Entry) ([]stream.Entry, error) {
 	if in.Place == nil {
 		return entries, nil
 	}

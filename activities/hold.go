@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Hold is run.hold.v1: it tells readers what a run waits for that goes on afterwards. It returns the main
 // lane's last record.
-func (a *Activities) Hold(ctx context.Context, in workflows.AnnounceInterrupts) (seq uint64, err error) {
+func (a *Activities) Hold(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx)
@@ -22,7 +22,7 @@ func (a *Activities) Hold(ctx context.Context, in workflows.AnnounceInterrupts) 
 	return seq, fail(ctx, err)
 }
 
-func (a *Activities) hold(ctx context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
+func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 	open := *in.Interrupts
 	open.Calls = nil
 	var theirs []string

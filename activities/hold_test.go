@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A run that is held says what it waits for, and shows what came of it: readers see one run.
@@ -37,18 +37,18 @@ func TestAHeldRunIsShown(t *testing.T) {
 			e.env.CancelWorkflow()
 			return
 		}
-		e.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`{"no":"content"}`)})
-		e.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
-		d := workflows.Decision{
-			CallID: waits.Interrupts[0].ToolCallID, Kind: workflows.DecisionEdit, Digest: "d", Args: workflows.DigestArgs(`{"a":2,"b":2}`),
+		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`{"no":"content"}`)})
+		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
+		d := runs.Decision{
+			CallID: waits.Interrupts[0].ToolCallID, Kind: runs.DecisionEdit, Digest: "d", Args: runs.DigestArgs(`{"a":2,"b":2}`),
 			Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
 		}
-		e.env.UpdateWorkflow(workflows.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+		e.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-		}, workflows.Decide{Decisions: []workflows.Decision{d}})
+		}, runs.Decide{Decisions: []runs.Decision{d}})
 	}, time.Minute)
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess || waits == nil {
+	if result.Outcome != runs.OutcomeSuccess || waits == nil {
 		t.Fatalf("the run ended with %+v", result)
 	}
 	const question, asked = "CUSTOM", "STEP_FINISHED CUSTOM CUSTOM STEP_STARTED"

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Token counts that cannot be meant neither end the run nor keep it from ending, nor are they handed on.
@@ -32,7 +32,7 @@ func TestAbsurdUsage(t *testing.T) {
 				return []llm.Chunk{llm.TextDelta{Text: "done"}, llm.Finish{Reason: llm.FinishStop, Provider: "p", Model: "m", Usage: usage}}, nil
 			}, tools.Func("noop", "does nothing", func(context.Context, struct{}) (string, error) { return "", nil }))
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeSuccess {
+			if result.Outcome != runs.OutcomeSuccess {
 				t.Errorf("%+v", result)
 			}
 			for _, u := range events[len(events)-1].(*agui.RunFinished).Usage {
@@ -66,7 +66,7 @@ func TestHostileArguments(t *testing.T) {
 			e := newEngine(t, calls("write", arguments), tools.Func("write", "writes", func(context.Context, map[string]any) (string, error) { return "ok", nil }))
 			e.agent.State = agents.State{Visible: true, Predict: []agents.Prediction{{Tool: "write", Argument: "document", Key: "document"}}}
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 2 {
+			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
 				t.Errorf("%+v after %d calls", result, e.calls.Load())
 			}
 			screen := onScreen(t, events)
@@ -138,7 +138,7 @@ func TestHostileTools(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, calls(tool.Spec().Name, "{}"), tool)
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 2 {
+			if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
 				t.Fatalf("%+v after %d calls", result, e.calls.Load())
 			}
 			onScreen(t, events)

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A call that is compensated for comes to its end although the run is cancelled meanwhile, on the main path and in
@@ -41,7 +41,7 @@ func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 				if err = errors.Join(err, e.log.AnnounceCancel(run)); err != nil {
 					t.Error(err)
 				}
-				e.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: run.ID})
+				e.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run.ID})
 				<-cut.Done() // what else the run does has been stopped
 				return "paid", ctx.Err()
 			})
@@ -52,7 +52,7 @@ func TestCallsThatAreCompensatedForComeToTheirEnd(t *testing.T) {
 			e = newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return say("never") }, j.tool(), pay, hang)
 			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, pay, hang]\nsteps:\n"+c.steps)
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeCancelled {
+			if result.Outcome != runs.OutcomeCancelled {
 				t.Errorf("%+v: %s", result, typesOf(events))
 			}
 			j.want(t, c.notes...)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // kept is what an advance leaves for the steps behind it.
@@ -38,10 +38,10 @@ type kept struct {
 }
 
 // leaf is a step that is about to begin.
-func (w *walker) leaf(do pipeline.Action) *workflows.ActiveStep {
-	return &workflows.ActiveStep{
-		AgentRef: workflows.AgentRef{Agent: w.in.Agent, Revision: w.in.Revision, Limits: workflows.LimitsOfSubagent(w.definition.Limits)},
-		Place:    workflows.StepPlace{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Position.Tree},
+func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
+	return &runs.ActiveStep{
+		AgentRef: runs.AgentRef{Agent: w.in.Agent, Revision: w.in.Revision, Limits: runs.LimitsOfSubagent(w.definition.Limits)},
+		Place:    runs.StepPlace{Path: do.Path, Name: do.Name, Scope: w.scope(do.Path), Tree: w.in.Position.Tree},
 		Deadline: do.Deadline,
 	}
 }
@@ -71,7 +71,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 		if err != nil {
 			return err
 		}
-		leaf.Place.Inline, leaf.Limits = true, workflows.LimitsOfSubagent(d.Limits)
+		leaf.Place.Inline, leaf.Limits = true, runs.LimitsOfSubagent(d.Limits)
 		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits // what it does not say is a matter of the run
 		leaf.Limits.Tokens, leaf.Limits.Cost = own.Tokens, int64(own.Cost)
 	} else {
@@ -83,12 +83,12 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			return err
 		}
 		if len(p.Steps) > 0 || p.Workflow != "" {
-			if b := w.in.Child; b != nil && b.Depth+1 >= workflows.MaxDepth {
+			if b := w.in.Child; b != nil && b.Depth+1 >= runs.MaxDepth {
 				return errTooDeep
 			}
 			return w.takeCall(ctx, do, handedTo(p))
 		}
-		leaf.AgentRef = workflows.AgentRef{Agent: do.Agent.Name, Revision: p.Revision, Limits: workflows.LimitsOfSubagent(p.Limits)}
+		leaf.AgentRef = runs.AgentRef{Agent: do.Agent.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits)}
 	}
 	w.next.Active = leaf
 	w.asked(do.Agent)
@@ -176,7 +176,7 @@ func (w *walker) ask(n *narrator, do pipeline.Action) error {
 	}
 	w.kept.Question, w.next.Prompts = do.Approve.Message, true
 	n.offered = []string{pipeline.ApproveTool}
-	n.asks = func(_, arguments string) *workflows.Approval { return approval(d, 0, arguments) }
+	n.asks = func(_, arguments string) *runs.Approval { return approval(d, 0, arguments) }
 	return nil
 }
 
@@ -210,7 +210,7 @@ const mayAsk = 8
 
 func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
 	b := do.Branches
-	f := &workflows.Branches{Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline}
+	f := &runs.Branches{Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline}
 	if len(w.definition.Approvals) > 0 || pipeline.Asks(w.definition, do.Path) {
 		f.Concurrency = min(f.Concurrency, mayAsk)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // customInterrupt is the event by which clients were asked before AG-UI had interrupts of its own.
@@ -16,7 +16,7 @@ const customInterrupt = "on_interrupt"
 
 // legacyInterrupts are the questions of a run for clients that know only that event, if the run's agent has such. Its
 // value is a text with the interrupt in JSON, as those clients parse it.
-func (a *Activities) legacyInterrupts(ctx context.Context, in workflows.Finish, end agui.Event) ([]agui.Event, error) {
+func (a *Activities) legacyInterrupts(ctx context.Context, in runs.Finish, end agui.Event) ([]agui.Event, error) {
 	finished, ok := end.(*agui.RunFinished)
 	if !ok || finished.Outcome == nil || len(finished.Outcome.Interrupts) == 0 {
 		return nil, nil

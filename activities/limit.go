@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // AskLimit is limit.ask.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
 // call of a message that is for people only. A later attempt of it finds that record, or nothing.
-func (a *Activities) AskLimit(ctx context.Context, in workflows.LimitInterrupt) (answer workflows.ModelAnswer, err error) {
+func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
 	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
@@ -27,9 +27,9 @@ func (a *Activities) AskLimit(ctx context.Context, in workflows.LimitInterrupt) 
 	return answer, fail(ctx, err)
 }
 
-func (a *Activities) ask(ctx context.Context, in workflows.LimitInterrupt) (answer workflows.ModelAnswer, err error) {
+func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	place := speaking(in.Step, in.ID)
-	if in.Beginning == (workflows.Beginning{}) {
+	if in.Beginning == (runs.Beginning{}) {
 		place.After, err = a.openStep(ctx, place, in.Step, nil)
 	} else {
 		place.After, err = a.Log.OpenRun(ctx, place, opening(in.Agent, in.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
@@ -57,10 +57,10 @@ func (a *Activities) ask(ctx context.Context, in workflows.LimitInterrupt) (answ
 }
 
 // putQuestion writes the message with the call that people decide about.
-func (a *Activities) putQuestion(ctx context.Context, in workflows.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (workflows.ModelAnswer, error) {
+func (a *Activities) putQuestion(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
 	n := newNarrator(runOf(in.Run), in.ID, attempt)
 	n.at, n.offered = in.Place, []string{pipeline.ApproveTool}
-	n.asks = func(_, arguments string) *workflows.Approval { return approval(rules, 0, arguments) }
+	n.asks = func(_, arguments string) *runs.Approval { return approval(rules, 0, arguments) }
 	call := &narratedCall{id: n.run.Identify("call", in.ID+"/0"), name: pipeline.ApproveTool}
 	call.providerID = call.id
 	call.arguments.WriteString(args)
@@ -77,16 +77,16 @@ func (a *Activities) putQuestion(ctx context.Context, in workflows.LimitInterrup
 	return n.answer, err
 }
 
-func (a *Activities) figuresOf(x workflows.ExceededLimit) pipeline.Figures {
+func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {
 	limit := x.Limit
 	switch x.Code {
-	case workflows.CodeLimitTokens:
+	case runs.CodeLimitTokens:
 		limit = pipeline.LimitTokens
-	case workflows.CodeLimitCost:
+	case runs.CodeLimitCost:
 		limit = pipeline.LimitCost
-	case workflows.CodeLimitTurns:
+	case runs.CodeLimitTurns:
 		limit = pipeline.LimitTurns
-	case workflows.CodeLimitDuration:
+	case runs.CodeLimitDuration:
 		limit = pipeline.LimitDuration
 	}
 	f := pipeline.FiguresOf(limit, x.Used, x.Allowed)
@@ -98,7 +98,7 @@ func (a *Activities) figuresOf(x workflows.ExceededLimit) pipeline.Figures {
 }
 
 // beyond asks in words whether a run may go on.
-func (a *Activities) beyond(x workflows.ExceededLimit) string {
+func (a *Activities) beyond(x runs.ExceededLimit) string {
 	f := a.figuresOf(x)
 	used, allowed := pipeline.Shown(f.Used), pipeline.Shown(f.Allowed)
 	verb, unit := "used", " tokens"

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools/builtin"
-	"github.com/perdure/perdure/workflows"
 )
 
 // limited is an engine whose model works for two turns of 600 tokens, and whose run people are asked about. It is held, and
@@ -27,15 +27,15 @@ type limited struct {
 }
 
 // newLimited has an agent with soft limits.
-func newLimited(t *testing.T, soft agents.SoftLimits, decides func() workflows.Decision) *limited {
+func newLimited(t *testing.T, soft agents.SoftLimits, decides func() runs.Decision) *limited {
 	t.Helper()
 	l := newAsking(t, decides)
 	l.agent.Limits.Soft = &soft
-	l.limits = workflows.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
+	l.limits = runs.LimitsOfRun(agents.Limits{Turns: 9, Tokens: 10_000, Duration: time.Hour, ParallelTools: 1, Soft: &soft})
 	return l
 }
 
-func newAsking(t *testing.T, decides func() workflows.Decision) *limited {
+func newAsking(t *testing.T, decides func() runs.Decision) *limited {
 	t.Helper()
 	l := &limited{}
 	l.engine = newEngine(t, func(n int, req *llm.Request) ([]llm.Chunk, error) {
@@ -63,14 +63,14 @@ func newAsking(t *testing.T, decides func() workflows.Decision) *limited {
 		l.questions = r.Interrupts
 		d := decides()
 		d.CallID, d.Digest = r.Interrupts[0].ToolCallID, "d"
-		l.env.UpdateWorkflow(workflows.UpdateDecide, "u", &testsuite.TestUpdateCallback{
+		l.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-		}, workflows.Decide{Decisions: []workflows.Decision{d}})
+		}, runs.Decide{Decisions: []runs.Decision{d}})
 	}, time.Minute)
 	return l
 }
 
-func goesOn() workflows.Decision { return workflows.Decision{Kind: workflows.DecisionApprove} }
+func goesOn() runs.Decision { return runs.Decision{Kind: runs.DecisionApprove} }
 
 func TestASoftLimitIsAsked(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestASoftLimitIsAsked(t *testing.T) {
 			l := newLimited(t, c.soft, goesOn)
 			l.acts.Prices = prices(t)
 			events, result := l.run("go")
-			if result.Outcome != workflows.OutcomeSuccess || len(l.questions) != 1 {
+			if result.Outcome != runs.OutcomeSuccess || len(l.questions) != 1 {
 				t.Fatalf("the run ends with %+v behind the questions %+v", result, l.questions)
 			}
 			q := l.questions[0]
@@ -96,7 +96,7 @@ func TestASoftLimitIsAsked(t *testing.T) {
 				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
 			}
 			asked, err := stream.AskedBy(q)
-			if err != nil || asked == nil || asked.Agent != "a" || asked.Step != "~limit" || asked.ArgsDigest != workflows.DigestArgs(c.figures) {
+			if err != nil || asked == nil || asked.Agent != "a" || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
 				t.Errorf("it is asked by %+v: %v", asked, err)
 			}
 			const shown = "STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM STEP_STARTED TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED TEXT_MESSAGE_START"
@@ -128,11 +128,11 @@ func TestASoftLimitIsEdited(t *testing.T) {
 	t.Parallel()
 	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
 	var l *limited
-	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() workflows.Decision {
+	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
 		said := &stream.Decision{Verdict: "edit", Args: json.RawMessage(figures)}
-		return workflows.Decision{Kind: workflows.DecisionEdit, Input: l.propose(said), Args: workflows.DigestArgs(figures), Allowed: 1201}
+		return runs.Decision{Kind: runs.DecisionEdit, Input: l.propose(said), Args: runs.DigestArgs(figures), Allowed: 1201}
 	})
-	if _, result := l.run("go"); result.Outcome != workflows.OutcomeSuccess {
+	if _, result := l.run("go"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("the run ends with %+v", result)
 	}
 	if m := l.conversation(); m[len(m)-2].Content.Text() != "Approved." || m[len(m)-3].ToolCalls[0].Arguments != figures {
@@ -144,12 +144,12 @@ func TestASoftLimitIsEdited(t *testing.T) {
 func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()
 	var l *limited
-	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() workflows.Decision {
-		return workflows.Decision{Kind: workflows.DecisionReject, Input: l.propose(&stream.Decision{Verdict: "reject", Reason: "too dear"})}
+	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
+		return runs.Decision{Kind: runs.DecisionReject, Input: l.propose(&stream.Decision{Verdict: "reject", Reason: "too dear"})}
 	})
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)
-	if !ok || last.Code != workflows.CodeLimitTokens || result.Code != last.Code || l.calls.Load() != 2 {
+	if !ok || last.Code != runs.CodeLimitTokens || result.Code != last.Code || l.calls.Load() != 2 {
 		t.Errorf("the run ends with %+v after %d turns", events[len(events)-1], l.calls.Load())
 	}
 	m := l.conversation()
@@ -168,14 +168,14 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(e.acts.AskLimit)
-	in := workflows.LimitInterrupt{
-		Step: workflows.Step{
-			Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
-			Place: &workflows.StepPlace{Path: "~limit", Name: "limit", Inline: true, Scope: workflows.ScopeLimit},
+	in := runs.LimitInterrupt{
+		Step: runs.Step{
+			Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: "r2"}, Execution: "e2", Agent: "a", Revision: "v", ID: "1/limit", Name: "limit",
+			Place: &runs.StepPlace{Path: "~limit", Name: "limit", Inline: true, Scope: runs.ScopeLimit},
 		},
-		Beginning: workflows.Beginning{Continues: run.ID}, Exceeded: workflows.ExceededLimit{Code: workflows.CodeLimitDuration, Used: int64(61*time.Second) + 1, Allowed: int64(2 * time.Minute)},
+		Beginning: runs.Beginning{Continues: run.ID}, Exceeded: runs.ExceededLimit{Code: runs.CodeLimitDuration, Used: int64(61*time.Second) + 1, Allowed: int64(2 * time.Minute)},
 	}
-	var answers [2]workflows.ModelAnswer
+	var answers [2]runs.ModelAnswer
 	for i := range answers {
 		value, err := env.ExecuteActivity(e.acts.AskLimit, in)
 		if err == nil {
@@ -190,7 +190,7 @@ func TestASoftLimitIsAskedOnce(t *testing.T) {
 	}
 	const figures = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	if want := (&workflows.Approval{Args: workflows.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
+	if want := (&runs.Approval{Args: runs.DigestArgs(figures), Canonical: activities.CanonicalDigest(figures), Policy: c.Approval.Policy, Quorum: 2, Expires: time.Hour}); c.Tool != "approve" || answers[0].WaitCount != 1 || !cmp.Equal(c.Approval, want) {
 		t.Errorf("the call is %+v, decided about by %+v", c, c.Approval)
 	}
 	m := e.conversation()

@@ -7,11 +7,11 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/perdure/perdure/internal/telemetry"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // inRun makes ctx a context of the run: its spans and log lines name the run, the agent, and the attempt.
-func inRun(ctx context.Context, r workflows.RunRef, agent, revision string) context.Context {
+func inRun(ctx context.Context, r runs.Ref, agent, revision string) context.Context {
 	of := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
 	if activity.IsActivity(ctx) {
 		of.Attempt = int(activity.GetInfo(ctx).Attempt)
@@ -20,7 +20,7 @@ func inRun(ctx context.Context, r workflows.RunRef, agent, revision string) cont
 }
 
 // inStep is inRun for the run and the agent of a step.
-func inStep(ctx context.Context, s workflows.Step) context.Context {
+func inStep(ctx context.Context, s runs.Step) context.Context {
 	return inRun(ctx, s.Run, s.Agent, s.Revision)
 }
 

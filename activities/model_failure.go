@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // modelError is a failed call of a model. Record is the record of the log with the provider's words; 0 = there is none.
@@ -36,7 +36,7 @@ func ofModel(name string, err error) error {
 
 // failedCall logs why an attempt of a model call failed. If the call is not attempted again, the log keeps what the provider
 // said, for the run's end.
-func (a *Activities) failedCall(ctx context.Context, in workflows.ModelCall, attempt *stream.Attempt, err error) error {
+func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt *stream.Attempt, err error) error {
 	failure, ok := errors.AsType[*llm.Error](err)
 	of, _ := errors.AsType[*modelError](err)
 	if !ok || of == nil || !ownFault(ctx, err) {
@@ -130,7 +130,7 @@ func failModel(ctx context.Context, e *llm.Error, of *modelError, last bool) err
 		NextRetryDelay: min(e.RetryAfter, longestRetryAfter),
 	}
 	if of != nil && of.record != 0 {
-		options.Details = []any{workflows.FailureDetail{Record: of.record}}
+		options.Details = []any{runs.FailureDetail{Record: of.record}}
 	}
 	return temporal.NewApplicationErrorWithOptions(words.String(), string(e.Code), options)
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // narrator turns the chunks of one completion into AG-UI events on a lane, and keeps what they add
@@ -24,7 +24,7 @@ import (
 type narrator struct {
 	run     stream.Run
 	step    string
-	at      *workflows.StepPlace // the place among steps; nil = none
+	at      *runs.StepPlace // the place among steps; nil = none
 	attempt *stream.Attempt
 	offered []string
 	clients []llm.Tool // which the client runs
@@ -46,7 +46,7 @@ type narrator struct {
 	calls     []*narratedCall
 	// summarizes tells that the step may have had a summary made.
 	summarizes bool
-	answer     workflows.ModelAnswer
+	answer     runs.ModelAnswer
 }
 
 // narratedCall is a tool call that is being told.
@@ -61,7 +61,7 @@ type narratedCall struct {
 func newNarrator(run stream.Run, step string, attempt *stream.Attempt) *narrator {
 	return &narrator{
 		run: run, step: step, attempt: attempt, messageID: run.Identify("msg", step), thinking: thinking{run: run, step: step},
-		answer: workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess},
+		answer: runs.ModelAnswer{Outcome: runs.OutcomeSuccess},
 	}
 }
 
@@ -81,9 +81,9 @@ func (n *narrator) place(offered []tools.Tool) {
 }
 
 // put tells the workflow where a call of ours goes, and which ones it takes turns with.
-func (n *narrator) put(call *workflows.Call) {
+func (n *narrator) put(call *runs.Call) {
 	spec := n.places[call.Tool]
-	if spec.TaskQueue != workflows.TaskQueue {
+	if spec.TaskQueue != runs.TaskQueue {
 		call.Queue = spec.TaskQueue
 	}
 	if spec.Sequence == "" {
@@ -210,7 +210,7 @@ func (n *narrator) endText() []agui.Event {
 
 // finish closes what is open and writes the step's result. It does so for a cancelled step too,
 // whose context has ended: what was said is kept, and all that is kept is told.
-func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
+func (n *narrator) finish(ctx context.Context) (runs.ModelAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	events := append(append(n.untold, n.thinking.end()...), n.endText()...)
@@ -219,7 +219,7 @@ func (n *narrator) finish(ctx context.Context) (workflows.ModelAnswer, error) {
 	}
 	result, err := n.result()
 	if err != nil {
-		return workflows.ModelAnswer{}, err
+		return runs.ModelAnswer{}, err
 	}
 	n.answer.Seq, err = n.attempt.Finish(ctx, result, events...)
 	return n.answer, err
@@ -246,7 +246,7 @@ func (n *narrator) result() (*stream.Result, error) {
 		if waits.Placed() {
 			n.answer.OrderedCount++
 		}
-		if n.answer.CallCount == 0 && len(n.answer.Calls) < workflows.MaxCalls && n.answer.WaitCount <= workflows.MaxInterrupts {
+		if n.answer.CallCount == 0 && len(n.answer.Calls) < runs.MaxCalls && n.answer.WaitCount <= runs.MaxInterrupts {
 			n.answer.Calls = append(n.answer.Calls, waits)
 			n.yield(call, waits, i)
 		} else { // more that wait than a run may end with: what they wait for doesn't matter
@@ -270,7 +270,7 @@ const roomForSeq = 64
 // encode is the answer as it is recorded. One that is too large for the workflow names no calls.
 func (n *narrator) encode() (json.RawMessage, error) {
 	encoded, err := json.Marshal(n.answer)
-	if err == nil && len(encoded) > workflows.MaxPayload-roomForSeq {
+	if err == nil && len(encoded) > runs.MaxPayload-roomForSeq {
 		n.answer.Calls, n.answer.Subagents, n.answer.Handoff, n.answer.CallCount = nil, nil, nil, len(n.calls)
 		encoded, err = json.Marshal(n.answer)
 	}
@@ -281,8 +281,8 @@ func (n *narrator) encode() (json.RawMessage, error) {
 }
 
 // waits is a call as the workflow is told of it: who runs it, and whether people decide about it first.
-func (n *narrator) waits(c *narratedCall) workflows.Call {
-	call := workflows.Call{ID: c.id, Tool: n.known(c.name)}
+func (n *narrator) waits(c *narratedCall) runs.Call {
+	call := runs.Call{ID: c.id, Tool: n.known(c.name)}
 	n.put(&call)
 	switch {
 	case call.Tool != "" && n.asks != nil:
@@ -338,16 +338,16 @@ func tokenCount(n *int64) *int64 {
 	return n
 }
 
-func usageOf(f llm.Finish) workflows.Usage {
+func usageOf(f llm.Finish) runs.Usage {
 	u := f.Usage
-	return workflows.Usage{
+	return runs.Usage{
 		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
 		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
 	}
 }
 
 // scopeOf is the scope of what is said at a place among steps.
-func scopeOf(at *workflows.StepPlace) string {
+func scopeOf(at *runs.StepPlace) string {
 	if at == nil {
 		return ""
 	}

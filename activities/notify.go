@@ -7,13 +7,13 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // Notify is approval.notify.v1: it makes known what has happened to questions. In this order: the audit in
 // the log, the index of what is pending, the event for those who follow, the webhooks. Each is written once
 // under a name of its own, so that the same notice again, also a late one, changes nothing.
-func (a *Activities) Notify(ctx context.Context, in workflows.Notification) (err error) {
+func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer contain(ctx, &err)
 	if a.Inbox == nil {
@@ -22,7 +22,7 @@ func (a *Activities) Notify(ctx context.Context, in workflows.Notification) (err
 	return fail(ctx, a.notify(ctx, in))
 }
 
-func (a *Activities) notify(ctx context.Context, in workflows.Notification) error {
+func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 	asked, err := a.recall(ctx, in)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (a *Activities) notify(ctx context.Context, in workflows.Notification) erro
 }
 
 // makeKnown makes one event known.
-func (a *Activities) makeKnown(ctx context.Context, in workflows.Notification, c workflows.Interrupt, e *inbox.Event) error {
+func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs.Interrupt, e *inbox.Event) error {
 	id := eventID(in, &e.Approval)
 	entry := inbox.Entry{Tenant: in.Run.Tenant, Event: *e}
 	if e.Type != inbox.Opened {
@@ -72,7 +72,7 @@ func (a *Activities) makeKnown(ctx context.Context, in workflows.Notification, c
 }
 
 // eventID is the same for the same notice, and for no other.
-func eventID(in workflows.Notification, a *inbox.Approval) string {
+func eventID(in runs.Notification, a *inbox.Approval) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", a.ID, in.Event, in.Number))
 	return "evt_" + hex.EncodeToString(sum[:15])
 }
@@ -86,7 +86,7 @@ func (a *Activities) tellWebhooks(ctx context.Context, tenant, id string, e *inb
 		if !h.Wants(e.Type, e.Approval.Agent) {
 			continue
 		}
-		if err := a.StartDelivery(ctx, workflows.Delivery{Tenant: tenant, Event: id, Webhook: h.Name}); err != nil {
+		if err := a.StartDelivery(ctx, runs.Delivery{Tenant: tenant, Event: id, Webhook: h.Name}); err != nil {
 			return fmt.Errorf("activities: start delivery: %w", err)
 		}
 	}

@@ -23,17 +23,17 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/webhook"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // desk is an engine whose run has asked a question, and whose workers tell an inbox.
 type desk struct {
 	*engine
-	waits     *workflows.Interrupts
+	waits     *runs.Interrupts
 	after     uint64
 	store     *inbox.Store
-	delivered []workflows.Delivery
+	delivered []runs.Delivery
 }
 
 var asked = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -56,7 +56,7 @@ func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
 	sender := webhook.NewSender(hooks, func(string) string { return secret }, true)
 	t.Cleanup(sender.Close)
 	e.acts.Inbox, e.acts.Webhooks = d.store, sender
-	e.acts.StartDelivery = func(_ context.Context, in workflows.Delivery) error {
+	e.acts.StartDelivery = func(_ context.Context, in runs.Delivery) error {
 		d.delivered = append(d.delivered, in)
 		return nil
 	}
@@ -64,12 +64,12 @@ func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
 }
 
 // notify gives a notice, some time after the question was asked.
-func (d *desk) notify(event workflows.NotificationEvent, after time.Duration) {
+func (d *desk) notify(event runs.NotificationEvent, after time.Duration) {
 	d.t.Helper()
 	env := newActivityEnv()
 	env.RegisterActivity(d.acts.Notify)
-	_, err := env.ExecuteActivity(d.acts.Notify, workflows.Notification{
-		Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
+	_, err := env.ExecuteActivity(d.acts.Notify, runs.Notification{
+		Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: run.ID}, Agent: "a", Revision: "v", Event: event,
 		Opened: asked, At: asked.Add(after), MessageID: d.waits.MessageID, Calls: d.waits.Calls, After: d.after,
 	})
 	if err != nil {
@@ -108,12 +108,12 @@ func (d *desk) history() []*inbox.Past {
 }
 
 // says has somebody decide, as the api would write it down.
-func (d *desk) says(subject, channel, verdict, reason string) workflows.Decision {
+func (d *desk) says(subject, channel, verdict, reason string) runs.Decision {
 	d.t.Helper()
 	seq := d.propose(&stream.Decision{
 		CallID: d.waits.Calls[0].ID, Verdict: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
 	})
-	return workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
+	return runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
 }
 
 func TestANoticeIsMadeKnownOnce(t *testing.T) {
@@ -122,7 +122,7 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	c := &d.waits.Calls[0]
 	c.Expires, c.Approval.Quorum = asked.Add(24*time.Hour), 2
 	for range 2 {
-		d.notify(workflows.EventOpened, 0)
+		d.notify(runs.EventOpened, 0)
 	}
 	expires := c.Expires
 	want := inbox.Approval{
@@ -133,10 +133,10 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	if diff := cmp.Diff([]inbox.Approval{want}, d.pending()); diff != "" {
 		t.Errorf("pending is (-want +got):\n%s", diff)
 	}
-	c.Votes = []workflows.Decision{d.says("alice", "http", "approve", "")}
+	c.Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
 	c.Escalations = 1
 	for range 2 {
-		d.notify(workflows.EventVoted, time.Hour)
+		d.notify(runs.EventVoted, time.Hour)
 	}
 	voted := d.pending()[0]
 	if len(voted.Decisions) != 1 || voted.Decisions[0].By != "alice" || voted.Decisions[0].Channel != "http" || !slices.Equal(voted.Approvers, []string{"role:finance", "alice"}) {
@@ -144,9 +144,9 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 	}
 	last := d.says("bob", "link", "approve", "fine")
 	c.Decision = &last
-	d.notify(workflows.EventDecided, 2*time.Hour)
-	d.notify(workflows.EventOpened, 0) // a late attempt
-	d.notify(workflows.EventVoted, time.Hour)
+	d.notify(runs.EventDecided, 2*time.Hour)
+	d.notify(runs.EventOpened, 0) // a late attempt
+	d.notify(runs.EventVoted, time.Hour)
 	if left := d.pending(); len(left) != 0 {
 		t.Errorf("decided, and still pending: %+v", left)
 	}
@@ -172,9 +172,9 @@ func TestANoticeIsMadeKnownOnce(t *testing.T) {
 func TestExpiryIsNobodysDecision(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.notify(workflows.EventOpened, 0)
-	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionExpire}
-	d.notify(workflows.EventExpired, 24*time.Hour)
+	d.notify(runs.EventOpened, 0)
+	d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionExpire}
+	d.notify(runs.EventExpired, 24*time.Hour)
 	past := d.history()
 	if len(past) != 1 || past[0].Status != inbox.StatusExpired || len(past[0].Decisions) != 1 {
 		t.Fatalf("%+v", past)
@@ -188,9 +188,9 @@ func TestExpiryIsNobodysDecision(t *testing.T) {
 func TestALostInboxIsRestored(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.notify(workflows.EventOpened, 0)
-	d.waits.Calls[0].Votes = []workflows.Decision{d.says("alice", "http", "approve", "")}
-	d.notify(workflows.EventVoted, time.Hour)
+	d.notify(runs.EventOpened, 0)
+	d.waits.Calls[0].Votes = []runs.Decision{d.says("alice", "http", "approve", "")}
+	d.notify(runs.EventVoted, time.Hour)
 	before := d.pending()
 	lose := func() {
 		js := d.log.Conn()
@@ -219,7 +219,7 @@ func TestALostInboxIsRestored(t *testing.T) {
 	}
 	decision := d.says("bob", "http", "approve", "")
 	d.waits.Calls[0].Decision = &decision
-	d.notify(workflows.EventDecided, 2*time.Hour)
+	d.notify(runs.EventDecided, 2*time.Hour)
 	restore()
 	if left := d.pending(); len(left) != 0 {
 		t.Errorf("decided, and restored: %+v", left)
@@ -256,8 +256,8 @@ func TestDeliver(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	d := newDesk(t, webhook.Hook{Name: "chat", URL: receiver.URL, Secret: "S"})
-	d.notify(workflows.EventOpened, 0)
-	deliver := func(in workflows.Delivery) error {
+	d.notify(runs.EventOpened, 0)
+	deliver := func(in runs.Delivery) error {
 		env := newActivityEnv()
 		env.RegisterActivity(d.acts.Deliver)
 		_, err := env.ExecuteActivity(d.acts.Deliver, in)
@@ -286,7 +286,7 @@ func TestDeliver(t *testing.T) {
 	if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "approval.opened" || !sent.Timestamp.Equal(asked) || sent.Data.Tenant != "default" || sent.Data.Approval.ToolName != "add" {
 		t.Errorf("sent is %s (%v)", body, err)
 	}
-	if err := deliver(workflows.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
+	if err := deliver(runs.Delivery{Tenant: "default", Event: "evt_none", Webhook: "chat"}); !errors.As(err, &app) || !app.NonRetryable() {
 		t.Errorf("an event that is not kept: %v", err)
 	}
 }
@@ -298,24 +298,24 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	d := newDesk(t)
 	c := &d.waits.Calls[0]
 	c.Approval.Quorum = 2
-	d.notify(workflows.EventOpened, 0)
-	decides := func(subject string, said stream.Decision) workflows.Decision {
+	d.notify(runs.EventOpened, 0)
+	decides := func(subject string, said stream.Decision) runs.Decision {
 		said.CallID, said.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
 		p, err := d.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Verdict)), &said)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made := workflows.Decision{CallID: c.ID, Kind: workflows.DecisionKind(said.Verdict), Digest: subject + said.Verdict, Input: p.Seq}
+		made := runs.Decision{CallID: c.ID, Kind: runs.DecisionKind(said.Verdict), Digest: subject + said.Verdict, Input: p.Seq}
 		if len(said.Args) > 0 {
-			made.Args = workflows.DigestArgs(string(said.Args))
+			made.Args = runs.DigestArgs(string(said.Args))
 		}
 		return made
 	}
 	other := json.RawMessage(`{"a":5,"b":2}`)
 	approves := decides("alice", stream.Decision{Verdict: "approve", Remember: "arguments"})
 	edits := decides("bob", stream.Decision{Verdict: "edit", Args: other})
-	c.Votes = []workflows.Decision{approves, edits}
-	d.notify(workflows.EventVoted, time.Hour)
+	c.Votes = []runs.Decision{approves, edits}
+	d.notify(runs.EventVoted, time.Hour)
 	voted := d.pending()[0]
 	want := []inbox.Proposal{{ArgsDigest: c.Approval.Args, Decision: "approve", Votes: 1, Missing: 1}, {ArgsDigest: edits.Args, Decision: "edit", Votes: 1, Missing: 1}}
 	if diff := cmp.Diff(want, voted.Proposals); diff != "" {
@@ -324,10 +324,10 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	if got := voted.Decisions; len(got) != 2 || got[0].Remember != "arguments" || string(got[1].Args) != string(other) {
 		t.Errorf("the votes are %+v", got)
 	}
-	last := func(decision workflows.Decision, after time.Duration) inbox.Decision {
+	last := func(decision runs.Decision, after time.Duration) inbox.Decision {
 		t.Helper()
 		c.Decision = &decision
-		d.notify(workflows.EventDecided, after)
+		d.notify(runs.EventDecided, after)
 		past := d.history()[0]
 		if past.Status != inbox.StatusDecided || past.Proposals != nil {
 			t.Errorf("the audit has %+v", past)
@@ -364,10 +364,10 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
-			d.notify(workflows.EventOpened, 0)
+			d.notify(runs.EventOpened, 0)
 			seq := d.propose(&stream.Decision{CallID: d.waits.Calls[0].ID, Verdict: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
-			d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionAnswer, Digest: "d", Input: seq}
-			d.notify(workflows.EventDecided, time.Hour)
+			d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
+			d.notify(runs.EventDecided, time.Hour)
 			if got := d.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {
 				t.Errorf("%+v", got)
 			}
@@ -379,12 +379,12 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 func TestTheAuditOfACancel(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.notify(workflows.EventOpened, 0)
+	d.notify(runs.EventOpened, 0)
 	if _, err := d.log.RequestCancel(t.Context(), run, stream.Cancel{Reason: "a duplicate", By: &auth.Principal{Tenant: "default", Subject: "ada"}}); err != nil {
 		t.Fatal(err)
 	}
-	d.waits.Calls[0].Decision = &workflows.Decision{CallID: d.waits.Calls[0].ID, Kind: workflows.DecisionCancel}
-	d.notify(workflows.EventDecided, time.Hour)
+	d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionCancel}
+	d.notify(runs.EventDecided, time.Hour)
 	if got := d.history()[0].Decisions[0]; got.Decision != "cancel" || got.By != "ada" || got.Reason != "a duplicate" || got.At.IsZero() {
 		t.Errorf("%+v", got)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // DefaultToolGrace is how long a step waits for a worker that has its agent's tools.
@@ -83,7 +83,7 @@ func (a *Activities) find(ctx context.Context, d *agents.Definition, name string
 }
 
 // Await is queue.await.v1: it waits for workers that serve a task queue, as long as for any that have a tool.
-func (a *Activities) Await(ctx context.Context, in workflows.AwaitQueue) (err error) {
+func (a *Activities) Await(ctx context.Context, in runs.AwaitQueue) (err error) {
 	defer contain(ctx, &err)
 	if a.Queues == nil || a.Queues.Served(in.Queue) {
 		return nil
@@ -95,7 +95,7 @@ func (a *Activities) Await(ctx context.Context, in workflows.AwaitQueue) (err er
 const CustomToolUnavailable = "perdure.toolUnavailable"
 
 // tellLacking tells clients and the worker's log what a step lacks, with its first attempt: the step may wait for it for long.
-func (a *Activities) tellLacking(ctx context.Context, s workflows.Step, attempt *stream.Attempt, err error) error {
+func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stream.Attempt, err error) error {
 	lacking, ok := errors.AsType[*lackingError](err)
 	info := activity.GetInfo(ctx)
 	if !ok || info.Attempt > 1 {

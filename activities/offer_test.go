@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // deploying is a worker that lacks a tool until its agent has been looked up some times: another one that
@@ -51,7 +51,7 @@ func newDeploying(t *testing.T, after int32) *deploying {
 func TestAToolThatComesInTimeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	d := newDeploying(t, 20)
-	if _, result := d.run("go"); result.Outcome != workflows.OutcomeSuccess || d.looks.Load() != 20 || d.calls.Load() != 1 {
+	if _, result := d.run("go"); result.Outcome != runs.OutcomeSuccess || d.looks.Load() != 20 || d.calls.Load() != 1 {
 		t.Errorf("%+v after %d looks and %d calls", result, d.looks.Load(), d.calls.Load())
 	}
 }
@@ -101,7 +101,7 @@ func TestWhatARunLacksIsTold(t *testing.T) {
 		}
 	}()
 	events, result := d.run("go")
-	if err := <-watching; err != nil || result.Outcome != workflows.OutcomeSuccess {
+	if err := <-watching; err != nil || result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%v, %+v", err, result)
 	}
 	var notices []string

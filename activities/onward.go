@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/activity"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // onwardPatience bounds an advance that rides on a call: what takes longer is for an activity of its own, since until then
@@ -15,12 +14,12 @@ const onwardPatience = 5 * time.Second
 
 // onward advances behind the call of a step, if it is to. began is when this attempt did. nil = it is not to, or there is
 // an error.
-func (a *Activities) onward(ctx context.Context, in workflows.ToolCall, answer workflows.ToolAnswer, began time.Time) (next *workflows.Advanced, err error) {
+func (a *Activities) onward(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.Advanced, err error) {
 	defer contain(ctx, &err)
 	switch {
 	case in.Chained == nil:
 		return nil, nil
-	case answer.Outcome != workflows.OutcomeSuccess && answer.Outcome != workflows.OutcomeError:
+	case answer.Outcome != runs.OutcomeSuccess && answer.Outcome != runs.OutcomeError:
 		return nil, nil // cancelled, or it asks: the workflow decides
 	}
 	info := activity.GetInfo(ctx) // the clock of this machine is another one than that of deadlines
@@ -31,7 +30,7 @@ func (a *Activities) onward(ctx context.Context, in workflows.ToolCall, answer w
 	if err != nil {
 		return nil, err
 	}
-	if answer.Advanced = &advanced; !workflows.Fits(answer) {
+	if answer.Advanced = &advanced; !runs.Fits(answer) {
 		return nil, nil // the answer of an activity of its own has more room
 	}
 	return &advanced, nil

@@ -11,25 +11,25 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // calling has the engine make calls in a way of its own.
-func (e *engine) calling(do func(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error)) {
-	e.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: workflows.ActivityCallTool, DisableAlreadyRegisteredCheck: true})
+func (e *engine) calling(do func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error)) {
+	e.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: runs.ActivityCallTool, DisableAlreadyRegisteredCheck: true})
 }
 
 // counting counts the advances that are activities of their own.
 func (e *engine) counting() *atomic.Int32 {
 	var n atomic.Int32
-	e.env.RegisterActivityWithOptions(func(ctx context.Context, in workflows.Advance) (workflows.Advanced, error) {
+	e.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
 		if activity.GetInfo(ctx).Attempt == 1 {
 			n.Add(1)
 		}
 		return e.acts.Advance(ctx, in)
-	}, activity.RegisterOptions{Name: workflows.ActivityAdvance, DisableAlreadyRegisteredCheck: true})
+	}, activity.RegisterOptions{Name: runs.ActivityAdvance, DisableAlreadyRegisteredCheck: true})
 	return &n
 }
 
@@ -46,12 +46,12 @@ func TestDeathsBehindACall(t *testing.T) {
 	calm, _ := newWalking(t, echo, three)
 	shown, _ := calm.run("go")
 	// before, while and behind leave the log as an attempt does that dies there.
-	before := func(e *engine, ctx context.Context, in workflows.ToolCall) error {
+	before := func(e *engine, ctx context.Context, in runs.ToolCall) error {
 		in.Chained = nil
 		_, err := e.acts.CallTool(ctx, in)
 		return err
 	}
-	while := func(e *engine, ctx context.Context, in workflows.ToolCall) error {
+	while := func(e *engine, ctx context.Context, in runs.ToolCall) error {
 		onward := *in.Chained
 		in.Chained = nil
 		answer, err := e.acts.CallTool(ctx, in)
@@ -64,7 +64,7 @@ func TestDeathsBehindACall(t *testing.T) {
 		}
 		return err
 	}
-	behind := func(e *engine, ctx context.Context, in workflows.ToolCall) error {
+	behind := func(e *engine, ctx context.Context, in runs.ToolCall) error {
 		answer, err := e.acts.CallTool(ctx, in)
 		if answer.Advanced == nil {
 			t.Error("it has not advanced")
@@ -72,7 +72,7 @@ func TestDeathsBehindACall(t *testing.T) {
 		return err
 	}
 	for name, c := range map[string]struct {
-		dies  func(e *engine, ctx context.Context, in workflows.ToolCall) error
+		dies  func(e *engine, ctx context.Context, in runs.ToolCall) error
 		last  bool // there is no other attempt
 		code  string
 		notes []string
@@ -88,7 +88,7 @@ func TestDeathsBehindACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, j := newWalking(t, echo, three)
-			e.calling(func(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
+			e.calling(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 				switch {
 				case in.Chained == nil:
 					t.Errorf("the call %s is not to go on", in.ID)
@@ -98,7 +98,7 @@ func TestDeathsBehindACall(t *testing.T) {
 				if err := c.dies(e, ctx, in); err != nil {
 					t.Error(err)
 				}
-				return workflows.ToolAnswer{}, temporal.NewApplicationErrorWithOptions("the worker died", "gone", temporal.ApplicationErrorOptions{NonRetryable: c.last})
+				return runs.ToolAnswer{}, temporal.NewApplicationErrorWithOptions("the worker died", "gone", temporal.ApplicationErrorOptions{NonRetryable: c.last})
 			})
 			asked := e.counting()
 			events, _ := e.run("go")
@@ -130,7 +130,7 @@ func TestACallWhoseAdvanceFails(t *testing.T) {
   - {name: two, tool: note, args: {note: "two"}}`)
 	asked := e.counting()
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess || calls != 2 || asked.Load() != 3 {
+	if result.Outcome != runs.OutcomeSuccess || calls != 2 || asked.Load() != 3 {
 		t.Errorf("%+v, %d calls, %d advances were asked for", result, calls, asked.Load())
 	}
 	e.wantState(`{"steps":{"one":"one","two":"two"}}`)
@@ -143,16 +143,16 @@ func TestCancelledBehindACall(t *testing.T) {
 	e, j := newWalking(t, echo, `
   - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
   - {name: two, tool: note, args: {note: "two"}}`)
-	e.calling(func(ctx context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	e.calling(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 		answer, err := e.acts.CallTool(ctx, in)
 		if err != nil || in.Compensates {
 			return answer, err
 		}
-		e.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: run.ID})
+		e.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run.ID})
 		return answer, temporal.NewNonRetryableApplicationError("the worker died", "gone", errors.New("why"))
 	})
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeCancelled {
+	if result.Outcome != runs.OutcomeCancelled {
 		t.Errorf("%+v: %s", result, typesOf(events))
 	}
 	j.want(t, "one", "undo one")

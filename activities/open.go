@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // opening is the beginning of a run as the log is told of it.
-func opening(agent, revision string, b workflows.Beginning) stream.Opening {
+func opening(agent, revision string, b runs.Beginning) stream.Opening {
 	return stream.Opening{Agent: agent, Revision: revision, Input: b.Input, Digest: b.Digest, Continues: b.Continues, Edits: b.Edits}
 }
 
 // openStep writes the lifecycle events that lead to a step, and brings in what people have said since
 // the one before it.
-func (a *Activities) openStep(ctx context.Context, p stream.Place, s workflows.Step, steered []uint64) (uint64, error) {
+func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, steered []uint64) (uint64, error) {
 	var events []agui.Event
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
@@ -24,7 +24,7 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s workflows.S
 }
 
 // steering is the note of a step that is told what people have said; nil = nothing.
-func steering(at *workflows.StepPlace, steered []uint64) any {
+func steering(at *runs.StepPlace, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
 	}

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // What an outage of the log costs in attempts is not the step's fault: a model that fails once in a
 // while behind a long one has all its chances left, and no more than those.
 func TestAnOutageUsesNoAttemptsUp(t *testing.T) {
 	t.Parallel()
-	for failures, want := range map[int]workflows.Outcome{7: workflows.OutcomeSuccess, 8: workflows.OutcomeError} {
+	for failures, want := range map[int]runs.Outcome{7: runs.OutcomeSuccess, 8: runs.OutcomeError} {
 		e := newEngine(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
 			if n <= failures {
 				return nil, &llm.Error{Code: llm.CodeUnavailable}

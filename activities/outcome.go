@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // event is what has come of the step before.
@@ -47,7 +47,7 @@ func (w *walker) find(is func(agui.Message) bool) int {
 const toolFailed = "tool_failed"
 
 // called is what has come of a call, or of a question.
-func (w *walker) called(ctx context.Context, leaf *workflows.ActiveStep) (pipeline.Event, error) {
+func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
 	verdict, said, err := w.verdict(ctx, leaf.CallID)
 	if err != nil {
@@ -57,7 +57,7 @@ func (w *walker) called(ctx context.Context, leaf *workflows.ActiveStep) (pipeli
 		event.Output, err = w.answered(leaf.CallID, verdict, said)
 		return event, err
 	}
-	refused := verdict == workflows.DecisionReject || verdict == workflows.DecisionExpire || verdict == workflows.DecisionCancel
+	refused := verdict == runs.DecisionReject || verdict == runs.DecisionExpire || verdict == runs.DecisionCancel
 	step := pipeline.StepAt(w.definition, leaf.Place.Path)
 	at := w.find(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == leaf.CallID })
 	switch {
@@ -104,29 +104,29 @@ func failedWith(code, message string) pipeline.Event {
 }
 
 // verdict is what was decided about a call, and what was said with that; none = nobody had to decide.
-func (w *walker) verdict(ctx context.Context, callID string) (workflows.DecisionKind, *stream.Decision, error) {
+func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
 	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
 	if at < 0 {
 		return "", &stream.Decision{}, nil
 	}
 	decided := w.thread.Decided[at]
 	if decided.Proposal == 0 {
-		return workflows.DecisionKind(decided.Verdict), &stream.Decision{}, nil
+		return runs.DecisionKind(decided.Verdict), &stream.Decision{}, nil
 	}
 	said, err := w.activities.Log.Decision(ctx, decided.Proposal)
-	return workflows.DecisionKind(decided.Verdict), said, err
+	return runs.DecisionKind(decided.Verdict), said, err
 }
 
 // answered is the output of a question: whether it was approved, by whom, and what they said.
-func (w *walker) answered(callID string, verdict workflows.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
+func (w *walker) answered(callID string, verdict runs.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
 	out := struct {
-		Approved bool                   `json:"approved"`
-		Decision workflows.DecisionKind `json:"decision"`
-		By       string                 `json:"by,omitempty"`
-		Reason   string                 `json:"reason,omitempty"`
-		Content  string                 `json:"content,omitempty"`
-		Args     json.RawMessage        `json:"args,omitempty"`
-	}{Approved: verdict == workflows.DecisionApprove || verdict == workflows.DecisionEdit, Decision: verdict, Reason: said.Reason}
+		Approved bool              `json:"approved"`
+		Decision runs.DecisionKind `json:"decision"`
+		By       string            `json:"by,omitempty"`
+		Reason   string            `json:"reason,omitempty"`
+		Content  string            `json:"content,omitempty"`
+		Args     json.RawMessage   `json:"args,omitempty"`
+	}{Approved: verdict == runs.DecisionApprove || verdict == runs.DecisionEdit, Decision: verdict, Reason: said.Reason}
 	if said.By != nil {
 		out.By = said.By.Subject
 	}

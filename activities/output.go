@@ -6,11 +6,11 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // output is what the agent of a step has to answer; nil = any text.
-func (a *Activities) output(ctx context.Context, s workflows.Step) (*agents.Output, error) {
+func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, error) {
 	agent, revision, err := a.asker(ctx, s)
 	if err != nil || agent == "" {
 		return nil, err
@@ -30,7 +30,7 @@ func (a *Activities) output(ctx context.Context, s workflows.Step) (*agents.Outp
 }
 
 // asker is the agent whose step says what is to be answered; empty = none does.
-func (a *Activities) asker(ctx context.Context, s workflows.Step) (agent, revision string, err error) {
+func (a *Activities) asker(ctx context.Context, s runs.Step) (agent, revision string, err error) {
 	switch {
 	case s.Place == nil:
 		return "", "", nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -119,7 +120,7 @@ func TestAgentsAreToldWhatToAnswer(t *testing.T) {
 			}, c.steps)
 			e.others = map[string]*agents.Definition{"helper": helper, "clerk": clerk}
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeSuccess {
+			if result.Outcome != runs.OutcomeSuccess {
 				t.Fatalf("the run ended with %+v: %s", result, typesOf(events))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -157,10 +158,10 @@ func TestAgentsOfProgramsAreToldWhatToAnswer(t *testing.T) {
 		return err
 	}
 	programs := workflows.Programs{"p": program}
-	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
+	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
 	e.agent = &agents.Definition{Name: "a", Model: "test/m", Workflow: "p"}
 	e.others = map[string]*agents.Definition{"helper": parsed(t, "name: helper\nmodel: test/m\ninstructions: Help.\n")}
-	if events, result := e.run("go"); result.Outcome != workflows.OutcomeSuccess {
+	if events, result := e.run("go"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("the run ended with %+v: %s", result, typesOf(events))
 	}
 	const schema = `{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`

@@ -10,14 +10,15 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
 // registers makes the engine's worker have a program.
 func (e *engine) registers(program workflows.Program) {
 	programs := workflows.Programs{"p": program}
-	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
-	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeChild, DisableAlreadyRegisteredCheck: true})
+	e.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	e.env.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 }
 
 // A step of a program that cannot be is refused before anything of it is done, and the program may go on.
@@ -49,7 +50,7 @@ func TestStepsOfProgramsAreChecked(t *testing.T) {
 		return a.Do(ctx, noted("second", "${steps.first} 2"))
 	})
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v: %s", result, typesOf(events))
 	}
 	j.want(t, "1", "1 2")
@@ -79,7 +80,7 @@ func TestProgramsThatWorkForOthersLeaveNoOutputs(t *testing.T) {
 				return fails
 			})
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeSuccess {
+			if result.Outcome != runs.OutcomeSuccess {
 				t.Errorf("%+v: %s", result, typesOf(events))
 			}
 			e.wantState(`{"steps":{}}`)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Tools that finish in the reverse order of their calls: clients see the results as they come, the model in the order of
@@ -36,7 +36,7 @@ func TestTheModelReadsResultsInTheOrderOfTheCalls(t *testing.T) {
 		return say("done")
 	}, wait)
 	events, result := e.run("wait")
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("outcome is %+v", result)
 	}
 	if want := []string{"call_x=2", "call_y=1", "call_z=0"}; !slices.Equal(heard, want) {

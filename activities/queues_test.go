@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // nothing does nothing, somewhere.
@@ -32,7 +32,7 @@ func TestTheAnswerTellsWhereCallsGo(t *testing.T) {
 		return call([3]string{"x0", "drawer", "{}"}, [3]string{"x1", "lamp", "{}"}, [3]string{"x2", "bell", "{}"},
 			[3]string{"x3", "drawer", "{}"}, [3]string{"x4", "main", "{}"}, [3]string{"x5", "made_up", "{}"})
 	}, nothing("drawer", tools.TaskQueue("till"), tools.Sequential()), nothing("lamp", tools.TaskQueue("till")),
-		nothing("bell", tools.Sequential()), nothing("main", tools.TaskQueue(workflows.TaskQueue)))
+		nothing("bell", tools.Sequential()), nothing("main", tools.TaskQueue(runs.TaskQueue)))
 	answer, err := e.askModel("r2", "1/model", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -59,13 +59,13 @@ func TestManyCallsThatHaveAPlace(t *testing.T) {
 	var made atomic.Int32
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		var calls [][3]string
-		for i := range workflows.MaxCalls + 1 {
+		for i := range runs.MaxCalls + 1 {
 			calls = append(calls, [3]string{fmt.Sprint("x", i), "count", "{}"})
 		}
 		return call(calls...)
 	}, tools.Func("count", "counts", func(context.Context, struct{}) (string, error) { made.Add(1); return "", nil }, tools.Sequential()))
 	e.limits.ParallelTools = 100
-	if _, result := e.run("go"); result.Code != workflows.CodeLimitParallelTools || made.Load() != 0 {
+	if _, result := e.run("go"); result.Code != runs.CodeLimitParallelTools || made.Load() != 0 {
 		t.Errorf("%+v after %d calls", result, made.Load())
 	}
 }
@@ -97,7 +97,7 @@ func TestAWorkerMayHaveOneToolOfTheAgent(t *testing.T) {
 	}, nothing("drawer"))
 	e.acts.Agents, e.acts.ToolGrace = &manned{engine: e}, time.Nanosecond
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
 	for _, event := range events {
@@ -126,7 +126,7 @@ func TestWorkersOfATaskQueueAreWaitedFor(t *testing.T) {
 		e.acts.ToolGrace = c.grace
 		env := newActivityEnv()
 		env.RegisterActivity(e.acts.Await)
-		_, err := env.ExecuteActivity(e.acts.Await, workflows.AwaitQueue{Queue: c.queue})
+		_, err := env.ExecuteActivity(e.acts.Await, runs.AwaitQueue{Queue: c.queue})
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) {
 			if err != nil || c.again || c.ends {

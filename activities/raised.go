@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A tool may end its call with a question. What it asks is in the done of the call, beside all that the call needs
@@ -28,7 +28,7 @@ type inquiry struct {
 }
 
 // inquiry reads what a call has asked, and what was answered.
-func (a *Activities) inquiry(ctx context.Context, in workflows.ToolCall, call agui.ToolCall) (*inquiry, error) {
+func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (*inquiry, error) {
 	if in.Question == 0 {
 		return &inquiry{}, nil
 	}
@@ -36,8 +36,8 @@ func (a *Activities) inquiry(ctx context.Context, in workflows.ToolCall, call ag
 	if err != nil {
 		return nil, err
 	}
-	if before.CallID != call.ID || before.Args != workflows.DigestArgs(call.Arguments) || in.Decision == nil {
-		return nil, temporal.NewNonRetryableApplicationError("the call is not the one that has asked", workflows.CodeInternal, nil)
+	if before.CallID != call.ID || before.Args != runs.DigestArgs(call.Arguments) || in.Decision == nil {
+		return nil, temporal.NewNonRetryableApplicationError("the call is not the one that has asked", runs.CodeInternal, nil)
 	}
 	q := &inquiry{before: before, replies: append(before.Replies[:len(before.Replies):len(before.Replies)], stream.Reply{
 		Question: before.Digest, State: before.State, Verdict: string(in.Decision.Kind), Proposal: in.Decision.Input,
@@ -62,19 +62,19 @@ func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer
 		}
 	}
 	answer := tools.Answer{Question: r.Question, State: r.State, Status: tools.Cancelled}
-	switch workflows.DecisionKind(r.Verdict) {
-	case workflows.DecisionAnswer:
+	switch runs.DecisionKind(r.Verdict) {
+	case runs.DecisionAnswer:
 		answer.Status, answer.Content = tools.Answered, said.Content
-	case workflows.DecisionReject:
+	case runs.DecisionReject:
 		answer.Status, answer.Words = tools.Declined, said.Reason
-	case workflows.DecisionExpire:
+	case runs.DecisionExpire:
 		answer.Status = tools.Expired
 	}
 	return answer, nil
 }
 
 // key is the call's idempotency key: the same for all that is done for the call, whichever run it is made in.
-func (q *inquiry) key(in workflows.ToolCall, call agui.ToolCall) string {
+func (q *inquiry) key(in runs.ToolCall, call agui.ToolCall) string {
 	if q.before != nil {
 		return q.before.Key
 	}
@@ -90,23 +90,23 @@ func (q *inquiry) number() int {
 }
 
 // raise ends a call with a question.
-func (q *inquiry) raise(ctx context.Context, in workflows.ToolCall, call agui.ToolCall, attempt *stream.Attempt, asks *tools.Raised, opened uint64) (workflows.ToolAnswer, error) {
+func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, asks *tools.Raised, opened uint64) (runs.ToolAnswer, error) {
 	raised := &stream.Raised{
-		CallID: call.ID, Tool: call.Name, Number: q.number() + 1, Index: asks.Index, Args: workflows.DigestArgs(call.Arguments), Key: q.key(in, call),
+		CallID: call.ID, Tool: call.Name, Number: q.number() + 1, Index: asks.Index, Args: runs.DigestArgs(call.Arguments), Key: q.key(in, call),
 		Reason: asks.Reason, Message: asks.Message, ResponseSchema: asks.ResponseSchema, Digest: asks.Digest(), State: asks.State,
 		Replies: q.replies[:min(asks.Index, len(q.replies))],
 	}
 	for name, value := range asks.Metadata {
 		encoded, err := json.Marshal(value)
 		if err != nil {
-			return workflows.ToolAnswer{}, fmt.Errorf("activities: encode metadata: %w", err)
+			return runs.ToolAnswer{}, fmt.Errorf("activities: encode metadata: %w", err)
 		}
 		if raised.Metadata == nil {
 			raised.Metadata = agui.Metadata{}
 		}
 		raised.Metadata[name] = encoded
 	}
-	answer := workflows.ToolAnswer{Outcome: workflows.OutcomeInterrupt, Opened: opened, Question: &workflows.AskedQuestion{
+	answer := runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: opened, Question: &runs.AskedQuestion{
 		CallID: call.ID, Tool: call.Name, Number: raised.Number, Expires: asks.ExpiresIn,
 	}}
 	recorded, err := json.Marshal(answer)
@@ -120,7 +120,7 @@ func (q *inquiry) raise(ctx context.Context, in workflows.ToolCall, call agui.To
 }
 
 // raisedInterrupt asks what a tool has asked.
-func (a *Activities) raisedInterrupt(ctx context.Context, w *workflows.Interrupts, c workflows.Interrupt) (agui.Interrupt, error) {
+func (a *Activities) raisedInterrupt(ctx context.Context, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	raised, err := a.Log.Raised(ctx, c.Asked.Seq)
 	if err != nil {
 		return agui.Interrupt{}, err

@@ -13,9 +13,9 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // shop asks where to send things, and whether they may be sent; it notes the keys of its calls.
@@ -69,7 +69,7 @@ func (e *engine) lastQuestion() uint64 {
 }
 
 // again makes the call anew in another run, with what was said.
-func (e *engine) again(runID, messageID string, q agui.Interrupt, d workflows.Decision, said *stream.Decision) workflows.ToolAnswer {
+func (e *engine) again(runID, messageID string, q agui.Interrupt, d runs.Decision, said *stream.Decision) runs.ToolAnswer {
 	e.t.Helper()
 	if said != nil {
 		said.Verdict = string(d.Kind)
@@ -78,14 +78,14 @@ func (e *engine) again(runID, messageID string, q agui.Interrupt, d workflows.De
 	env := newActivityEnv()
 	env.RegisterActivity(e.acts.CallTool)
 	d.CallID = q.ToolCallID
-	value, err := env.ExecuteActivity(e.acts.CallTool, workflows.ToolCall{
-		Step: workflows.Step{Run: workflows.RunRef{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
-		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, Question: e.lastQuestion(), Opens: &workflows.Beginning{Continues: run.ID},
+	value, err := env.ExecuteActivity(e.acts.CallTool, runs.ToolCall{
+		Step: runs.Step{Run: runs.Ref{Tenant: "default", Thread: run.Thread.ID, ID: runID}, Execution: runID, Agent: "a", Revision: "v", ID: "0/tools/0", Name: "tools"},
+		Open: "0/tools", CallID: q.ToolCallID, MessageID: messageID, Decision: &d, Question: e.lastQuestion(), Opens: &runs.Beginning{Continues: run.ID},
 	})
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	var answer workflows.ToolAnswer
+	var answer runs.ToolAnswer
 	if err := value.Get(&answer); err != nil {
 		e.t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestAToolAsks(t *testing.T) {
 	if by, err := stream.RaisedIn(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
 		t.Errorf("asked by %+v, %v", by, err)
 	}
-	answer := e.again("r2", message, q, workflows.Decision{Kind: workflows.DecisionAnswer, Question: 1}, said(`"Ulm"`))
+	answer := e.again("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, said(`"Ulm"`))
 	if answer.Question == nil || answer.Question.Number != 2 || answer.Question.CallID != q.ToolCallID || answer.Question.Tool != "send" || answer.Question.Expires != 0 {
 		t.Fatalf("then it asks %+v", answer.Question)
 	}
@@ -116,9 +116,9 @@ func TestAToolAsks(t *testing.T) {
 	if err != nil || raised.Message != "To Ulm?" || len(raised.Replies) != 1 || raised.Index != 1 {
 		t.Fatalf("then it asks %+v, %v", raised, err)
 	}
-	answer = e.again("r3", message, q, workflows.Decision{Kind: workflows.DecisionAnswer, Question: 2}, said(`{"approved":true}`))
+	answer = e.again("r3", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 2}, said(`{"approved":true}`))
 	r := e.reduction()
-	if got := r.Entries[2].Message.Content.Text(); answer.Outcome != workflows.OutcomeSuccess || got != "a book to Ulm: true" {
+	if got := r.Entries[2].Message.Content.Text(); answer.Outcome != runs.OutcomeSuccess || got != "a book to Ulm: true" {
 		t.Errorf("%+v: the result is %q", answer, got)
 	}
 	if want := []string{"r1/" + q.ToolCallID}; len(keys) != 3 || !slices.Equal(slices.Compact(keys), want) {
@@ -131,20 +131,20 @@ func TestAToolAsks(t *testing.T) {
 
 func TestAToolHearsWhatCameOfItsQuestion(t *testing.T) {
 	t.Parallel()
-	for verdict, want := range map[workflows.DecisionKind]string{
-		workflows.DecisionReject: `The person who was asked declined to answer. They said: "x"`,
-		workflows.DecisionCancel: "Whoever was asked gave no answer.",
-		workflows.DecisionExpire: "Nobody answered the question in time.",
+	for verdict, want := range map[runs.DecisionKind]string{
+		runs.DecisionReject: `The person who was asked declined to answer. They said: "x"`,
+		runs.DecisionCancel: "Whoever was asked gave no answer.",
+		runs.DecisionExpire: "Nobody answered the question in time.",
 	} {
 		t.Run(string(verdict), func(t *testing.T) {
 			t.Parallel()
 			var keys []string
 			e, q, message := raising(t, shop(&keys))
 			var words *stream.Decision
-			if verdict == workflows.DecisionReject {
+			if verdict == runs.DecisionReject {
 				words = &stream.Decision{Reason: "x"}
 			}
-			e.again("r2", message, q, workflows.Decision{Kind: verdict, Question: 1}, words)
+			e.again("r2", message, q, runs.Decision{Kind: verdict, Question: 1}, words)
 			result := e.reduction().Entries[2].Message
 			if got := result.Content.Text(); got != want || result.Error == "" {
 				t.Errorf("the model is told %q, want %q", got, want)
@@ -164,7 +164,7 @@ func TestAToolThatDoesNotStopAsking(t *testing.T) {
 		return tools.Ask[string](ctx, tools.Question{Message: fmt.Sprint("Question ", n)})
 	}))
 	for i := range tools.MaxQuestions {
-		answer := e.again(fmt.Sprint("r", i+2), message, q, workflows.Decision{Kind: workflows.DecisionAnswer, Question: i + 1}, said(`"x"`))
+		answer := e.again(fmt.Sprint("r", i+2), message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: i + 1}, said(`"x"`))
 		if last := i == tools.MaxQuestions-1; (answer.Question == nil) != last {
 			t.Fatalf("question %d is answered with %+v", i+1, answer)
 		}

@@ -10,21 +10,21 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // recollection is what the log says about the questions of a run.
 type recollection struct {
 	activities *Activities
-	notice     workflows.Notification
+	notice     runs.Notification
 	thread     *stream.Reduction // as of the run's end
 	requester  string
 }
 
 // recall reads what a notice is about, as it was when the run had ended: what the calls were made with since
 // then is another matter.
-func (a *Activities) recall(ctx context.Context, in workflows.Notification) (*recollection, error) {
+func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recollection, error) {
 	thread, err := a.Log.ReduceTo(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (a *Activities) recall(ctx context.Context, in workflows.Notification) (*re
 }
 
 // approval is what people are shown of a call that waits.
-func (r *recollection) approval(ctx context.Context, c workflows.Interrupt) (*inbox.Approval, error) {
+func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.Approval, error) {
 	in := r.notice
 	a := &inbox.Approval{
 		ID: questionID(runOf(in.Run), c.Question()), ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
@@ -72,16 +72,16 @@ func (r *recollection) approval(ctx context.Context, c workflows.Interrupt) (*in
 }
 
 // proposal is what people are shown of the votes for some arguments.
-func proposal(t workflows.Tally, original string) inbox.Proposal {
-	p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(workflows.DecisionEdit), Votes: t.Votes, Missing: t.Missing}
+func proposal(t runs.Tally, original string) inbox.Proposal {
+	p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(runs.DecisionEdit), Votes: t.Votes, Missing: t.Missing}
 	if t.Args == original {
-		p.Decision = string(workflows.DecisionApprove)
+		p.Decision = string(runs.DecisionApprove)
 	}
 	return p
 }
 
 // raised adds what a tool asks.
-func (r *recollection) raised(ctx context.Context, c workflows.Interrupt, a *inbox.Approval) error {
+func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
 	q, err := r.activities.Log.Raised(ctx, c.Asked.Seq)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (r *recollection) raised(ctx context.Context, c workflows.Interrupt, a *inb
 }
 
 // rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
-func (r *recollection) rule(ctx context.Context, c workflows.Interrupt, a *inbox.Approval) error {
+func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
 	a.Reason, a.ArgsDigest, a.Quorum = "tool_call", c.Approval.Args, cmp.Or(c.Approval.Quorum, 1)
 	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Tree: r.notice.Tree, Rule: c.Approval.Rule}
 	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
@@ -128,7 +128,7 @@ func (r *recollection) rule(ctx context.Context, c workflows.Interrupt, a *inbox
 }
 
 // call finds the call in the conversation, whoever made it. What is not there any more is known by its tool.
-func (r *recollection) call(c workflows.Interrupt) (tool string, args json.RawMessage, truncated bool) {
+func (r *recollection) call(c runs.Interrupt) (tool string, args json.RawMessage, truncated bool) {
 	for i := len(r.thread.Entries) - 1; i >= 0; i-- {
 		for _, call := range r.thread.Entries[i].Message.ToolCalls {
 			if call.ID == c.ID {
@@ -157,10 +157,10 @@ func shownArgs(arguments string) (args json.RawMessage, truncated bool) {
 }
 
 // decisions are those that count by now. What settled the question is its last event's to tell.
-func (r *recollection) decisions(ctx context.Context, c workflows.Interrupt) ([]inbox.Decision, error) {
+func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox.Decision, error) {
 	all := slices.Clone(c.Votes)
 	if c.Decision != nil && inbox.EventType(r.notice.Event).Settles() {
-		all = slices.DeleteFunc(all, func(d workflows.Decision) bool { return d.Digest == c.Decision.Digest })
+		all = slices.DeleteFunc(all, func(d runs.Decision) bool { return d.Digest == c.Decision.Digest })
 		all = append(all, *c.Decision)
 	}
 	decisions := []inbox.Decision{}
@@ -181,7 +181,7 @@ func (r *recollection) decisions(ctx context.Context, c workflows.Interrupt) ([]
 			if err := decide(&decision, said); err != nil {
 				return nil, err
 			}
-		} else if d.Kind == workflows.DecisionCancel {
+		} else if d.Kind == runs.DecisionCancel {
 			if err := r.cancelled(ctx, &decision); err != nil {
 				return nil, err
 			}

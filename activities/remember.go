@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // isRemembered tells whether an earlier approval covers a call under a rule.
@@ -27,7 +27,7 @@ func canonicalDigest(arguments string) string {
 	if err != nil {
 		canonical = arguments
 	}
-	return workflows.DigestArgs(canonical)
+	return runs.DigestArgs(canonical)
 }
 
 // maxDepth bounds how deep arguments with a canonical form nest.

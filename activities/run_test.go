@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 	"github.com/perdure/perdure/tools"
@@ -37,7 +38,7 @@ type engine struct {
 	follower  *stream.Follower
 	env       *testsuite.TestWorkflowEnvironment
 	acts      *activities.Activities
-	limits    workflows.Limits
+	limits    runs.Limits
 	agent     *agents.Definition
 	others    map[string]*agents.Definition // that work is handed to
 	input     agui.RunAgentInput            // what the run is asked besides
@@ -75,7 +76,7 @@ type script func(n int, req *llm.Request) ([]llm.Chunk, error)
 
 func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	t.Helper()
-	e := &engine{t: t, log: streamtest.Open(t), limits: workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
+	e := &engine{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
 	e.follower = streamtest.Follow(t, e.log)
 	cancels, err := e.log.ListenCancels()
 	if err != nil {
@@ -105,7 +106,7 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 		}
 	})
 	e.env = newWorkflowEnv(slog.NewJSONHandler(&e.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	e.history.DataConverter = workflows.DataConverter()
+	e.history.DataConverter = runs.DataConverter()
 	e.env.SetDataConverter(&e.history)
 	e.env.SetOnActivityCompletedListener(func(_ *activity.Info, _ converter.EncodedValue, err error) {
 		if err != nil {
@@ -141,7 +142,7 @@ func (e *engine) awaitShown(ctx context.Context, n int) {
 }
 
 // run executes the workflow for a user's message and returns what a reader is shown.
-func (e *engine) run(message string) ([]agui.Event, workflows.RunResult) {
+func (e *engine) run(message string) ([]agui.Event, runs.Result) {
 	e.t.Helper()
 	ctx := e.t.Context()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(message)}
@@ -154,11 +155,11 @@ func (e *engine) run(message string) ([]agui.Event, workflows.RunResult) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
-		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits, Hold: e.hold,
+	e.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits, Hold: e.hold,
 		Steps: len(e.agent.Steps) > 0, Program: e.agent.Workflow,
 	})
-	var result workflows.RunResult
+	var result runs.Result
 	if err := e.env.GetWorkflowResult(&result); err != nil {
 		e.t.Fatalf("workflow: %v", err)
 	}
@@ -235,7 +236,7 @@ func TestTextRun(t *testing.T) {
 	if got := typesOf(events); got != want {
 		t.Errorf("events are\n%s, want\n%s", got, want)
 	}
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("outcome is %v", result)
 	}
 	finished := events[len(events)-1].(*agui.RunFinished)
@@ -294,7 +295,7 @@ func TestParallelToolsAndTheirFailures(t *testing.T) {
 	}, add, fails)
 	e.agent.Reasoning.Effort = "low"
 	events, result := e.run("add")
-	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 3 {
+	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 3 {
 		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
 	}
 	if got := strings.Count(typesOf(events), "TOOL_CALL_RESULT"); got != 5 {
@@ -313,12 +314,12 @@ func TestLimits(t *testing.T) {
 	add := tools.Func("add", "adds", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
 	for _, c := range []struct {
 		code   string
-		limits workflows.Limits
+		limits runs.Limits
 		script script
 	}{
-		{workflows.CodeLimitTurns, workflows.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}, again},
-		{workflows.CodeLimitParallelTools, workflows.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}, again},
-		{workflows.CodeLimitTokens, workflows.Limits{Turns: 2, Tokens: 5, Duration: time.Hour, ParallelTools: 4}, func(int, *llm.Request) ([]llm.Chunk, error) {
+		{runs.CodeLimitTurns, runs.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}, again},
+		{runs.CodeLimitParallelTools, runs.Limits{Turns: 2, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}, again},
+		{runs.CodeLimitTokens, runs.Limits{Turns: 2, Tokens: 5, Duration: time.Hour, ParallelTools: 4}, func(int, *llm.Request) ([]llm.Chunk, error) {
 			chunks, err := call([3]string{"a", "add", `{"a":1,"b":1}`})
 			chunks[len(chunks)-1] = llm.Finish{Reason: llm.FinishToolCalls, Usage: llm.Usage{Total: count(6)}}
 			return chunks, err
@@ -348,7 +349,7 @@ func TestRetryableModelErrorInMidStream(t *testing.T) {
 		return say("whole")
 	})
 	events, result := e.run("hello")
-	if result.Outcome != workflows.OutcomeSuccess || e.calls.Load() != 2 {
+	if result.Outcome != runs.OutcomeSuccess || e.calls.Load() != 2 {
 		t.Fatalf("outcome %+v after %d model calls", result, e.calls.Load())
 	}
 	want := "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED MESSAGES_SNAPSHOT RUN_FINISHED"
@@ -399,7 +400,7 @@ func TestCancelBeforeTheStart(t *testing.T) {
 	}
 	events, result := e.run("hello")
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
-	if !ok || finished.Outcome == nil || finished.Outcome.Type != agui.OutcomeCancelled || result.Outcome != workflows.OutcomeCancelled {
+	if !ok || finished.Outcome == nil || finished.Outcome.Type != agui.OutcomeCancelled || result.Outcome != runs.OutcomeCancelled {
 		t.Fatalf("the run ends with %+v (%+v)", events[len(events)-1], result)
 	}
 	if e.calls.Load() != 0 {
@@ -410,7 +411,7 @@ func TestCancelBeforeTheStart(t *testing.T) {
 // The workflow hands out as many lanes as the log has.
 func TestLanesAgree(t *testing.T) {
 	t.Parallel()
-	if workflows.MaxLanes != stream.MaxToolLanes {
-		t.Errorf("%d lanes in the workflow, %d in the log", workflows.MaxLanes, stream.MaxToolLanes)
+	if runs.MaxLanes != stream.MaxToolLanes {
+		t.Errorf("%d lanes in the workflow, %d in the log", runs.MaxLanes, stream.MaxToolLanes)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // journal is a tool that notes what it is called with, and fails when it is told to. It is safe for concurrent use.
@@ -337,7 +337,7 @@ func TestStepsInACircle(t *testing.T) {
 		return call([3]string{"1", "helper", `{"task":"work"}`})
 	}, []*agents.Definition{helper, other})
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v", result)
 	}
 	var begun []string
@@ -399,7 +399,7 @@ func TestCancelledWalksCompensate(t *testing.T) {
 			}, j.tool(), hang)
 			e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note, hang]\nsteps:\n"+c.steps)
 			events, result := e.run("go")
-			if result.Outcome != workflows.OutcomeCancelled {
+			if result.Outcome != runs.OutcomeCancelled {
 				t.Errorf("%+v: %s", result, typesOf(events))
 			}
 			j.wantSet(t, c.notes...)
@@ -417,19 +417,19 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps   string
 		cancel  bool
-		outcome workflows.Outcome
+		outcome runs.Outcome
 		notes   []string
 	}{
 		"cancelled": {one + `
   - {name: ask, approve: {message: "Well?"}}
-  - {name: two, tool: note, args: {note: "two"}}`, true, workflows.OutcomeCancelled, []string{"one", "undo one"}},
+  - {name: two, tool: note, args: {note: "two"}}`, true, runs.OutcomeCancelled, []string{"one", "undo one"}},
 		"cancelled in a branch": {`
   - name: all
     parallel: [{name: left, steps: [` + strings.TrimPrefix(strings.TrimSpace(one), "- ") + `, {name: ask, approve: {message: "Well?"}}]}]`,
-			true, workflows.OutcomeCancelled, []string{"one", "undo one"}},
+			true, runs.OutcomeCancelled, []string{"one", "undo one"}},
 		"nobody decides": {one + `
   - {name: ask, approve: {message: "Well?", expires: 1m, onExpiry: fail}, onError: {steps: [{name: two, tool: note, args: {note: "${error.code}"}}]}}
-  - {name: three, agent: {tools: [note]}, input: "three"}`, false, workflows.OutcomeSuccess, []string{"one", "approval_expired"}},
+  - {name: three, agent: {tools: [note]}, input: "three"}`, false, runs.OutcomeSuccess, []string{"one", "approval_expired"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -490,7 +490,7 @@ func TestBranchesSetTheSame(t *testing.T) {
           set: [{op: test, path: /n, value: "${state.n}"}, {path: /n, value: "${state.n + 1000}"}, {path: /all/-, value: "${item}"}]
 `)
 	events, result := e.run("go")
-	if result.Outcome != workflows.OutcomeSuccess {
+	if result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v: %s", result, typesOf(events))
 	}
 	var state struct {

@@ -12,14 +12,14 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // fitting is the question what of a conversation a model call is made with.
 type fitting struct {
 	activities *Activities
-	call       workflows.ModelCall
+	call       runs.ModelCall
 	definition *agents.Definition
 	output     *agents.Output // what the agent has to answer; nil = any text
 	thread     *stream.Reduction
@@ -52,8 +52,8 @@ func (a *Activities) fit(ctx context.Context, f fitting, entries []stream.Entry,
 // summary is what the record of one keeps. The step that made it reports its usage (see usedBefore); steps that find it
 // use its text alone.
 type summary struct {
-	Text  string          `json:"text"`
-	Usage workflows.Usage `json:"usage"`
+	Text  string     `json:"text"`
+	Usage runs.Usage `json:"usage"`
 }
 
 // summarize puts a summary in the place of what there is no room for: the newest there is, if that is enough,

@@ -12,8 +12,8 @@ import (
 
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Every model call is counted once, by what the log has of it. An attempt notes its call in the log when it has a connection
@@ -27,7 +27,7 @@ type callNote struct {
 	// Model is the model as the agent names it, with its provider.
 	Model string `json:"model"`
 	// Usage is what the provider has reported so far, with an estimate of the input if it has not reported that.
-	Usage workflows.Usage `json:"usage"`
+	Usage runs.Usage `json:"usage"`
 	// Free tells that the provider refused the request, or never got it.
 	Free bool `json:"free,omitempty"`
 	// Complete tells that Usage is the provider's report of the whole answer, which the log does not have.
@@ -60,7 +60,7 @@ func (a *Activities) newModelCall(attempt *stream.Attempt, named string, chat *t
 func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, hear func(llm.Chunk) error) error {
 	provider, _, _ := strings.Cut(c.note.Model, "/")
 	input := requestTokens(req)
-	c.note.Usage = workflows.Usage{Provider: provider, Model: modelName(req.Model), Input: &input}
+	c.note.Usage = runs.Usage{Provider: provider, Model: modelName(req.Model), Input: &input}
 	if ctx.Err() != nil {
 		c.note.Free = true
 		return context.Cause(ctx)
@@ -140,9 +140,9 @@ func (c *modelCall) report(r llm.UsageReport) error {
 
 // end returns what the call has used, when stream has returned err. It ends the telemetry of the call. Unless the attempt
 // goes on to finish, it leaves the log a last note, which makes the count exact.
-func (c *modelCall) end(ctx context.Context, err error, finishes bool) workflows.Usage {
+func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usage {
 	c.note.Free = c.note.Free || c.free(err)
-	var u workflows.Usage
+	var u runs.Usage
 	switch {
 	case c.finish != nil:
 		u = usageOf(*c.finish)
@@ -183,17 +183,17 @@ func (c *modelCall) free(err error) bool {
 }
 
 // estimated is the usage of a call whose answer was cut, of which the log or the attempt has the text.
-func (a *Activities) estimated(n callNote, said string) workflows.Usage {
+func (a *Activities) estimated(n callNote, said string) runs.Usage {
 	u := n.Usage
 	output := max(value(u.Output), textTokens(said))
 	u.Output, u.Calls = &output, 1
 	u = a.priced(n.Model, u)
-	u.Estimated = &workflows.Estimate{Calls: 1, Input: value(u.Input), Output: output, Cost: value(u.Cost)}
+	u.Estimated = &runs.Estimate{Calls: 1, Input: value(u.Input), Output: output, Cost: value(u.Cost)}
 	return u
 }
 
 // cut returns what the call of an attempt has used that did not finish; ok is false if it costs nothing.
-func (a *Activities) cut(s stream.Spoken) (u workflows.Usage, ok bool, err error) {
+func (a *Activities) cut(s stream.Spoken) (u runs.Usage, ok bool, err error) {
 	if s.Done != nil || s.Note == nil {
 		return u, false, nil
 	}
@@ -232,7 +232,7 @@ func (a *Activities) meterCut(ctx context.Context, dead []stream.Spoken) {
 // stepUsage is the usage of one step.
 type stepUsage struct {
 	step string
-	used []workflows.Usage
+	used []runs.Usage
 }
 
 // stepsOn returns the usage of the steps with model calls on the lane of an agent, after Place.After and Place.Since. A
@@ -265,7 +265,7 @@ func (a *Activities) stepsOn(ctx context.Context, p stream.Place) ([]stepUsage, 
 }
 
 // stepUsed is the usage of a step by its attempts, and those at its summary. Steps that call no model have used nothing.
-func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.Spoken) ([]workflows.Usage, error) {
+func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
 	calls := len(summaries) > 0 || slices.ContainsFunc(attempts, func(s stream.Spoken) bool { return s.Note != nil })
 	done := slices.IndexFunc(attempts, func(s stream.Spoken) bool { return s.Done != nil })
 	switch {
@@ -279,8 +279,8 @@ func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.
 }
 
 // cutAndSummaries is the usage of attempts that did not finish, and of summaries.
-func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.Spoken) ([]workflows.Usage, error) {
-	var used []workflows.Usage
+func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
+	var used []runs.Usage
 	for _, s := range attempts {
 		u, ok, err := a.cut(s)
 		if err != nil {
@@ -301,17 +301,17 @@ func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []
 }
 
 // summaryUsage is what an attempt at a summary has used.
-func (a *Activities) summaryUsage(ctx context.Context, s stream.Spoken) ([]workflows.Usage, error) {
+func (a *Activities) summaryUsage(ctx context.Context, s stream.Spoken) ([]runs.Usage, error) {
 	if s.Done != nil {
 		var made summary
 		err := recordedKept(ctx, s.Done, &made)
-		return []workflows.Usage{made.Usage}, err
+		return []runs.Usage{made.Usage}, err
 	}
 	u, ok, err := a.cut(s)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return []workflows.Usage{u}, nil
+	return []runs.Usage{u}, nil
 }
 
 // meterBefore records the metrics of the attempt that died before this one.
@@ -326,7 +326,7 @@ func (a *Activities) meterBefore(ctx context.Context, p stream.Place, attempt *s
 
 // usedBefore returns what the step of an attempt has used besides the attempt's own call: in attempts that did not finish,
 // and for summaries.
-func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) ([]workflows.Usage, error) {
+func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *stream.Attempt) ([]runs.Usage, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	spoken, err := a.Log.Spoken(ctx, p)
@@ -340,29 +340,29 @@ func (a *Activities) usedBefore(ctx context.Context, p stream.Place, attempt *st
 	spoken = slices.DeleteFunc(spoken, func(s stream.Spoken) bool { return s.Step != p.Step || s.Writer == attempt.Writer() })
 	summaries = slices.DeleteFunc(summaries, func(s stream.Spoken) bool { return s.Step != p.Step+stepSummary })
 	used, err := a.cutAndSummaries(ctx, spoken, summaries)
-	return workflows.Sum(used), err
+	return runs.Sum(used), err
 }
 
 // unreported returns what model calls on the lane of an agent have used that the workflow was not told of, and counts it
 // for the tenant's day. The lane must have been taken over.
-func (a *Activities) unreported(ctx context.Context, p stream.Place) ([]workflows.Usage, error) {
+func (a *Activities) unreported(ctx context.Context, p stream.Place) ([]runs.Usage, error) {
 	steps, err := a.stepsOn(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	var all []workflows.Usage
+	var all []runs.Usage
 	for _, s := range steps {
 		if err := a.count(ctx, p.Run, s.step, s.used); err != nil {
 			return nil, err
 		}
 		all = append(all, s.used...)
 	}
-	return workflows.Sum(all), nil
+	return runs.Sum(all), nil
 }
 
 // usageIn is all that an answer reports.
-func usageIn(answer workflows.ModelAnswer) []workflows.Usage {
-	return append([]workflows.Usage{answer.Usage}, answer.OtherUsage...)
+func usageIn(answer runs.ModelAnswer) []runs.Usage {
+	return append([]runs.Usage{answer.Usage}, answer.OtherUsage...)
 }
 
 // stepSummary ends the id of the step that makes a summary for a model call.

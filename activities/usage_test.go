@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/workflows"
 )
@@ -34,11 +35,11 @@ func (e *engine) inRun(id, message string) agui.Event {
 		e.t.Fatal(err)
 	}
 	env := newWorkflowEnv(slog.DiscardHandler)
-	env.SetDataConverter(workflows.DataConverter())
+	env.SetDataConverter(runs.DataConverter())
 	workflows.Register(env, nil)
 	e.acts.Register(env)
-	env.ExecuteWorkflow(workflows.TypeRun, workflows.RunInput{
-		Run: workflows.RunRef{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
+	env.ExecuteWorkflow(runs.TypeRun, runs.Input{
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
 	})
 	if err := env.GetWorkflowError(); err != nil {
 		e.t.Fatal(err)
@@ -289,7 +290,7 @@ func TestCancelledAnswerIsEstimated(t *testing.T) {
 	})
 	events, result := e.run("hello")
 	got := chargedBy(t, events[len(events)-1])
-	if result.Outcome != workflows.OutcomeCancelled || got.input != 70 || got.output != 20 || got.cut.Calls != 1 {
+	if result.Outcome != runs.OutcomeCancelled || got.input != 70 || got.output != 20 || got.cut.Calls != 1 {
 		t.Errorf("the run ends with %+v and is charged %+v", result, got)
 	}
 }
@@ -314,8 +315,8 @@ func TestCutCallsCountForTheLimit(t *testing.T) {
 			}
 		}
 	})
-	e.limits = workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
-	if _, result := e.run("go"); result.Code != workflows.CodeLimitTokens || e.calls.Load() != 2 {
+	e.limits = runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 1}
+	if _, result := e.run("go"); result.Code != runs.CodeLimitTokens || e.calls.Load() != 2 {
 		t.Errorf("the run ends with %+v after %d calls", result, e.calls.Load())
 	}
 }

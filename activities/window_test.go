@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // talk is a conversation of so many pairs, each message of some 100 tokens.
@@ -102,7 +102,7 @@ func TestLargeResultIsCutForTheModelOnly(t *testing.T) {
 	}, dump)
 	e.agent.Context = agents.Context{MaxTokens: 2000}
 	e.limits.Turns = 10
-	if _, result := e.run("dump it"); result.Outcome != workflows.OutcomeSuccess {
+	if _, result := e.run("dump it"); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("the run ends with %+v", result)
 	}
 	for _, m := range e.conversation() {
@@ -141,7 +141,7 @@ func TestSummaryIsMadeOnce(t *testing.T) {
 	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize, Model: "test/small"}
 	e.more = talk(20)
 	events, result := e.run("the very first question")
-	if result.Outcome != workflows.OutcomeSuccess || summaries != 1 {
+	if result.Outcome != runs.OutcomeSuccess || summaries != 1 {
 		t.Fatalf("the run ends with %+v after %d summaries", result, summaries)
 	}
 	finished := events[len(events)-1].(*agui.RunFinished)
@@ -178,7 +178,7 @@ func TestSummaryGrows(t *testing.T) {
 	e.limits.Turns = 20
 	e.more = talk(10)
 	_, result := e.run("the very first question")
-	if turns := int(e.calls.Load()) - summaries; result.Outcome != workflows.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
+	if turns := int(e.calls.Load()) - summaries; result.Outcome != runs.OutcomeSuccess || summaries < 2 || summaries > turns/2 {
 		t.Fatalf("the run ends with %+v after %d turns with %d summaries", result, turns, summaries)
 	}
 }

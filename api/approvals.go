@@ -13,8 +13,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // decided tells what became of a decision, or which one stands.
@@ -85,7 +85,7 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 // order. What turns out not to wait any more is not listed any longer.
 func (s *Server) decideAll(ctx context.Context, thread stream.Thread, all []asked) []judged {
 	answers := make([]judged, 0, len(all))
-	for some := range slices.Chunk(all, workflows.MaxInterrupts) {
+	for some := range slices.Chunk(all, runs.MaxInterrupts) {
 		answers = append(answers, s.decideSome(ctx, thread, some)...)
 	}
 	return answers
@@ -97,7 +97,7 @@ func (s *Server) decideSome(ctx context.Context, thread stream.Thread, all []ask
 	if err != nil {
 		return failAll(answers, err)
 	}
-	var decisions []workflows.Decision
+	var decisions []runs.Decision
 	var of []int // their places
 	for i, a := range all {
 		d, err := s.proposeAnswer(ctx, thread, now, a)
@@ -129,26 +129,26 @@ func failAll(answers []judged, err error) []judged {
 }
 
 // proposeAnswer writes down what somebody says about a question that was asked.
-func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *stream.Reduction, a asked) (workflows.Decision, error) {
+func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *stream.Reduction, a asked) (runs.Decision, error) {
 	question := questionOf(slices.Concat(now.Interrupts, now.Answered), a.id)
 	if question == nil {
-		return workflows.Decision{}, errNoApproval(a.id)
+		return runs.Decision{}, errNoApproval(a.id)
 	}
 	v, err := a.v.aboutLimit(now, question, "")
 	if err == nil {
 		err = s.mayDecide(ctx, thread, now, question, v, "")
 	}
 	if err != nil {
-		return workflows.Decision{}, err
+		return runs.Decision{}, err
 	}
 	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, channelOf(ctx))
 }
 
 // take has the thread's workflow take decisions; of are their places among what was asked for.
-func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of []int, decisions []workflows.Decision) []judged {
+func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of []int, decisions []runs.Decision) []judged {
 	answers := make([]judged, len(decisions))
-	var taken workflows.Decided
-	err := s.update(ctx, thread, workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, &taken)
+	var taken runs.Decided
+	err := s.update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
 	var p *Problem
 	gone := errors.As(err, &p) && p.Code == errNotActive().Code
 	if err != nil && !gone {
@@ -156,7 +156,7 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 	}
 	for n, d := range decisions {
 		id := all[of[n]].id
-		if gone || taken.Results[n].Error == workflows.ErrorUnknownCall {
+		if gone || taken.Results[n].Error == runs.ErrorUnknownCall {
 			answers[n].decided, answers[n].err = s.decidedBefore(ctx, thread, id, d)
 			continue
 		}
@@ -169,7 +169,7 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 }
 
 // outcome tells what the workflow made of a decision.
-func (s *Server) outcome(ctx context.Context, id string, d workflows.Decision, r workflows.DecisionResult) (decided, error) {
+func (s *Server) outcome(ctx context.Context, id string, d runs.Decision, r runs.DecisionResult) (decided, error) {
 	answer := decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
 	if r.Recorded == nil {
 		if r.Error != "" {
@@ -183,7 +183,7 @@ func (s *Server) outcome(ctx context.Context, id string, d workflows.Decision, r
 	}
 	switch r.Error {
 	case "":
-	case workflows.ErrorDecided:
+	case runs.ErrorDecided:
 		same, err := s.says(ctx, d, before)
 		if err != nil {
 			return decided{}, err
@@ -191,10 +191,10 @@ func (s *Server) outcome(ctx context.Context, id string, d workflows.Decision, r
 		if !same {
 			return decided{}, errDecided(before.as(id))
 		}
-	case workflows.ErrorExpired:
+	case runs.ErrorExpired:
 		return decided{}, errTooLate(before.as(id))
-	case workflows.ErrorOtherEdit:
-		p := problem(http.StatusConflict, workflows.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
+	case runs.ErrorOtherEdit:
+		p := problem(http.StatusConflict, runs.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
 		p.Recorded = before.as(id)
 		return decided{}, p
 	default:
@@ -205,12 +205,12 @@ func (s *Server) outcome(ctx context.Context, id string, d workflows.Decision, r
 }
 
 // proposals shows the votes for each proposal: the model's arguments come first, then an edit.
-func proposals(tallies []workflows.Tally) []inbox.Proposal {
+func proposals(tallies []runs.Tally) []inbox.Proposal {
 	var all []inbox.Proposal
 	for i, t := range tallies {
-		p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(workflows.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
+		p := inbox.Proposal{ArgsDigest: t.Args, Decision: string(runs.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
 		if i > 0 {
-			p.Decision = string(workflows.DecisionEdit)
+			p.Decision = string(runs.DecisionEdit)
 		}
 		all = append(all, p)
 	}
@@ -219,7 +219,7 @@ func proposals(tallies []workflows.Tally) []inbox.Proposal {
 
 // standing is a decision that was recorded, with its content.
 type standing struct {
-	workflows.Decision
+	runs.Decision
 	by     string
 	at     time.Time
 	args   json.RawMessage
@@ -233,7 +233,7 @@ func (d *standing) as(id string) *decided {
 }
 
 // standing reads the content of a recorded decision from the log. Time, and the end of a run, decide without one.
-func (s *Server) standing(ctx context.Context, d workflows.Decision) (*standing, error) {
+func (s *Server) standing(ctx context.Context, d runs.Decision) (*standing, error) {
 	if d.Input == 0 {
 		return &standing{Decision: d}, nil
 	}
@@ -265,14 +265,14 @@ func contentOf(said *stream.Decision) (json.RawMessage, error) {
 
 // says tells whether a decision has the effect of a recorded one: the verdict and what the call, or the model, gets with it.
 // That is the arguments of an edit, an answer, or the reason of a rejection. The caller and the scope make no difference.
-func (s *Server) says(ctx context.Context, d workflows.Decision, before *standing) (bool, error) {
+func (s *Server) says(ctx context.Context, d runs.Decision, before *standing) (bool, error) {
 	if d.Kind != before.Kind {
 		return false, nil
 	}
 	switch d.Kind {
-	case workflows.DecisionApprove:
+	case runs.DecisionApprove:
 		return true, nil
-	case workflows.DecisionEdit:
+	case runs.DecisionEdit:
 		return d.Args == before.Args, nil
 	}
 	mine, err := s.standing(ctx, d)
@@ -283,7 +283,7 @@ func (s *Server) says(ctx context.Context, d workflows.Decision, before *standin
 }
 
 // decidedBefore answers from the log, where the thread has gone on from what was decided.
-func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id string, d workflows.Decision) (decided, error) {
+func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id string, d runs.Decision) (decided, error) {
 	now, err := s.Log.Reduce(ctx, thread, 0)
 	if err != nil {
 		return decided{}, err
@@ -306,7 +306,7 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 		return decided{}, err
 	case voted, same:
 		return decided{ID: id, Decision: string(d.Kind), Repeated: true, Recorded: before.as(id)}, nil
-	case before.Kind == workflows.DecisionExpire:
+	case before.Kind == runs.DecisionExpire:
 		return decided{}, errTooLate(before.as(id))
 	}
 	return decided{}, errDecided(before.as(id))

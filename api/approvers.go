@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Who may decide is found out here, before anything is written: the workflow knows no roles, and counts whom
@@ -101,7 +101,7 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.
 		return forbidden("not_an_approver", "this is others' to decide", at)
 	}
 	// An edit that comes when the thread has gone on executes nothing, and its call may be cut from the conversation.
-	edits := v.Decision == string(workflows.DecisionEdit) && questionOf(thread.Interrupts, question.ID) != nil
+	edits := v.Decision == string(runs.DecisionEdit) && questionOf(thread.Interrupts, question.ID) != nil
 	if !a.rule.NotByRequester && !edits {
 		return nil
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/apikey"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // callers is an Authenticator that answers as a test likes.
@@ -237,18 +237,18 @@ func TestRequesterStandsInTheLog(t *testing.T) {
 func TestDecisionsSayWhoseTheyAre(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
-	var decisions []workflows.Decision
-	s.temporal.start = func(workflows.RunInput) error { return running("e1") }
-	s.reached.submit = func(in workflows.Submit) { decisions = append(decisions, in.Decisions...) }
+	var decisions []runs.Decision
+	s.temporal.start = func(runs.Input) error { return running("e1") }
+	s.reached.submit = func(in runs.Submit) { decisions = append(decisions, in.Decisions...) }
 	input := inputOf("r2", "")
 	input.Messages = nil
 	input.Resume = []agui.ResumeEntry{{InterruptID: question, Status: agui.ResumeResolved, Payload: []byte(`{"approved":true}`)}}
 	// says is what somebody says in both ways.
-	says := func(who ...string) workflows.Decision {
+	says := func(who ...string) runs.Decision {
 		decisions = nil
 		s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, input), who...)
 		s.do(http.MethodPost, "/v1/threads/t/approvals/"+question, `{"decision":"approve"}`, who...)
-		slices.SortFunc(decisions, func(a, b workflows.Decision) int { return cmp.Compare(a.Input, b.Input) })
+		slices.SortFunc(decisions, func(a, b runs.Decision) int { return cmp.Compare(a.Input, b.Input) })
 		if decisions = slices.Compact(decisions); len(decisions) != 1 {
 			t.Fatalf("%q has decided %+v", who, decisions)
 		}

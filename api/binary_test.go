@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/protobuf"
 	"github.com/perdure/perdure/api"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 func (n *node) postAccepting(in agui.RunAgentInput, header ...string) answer {
@@ -151,7 +151,7 @@ func TestStrict(t *testing.T) {
 		if len(good.events(t)) != 2 || logged.String() != "" {
 			t.Errorf("%s: a good run: %s\n%s", accept, good.body, logged.String())
 		}
-		n.temporal.start = func(in workflows.RunInput) error {
+		n.temporal.start = func(in runs.Input) error {
 			p := n.begin(in, "e")
 			_, _, err := n.log.Seal(n.ctx(), p, &agui.RunFinished{ThreadID: p.Run.Thread.ID, RunID: "another"})
 			return err

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 func asking(in agui.RunAgentInput, props string) agui.RunAgentInput {
@@ -26,10 +26,10 @@ func asking(in agui.RunAgentInput, props string) agui.RunAgentInput {
 // cancelled by all ways.
 func TestARunWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
-	for onBusy, interrupted := range map[workflows.OnBusy]string{workflows.OnBusyEnqueue: "", workflows.OnBusyInterrupt: "r1"} {
+	for onBusy, interrupted := range map[runs.OnBusy]string{runs.OnBusyEnqueue: "", runs.OnBusyInterrupt: "r1"} {
 		n := newNode(t)
 		var active stream.Place
-		n.temporal.start = func(in workflows.RunInput) error {
+		n.temporal.start = func(in runs.Input) error {
 			if in.Run.ID == "r1" {
 				active = n.begin(in, "e1")
 				n.end(active)
@@ -38,12 +38,12 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 			return running("e2") // that of a run which is not in the log yet
 		}
 		n.post(inputOf("r1", "hello"))
-		n.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+		n.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
 			if in.OnBusy != onBusy || in.Offer.Run.ID != "r2" || in.Offer.Token != "r2" || in.Offer.Digest != in.Digest || in.Offer.Agent != "a" {
 				t.Errorf("%+v with %+v is offered", in, in.Offer)
 			}
 			n.end(n.begin(*in.Offer, "e2"))
-			return workflows.Submitted{Queued: true, Interrupted: interrupted}, nil
+			return runs.Submitted{Queued: true, Interrupted: interrupted}, nil
 		}
 		a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"`+string(onBusy)+`"}`))
 		if a.status != http.StatusOK || !strings.Contains(a.body, `"RUN_FINISHED"`) {
@@ -59,9 +59,9 @@ func TestARunWaitsForItsTurn(t *testing.T) {
 func TestBusyRefusals(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(workflows.RunInput) error { return running("e1") }
-	n.temporal.submit = func(string, workflows.Submit) (workflows.Submitted, error) {
-		return workflows.Submitted{}, temporal.NewApplicationError("full", workflows.ErrorQueueFull)
+	n.temporal.start = func(runs.Input) error { return running("e1") }
+	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
+		return runs.Submitted{}, temporal.NewApplicationError("full", runs.ErrorQueueFull)
 	}
 	if a := n.post(asking(inputOf("r2", "me too"), `{"onBusy":"enqueue"}`)); a.status != http.StatusTooManyRequests || a.problem.Code != "queue_full" {
 		t.Errorf("too many: %d %s", a.status, a.body)
@@ -89,7 +89,7 @@ func TestPauseAndResume(t *testing.T) {
 	if strings.Join(told, " ") != "pause resume" {
 		t.Errorf("the workflow was told %v", told)
 	}
-	for _, err := range []error{serviceerror.NewNotFound("closed"), temporal.NewApplicationError("over", workflows.ErrorNotActive)} {
+	for _, err := range []error{serviceerror.NewNotFound("closed"), temporal.NewApplicationError("over", runs.ErrorNotActive)} {
 		n.temporal.pause = func(string) error { return err }
 		if a := n.do(http.MethodPost, "/v1/threads/t/pause", ""); a.status != http.StatusConflict || a.problem.Code != "not_active" {
 			t.Errorf("with no run: %d %s", a.status, a.body)
@@ -103,7 +103,7 @@ func TestCancelOnDisconnect(t *testing.T) {
 	n := newNode(t)
 	cancelled := make(chan string, 2)
 	n.temporal.cancel = func(run string) error { cancelled <- run; return nil }
-	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e-"+in.Run.ID); return nil }
+	n.temporal.start = func(in runs.Input) error { n.begin(in, "e-"+in.Run.ID); return nil }
 	leave := func(in agui.RunAgentInput) {
 		ctx, hangUp := context.WithCancel(n.ctx())
 		defer hangUp()
@@ -147,7 +147,7 @@ func TestCancelOnDisconnect(t *testing.T) {
 func TestARunThatContinuedIsFollowed(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
 	looks := 0
 	n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 		if execution == "e1" {
@@ -169,12 +169,12 @@ func TestSteer(t *testing.T) {
 	n := newNode(t)
 	n.speaks()
 	n.startRun("r1")
-	n.temporal.start = func(workflows.RunInput) error { return running("e-r1") }
+	n.temporal.start = func(runs.Input) error { return running("e-r1") }
 	n.temporal.submit = busyWith("r1")
-	var told []workflows.Steer
-	n.temporal.steer = func(in workflows.Steer) (workflows.Steered, error) {
+	var told []runs.Steer
+	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
 		told = append(told, in)
-		return workflows.Steered{Repeated: len(told) == 2}, nil
+		return runs.Steered{Repeated: len(told) == 2}, nil
 	}
 	const path, body = "/v1/threads/t/messages", `{"message":{"id":"s1","role":"user","content":"Wait!"}}`
 	for i := range 2 {
@@ -201,16 +201,16 @@ func TestSteer(t *testing.T) {
 			t.Errorf("%s: %d %s", message, a.status, a.body)
 		}
 	}
-	for refusal, status := range map[string]int{workflows.ErrorNotActive: 409, workflows.ErrorTooMuchSteering: 429} {
-		n.temporal.steer = func(workflows.Steer) (workflows.Steered, error) {
-			return workflows.Steered{}, temporal.NewApplicationError("no", refusal)
+	for refusal, status := range map[string]int{runs.ErrorNotActive: 409, runs.ErrorTooMuchSteering: 429} {
+		n.temporal.steer = func(runs.Steer) (runs.Steered, error) {
+			return runs.Steered{}, temporal.NewApplicationError("no", refusal)
 		}
 		if a := n.do(http.MethodPost, path, body); a.status != status {
 			t.Errorf("%s: %d %s", refusal, a.status, a.body)
 		}
 	}
-	n.temporal.submit = func(string, workflows.Submit) (workflows.Submitted, error) {
-		return workflows.Submitted{}, serviceerror.NewNotFound("no workflow")
+	n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) {
+		return runs.Submitted{}, serviceerror.NewNotFound("no workflow")
 	}
 	if a := n.do(http.MethodPost, "/v1/threads/nobody/messages", body); a.status != http.StatusConflict || a.problem.Code != "not_active" {
 		t.Errorf("with no run: %d %s", a.status, a.body)
@@ -218,9 +218,9 @@ func TestSteer(t *testing.T) {
 }
 
 // busyWith is a workflow that refuses whatever it is offered.
-func busyWith(active string) func(string, workflows.Submit) (workflows.Submitted, error) {
-	return func(string, workflows.Submit) (workflows.Submitted, error) {
-		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: active})
+func busyWith(active string) func(string, runs.Submit) (runs.Submitted, error) {
+	return func(string, runs.Submit) (runs.Submitted, error) {
+		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: active})
 	}
 }
 
@@ -230,13 +230,13 @@ func TestSteerBeforeTheLogKnowsTheRun(t *testing.T) {
 	n := newNode(t)
 	n.works()
 	n.post(inputOf("r0", "hello")) // the last that the log knows
-	n.temporal.start = func(workflows.RunInput) error { return running("e9") }
+	n.temporal.start = func(runs.Input) error { return running("e9") }
 	n.temporal.submit = busyWith("r1")
-	n.temporal.steer = func(in workflows.Steer) (workflows.Steered, error) {
+	n.temporal.steer = func(in runs.Steer) (runs.Steered, error) {
 		if in.RunID != "r1" || in.Input == 0 {
 			t.Errorf("%+v is told", in)
 		}
-		return workflows.Steered{}, nil
+		return runs.Steered{}, nil
 	}
 	for what, a := range map[string]answer{
 		"a run":     n.post(asking(inputOf("r2", "Stop."), `{"onBusy":"steer"}`)),

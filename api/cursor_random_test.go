@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // speakIn has a run of a thread say some words and end.
 func (n *node) speakIn(thread, run string, words int) {
 	n.t.Helper()
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		p := n.begin(in, "e-"+thread+run)
 		a, _, err := n.log.Begin(n.ctx(), p)
 		if err != nil {

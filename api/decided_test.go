@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // outcome is what the routes tell of a decision.
@@ -87,7 +87,7 @@ func TestEqualDecisionsAreRepeated(t *testing.T) {
 	check("the workflow knows")
 	o.mu.Lock()
 	taken := o.waits["thread/default/t1"]
-	o.waits["thread/default/t1"] = map[string]*workflows.Decision{} // it has gone on
+	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // it has gone on
 	o.mu.Unlock()
 	for i, call := range []string{"c1", "c2", "c3", "c4"} {
 		d := taken[call]
@@ -109,9 +109,9 @@ func TestVotesSayWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	o := personalOffice(t)
 	id := o.asks("t1", "c1")[0]
-	o.temporal.decide = func(_ string, in workflows.Decide) (out workflows.Decided, err error) {
-		r := workflows.DecisionResult{Missing: 2, Proposals: []workflows.Tally{{Args: "model's", Votes: 2, Missing: 1}, {Args: "edited", Votes: 1, Missing: 2}}}
-		return workflows.Decided{Results: []workflows.DecisionResult{r}}, nil
+	o.temporal.decide = func(_ string, in runs.Decide) (out runs.Decided, err error) {
+		r := runs.DecisionResult{Missing: 2, Proposals: []runs.Tally{{Args: "model's", Votes: 2, Missing: 1}, {Args: "edited", Votes: 1, Missing: 2}}}
+		return runs.Decided{Results: []runs.DecisionResult{r}}, nil
 	}
 	want := []inbox.Proposal{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}
 	status, got := o.decides("ann", id, `{"decision":"edit","args":{"to":"Bob"}}`)

@@ -13,15 +13,15 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // speaks lets started runs begin and say half a message; it returns how to go on with one.
 func (n *node) speaks() (goOn func(run string)) {
 	n.t.Helper()
 	attempts, places := map[string]*stream.Attempt{}, map[string]stream.Place{}
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		p := n.begin(in, "e-"+in.Run.ID)
 		a, _, err := n.log.Begin(n.ctx(), p)
 		if err != nil {

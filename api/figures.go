@@ -7,8 +7,8 @@ import (
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // The question whether a run may go beyond a limit is a call whose arguments are figures. An edit of it names another one:
@@ -18,7 +18,7 @@ import (
 // the same decision, however it is written. Any other verdict it leaves as it is.
 func (v verdict) aboutLimit(thread *stream.Reduction, question *agui.Interrupt, at string) (verdict, error) {
 	asked, err := stream.AskedBy(*question)
-	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(workflows.DecisionEdit) {
+	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
 		return v, err
 	}
 	var shown pipeline.Figures

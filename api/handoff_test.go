@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // publishing gives a node more agents.
@@ -30,7 +30,7 @@ func publishing(t *testing.T, all ...*agents.Definition) func(*api.Config) {
 // handsOver lets started runs of an agent hand their thread over to another one, and all runs end, unless their workflows
 // die first.
 func (n *node) handsOver(from, to string, dies bool) {
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
 		if p.After, err = n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 const beat = ": heartbeat"
@@ -38,7 +38,7 @@ func TestAttemptsDoNotDelayHeartbeats(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, longSilence)
 	var place stream.Place
-	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
 	streams := map[string]*watched{}
 	for _, path := range []string{"runs/r1/events", "runs/r1/events?join=true", "events"} {
@@ -71,13 +71,13 @@ func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, longSilence)
 	var place stream.Place
-	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
-	n.temporal.start = func(workflows.RunInput) error { return running("e1") }
-	queued := make(chan workflows.RunInput, 1)
-	n.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+	n.temporal.start = func(runs.Input) error { return running("e1") }
+	queued := make(chan runs.Input, 1)
+	n.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
 		queued <- *in.Offer
-		return workflows.Submitted{Queued: true}, nil
+		return runs.Submitted{Queued: true}, nil
 	}
 	in := inputOf("r2", "and then?")
 	in.ForwardedProps = []byte(`{"perdure":{"onBusy":"enqueue"}}`)
@@ -94,7 +94,7 @@ func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
-	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	asked, back := make(chan struct{}, 1), make(chan struct{})
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		select {
@@ -117,7 +117,7 @@ func TestHeartbeatsWhileTemporalIsAway(t *testing.T) {
 func TestHeartbeatsWhileTheLogIsAway(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
-	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
 	n.watchRun(inputOf("r1", "hello")).until("RUN_STARTED")
 	run, thread := n.watch("/v1/threads/t/runs/r1/events"), n.watch("/v1/threads/t/events")
 	run.until("RUN_STARTED")

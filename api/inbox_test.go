@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // office is a node with an inbox, and threads whose workflows decide like real ones.
@@ -31,13 +31,13 @@ type office struct {
 	links *links.Keeper
 
 	mu      sync.Mutex
-	waits   map[string]map[string]*workflows.Decision // by workflow and call
-	updates [][]workflows.Decision
+	waits   map[string]map[string]*runs.Decision // by workflow and call
+	updates [][]runs.Decision
 }
 
 func newOffice(t *testing.T, change ...func(*api.Config)) *office {
 	t.Helper()
-	o := &office{waits: map[string]map[string]*workflows.Decision{}}
+	o := &office{waits: map[string]map[string]*runs.Decision{}}
 	open := func(c *api.Config) {
 		c.Inbox = openInbox(t, c.Log)
 		o.store, o.index, o.links = c.Inbox.Store, c.Inbox.Index, c.Inbox.Links
@@ -66,7 +66,7 @@ func openInbox(t *testing.T, l *stream.Log) *api.Inbox {
 }
 
 // take is the workflows' part.
-func (o *office) take(workflow string, in workflows.Decide) (out workflows.Decided, err error) {
+func (o *office) take(workflow string, in runs.Decide) (out runs.Decided, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.updates = append(o.updates, in.Decisions)
@@ -76,14 +76,14 @@ func (o *office) take(workflow string, in workflows.Decide) (out workflows.Decid
 	}
 	for _, d := range in.Decisions {
 		before, known := calls[d.CallID]
-		r := workflows.DecisionResult{Recorded: before}
+		r := runs.DecisionResult{Recorded: before}
 		switch {
 		case !known:
-			r.Error = workflows.ErrorUnknownCall
+			r.Error = runs.ErrorUnknownCall
 		case before == nil:
 			calls[d.CallID] = &d
 		case before.Digest != d.Digest:
-			r.Error = workflows.ErrorDecided
+			r.Error = runs.ErrorDecided
 		}
 		r.Settled = known
 		for _, decision := range calls {
@@ -111,7 +111,7 @@ func (o *office) asks(thread string, calls ...string) (ids []string) {
 	message := agui.Message{ID: "m", Role: agui.RoleAssistant}
 	end := &agui.RunFinished{ThreadID: thread, RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt}}
 	o.mu.Lock()
-	o.waits["thread/default/"+thread] = map[string]*workflows.Decision{}
+	o.waits["thread/default/"+thread] = map[string]*runs.Decision{}
 	for _, id := range calls {
 		message.ToolCalls = append(message.ToolCalls, agui.ToolCall{ID: id, Name: "refund", Arguments: `{"to":"<b>Ada</b>"}`})
 		ids = append(ids, run.Identify("int", id))

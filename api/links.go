@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // linkPath is where links lead: a GET shows what is to be decided, and decides nothing, since mail programs
@@ -82,7 +82,7 @@ func (s *Server) makeLink(c *gin.Context) {
 // linkOf reads what a link is asked for. Only programs that may are asked for one of somebody else's.
 func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
-	if in.Decision != string(workflows.DecisionApprove) && in.Decision != string(workflows.DecisionReject) {
+	if in.Decision != string(runs.DecisionApprove) && in.Decision != string(runs.DecisionReject) {
 		return l, unfit("/decision", `must be "approve" or "reject"`)
 	}
 	if in.ExpiresIn != "" {
@@ -129,7 +129,7 @@ type question struct {
 }
 
 // args is the digest of what is decided about.
-func (q *question) args() string { return workflows.DigestArgs(q.call.Arguments) }
+func (q *question) args() string { return runs.DigestArgs(q.call.Arguments) }
 
 // question looks an approval up that a thread has asked for last.
 func (s *Server) question(ctx context.Context, thread stream.Thread, id string) (*question, error) {

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/internal/links"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // link asks for a link and returns its path.
@@ -87,7 +87,7 @@ func TestLinksThatDecideNothing(t *testing.T) {
 	o := newOffice(t)
 	id := o.asks("t1", "c1")[0]
 	token := func(change func(*links.Link)) string {
-		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Args: workflows.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
+		l := links.Link{Tenant: "default", Thread: "t1", Approval: id, Decision: "approve", Args: runs.DigestArgs(`{"to":"<b>Ada</b>"}`), Expires: time.Now().Add(time.Hour)}
 		change(&l)
 		text, err := o.links.Token(l)
 		if err != nil {
@@ -105,7 +105,7 @@ func TestLinksThatDecideNothing(t *testing.T) {
 		"expired":             {token(func(l *links.Link) { l.Expires = time.Now().Add(-time.Minute) }), http.StatusGone},
 		"of another tenant":   {token(func(l *links.Link) { l.Tenant = "other" }), http.StatusNotFound},
 		"of another thread":   {token(func(l *links.Link) { l.Thread = "t2" }), http.StatusNotFound},
-		"of other arguments":  {token(func(l *links.Link) { l.Args = workflows.DigestArgs(`{}`) }), http.StatusNotFound},
+		"of other arguments":  {token(func(l *links.Link) { l.Args = runs.DigestArgs(`{}`) }), http.StatusNotFound},
 		"of another approval": {token(func(l *links.Link) { l.Approval = "int_x" }), http.StatusNotFound},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -129,7 +129,7 @@ func TestALinkIsTriedAgain(t *testing.T) {
 	o := newOffice(t)
 	path := o.link("t1", o.asks("t1", "c1")[0], `{"decision":"approve"}`)
 	take := o.temporal.decide
-	o.temporal.decide = func(string, workflows.Decide) (out workflows.Decided, err error) {
+	o.temporal.decide = func(string, runs.Decide) (out runs.Decided, err error) {
 		return out, serviceerror.NewUnavailable("nobody is there")
 	}
 	a := o.do(http.MethodPost, path, "")

@@ -6,14 +6,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // pauseThread and resumeThread are an operator's: the thread's active run stops before its next step,
 // and goes on. What is under way is not touched, and the time counts for no limit.
-func (s *Server) pauseThread(c *gin.Context)  { s.turn(c, workflows.UpdatePause, true) }
-func (s *Server) resumeThread(c *gin.Context) { s.turn(c, workflows.UpdateResume, false) }
+func (s *Server) pauseThread(c *gin.Context)  { s.turn(c, runs.UpdatePause, true) }
+func (s *Server) resumeThread(c *gin.Context) { s.turn(c, runs.UpdateResume, false) }
 
 // turn pauses or resumes the run, and writes that to the index of threads. If only the latter fails the answer is 503:
 // the same request again does both.
@@ -21,9 +21,9 @@ func (s *Server) turn(c *gin.Context, update string, paused bool) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
 	thread, err := threadOf(c)
-	var taken workflows.Paused
+	var taken runs.Paused
 	if err == nil {
-		err = s.update(ctx, thread, update, workflows.Pause{}, &taken)
+		err = s.update(ctx, thread, update, runs.Pause{}, &taken)
 	}
 	if err == nil {
 		err = s.Log.ListPaused(ctx, stream.Run{Thread: thread, ID: taken.RunID}, paused)

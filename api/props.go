@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // props are what a client may ask of us in forwardedProps.perdure, beside what the protocol has.
@@ -14,10 +14,10 @@ type props struct {
 	// History says how the input's messages relate to the thread's; "" = as the agent's definition says.
 	History stream.History `json:"history"`
 	// Seen is the newest cursor of the thread that the client has; "" = it does not say.
-	Seen               string           `json:"seen"`
-	OnBusy             workflows.OnBusy `json:"onBusy"`
-	CancelOnDisconnect bool             `json:"cancelOnDisconnect"`
-	Hold               bool             `json:"hold"`
+	Seen               string      `json:"seen"`
+	OnBusy             runs.OnBusy `json:"onBusy"`
+	CancelOnDisconnect bool        `json:"cancelOnDisconnect"`
+	Hold               bool        `json:"hold"`
 	// ParentRunID is the input's, for clients that have no other place for it. ParentThreadID is the thread of
 	// that run, where the input's is to be a fork.
 	ParentRunID    string `json:"parentRunId"`
@@ -43,7 +43,7 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "auto", "append" or "replace"`)
 	}
 	switch p.OnBusy {
-	case "", workflows.OnBusyReject, workflows.OnBusyEnqueue, workflows.OnBusyInterrupt, workflows.OnBusySteer:
+	case "", runs.OnBusyReject, runs.OnBusyEnqueue, runs.OnBusyInterrupt, runs.OnBusySteer:
 	default:
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue", "interrupt" or "steer"`)
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A tool may ask something in the middle of its call. Whoever may use the thread answers, with what the tool's own
@@ -18,7 +18,7 @@ func isRaised(question *agui.Interrupt) bool {
 
 // suits refuses an answer that is none to a question; at is where it stands in the request.
 func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
-	answers := v.Decision == string(workflows.DecisionAnswer)
+	answers := v.Decision == string(runs.DecisionAnswer)
 	switch {
 	case !isRaised(question) && answers:
 		var text *string
@@ -26,7 +26,7 @@ func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 			return unfit(contentPointer(at), "must be text: the result to give the model")
 		}
 		return nil
-	case !isRaised(question), v.Decision == string(workflows.DecisionReject), v.Decision == string(workflows.DecisionCancel):
+	case !isRaised(question), v.Decision == string(runs.DecisionReject), v.Decision == string(runs.DecisionCancel):
 		return nil
 	case !answers:
 		return unfit(at+"/decision", `must be "answer" or "reject": it is a tool that asks`)
@@ -43,7 +43,7 @@ func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 // suitsLimit refuses what is no answer to the question whether a run may go beyond a limit.
 func (v verdict) suitsLimit(at string) error {
 	switch {
-	case v.Decision == string(workflows.DecisionAnswer):
+	case v.Decision == string(runs.DecisionAnswer):
 		return unfit(at+"/content", "the question is whether the run may go on: approve, edit or reject")
 	case v.Remember != "":
 		return unfit(at+"/remember", "each limit that a run passes is asked about")

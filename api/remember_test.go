@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // The scope of an approval is read alike in decisions, frames and entries of resume.
@@ -36,7 +36,7 @@ func TestRememberScopes(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []workflows.DecisionKind{workflows.DecisionEdit, workflows.DecisionReject, workflows.DecisionAnswer} {
+	for _, d := range []runs.DecisionKind{runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer} {
 		v := verdict{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
 		if p, ok := errors.AsType[*Problem](v.check("")); !ok || p.Pointer != "/remember" {
 			t.Errorf("%s with a scope is taken", d)

@@ -11,8 +11,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // toolResult is what a client says came of a call of its own, outside of an input.
@@ -121,9 +121,9 @@ func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run strea
 	if err != nil {
 		return acceptedResult{}, err
 	}
-	d := workflows.Decision{CallID: m.ToolCallID, Kind: workflows.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
-	var taken workflows.Decided
-	err = s.update(ctx, run.Thread, workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, &taken)
+	d := runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
+	var taken runs.Decided
+	err = s.update(ctx, run.Thread, runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, &taken)
 	if p, ok := errors.AsType[*Problem](err); ok && p.Code == errNotActive().Code {
 		return s.resultMissed(ctx, run.Thread, m)
 	}
@@ -131,7 +131,7 @@ func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run strea
 		return acceptedResult{}, err
 	}
 	switch r := taken.Results[0]; {
-	case r.Error == workflows.ErrorUnknownCall:
+	case r.Error == runs.ErrorUnknownCall:
 		return s.resultMissed(ctx, run.Thread, m)
 	case r.Error == "":
 		answer := acceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}

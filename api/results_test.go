@@ -9,12 +9,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // calls writes what a run does whose model calls a tool of the client's. With end, the run ends with that.
-func (n *node) calls(in workflows.RunInput, end bool) stream.Place {
+func (n *node) calls(in runs.Input, end bool) stream.Place {
 	n.t.Helper()
 	p := n.begin(in, "e-"+in.Run.ID)
 	a, _, err := n.log.Begin(n.ctx(), p)
@@ -43,21 +43,21 @@ const resultsPath = "/v1/threads/t/tool-results"
 func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(in workflows.RunInput) error { n.calls(in, true); return nil }
+	n.temporal.start = func(in runs.Input) error { n.calls(in, true); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	var taken *workflows.Decision
-	n.temporal.decide = func(_ string, in workflows.Decide) (workflows.Decided, error) {
+	var taken *runs.Decision
+	n.temporal.decide = func(_ string, in runs.Decide) (runs.Decided, error) {
 		d := in.Decisions[0]
-		r := workflows.DecisionResult{Recorded: taken}
+		r := runs.DecisionResult{Recorded: taken}
 		switch {
 		case taken == nil:
 			taken = &d
-		case taken.Kind == workflows.DecisionAbandon || taken.Digest != d.Digest:
-			r.Error = workflows.ErrorDecided
+		case taken.Kind == runs.DecisionAbandon || taken.Digest != d.Digest:
+			r.Error = runs.ErrorDecided
 		}
-		return workflows.Decided{Results: []workflows.DecisionResult{r}}, nil
+		return runs.Decided{Results: []runs.DecisionResult{r}}, nil
 	}
 	post := func(body string, status int, want string) {
 		t.Helper()
@@ -73,10 +73,10 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	if err != nil || said.Verdict != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
 		t.Errorf("the log has %+v: %v", said, err)
 	}
-	taken = &workflows.Decision{CallID: "c1", Kind: workflows.DecisionAbandon}
+	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}
 	post(blue, 410, `"abandoned"`)
-	n.temporal.decide = func(string, workflows.Decide) (workflows.Decided, error) {
-		return workflows.Decided{Results: []workflows.DecisionResult{{Error: workflows.ErrorUnknownCall}}}, nil
+	n.temporal.decide = func(string, runs.Decide) (runs.Decided, error) {
+		return runs.Decided{Results: []runs.DecisionResult{{Error: runs.ErrorUnknownCall}}}, nil
 	}
 	post(blue, 410, `"abandoned"`)
 	post(`{"toolCallId":"c2","content":""}`, 404, `"unknown_tool_call"`)
@@ -87,13 +87,13 @@ func TestAToolResultComesEarly(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	asked := 0
-	n.temporal.start = func(in workflows.RunInput) error { n.calls(in, false); return nil }
-	n.temporal.decide = func(string, workflows.Decide) (workflows.Decided, error) {
-		r := workflows.DecisionResult{Error: workflows.ErrorUnknownCall}
+	n.temporal.start = func(in runs.Input) error { n.calls(in, false); return nil }
+	n.temporal.decide = func(string, runs.Decide) (runs.Decided, error) {
+		r := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 		if asked++; asked == 3 {
 			r.Error = ""
 		}
-		return workflows.Decided{Results: []workflows.DecisionResult{r}}, nil
+		return runs.Decided{Results: []runs.DecisionResult{r}}, nil
 	}
 	c := n.dial()
 	body, err := json.Marshal(inputOf("r1", "hello"))
@@ -116,9 +116,9 @@ func TestAToolResultComesEarly(t *testing.T) {
 func TestAnInputWithoutResults(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "r1" {
-			if in.OnMissingResult != workflows.OpenAbandon || in.Hold {
+			if in.OnMissingResult != runs.OpenAbandon || in.Hold {
 				t.Errorf("the workflow is started with %+v", in)
 			}
 			n.calls(in, true)
@@ -129,10 +129,10 @@ func TestAnInputWithoutResults(t *testing.T) {
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	var offered workflows.Submit
-	n.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+	var offered runs.Submit
+	n.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
 		offered = in
-		return workflows.Submitted{}, temporal.NewApplicationError("", workflows.ErrorMissingResults, workflows.Active{RunID: "r1", Waiting: []string{"c1"}})
+		return runs.Submitted{}, temporal.NewApplicationError("", runs.ErrorMissingResults, runs.Active{RunID: "r1", Waiting: []string{"c1"}})
 	}
 	next := inputOf("r2", "and now?")
 	a := n.post(next)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A thread whose last run has ended with questions waits for answers. They come with the next input, in
@@ -39,7 +39,7 @@ type remember string
 func (r *remember) UnmarshalJSON(raw []byte) error {
 	switch string(raw) {
 	case "true":
-		*r = remember(workflows.RememberArguments)
+		*r = remember(runs.RememberArguments)
 	case "false", "null":
 		*r = ""
 	default:
@@ -51,25 +51,25 @@ func (r *remember) UnmarshalJSON(raw []byte) error {
 }
 
 func (r remember) isKnown() bool {
-	return r == "" || r == remember(workflows.RememberArguments) || r == remember(workflows.RememberTool)
+	return r == "" || r == remember(runs.RememberArguments) || r == remember(runs.RememberTool)
 }
 
 // check reads what a verdict must have; at is where it stands in the request.
 func (v verdict) check(at string) error {
 	switch {
-	case v.Decision == string(workflows.DecisionEdit) && !isObject(v.Args):
+	case v.Decision == string(runs.DecisionEdit) && !isObject(v.Args):
 		return unfit(editPointer(at), "must be an object: the arguments to make the call with")
-	case v.Decision == string(workflows.DecisionAnswer) && len(v.Content) == 0:
+	case v.Decision == string(runs.DecisionAnswer) && len(v.Content) == 0:
 		return unfit(contentPointer(at), "must be the answer, or the result to give the model")
 	case !v.Remember.isKnown():
 		return unfit(at+"/remember", `must be true, "arguments" or "tool"`)
-	case v.Remember != "" && v.Decision != string(workflows.DecisionApprove):
+	case v.Remember != "" && v.Decision != string(runs.DecisionApprove):
 		return unfit(at+"/remember", "belongs to an approval of the call as it is")
 	case len(v.Reason) > maxReason:
 		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", maxReason))
 	}
-	switch workflows.DecisionKind(v.Decision) {
-	case workflows.DecisionApprove, workflows.DecisionEdit, workflows.DecisionReject, workflows.DecisionAnswer:
+	switch runs.DecisionKind(v.Decision) {
+	case runs.DecisionApprove, runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer:
 		return nil
 	}
 	return unfit(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)
@@ -87,7 +87,7 @@ func isObject(raw json.RawMessage) bool {
 
 // resumed are the answers that an input has for what the thread waits for: the entries of resume, and
 // results of the client's own tools.
-func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction) ([]workflows.Decision, []stream.LateAnswer, error) {
+func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction) ([]runs.Decision, []stream.LateAnswer, error) {
 	if !thread.Sealed || len(thread.Interrupts)+len(thread.Waits) == 0 {
 		return nil, nil, nil
 	}
@@ -96,7 +96,7 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction
 	if err != nil {
 		return nil, nil, err
 	}
-	var decisions []workflows.Decision
+	var decisions []runs.Decision
 	var told []stream.LateAnswer
 	for _, a := range answers {
 		d, err := s.propose(ctx, asked, a.question, a.verdict, channelInput)
@@ -148,20 +148,20 @@ func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t strea
 }
 
 // results are those of the client's own tools, for calls that the thread waits for: one for each.
-func results(messages []agui.Message, thread *stream.Reduction) []workflows.Decision {
+func results(messages []agui.Message, thread *stream.Reduction) []runs.Decision {
 	open := map[string]bool{}
 	if at := lastCalls(thread); at >= 0 {
 		for _, c := range thread.Entries[at].Message.ToolCalls {
 			open[c.ID] = true
 		}
 	}
-	var decisions []workflows.Decision
+	var decisions []runs.Decision
 	for _, m := range messages {
 		if m.Role != agui.RoleTool || !open[m.ToolCallID] || knows(thread, m.ID) {
 			continue
 		}
 		delete(open, m.ToolCallID)
-		decisions = append(decisions, workflows.Decision{CallID: m.ToolCallID, Kind: workflows.DecisionToolResult, Digest: stream.ResultDigest(&m)})
+		decisions = append(decisions, runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: stream.ResultDigest(&m)})
 	}
 	return decisions
 }
@@ -182,9 +182,9 @@ func knows(thread *stream.Reduction, id string) bool {
 func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (verdict, error) {
 	switch {
 	case entry.Status == agui.ResumeCancelled:
-		return verdict{Decision: string(workflows.DecisionCancel)}, nil
+		return verdict{Decision: string(runs.DecisionCancel)}, nil
 	case isRaised(question):
-		v := verdict{Decision: string(workflows.DecisionAnswer), Content: entry.Payload}
+		v := verdict{Decision: string(runs.DecisionAnswer), Content: entry.Payload}
 		return v, v.check(at + "/payload")
 	}
 	var payload struct {
@@ -200,17 +200,17 @@ func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (ver
 	v := verdict{Args: payload.EditedArgs, Reason: payload.Reason, Remember: payload.Remember}
 	switch {
 	case *payload.Approved && len(payload.EditedArgs) > 0:
-		v.Decision = string(workflows.DecisionEdit)
+		v.Decision = string(runs.DecisionEdit)
 	case *payload.Approved:
-		v.Decision = string(workflows.DecisionApprove)
+		v.Decision = string(runs.DecisionApprove)
 	case payload.Content != nil:
 		content, err := json.Marshal(*payload.Content)
 		if err != nil {
 			return v, fmt.Errorf("api: encode content: %w", err)
 		}
-		v.Decision, v.Content = string(workflows.DecisionAnswer), content
+		v.Decision, v.Content = string(runs.DecisionAnswer), content
 	default:
-		v.Decision = string(workflows.DecisionReject)
+		v.Decision = string(runs.DecisionReject)
 	}
 	return v, v.check(at + "/payload")
 }
@@ -224,17 +224,17 @@ func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
 	d := &stream.Decision{CallID: question.ToolCallID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
 	var b bytes.Buffer
 	switch {
-	case v.Decision == string(workflows.DecisionEdit):
+	case v.Decision == string(runs.DecisionEdit):
 		if err := json.Compact(&b, v.Args); err != nil {
 			return nil, fmt.Errorf("api: arguments: %w", err)
 		}
 		d.Args = b.Bytes()
-	case v.Decision == string(workflows.DecisionAnswer) && by.Number > 0:
+	case v.Decision == string(runs.DecisionAnswer) && by.Number > 0:
 		if err := json.Compact(&b, v.Content); err != nil {
 			return nil, fmt.Errorf("api: content: %w", err)
 		}
 		d.Content = b.Bytes()
-	case v.Decision == string(workflows.DecisionAnswer):
+	case v.Decision == string(runs.DecisionAnswer):
 		var text string
 		if err := json.Unmarshal(v.Content, &text); err != nil {
 			return nil, fmt.Errorf("api: content: %w", err)
@@ -245,14 +245,14 @@ func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
 }
 
 // propose writes down what the caller said about a question of a run.
-func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v verdict, channel string) (workflows.Decision, error) {
+func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v verdict, channel string) (runs.Decision, error) {
 	said, err := said(question, v)
 	if err != nil {
-		return workflows.Decision{}, err
+		return runs.Decision{}, err
 	}
-	d := workflows.Decision{CallID: said.CallID, Kind: workflows.DecisionKind(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: workflows.RememberScope(v.Remember), Allowed: v.allowed}
+	d := runs.Decision{CallID: said.CallID, Kind: runs.DecisionKind(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: runs.RememberScope(v.Remember), Allowed: v.allowed}
 	if len(said.Args) > 0 {
-		d.Args = workflows.DigestArgs(string(said.Args))
+		d.Args = runs.DigestArgs(string(said.Args))
 	}
 	digest, err := digestOf(ctx, said)
 	if err != nil {

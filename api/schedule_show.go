@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // schedule is a schedule as clients see it.
@@ -202,7 +202,7 @@ func (s *Server) becameOf(ctx context.Context, run stream.Run, fire string, acti
 	if active {
 		return "", "", nil
 	}
-	var result workflows.FireResult
+	var result runs.FireResult
 	err = s.Temporal.GetWorkflow(ctx, fire, "").Get(ctx, &result)
 	var failed *temporal.ApplicationError
 	var gone *serviceerror.NotFound
@@ -234,7 +234,7 @@ func (s *Server) withdrawn(ctx context.Context, run stream.Run) (outcome, code s
 			return "", "", err // it waits for its turn
 		}
 	}
-	return string(workflows.OutcomeCancelled), "", err
+	return string(runs.OutcomeCancelled), "", err
 }
 
 // What becomes of a firing that has no run.

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // clockStub is Temporal's schedules, by id. It is safe for concurrent use.
@@ -107,20 +107,20 @@ func (h *handleStub) Delete(context.Context) error {
 
 type fireStub struct {
 	client.WorkflowRun
-	ended func() (workflows.FireResult, error)
+	ended func() (runs.FireResult, error)
 }
 
 func (f fireStub) Get(_ context.Context, to any) (err error) {
-	*to.(*workflows.FireResult), err = f.ended()
+	*to.(*runs.FireResult), err = f.ended()
 	return err
 }
 
 // firingOf is what Temporal has of a schedule.
-func (n *node) firingOf(tenant, id string) workflows.FireInput {
+func (n *node) firingOf(tenant, id string) runs.FireInput {
 	n.t.Helper()
-	var in workflows.FireInput
+	var in runs.FireInput
 	err := n.temporal.clock.GetHandle(n.ctx(), schedules.TemporalID(tenant, id)).(*handleStub).with(func(d *client.ScheduleDescription) {
-		in = d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(workflows.FireInput)
+		in = d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(runs.FireInput)
 	})
 	if err != nil {
 		n.t.Fatalf("Temporal has no schedule %s: %v", id, err)
@@ -335,7 +335,7 @@ func TestSchedulesTellWhatBecameOfTheirTimes(t *testing.T) {
 	n.temporal.lasts = func(workflow string) bool { return workflow == recent[2].StartWorkflowResult.WorkflowID }
 	for i, end := range []agui.Event{&agui.RunFinished{}, &agui.RunError{Code: "limit_turns", Message: "no"}} {
 		name := fmt.Sprintf("s s-2030013%dT%02d0000Z", 1, 9+i)
-		in := workflows.RunInput{Run: workflows.RunRef{Tenant: "default", Thread: name, ID: name}}
+		in := runs.Input{Run: runs.Ref{Tenant: "default", Thread: name, ID: name}}
 		run := streamRun(in)
 		var err error
 		in.Digest = "d"
@@ -370,23 +370,23 @@ func TestSchedulesTellWhyATimeHasNoRun(t *testing.T) {
 		{StartWorkflowResult: &client.ScheduleWorkflowExecution{WorkflowID: id}},
 	}
 	for _, c := range []struct {
-		result        workflows.FireResult
+		result        runs.FireResult
 		err           error
 		outcome, code string
 	}{
-		{workflows.FireResult{Fired: workflows.Fired{Refused: workflows.ErrorBusy}}, nil, "refused", "busy"},
-		{workflows.FireResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
-		{workflows.FireResult{}, temporal.NewCanceledError(), "cancelled", ""},
-		{workflows.FireResult{}, serviceerror.NewNotFound("forgotten"), "", ""},
+		{runs.FireResult{Fired: runs.Fired{Refused: runs.ErrorBusy}}, nil, "refused", "busy"},
+		{runs.FireResult{}, temporal.NewNonRetryableApplicationError("no", "unknown_agent", nil), "failed", "unknown_agent"},
+		{runs.FireResult{}, temporal.NewCanceledError(), "cancelled", ""},
+		{runs.FireResult{}, serviceerror.NewNotFound("forgotten"), "", ""},
 	} {
 		n.temporal.lasts = func(string) bool { return false }
-		n.temporal.fired = func(string) (workflows.FireResult, error) { return c.result, c.err }
+		n.temporal.fired = func(string) (runs.FireResult, error) { return c.result, c.err }
 		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != c.outcome || r[0].Code != c.code {
 			t.Errorf("%+v, want %s %s", r, c.outcome, c.code)
 		}
 	}
-	n.temporal.fired = func(string) (workflows.FireResult, error) { return workflows.FireResult{}, temporal.NewCanceledError() }
-	in := workflows.RunInput{Run: workflows.RunRef{Tenant: "default", Thread: "s-20300131T090000Z", ID: "s-20300131T090000Z"}, Digest: "d"}
+	n.temporal.fired = func(string) (runs.FireResult, error) { return runs.FireResult{}, temporal.NewCanceledError() }
+	in := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "s-20300131T090000Z", ID: "s-20300131T090000Z"}, Digest: "d"}
 	becomes := func(when, outcome string) {
 		t.Helper()
 		if r := n.do(http.MethodGet, "/v1/schedules/s", "").schedule(t, http.StatusOK).Recent; len(r) != 1 || r[0].Outcome != outcome {

@@ -70,7 +70,7 @@ type Config struct {
 	// HTTP together with the answers to GET requests. Defaults to 10,000 and 20,000.
 	Sockets, Streams int
 	// ParkAfter is how long a run waits for a person in the workflow that runs it.
-	// 0 = workflows.DefaultParkAfter.
+	// 0 = runs.DefaultParkAfter.
 	ParkAfter time.Duration
 	// Strict ends a stream before an event that AG-UI forbids, which is then a mistake of ours. It
 	// costs a check of every event for every viewer and is meant for tests.

@@ -32,9 +32,9 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
-	"github.com/perdure/perdure/workflows"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamtest.Leaks()) }
@@ -52,26 +52,26 @@ type node struct {
 // temporalStub is the part of Temporal that the api uses. What a test does not set must not be asked.
 type temporalStub struct {
 	client.Client
-	start  func(in workflows.RunInput) error
-	submit func(execution string, in workflows.Submit) (workflows.Submitted, error)
+	start  func(in runs.Input) error
+	submit func(execution string, in runs.Submit) (runs.Submitted, error)
 	closed func(execution string) // returns when the execution has closed
 	cancel func(run string) error
 	stop   func(how string) error // to cancel or to terminate
 	pause  func(update string) error
-	steer  func(in workflows.Steer) (workflows.Steered, error)
-	decide func(thread string, in workflows.Decide) (workflows.Decided, error)
+	steer  func(in runs.Steer) (runs.Steered, error)
+	decide func(thread string, in runs.Decide) (runs.Decided, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
 	clock  clockStub
-	fired  func(workflow string) (workflows.FireResult, error) // how a firing ended
-	lasts  func(workflow string) bool                          // whether it did not
+	fired  func(workflow string) (runs.FireResult, error) // how a firing ended
+	lasts  func(workflow string) bool                     // whether it did not
 	// history is that of the latest execution, whose id is "latest".
 	history []*historypb.HistoryEvent
 	mu      sync.Mutex
-	starts  []workflows.RunInput
+	starts  []runs.Input
 }
 
 func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
-	in := args[0].(workflows.RunInput)
+	in := args[0].(runs.Input)
 	s.mu.Lock()
 	s.starts = append(s.starts, in)
 	s.mu.Unlock()
@@ -80,28 +80,28 @@ func (s *temporalStub) ExecuteWorkflow(_ context.Context, _ client.StartWorkflow
 
 func (s *temporalStub) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	switch o.UpdateName {
-	case workflows.UpdateDecide:
-		taken, err := s.decide(o.WorkflowID, o.Args[0].(workflows.Decide))
+	case runs.UpdateDecide:
+		taken, err := s.decide(o.WorkflowID, o.Args[0].(runs.Decide))
 		return updateStub{decided: taken}, err
-	case workflows.UpdateSteer:
-		taken, err := s.steer(o.Args[0].(workflows.Steer))
+	case runs.UpdateSteer:
+		taken, err := s.steer(o.Args[0].(runs.Steer))
 		return updateStub{steered: taken}, err
-	case workflows.UpdatePause, workflows.UpdateResume:
-		return updateStub{paused: workflows.Paused{RunID: "r1"}}, s.pause(o.UpdateName)
+	case runs.UpdatePause, runs.UpdateResume:
+		return updateStub{paused: runs.Paused{RunID: "r1"}}, s.pause(o.UpdateName)
 	}
-	taken, err := s.submit(o.RunID, o.Args[0].(workflows.Submit))
+	taken, err := s.submit(o.RunID, o.Args[0].(runs.Submit))
 	return updateStub{taken: taken}, err
 }
 
 func (s *temporalStub) GetWorkflow(_ context.Context, workflow, execution string) client.WorkflowRun {
 	if strings.HasPrefix(workflow, "fire/") {
-		return fireStub{ended: func() (workflows.FireResult, error) { return s.fired(workflow) }}
+		return fireStub{ended: func() (runs.FireResult, error) { return s.fired(workflow) }}
 	}
 	return runStub{closed: func() { s.closed(execution) }}
 }
 
 func (s *temporalStub) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
-	return s.cancel(arg.(workflows.Cancel).RunID)
+	return s.cancel(arg.(runs.Cancel).RunID)
 }
 
 func (s *temporalStub) CancelWorkflow(context.Context, string, string) error { return s.stop("cancel") }
@@ -139,21 +139,21 @@ func (h *historyStub) Next() (*historypb.HistoryEvent, error) {
 
 type updateStub struct {
 	client.WorkflowUpdateHandle
-	taken   workflows.Submitted
-	steered workflows.Steered
-	decided workflows.Decided
-	paused  workflows.Paused
+	taken   runs.Submitted
+	steered runs.Steered
+	decided runs.Decided
+	paused  runs.Paused
 }
 
 func (u updateStub) Get(_ context.Context, to any) error {
 	switch to := to.(type) {
-	case *workflows.Submitted:
+	case *runs.Submitted:
 		*to = u.taken
-	case *workflows.Steered:
+	case *runs.Steered:
 		*to = u.steered
-	case *workflows.Decided:
+	case *runs.Decided:
 		*to = u.decided
-	case *workflows.Paused:
+	case *runs.Paused:
 		*to = u.paused
 	}
 	return nil
@@ -275,12 +275,12 @@ func inputOf(run, message string) agui.RunAgentInput {
 	}
 }
 
-func streamRun(in workflows.RunInput) stream.Run {
+func streamRun(in runs.Input) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 }
 
 // begin and end write what a workflow's activities would.
-func (n *node) begin(in workflows.RunInput, execution string) stream.Place {
+func (n *node) begin(in runs.Input, execution string) stream.Place {
 	n.t.Helper()
 	p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: execution}
 	opening := stream.Opening{RunID: in.Run.ID, Execution: execution, Input: in.Input, Digest: in.Digest, ProtocolVersion: "1.0"}
@@ -301,7 +301,7 @@ func (n *node) end(p stream.Place) {
 
 // works lets started runs begin and end at once.
 func (n *node) works() {
-	n.temporal.start = func(in workflows.RunInput) error { n.end(n.begin(in, "e-"+in.Run.ID)); return nil }
+	n.temporal.start = func(in runs.Input) error { n.end(n.begin(in, "e-"+in.Run.ID)); return nil }
 }
 
 func cursors(body string) []string {
@@ -345,7 +345,7 @@ func TestNextRunWaitsForTheOneBeforeToClose(t *testing.T) {
 	closed := false
 	n.temporal.closed = func(execution string) { closed = execution == "e-r1" }
 	start := n.temporal.start
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		if !closed {
 			return running("e-r1")
 		}
@@ -363,22 +363,22 @@ func TestARunThatHasNotWrittenYetAnswers(t *testing.T) {
 	n := newNode(t)
 	n.works()
 	n.post(inputOf("r1", "hello"))
-	var r2 workflows.RunInput
-	n.temporal.start = func(in workflows.RunInput) error {
+	var r2 runs.Input
+	n.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "r2" {
 			r2 = in
 		}
 		return running("e-r2")
 	}
-	n.temporal.submit = func(execution string, in workflows.Submit) (workflows.Submitted, error) {
+	n.temporal.submit = func(execution string, in runs.Submit) (runs.Submitted, error) {
 		if execution != "e-r2" {
 			t.Errorf("execution %s is asked", execution)
 		}
 		if in.RunID == "r2" {
 			n.end(n.begin(r2, "e-r2"))
-			return workflows.Submitted{Attached: true}, nil
+			return runs.Submitted{Attached: true}, nil
 		}
-		return workflows.Submitted{}, temporal.NewApplicationError("busy", workflows.ErrorBusy, workflows.Active{RunID: "r2"})
+		return runs.Submitted{}, temporal.NewApplicationError("busy", runs.ErrorBusy, runs.Active{RunID: "r2"})
 	}
 	if busy := n.post(inputOf("r3", "me too")); busy.status != http.StatusConflict || busy.problem.Code != "busy" || busy.problem.ActiveRun != "r2" {
 		t.Errorf("another run: %d %s", busy.status, busy.body)
@@ -404,7 +404,7 @@ func TestARunWhoseWorkflowClosedFromOutsideEnds(t *testing.T) {
 		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e1"); return nil }
+			n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); return nil }
 			looks := 0
 			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
 				looks++
@@ -429,7 +429,7 @@ func TestASilentStreamHasHeartbeats(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Heartbeat = 20 * time.Millisecond })
 	var place stream.Place
-	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	looks := 0
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		if looks++; looks == 3 { // the pauses between looks double: some heartbeats are due by now
@@ -446,7 +446,7 @@ func TestASilentStreamHasHeartbeats(t *testing.T) {
 func TestTemporalOutOfReachIs503(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(workflows.RunInput) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
+	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("SECRET ADDRESS") }
 	a := n.post(inputOf("r1", "hello"))
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body, "SECRET") {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)
@@ -461,7 +461,7 @@ func TestTemporalOutOfReachIs503(t *testing.T) {
 func TestAServerThatGoesDownShowsNoEmptyStream(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(in workflows.RunInput) error { n.server.Drain(); return nil }
+	n.temporal.start = func(in runs.Input) error { n.server.Drain(); return nil }
 	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusServiceUnavailable {
 		t.Errorf("%d %q", a.status, a.body)
 	}
@@ -475,7 +475,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("unknown run: %d %s", a.status, a.body)
 	}
 	// The run is accepted and has not begun: the wish is kept, Temporal has nothing to cancel.
-	n.temporal.start = func(workflows.RunInput) error { return serviceerror.NewUnavailable("") }
+	n.temporal.start = func(runs.Input) error { return serviceerror.NewUnavailable("") }
 	n.post(inputOf("r1", "hello"))
 	if a := n.do(http.MethodPost, path, `{"reason":"no"}`); a.status != http.StatusAccepted {
 		t.Errorf("before the start: %d %s", a.status, a.body)

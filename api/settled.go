@@ -6,8 +6,8 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Only the thread's workflow knows at once what was decided. When it has gone on, or is not to be asked, the log
@@ -43,12 +43,12 @@ func (s *Server) became(ctx context.Context, thread stream.Thread, now *stream.R
 
 // carriedOut reads a decision that a run has carried out.
 func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
-	before, err := s.standing(ctx, workflows.Decision{CallID: d.CallID, Kind: workflows.DecisionKind(d.Verdict), Digest: d.Digest, Input: d.Proposal})
+	before, err := s.standing(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Verdict), Digest: d.Digest, Input: d.Proposal})
 	if err != nil {
 		return nil, err
 	}
 	if len(before.args) > 0 {
-		before.Args = workflows.DigestArgs(string(before.args))
+		before.Args = runs.DigestArgs(string(before.args))
 	}
 	done := &settlement{standing: *before}
 	for _, v := range d.Votes {
@@ -59,16 +59,16 @@ func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement
 
 // toldOf is what the audit has of an approval that is not open; nil = nobody decided.
 func toldOf(past *inbox.Past) *settlement {
-	d := &settlement{standing: standing{Decision: workflows.Decision{CallID: past.ToolCallID, Kind: workflows.DecisionExpire}}}
+	d := &settlement{standing: standing{Decision: runs.Decision{CallID: past.ToolCallID, Kind: runs.DecisionExpire}}}
 	last := len(past.Decisions) - 1
 	if past.Status == inbox.StatusExpired || last < 0 {
 		return d
 	}
 	end := past.Decisions[last]
-	if end.Decision == string(workflows.DecisionCancel) && end.Digest == "" {
+	if end.Decision == string(runs.DecisionCancel) && end.Digest == "" {
 		return nil // the run ended without having waited for it
 	}
-	d.Kind, d.Digest, d.Args = workflows.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
+	d.Kind, d.Digest, d.Args = runs.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
 	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range past.Decisions[:last] {
 		if d.approves() && vote.ArgsDigest == end.ArgsDigest { // else it came to nothing
@@ -79,7 +79,7 @@ func toldOf(past *inbox.Past) *settlement {
 }
 
 func (d *standing) approves() bool {
-	return d.Kind == workflows.DecisionApprove || d.Kind == workflows.DecisionEdit
+	return d.Kind == runs.DecisionApprove || d.Kind == runs.DecisionEdit
 }
 
 // settled refuses what would need a question to be open, as a decision would be refused; nil = as far as the log knows, it
@@ -89,7 +89,7 @@ func (s *Server) settled(ctx context.Context, thread stream.Thread, q *question)
 	switch {
 	case err != nil:
 		return err
-	case d != nil && d.Kind == workflows.DecisionExpire:
+	case d != nil && d.Kind == runs.DecisionExpire:
 		return errTooLate(d.as(q.ID))
 	case d != nil:
 		return errDecided(d.as(q.ID))

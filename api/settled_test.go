@@ -7,8 +7,8 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // tells puts into the audit what has happened to an approval of the thread t1.
@@ -37,7 +37,7 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 	}
 	approved := inbox.Decision{Decision: "approve", Digest: o.updates[0][0].Digest, ArgsDigest: "d"}
 	o.mu.Lock()
-	o.waits["thread/default/t1"] = map[string]*workflows.Decision{} // it waits for nothing any more
+	o.waits["thread/default/t1"] = map[string]*runs.Decision{} // it waits for nothing any more
 	o.mu.Unlock()
 	if a := votes(o, 1, "approve"); a.status != http.StatusNotFound {
 		t.Errorf("what the log does not know: %d %s", a.status, a.body)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // goesOn writes the beginning of the run with which a thread goes on after a decision, as its activity would.
@@ -92,11 +92,11 @@ func TestAnInputWaitsForADecision(t *testing.T) {
 	o := newOffice(t)
 	ids := o.asks("t", "c1")
 	cursor := o.approves("t", ids[0])
-	o.temporal.start = func(workflows.RunInput) error { return running("e2") }
-	offered := make(chan workflows.Submit, 1)
-	o.temporal.submit = func(_ string, in workflows.Submit) (workflows.Submitted, error) {
+	o.temporal.start = func(runs.Input) error { return running("e2") }
+	offered := make(chan runs.Submit, 1)
+	o.temporal.submit = func(_ string, in runs.Submit) (runs.Submitted, error) {
 		offered <- in
-		return workflows.Submitted{Queued: true}, nil
+		return runs.Submitted{Queued: true}, nil
 	}
 	in := inputOf("r2", "")
 	in.Messages = nil
@@ -106,7 +106,7 @@ func TestAnInputWaitsForADecision(t *testing.T) {
 	place := o.goesOn("t")
 	w := <-watching
 	submitted := <-offered
-	if submitted.OnBusy != workflows.OnBusyEnqueue || !submitted.Offer.AnswersOnly || len(submitted.Decisions) > 0 {
+	if submitted.OnBusy != runs.OnBusyEnqueue || !submitted.Offer.AnswersOnly || len(submitted.Decisions) > 0 {
 		t.Errorf("offered was %+v", submitted)
 	}
 	o.end(place)

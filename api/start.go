@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // offer is a run that a client wants to see: to be started, or found running.
@@ -129,7 +129,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	said := withoutAnswers(o.input.Messages, thread, history)
 	late := answersLate(o.input, thread)
 	if late {
-		history, o.props.OnBusy = stream.HistoryAppend, workflows.OnBusyEnqueue // it waits for what goes on
+		history, o.props.OnBusy = stream.HistoryAppend, runs.OnBusyEnqueue // it waits for what goes on
 	}
 	accepted := thread.Accept(stream.Claim{Messages: said, History: history, Seen: seen})
 	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
@@ -149,7 +149,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	in.Trace = telemetry.TraceParent(ctx)
 	in.ParkAfter, in.Hold, in.AnswersOnly = s.ParkAfter, o.props.Hold, late && len(accepted.Tail) == 0
 	taken, placed, err := s.dispatch.Place(ctx, in, dispatch.Terms{OnBusy: o.props.OnBusy, Decisions: decisions}, thread)
-	if active, busy := dispatch.BusyWith(err); busy && o.props.OnBusy == workflows.OnBusySteer {
+	if active, busy := dispatch.BusyWith(err); busy && o.props.OnBusy == runs.OnBusySteer {
 		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
 	}
 	if err != nil {
@@ -213,7 +213,7 @@ func (s *Server) steerInstead(ctx context.Context, o *offer, input uint64, activ
 
 // interruptedBy refuses an input that leaves questions open: nobody gives them up by not answering.
 func interruptedBy(app *temporal.ApplicationError) error {
-	var active workflows.Active
+	var active runs.Active
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
@@ -224,7 +224,7 @@ func interruptedBy(app *temporal.ApplicationError) error {
 
 // missingResults refuses an input that leaves out results which its agent insists on.
 func missingResults(app *temporal.ApplicationError) error {
-	var active workflows.Active
+	var active runs.Active
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
@@ -247,17 +247,17 @@ func refusedBy(err error) error {
 		return err
 	}
 	switch app.Type() {
-	case workflows.ErrorBusy:
+	case runs.ErrorBusy:
 		p := problem(http.StatusConflict, "busy", "another run of this thread is active")
 		p.ActiveRun, _ = dispatch.BusyWith(err)
 		return p
-	case workflows.ErrorInterrupted:
+	case runs.ErrorInterrupted:
 		return interruptedBy(app)
-	case workflows.ErrorMissingResults:
+	case runs.ErrorMissingResults:
 		return missingResults(app)
-	case workflows.ErrorRunIDReused:
+	case runs.ErrorRunIDReused:
 		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
-	case workflows.ErrorQueueFull:
+	case runs.ErrorQueueFull:
 		return problem(http.StatusTooManyRequests, "queue_full", "too many runs wait for this thread")
 	}
 	return err

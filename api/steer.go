@@ -14,8 +14,8 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // steered is the answer to what somebody says to a run that is under way. Behind its cursor comes, in
@@ -78,7 +78,7 @@ func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Ru
 	if now.RunID != "" && !now.Sealed {
 		return stream.Run{Thread: thread, ID: now.RunID}, nil
 	}
-	_, err = s.dispatch.Offer(ctx, thread, workflows.Submit{}, "")
+	_, err = s.dispatch.Offer(ctx, thread, runs.Submit{}, "")
 	if active, busy := dispatch.BusyWith(err); busy {
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
@@ -92,8 +92,8 @@ func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Ru
 
 // tellRun has the run's workflow take a proposal.
 func (s *Server) tellRun(ctx context.Context, run stream.Run, p stream.Proposal) (steered, error) {
-	var taken workflows.Steered
-	err := s.update(ctx, run.Thread, workflows.UpdateSteer, workflows.Steer{RunID: run.ID, Input: p.Seq}, &taken)
+	var taken runs.Steered
+	err := s.update(ctx, run.Thread, runs.UpdateSteer, runs.Steer{RunID: run.ID, Input: p.Seq}, &taken)
 	cursor := s.Log.CursorAt(p.Seq)
 	return steered{Cursor: cursor.String(), RunID: run.ID, Repeated: taken.Repeated}, err
 }
@@ -104,7 +104,7 @@ func (s *Server) update(ctx context.Context, thread stream.Thread, name string, 
 	var app *temporal.ApplicationError
 	var gone *serviceerror.NotFound
 	switch {
-	case errors.As(err, &app) && app.Type() == workflows.ErrorTooMuchSteering:
+	case errors.As(err, &app) && app.Type() == runs.ErrorTooMuchSteering:
 		return problem(http.StatusTooManyRequests, "too_much_steering", "the run has been told as much as it can take")
 	case errors.As(err, &gone), errors.As(err, &app):
 		return errNotActive()

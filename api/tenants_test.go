@@ -26,8 +26,8 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // shared is a node that a proxy tells who calls, and two tenants that use the same ids. What is marked is
@@ -50,7 +50,7 @@ type reached struct {
 	mu        sync.Mutex
 	workflows []string
 	// submit hears what is offered and decided, before it is not found.
-	submit func(workflows.Submit)
+	submit func(runs.Submit)
 }
 
 func (r *reached) note(workflow string) {
@@ -59,7 +59,7 @@ func (r *reached) note(workflow string) {
 	r.workflows = append(r.workflows, workflow)
 }
 
-func (r *reached) hear(in workflows.Submit) {
+func (r *reached) hear(in runs.Submit) {
 	if r.submit != nil {
 		r.submit(in)
 	}
@@ -73,10 +73,10 @@ func (r *reached) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOpt
 func (r *reached) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	r.note(o.WorkflowID)
 	switch in := o.Args[0].(type) {
-	case workflows.Submit:
+	case runs.Submit:
 		r.hear(in)
-	case workflows.Decide:
-		r.hear(workflows.Submit{Decisions: in.Decisions})
+	case runs.Decide:
+		r.hear(runs.Submit{Decisions: in.Decisions})
 	}
 	return nil, serviceerror.NewNotFound("none")
 }
@@ -116,7 +116,7 @@ func newShared(t *testing.T) *shared {
 		c.Auth, c.Temporal, c.Inbox = byHeader, s.reached, s.inbox
 		listing(t)(c)
 	})
-	s.temporal.start = func(in workflows.RunInput) error { s.interrupt(s.begin(in, "e1"), mark); return nil }
+	s.temporal.start = func(in runs.Input) error { s.interrupt(s.begin(in, "e1"), mark); return nil }
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK || !strings.Contains(a.body, mark) {
 		t.Fatalf("alpha's run: %d %s", a.status, a.body)
 	}
@@ -289,7 +289,7 @@ var starts = []string{"/v1/agents/:agent/runs"}
 func TestTenantsAreApartOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
-	s.temporal.start = func(in workflows.RunInput) error { s.end(s.begin(in, "e2")); return nil }
+	s.temporal.start = func(in runs.Input) error { s.end(s.begin(in, "e2")); return nil }
 	cursor := cursors(s.do(http.MethodGet, "/v1/threads/t/runs/r1/events", "", alpha...).body)[0]
 	before := s.position()
 	for _, r := range s.routes() {
@@ -338,7 +338,7 @@ func TestATenantSeesItsOwnInbox(t *testing.T) {
 func TestTenantsHaveInboxesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
-	s.temporal.start = func(in workflows.RunInput) error { s.interrupt(s.begin(in, "e2"), "beta's"); return nil }
+	s.temporal.start = func(in runs.Input) error { s.interrupt(s.begin(in, "e2"), "beta's"); return nil }
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", "beta's")), beta...); a.status != http.StatusOK {
 		t.Fatalf("beta's run: %d %s", a.status, a.body)
 	}
@@ -461,7 +461,7 @@ func TestTenantsAreApartOnEveryFrame(t *testing.T) {
 			s.apart(before, f.Detail+string(f.Event))
 		}
 	}
-	s.temporal.start = func(in workflows.RunInput) error { s.end(s.begin(in, "e2")); return nil }
+	s.temporal.start = func(in runs.Input) error { s.end(s.begin(in, "e2")); return nil }
 	c.send(map[string]any{"type": "subscribe", "id": "follow", "threadId": "t"})
 	c.want("ack", "follow")
 	if a := s.do(http.MethodPost, "/v1/agents/a/runs", encoded(t, inputOf("r1", mark)), alpha...); a.status != http.StatusOK {

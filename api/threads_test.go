@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // listing gives a node a list of threads.
@@ -35,7 +35,7 @@ func listing(t *testing.T) func(*api.Config) {
 
 // answers lets started runs say something and end.
 func (n *node) answers() {
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
 		if p.After, err = n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {
@@ -189,9 +189,9 @@ func TestThreadsAreListed(t *testing.T) {
 	n.answers()
 	n.says("t1", "r")
 	n.says("t2", "r")
-	n.temporal.start = func(in workflows.RunInput) error { n.interrupts(n.begin(in, "e")); return nil }
+	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
 	n.says("t3", "r")
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 		_, err := n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest}, false)
 		return err
@@ -272,7 +272,7 @@ func (n *node) interrupts(p stream.Place) {
 func TestSummariesOfThreads(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(in workflows.RunInput) error { n.interrupts(n.begin(in, "e")); return nil }
+	n.temporal.start = func(in runs.Input) error { n.interrupts(n.begin(in, "e")); return nil }
 	n.says("asks", "r")
 	if a := n.do(http.MethodGet, "/v1/threads/asks", ""); !strings.Contains(a.body, `"status":"waiting"`) || !strings.Contains(a.body, `"waiting":{"interrupts":[{"id":"`+question) {
 		t.Errorf("a thread that asks: %s", a.body)
@@ -347,7 +347,7 @@ func TestDeleteEndsTheActiveRunForItsReaders(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	begun := make(chan stream.Place, 1)
-	n.temporal.start = func(in workflows.RunInput) error { begun <- n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { begun <- n.begin(in, "e1"); return nil }
 	cancelled := ""
 	n.temporal.cancel = func(run string) error { cancelled = run; return nil }
 	n.temporal.stop = func(string) error { return nil }
@@ -383,7 +383,7 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	begun := make(chan stream.Place, 1)
-	n.temporal.start = func(in workflows.RunInput) error { begun <- n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { begun <- n.begin(in, "e1"); return nil }
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
@@ -484,7 +484,7 @@ func TestForkForConsoles(t *testing.T) {
 			t.Errorf("a thread of that name: %d %s", a.status, a.body)
 		}
 	}
-	n.temporal.start = func(in workflows.RunInput) error { n.begin(in, "e"); return nil }
+	n.temporal.start = func(in runs.Input) error { n.begin(in, "e"); return nil }
 	ctx, cancel := context.WithCancel(n.ctx())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.http.URL+"/v1/agents/a/runs", strings.NewReader(encoded(t, inputOf("r3", "more"))))
 	if err != nil {

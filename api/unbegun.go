@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // A workflow may die before its run's first record: it is terminated while no worker is there, or no
@@ -61,7 +61,7 @@ func (s *Server) lookAfterUnbegun(ctx context.Context, run stream.Run) error {
 }
 
 // takenBy finds a run among those that an execution had taken; nil = it is none of them.
-func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) (*workflows.RunInput, error) {
+func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
 	events := s.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
@@ -82,23 +82,23 @@ func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) 
 }
 
 // takenIn lists the runs that an execution takes with one event of its history.
-func takenIn(e *historypb.HistoryEvent) ([]workflows.RunInput, error) {
+func takenIn(e *historypb.HistoryEvent) ([]runs.Input, error) {
 	if started := e.GetWorkflowExecutionStartedEventAttributes(); started != nil {
-		var parked workflows.ParkedInput
+		var parked runs.ParkedInput
 		var into any = &parked.Run
-		if started.GetWorkflowType().GetName() == workflows.TypeParked {
+		if started.GetWorkflowType().GetName() == runs.TypeParked {
 			into = &parked
 		}
-		err := workflows.DataConverter().FromPayloads(started.GetInput(), into)
-		return append([]workflows.RunInput{parked.Run}, parked.Run.Queue...), err
+		err := runs.DataConverter().FromPayloads(started.GetInput(), into)
+		return append([]runs.Input{parked.Run}, parked.Run.Queue...), err
 	}
 	accepted := e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetInput()
-	if accepted.GetName() != workflows.UpdateSubmit {
+	if accepted.GetName() != runs.UpdateSubmit {
 		return nil, nil
 	}
-	var in workflows.Submit
-	if err := workflows.DataConverter().FromPayloads(accepted.GetArgs(), &in); err != nil || in.Offer == nil {
+	var in runs.Submit
+	if err := runs.DataConverter().FromPayloads(accepted.GetArgs(), &in); err != nil || in.Offer == nil {
 		return nil, err
 	}
-	return []workflows.RunInput{*in.Offer}, nil
+	return []runs.Input{*in.Offer}, nil
 }

@@ -14,13 +14,13 @@ import (
 	updatepb "go.temporal.io/api/update/v1"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 func payloads(t *testing.T, v any) *commonpb.Payloads {
 	t.Helper()
-	p, err := workflows.DataConverter().ToPayloads(v)
+	p, err := runs.DataConverter().ToPayloads(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,19 +28,19 @@ func payloads(t *testing.T, v any) *commonpb.Payloads {
 }
 
 // startedWith and acceptedOffer are events of a workflow that has taken a run.
-func startedWith(t *testing.T, in workflows.RunInput) *historypb.HistoryEvent {
+func startedWith(t *testing.T, in runs.Input) *historypb.HistoryEvent {
 	t.Helper()
 	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads(t, in)},
 	}}
 }
 
-func acceptedOffer(t *testing.T, in workflows.RunInput) *historypb.HistoryEvent {
+func acceptedOffer(t *testing.T, in runs.Input) *historypb.HistoryEvent {
 	t.Helper()
 	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
 		WorkflowExecutionUpdateAcceptedEventAttributes: &historypb.WorkflowExecutionUpdateAcceptedEventAttributes{
 			AcceptedRequest: &updatepb.Request{Input: &updatepb.Input{
-				Name: workflows.UpdateSubmit, Args: payloads(t, workflows.Submit{RunID: in.Run.ID, OnBusy: workflows.OnBusyEnqueue, Offer: &in}),
+				Name: runs.UpdateSubmit, Args: payloads(t, runs.Submit{RunID: in.Run.ID, OnBusy: runs.OnBusyEnqueue, Offer: &in}),
 			}},
 		},
 	}}
@@ -54,25 +54,25 @@ var terminated = func(string) (enums.WorkflowExecutionStatus, error) {
 // workflow had it; and that is what the same input again is shown.
 func TestARunThatDiesBeforeItBegins(t *testing.T) {
 	t.Parallel()
-	other := workflows.RunInput{Run: workflows.RunRef{Tenant: "default", Thread: "t", ID: "other"}}
-	for name, taken := range map[string]func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent{
-		"its own": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+	other := runs.Input{Run: runs.Ref{Tenant: "default", Thread: "t", ID: "other"}}
+	for name, taken := range map[string]func(t *testing.T, in runs.Input) []*historypb.HistoryEvent{
+		"its own": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
 			return []*historypb.HistoryEvent{startedWith(t, in)}
 		},
-		"in a queue": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+		"in a queue": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
 			host := other
-			host.Queue = []workflows.RunInput{other, in}
+			host.Queue = []runs.Input{other, in}
 			return []*historypb.HistoryEvent{startedWith(t, host)}
 		},
-		"in the queue of a run that is parked": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+		"in the queue of a run that is parked": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
 			host := other
-			host.Queue = []workflows.RunInput{in}
+			host.Queue = []runs.Input{in}
 			started := startedWith(t, in)
 			a := started.GetWorkflowExecutionStartedEventAttributes()
-			a.WorkflowType, a.Input = &commonpb.WorkflowType{Name: workflows.TypeParked}, payloads(t, workflows.ParkedInput{Run: host})
+			a.WorkflowType, a.Input = &commonpb.WorkflowType{Name: runs.TypeParked}, payloads(t, runs.ParkedInput{Run: host})
 			return []*historypb.HistoryEvent{started}
 		},
-		"accepted": func(t *testing.T, in workflows.RunInput) []*historypb.HistoryEvent {
+		"accepted": func(t *testing.T, in runs.Input) []*historypb.HistoryEvent {
 			return []*historypb.HistoryEvent{startedWith(t, other), acceptedOffer(t, other), {}, acceptedOffer(t, in)}
 		},
 	} {
@@ -80,7 +80,7 @@ func TestARunThatDiesBeforeItBegins(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
 			n.temporal.status = terminated
-			n.temporal.start = func(in workflows.RunInput) error { n.temporal.history = taken(t, in); return nil }
+			n.temporal.start = func(in runs.Input) error { n.temporal.history = taken(t, in); return nil }
 			for range 2 {
 				a := n.post(inputOf("r1", "hello"))
 				if len(cursors(a.body)) != 2 || !strings.Contains(a.body, `"type":"RUN_STARTED"`) || !strings.Contains(a.body, `"code":"workflow_terminated"`) {
@@ -114,7 +114,7 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			begin := make(chan workflows.RunInput, 1)
+			begin := make(chan runs.Input, 1)
 			looked := make(chan struct{}, 100)
 			var begun atomic.Bool // a run that has, and whose workflow is not there, is ended
 			n.temporal.status = func(execution string) (enums.WorkflowExecutionStatus, error) {
@@ -124,7 +124,7 @@ func TestARunThatHasNotBegunIsAwaited(t *testing.T) {
 				looked <- struct{}{}
 				return status(execution)
 			}
-			n.temporal.start = func(in workflows.RunInput) error {
+			n.temporal.start = func(in runs.Input) error {
 				other := in
 				other.Run.ID = "other"
 				n.temporal.history = []*historypb.HistoryEvent{startedWith(t, other)}
@@ -161,7 +161,7 @@ func TestARunMayTakeItsTimeToBegin(t *testing.T) {
 		}
 		return terminated("")
 	}
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		n.temporal.history = []*historypb.HistoryEvent{startedWith(t, in)}
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // wsClient is a client's end of a socket. Every wait ends with the test's patience.
@@ -190,7 +190,7 @@ type speaker struct {
 
 const spoken = "m1"
 
-func (n *node) speak(in workflows.RunInput) *speaker {
+func (n *node) speak(in runs.Input) *speaker {
 	n.t.Helper()
 	s := &speaker{n: n, place: n.begin(in, "e-"+in.Run.Thread+in.Run.ID)}
 	var err error
@@ -230,7 +230,7 @@ func (s *speaker) end() {
 // spoken lets started runs begin, and hands their speakers out.
 func (n *node) spoken() *speakers {
 	all := &speakers{begun: make(chan *speaker, 16)}
-	n.temporal.start = func(in workflows.RunInput) error { all.begun <- n.speak(in); return nil }
+	n.temporal.start = func(in runs.Input) error { all.begun <- n.speak(in); return nil }
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/perdure/perdure/api"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // What is no frame at all ends the socket, with a code that says why.
@@ -61,7 +61,7 @@ func TestWhatEndsASocket(t *testing.T) {
 func TestASocketHasOnlySoManyStreams(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.SocketStreams = 2 })
-	runs := n.spoken()
+	spoken := n.spoken()
 	c := n.dial()
 	var said []*speaker
 	for i := range 2 {
@@ -70,7 +70,7 @@ func TestASocketHasOnlySoManyStreams(t *testing.T) {
 		in.ThreadID = id
 		c.send(runFrame(id, in))
 		c.want("ack", id)
-		said = append(said, runs.next(n))
+		said = append(said, spoken.next(n))
 		c.want("event", id)
 		c.want("event", id)
 	}
@@ -118,15 +118,15 @@ func TestPings(t *testing.T) {
 func TestDrainEndsSockets(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.spoken()
+	spoken := n.spoken()
 	idle, watching, starting := n.dial(), n.dial(), n.dial()
 	watching.send(runFrame("1", inputOf("r1", "hello")))
 	watching.want("ack", "1")
-	s := runs.next(n)
+	s := spoken.next(n)
 	first := watching.want("event", "1")
 
 	begun, release := make(chan struct{}), make(chan struct{})
-	n.temporal.start = func(workflows.RunInput) error { close(begun); <-release; return errors.New("out of time") }
+	n.temporal.start = func(runs.Input) error { close(begun); <-release; return errors.New("out of time") }
 	in := inputOf("r", "hello")
 	in.ThreadID = "other"
 	starting.send(runFrame("1", in))
@@ -188,13 +188,13 @@ func (n *node) behind(t *testing.T, wrap func(net.Listener) net.Listener, change
 func TestASlowClientIsCutAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	runs := n.spoken()
+	spoken := n.spoken()
 	given := make(chan struct{}, 1)
 	slowly := n.behind(t, func(l net.Listener) net.Listener { return &narrow{Listener: l, given: given} }, impatient)
 	steady := n.dial()
 	steady.send(runFrame("1", inputOf("r1", "hello")))
 	steady.want("ack", "1")
-	s := runs.next(n)
+	s := spoken.next(n)
 	slow := n.dialAt(wsURL(slowly))
 	slow.send(subscribeFrame("1", "r1", ""))
 	slow.want("ack", "1")

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Runs share a socket, each frame says whose it is, and the events are those of SSE, byte for byte.
@@ -193,15 +193,15 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 	other := newNode(t)
 	n.works()
 	n.post(inputOf("done", "hello"))
-	n.temporal.start = func(in workflows.RunInput) error {
+	n.temporal.start = func(in runs.Input) error {
 		if in.Run.ID == "out" {
 			return serviceerror.NewUnavailable("SECRET ADDRESS")
 		}
 		return running("e-other")
 	}
 	n.temporal.submit = busyWith("other")
-	n.temporal.steer = func(workflows.Steer) (workflows.Steered, error) {
-		return workflows.Steered{}, temporal.NewApplicationError("over", workflows.ErrorNotActive)
+	n.temporal.steer = func(runs.Steer) (runs.Steered, error) {
+		return runs.Steered{}, temporal.NewApplicationError("over", runs.ErrorNotActive)
 	}
 	here := cursors(n.do(http.MethodGet, "/v1/threads/t/runs/done/events", "").body)[0]
 	foreign := stream.Cursor{Position: stream.Position{Seq: 1}, Profile: stream.Profile1, Epoch: other.log.Epoch()}.String()
@@ -275,7 +275,7 @@ func TestAFrameThatTakesLongHoldsNothingUp(t *testing.T) {
 	n.works()
 	n.post(inputOf("done", "hello"))
 	release, start := make(chan struct{}), n.temporal.start
-	n.temporal.start = func(in workflows.RunInput) error { <-release; return start(in) }
+	n.temporal.start = func(in runs.Input) error { <-release; return start(in) }
 	c := n.dial()
 	in := inputOf("r1", "hello")
 	in.ThreadID = "slow"
@@ -385,7 +385,7 @@ func TestWhatAClientSaysLastCounts(t *testing.T) {
 func TestAPanicEndsItsRequestOnly(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.temporal.start = func(workflows.RunInput) error { panic("a bug") }
+	n.temporal.start = func(runs.Input) error { panic("a bug") }
 	c := n.dial()
 	c.send(runFrame("1", inputOf("r1", "hello")))
 	if f := c.want("error", "1"); f.Code != "internal" || f.Status != 500 {

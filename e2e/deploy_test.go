@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // finish lets a run go on to its end, which must be a good one.
@@ -141,7 +140,7 @@ func TestDeployParked(t *testing.T) {
 	tellThread(t, d.front.endpoint, r.in, "pause", http.StatusNoContent)
 	r.goOn()
 	r.reader.until(t, func(e event) bool { return e.Type == "TOOL_CALL_RESULT" })
-	awaitType(t, d.front.endpoint, r.in, workflows.TypeParked)
+	awaitType(t, d.front.endpoint, r.in, runs.TypeParked)
 	d.release(t, "new", "v2")
 	if err := old.stop(); err != nil {
 		t.Error(err)

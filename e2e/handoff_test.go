@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 const toFront, toDesk, toOther = "/v1/agents/front/runs", "/v1/agents/desk/runs", "/v1/agents/other/runs"
@@ -160,8 +160,8 @@ func TestHandoffsEnd(t *testing.T) {
 	t.Parallel()
 	p := startHandoffs(t)
 	c := p.converse()
-	if got := handsIn(t, c.says(t, toFront, "to and fro")); len(got) != workflows.MaxHandoffs {
-		t.Errorf("%d hand-offs, want %d", len(got), workflows.MaxHandoffs)
+	if got := handsIn(t, c.says(t, toFront, "to and fro")); len(got) != runs.MaxHandoffs {
+		t.Errorf("%d hand-offs, want %d", len(got), runs.MaxHandoffs)
 	}
 	if last := c.had[len(c.had)-1]; !strings.HasPrefix(last.Content, "The front keeps it: The conversation was not handed over") {
 		t.Errorf("the last word is %+v", last)
@@ -213,7 +213,7 @@ func TestHandoffAndApprovals(t *testing.T) {
 		if len(asked) != 1 || len(handsIn(t, f.events)) > 0 {
 			t.Fatalf("%s: it asks %+v, and hands over %q", ask.text, asked, handsIn(t, f.events))
 		}
-		awaitType(t, p.endpoint, in, workflows.TypeParked)
+		awaitType(t, p.endpoint, in, runs.TypeParked)
 		p.kill()
 		p.start(t)
 		if status, a := decide(t, p.endpoint, in.ThreadID, asked[0].ID, ask.decision); status != http.StatusOK {
@@ -232,7 +232,7 @@ func TestHandoffAndApprovals(t *testing.T) {
 	c := p.converse()
 	c.says(t, toFront, "hand over")
 	asked := interruptsOf(t, c.says(t, toFront, "ask me"))
-	awaitType(t, p.endpoint, c.in, workflows.TypeParked)
+	awaitType(t, p.endpoint, c.in, runs.TypeParked)
 	c.in.RunID, c.in.Resume = "run-3", []any{map[string]any{"interruptId": asked[0].ID, "status": "resolved", "payload": map[string]any{"approved": true}}}
 	c.has(t, p.runAgent(t, toFront, c.in))
 	c.want(t, "The desk has 10.")

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -73,7 +74,7 @@ func (p *endpoint) temporal(ctx context.Context) (client.Client, error) {
 		return nil, err
 	}
 	return client.DialContext(ctx, client.Options{
-		HostPort: where.Temporal, Namespace: where.Namespace, DataConverter: workflows.DataConverter(), Logger: silent{},
+		HostPort: where.Temporal, Namespace: where.Namespace, DataConverter: runs.DataConverter(), Logger: silent{},
 	})
 }
 
@@ -164,7 +165,7 @@ func replay(h *historypb.History) error {
 		return err
 	}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		DataConverter: workflows.DataConverter(), DisableDeadlockDetection: true, // which counts seconds without a processor
+		DataConverter: runs.DataConverter(), DisableDeadlockDetection: true, // which counts seconds without a processor
 	})
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // held asks to hold the run while something is waited for.
@@ -57,7 +57,7 @@ func TestHeldForTheClient(t *testing.T) {
 	}
 	blue, green := say("blue"), say("green")
 	wantResult(t, p.endpoint, in, cameTo(calls[1], blue), http.StatusOK, "")
-	awaitType(t, p.endpoint, in, workflows.TypeParked)
+	awaitType(t, p.endpoint, in, runs.TypeParked)
 	f.cut()
 	p.kill()
 	p.start(t)
@@ -152,7 +152,7 @@ func TestHeldAndCancelled(t *testing.T) {
 		f := p.followAgent(t, "/v1/agents/clerk/runs", in)
 		calls := custom[[]string](t, f.until(t, isCustom), "perdure.toolCalls")
 		if park {
-			awaitType(t, p.endpoint, in, workflows.TypeParked)
+			awaitType(t, p.endpoint, in, runs.TypeParked)
 		}
 		if status := p.cancel(t, in); status != http.StatusAccepted {
 			t.Errorf("%s: cancel: %d", name, status)

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	commonpb "go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/proxy"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // A conversation of some 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one: all of it
@@ -80,15 +79,15 @@ func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 	if size := proto.Size(h); size >= 2<<20 {
 		t.Errorf("the history has %d bytes", size)
 	}
-	if largest := largestPayload(t, h); largest > workflows.MaxPayload {
+	if largest := largestPayload(t, h); largest > runs.MaxPayload {
 		t.Errorf("a payload has %d bytes", largest)
 	}
 	tools, sizes := 0, []int(nil)
 	for _, e := range h.GetEvents() {
 		switch e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() {
-		case workflows.ActivityCallTool:
+		case runs.ActivityCallTool:
 			tools++
-		case workflows.ActivityCallModel:
+		case runs.ActivityCallModel:
 			sizes = append(sizes, 0)
 		}
 		if started := e.GetActivityTaskStartedEventAttributes(); started.GetAttempt() > 1 {

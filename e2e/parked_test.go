@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // paused is a run that is paused behind its tool call.
@@ -72,7 +72,7 @@ func TestParked(t *testing.T) {
 	p.start(t)
 	resumed, cancelled, interrupted := pauseRun(t, p), pauseRun(t, p), pauseRun(t, p)
 	for _, r := range []*paused{resumed, cancelled, interrupted} {
-		awaitType(t, p.endpoint, r.in, workflows.TypeParked)
+		awaitType(t, p.endpoint, r.in, runs.TypeParked)
 	}
 	p.kill()
 	p.start(t)

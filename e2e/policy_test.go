@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/client"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 const panel = "/v1/agents/panel/runs"
@@ -27,7 +26,7 @@ func askPanel(t *testing.T, p *endpoint, prompt string) (input, []interrupt) {
 }
 
 // votes has somebody approve of a call as an api would that knows who they are.
-func votes(t *testing.T, p *endpoint, in input, callID, by string) workflows.DecisionResult {
+func votes(t *testing.T, p *endpoint, in input, callID, by string) runs.DecisionResult {
 	t.Helper()
 	c, err := p.temporal(t.Context())
 	if err != nil {
@@ -35,10 +34,10 @@ func votes(t *testing.T, p *endpoint, in input, callID, by string) workflows.Dec
 	}
 	defer c.Close()
 	handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: "thread/default/" + in.ThreadID, UpdateName: workflows.UpdateDecide, WaitForStage: client.WorkflowUpdateStageCompleted,
-		Args: []any{workflows.Decide{Decisions: []workflows.Decision{{CallID: callID, Kind: workflows.DecisionApprove, Digest: by, By: by}}}},
+		WorkflowID: "thread/default/" + in.ThreadID, UpdateName: runs.UpdateDecide, WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args: []any{runs.Decide{Decisions: []runs.Decision{{CallID: callID, Kind: runs.DecisionApprove, Digest: by, By: by}}}},
 	})
-	var taken workflows.Decided
+	var taken runs.Decided
 	if err == nil {
 		err = handle.Get(t.Context(), &taken)
 	}
@@ -66,7 +65,7 @@ func TestQuorum(t *testing.T) {
 			t.Errorf("an input with one of two votes is refused with %+v", refusal)
 		}
 	}
-	awaitType(t, p.endpoint, in, workflows.TypeParked)
+	awaitType(t, p.endpoint, in, runs.TypeParked)
 	p.kill()
 	p.start(t)
 	for range 2 {
@@ -100,7 +99,7 @@ func TestQuorum(t *testing.T) {
 		t.Errorf("approve at the end: %d %v", status, answer)
 	}
 	told := noticesOf(t, p.endpoint, in)
-	if n := len(told); n < 3 || n > 5 || told[0].Event != workflows.EventOpened || told[1].Event != workflows.EventVoted || told[n-1].Event != workflows.EventDecided { // votes may be told together
+	if n := len(told); n < 3 || n > 5 || told[0].Event != runs.EventOpened || told[1].Event != runs.EventVoted || told[n-1].Event != runs.EventDecided { // votes may be told together
 		t.Errorf("told was %+v", told)
 	}
 	for i, n := range told {
@@ -179,9 +178,9 @@ func TestRemindersAndEscalation(t *testing.T) {
 	if refusal := refused(t, resp, err); refusal.Status != http.StatusForbidden || refusal.Code != "not_an_approver" {
 		t.Errorf("an answer with an input is refused with %+v", refusal)
 	}
-	awaitType(t, p.endpoint, in, workflows.TypeParked)
-	awaitNotice(t, p.endpoint, in, workflows.EventReminded)
-	awaitNotice(t, p.endpoint, in, workflows.EventEscalated)
+	awaitType(t, p.endpoint, in, runs.TypeParked)
+	awaitNotice(t, p.endpoint, in, runs.EventReminded)
+	awaitNotice(t, p.endpoint, in, runs.EventEscalated)
 	p.kill()
 	p.start(t)
 	f := p.followThread(t, in)
@@ -190,7 +189,7 @@ func TestRemindersAndEscalation(t *testing.T) {
 		t.Errorf("the model heard %q", got)
 	}
 	told := noticesOf(t, p.endpoint, in)
-	if n := len(told); n < 4 || told[0].Event != workflows.EventOpened || told[n-1].Event != workflows.EventExpired {
+	if n := len(told); n < 4 || told[0].Event != runs.EventOpened || told[n-1].Event != runs.EventExpired {
 		t.Errorf("told was %v", told)
 	}
 	if last := told[len(told)-1]; last.Calls[0].Escalations != 2 {
@@ -199,9 +198,9 @@ func TestRemindersAndEscalation(t *testing.T) {
 }
 
 // awaitNotice waits until the thread's workflow has asked for a notice of an event.
-func awaitNotice(t *testing.T, p *endpoint, in input, event workflows.NotificationEvent) {
+func awaitNotice(t *testing.T, p *endpoint, in input, event runs.NotificationEvent) {
 	t.Helper()
-	for !slices.ContainsFunc(noticesOf(t, p, in), func(n workflows.Notification) bool { return n.Event == event }) {
+	for !slices.ContainsFunc(noticesOf(t, p, in), func(n runs.Notification) bool { return n.Event == event }) {
 		select {
 		case <-t.Context().Done():
 			t.Fatalf("there was no notice of %s", event)
@@ -211,14 +210,14 @@ func awaitNotice(t *testing.T, p *endpoint, in input, event workflows.Notificati
 }
 
 // noticesOf are the notices about a thread, each once, as its workflow asked for them.
-func noticesOf(t *testing.T, p *endpoint, in input) []workflows.Notification {
+func noticesOf(t *testing.T, p *endpoint, in input) []runs.Notification {
 	t.Helper()
 	c, err := p.temporal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var told []workflows.Notification
+	var told []runs.Notification
 	for execution := ""; ; {
 		history, err := fetchHistory(t.Context(), c, "thread/default/"+in.ThreadID, execution)
 		if err != nil {
@@ -226,10 +225,10 @@ func noticesOf(t *testing.T, p *endpoint, in input) []workflows.Notification {
 		}
 		for _, e := range slices.Backward(history.GetEvents()) {
 			scheduled := e.GetActivityTaskScheduledEventAttributes()
-			if scheduled.GetActivityType().GetName() != workflows.ActivityNotify {
+			if scheduled.GetActivityType().GetName() != runs.ActivityNotify {
 				continue
 			}
-			var n workflows.Notification
+			var n runs.Notification
 			if err := json.Unmarshal(scheduled.GetInput().GetPayloads()[0].GetData(), &n); err != nil {
 				t.Fatal(err)
 			}

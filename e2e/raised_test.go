@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 const asker = "/v1/agents/asker/runs"
@@ -119,7 +119,7 @@ func TestAToolAsksWithoutItsClient(t *testing.T) {
 	if len(questions) != 2 || questions[0].Reason != "tool_call" || questions[1].Reason != "confirmation" {
 		t.Fatalf("the questions are %+v", questions)
 	}
-	awaitType(t, p.endpoint, in, workflows.TypeParked)
+	awaitType(t, p.endpoint, in, runs.TypeParked)
 	p.kill()
 	p.start(t)
 	for id, body := range map[string]string{questions[0].ID: `{"decision":"approve"}`, questions[1].ID: `{"decision":"answer","content":{"approved":true}}`} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 const frugal = "/v1/agents/frugal/runs"
@@ -57,7 +57,7 @@ func TestSoftLimit(t *testing.T) {
 	in := newInput(prompt)
 	question := interruptsOf(t, p.runAgent(t, frugal, in))[0]
 	asksBeyond(t, question, firstAsked)
-	awaitType(t, p.endpoint, in, workflows.TypeParked)
+	awaitType(t, p.endpoint, in, runs.TypeParked)
 	p.kill()
 	p.start(t)
 	waits := p.pending(t, "?agent=frugal", in.ThreadID).Items[0]

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // Pipelines continue as new every few steps: between steps and turns, inside a loop, inside branches and while
@@ -15,7 +15,7 @@ import (
 // They come to the same as one that goes through a single execution and is not disturbed.
 func TestContinuedPipelines(t *testing.T) {
 	t.Parallel()
-	const runs, kills = 2, 3
+	const errandCount, kills = 2, 3
 	calm := devSite(t)
 	calm.calm(t, "walker")
 	want, events := calm.undisturbed["walker"], calm.events["walker"]
@@ -28,7 +28,7 @@ func TestContinuedPipelines(t *testing.T) {
 	api := s.startAPI(t)
 	busy, idle := s.startWorker(t), s.startWorker(t)
 	var errands []*errand
-	for range runs {
+	for range errandCount {
 		e := w.errand(t, api.endpoint, "walker")
 		e.within(t, 4*time.Minute)
 		errands = append(errands, e)
@@ -37,14 +37,14 @@ func TestContinuedPipelines(t *testing.T) {
 		at := moments(rand.New(rand.NewPCG(1, uint64(i))), events, kills)
 		e.watch(t, func(seen int) {
 			if last := e.reader.events[seen-1]; last.terminal() && outcome(last) == "interrupt" {
-				awaitType(t, api.endpoint, e.reader.in, workflows.TypeParked)
+				awaitType(t, api.endpoint, e.reader.in, runs.TypeParked)
 			}
 			if len(at) > 0 && seen == at[0] {
 				busy.kill()
 				busy, idle, at = idle, s.startWorker(t), at[1:]
 			}
 		})
-		e.once(t, kills*runs*2)
+		e.once(t, kills*errandCount*2)
 		want.same(t, fmt.Sprintf("errand %d", i), e.product(t))
 		e.shows(t)
 		checkContinued(t, api.endpoint, e.reader.in)

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	historypb "go.temporal.io/api/history/v1"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // barrier lets so many requests of tools pass, and stops those behind them until it is opened. Full is closed when
@@ -129,7 +128,7 @@ func checkMapHistory(t *testing.T, p *endpoint, in input, items int) {
 	t.Helper()
 	events, size := 0, 0
 	for _, h := range p.histories(t, in) {
-		if largest := largestPayload(t, h); largest > workflows.MaxPayload {
+		if largest := largestPayload(t, h); largest > runs.MaxPayload {
 			t.Errorf("a payload has %d bytes", largest)
 		}
 		events, size = events+len(h.GetEvents()), size+proto.Size(h)

@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // halted waits until the errand has come to its halt.
@@ -69,7 +68,7 @@ func TestPausedPipeline(t *testing.T) {
 	at := e.halted(t, h)
 	tellThread(t, s.p, e.reader.in, "pause", http.StatusNoContent)
 	close(at.opened)
-	awaitType(t, s.p, e.reader.in, workflows.TypeParked)
+	awaitType(t, s.p, e.reader.in, runs.TypeParked)
 	e.wantWork(t, "begin", "halt")
 	s.kill(t)
 	tellThread(t, s.p, e.reader.in, "resume", http.StatusNoContent)
@@ -153,7 +152,7 @@ func TestPipelineThatNobodyAnswers(t *testing.T) {
 	s := openSite(t, nil, "PERDURE_PARK_AFTER=100ms")
 	e := s.errand(t, s.p, "hasty")
 	e.reader.finish(t)
-	awaitType(t, s.p, e.reader.in, workflows.TypeParked)
+	awaitType(t, s.p, e.reader.in, runs.TypeParked)
 	s.kill(t)
 	e.reader.view = threadPath(e.reader.in)
 	e.reader.untilSuccess(t)

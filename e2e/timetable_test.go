@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // scheduled is a schedule as the api shows it.
@@ -219,14 +219,14 @@ func (p *endpoint) firesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	times := map[string]int{}
-	fires, runs := 0, 0
+	fires, started := 0, 0
 	for _, e := range all {
 		times[e.GetExecution().GetWorkflowId()]++
 		switch e.GetType().GetName() {
-		case workflows.TypeFire:
+		case runs.TypeFire:
 			fires++
-		case workflows.TypeRun:
-			runs++
+		case runs.TypeRun:
+			started++
 		}
 	}
 	for id, n := range times {
@@ -234,8 +234,8 @@ func (p *endpoint) firesOnce(t *testing.T) {
 			t.Errorf("%s fired %d times", id, n)
 		}
 	}
-	if fires == 0 || fires != runs {
-		t.Errorf("%d firings have %d runs", fires, runs)
+	if fires == 0 || fires != started {
+		t.Errorf("%d firings have %d runs", fires, started)
 	}
 }
 

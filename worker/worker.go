@@ -37,6 +37,7 @@ import (
 	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/internal/workernode"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
@@ -108,7 +109,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		return err
 	}
 	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
-	cfg.Temporal.DataConverter = workflows.DataConverter()
+	cfg.Temporal.DataConverter = runs.DataConverter()
 	cfg.Temporal.Identity = identity()
 	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-worker", logger)

@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
 )
 
 // advance tells what has come of the last thing to do, and takes up the next one.
-func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
+func (p *interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 	w, step := p.position, p.nextStep()
 	w.Advances++
 	if p.chained != nil {
 		return p.takeChained(ctx), nil
 	}
-	in := Advance{Step: step, Position: *w, Tree: p.tree, Day: p.run.dayAllowance()}
+	in := runs.Advance{Step: step, Position: *w, Tree: p.tree, Day: p.run.dayAllowance()}
 	p.tree = nil
-	var next Advanced
+	var next runs.Advanced
 	err := p.runAdvance(ctx, in, &next)
-	if ctx.Err() != nil && err != nil && p.run.log.begun() {
+	if ctx.Err() != nil && err != nil && p.run.log.HasBegun() {
 		err = p.advanceAfterCancel(ctx, in, &next)
 	}
 	if err != nil {
@@ -30,18 +31,18 @@ func (p *interpreter) advance(ctx workflow.Context) (Advanced, error) {
 	event := w.Event
 	p.setPosition(ctx, next)
 	if next.CallEnded {
-		w.afterAll(next, event)
+		w.ReplaceEvent(next, event)
 	}
 	return next, nil
 }
 
 // nextStep is that of the next advance.
-func (p *interpreter) nextStep() Step {
-	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.prefix(), p.position.Advances+1))
+func (p *interpreter) nextStep() runs.Step {
+	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.Prefix(), p.position.Advances+1))
 }
 
 // setPosition takes up the next thing to do.
-func (p *interpreter) setPosition(ctx workflow.Context, next Advanced) {
+func (p *interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 	w := p.position
 	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
@@ -54,7 +55,7 @@ func (p *interpreter) setPosition(ctx workflow.Context, next Advanced) {
 
 // advanceAfterCancel finds out what has come of an advance that was cancelled: it may have been written down, and
 // what is done about the cancel has to come behind it.
-func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in Advance, next *Advanced) error {
+func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in.Compensates = true
@@ -66,7 +67,7 @@ func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in Advance, next 
 // cancelPatience bounds it: what it waits for may not come.
 const cancelPatience = 5 * time.Second
 
-func (p *interpreter) runAdvance(ctx workflow.Context, in Advance, next *Advanced) error {
+func (p *interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	options := p.run.options(ctx, "next step")
 	// The time of the step that has ended, or of the run, may be over: that is what the advance is to deal with, and where it
 	// is disturbed, by a log that is down say, it has to have the time to.
@@ -75,10 +76,10 @@ func (p *interpreter) runAdvance(ctx workflow.Context, in Advance, next *Advance
 	return p.runAdvanceWith(ctx, options, in, next)
 }
 
-func (p *interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in Advance, next *Advanced) error {
-	if opens, announces := p.run.opening(); !p.run.log.begun() && announces != nil {
+func (p *interpreter) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.Advance, next *runs.Advanced) error {
+	if opens, announces := p.run.opening(); !p.run.log.HasBegun() && announces != nil {
 		in.Announces = announces
-	} else if !p.run.log.begun() && opens != nil {
+	} else if !p.run.log.HasBegun() && opens != nil {
 		in.Beginning = *opens
 	}
 	if p.run.log.Failed != nil {
@@ -86,12 +87,12 @@ func (p *interpreter) runAdvanceWith(ctx workflow.Context, options workflow.Acti
 	}
 	in.Unfinished, in.FailedStep, in.Now = p.run.log.Unfinished, p.run.log.Failed, workflow.Now(ctx)
 	ctx = workflow.WithActivityOptions(ctx, options)
-	if err := workflow.ExecuteActivity(ctx, ActivityAdvance, in).Get(ctx, next); err != nil {
+	if err := workflow.ExecuteActivity(ctx, runs.ActivityAdvance, in).Get(ctx, next); err != nil {
 		return err
 	}
 	for _, u := range next.Usage {
 		p.run.use(u)
 	}
-	p.run.log.takeOver(next.Seq)
+	p.run.log.TakeOver(next.Seq)
 	return nil
 }

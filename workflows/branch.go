@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -19,96 +20,15 @@ import (
 // Nobody addresses it: clients talk to the thread's workflow. A cancel reaches it as the child's of the
 // one that is cancelled, and its model and tools at once, since they are the run's.
 
-// MaxDepth is how many agents may work for one another, the run's own agent among them. MaxSubagents is how
-// many may work in a run.
-const (
-	MaxDepth     = 4
-	MaxSubagents = 100
-)
-
-// AgentRef is an agent that work is handed to, as it is when the work is handed over.
-type AgentRef struct {
-	Agent    string `json:"agent"`
-	Revision string `json:"revision"`
-	Limits   Limits `json:"limits"`
-	// Steps tells that it consists of steps, Program which program it is.
-	Steps   bool   `json:"steps,omitempty"`
-	Program string `json:"program,omitempty"`
-}
-
-// MaxSubagentsPerTurn bounds the agents that the calls of one turn hand work to.
-const MaxSubagentsPerTurn = 16
-
-// Child is what tells the steps of a subagent from those of others.
-type Child struct {
-	// Lanes are the places of the calls that led here, from the run's own agent on: the lane.
-	Lanes []int `json:"slots"`
-	// Depth is how many agents have handed the work on that led here, the run's own among them: calls only, where Slots
-	// count branches as well.
-	Depth int `json:"depth,omitempty"`
-	// Since is where the present use of that lane begins.
-	Since uint64 `json:"since"`
-	// CallID is the call that the subagent works for, MessageID the message that has it, Index its place there.
-	CallID    string `json:"callId"`
-	MessageID string `json:"messageId"`
-	Index     int    `json:"index,omitempty"`
-	// Args is the digest of the arguments that were approved, if the call had to be, and Edit the proposal with
-	// them if they are others than the model's.
-	Args string `json:"args,omitempty"`
-	Edit uint64 `json:"edit,omitempty"`
-	// Prefix begins the ids of its steps.
-	Prefix string `json:"prefix"`
-	// BranchPath is the path of a branch of a step, and empty of what works for a call. Index is its place among the others,
-	// CallID only a name, and Within that of the subagent in whose step it is.
-	BranchPath   string `json:"fork,omitempty"`
-	ParentCallID string `json:"within,omitempty"`
-	// Compensates tells that the subagent compensates for something: that the run was cancelled does not stop it.
-	Compensates bool `json:"undoes,omitempty"`
-	// Name is what clients see.
-	Name string `json:"name,omitempty"`
-}
-
-// ChildInput starts TypeBranch.
-type ChildInput struct {
-	RunInput          // the run, and the subagent's name, revision, limits and progress
-	Child    Child    `json:"branch"`
-	Call     ToolCall `json:"call"`
-	// Subagents is how many there may still be.
-	Subagents int `json:"subagents"`
-}
-
-// TraceParent returns "": a branch stays in the trace of the step that started it.
-func (ChildInput) TraceParent() string { return "" }
-
-// SubagentAnswer asks for the result of a call that a subagent has worked for.
-type SubagentAnswer struct {
-	// Step is the subagent's, Call what it worked for.
-	Step
-	Call    ToolCall `json:"call"`
-	Outcome Outcome  `json:"outcome"`
-	Code    string   `json:"code,omitempty"`
-	Message string   `json:"message,omitempty"` // our own words
-	// MessageID is the message that answers.
-	MessageID string `json:"answer,omitempty"`
-	// IsPipeline tells that the subagent's steps are told of already.
-	IsPipeline bool `json:"walks,omitempty"`
-	// Interrupts are the questions that the subagent waits for, with those below it.
-	Interrupts []string `json:"asks,omitempty"`
-	// Unfinished are those whose step did not finish.
-	Unfinished []Lane  `json:"lanes,omitempty"`
-	Usage      []Usage `json:"usage,omitempty"`
-	Subagents  int     `json:"subagents,omitempty"`
-}
-
 // child is what a subagent or a branch is, besides a run; nil = the run is a thread's own.
 type child struct {
-	Child
-	call    ToolCall // that a subagent works for
-	replies int      // replies from the parent that have arrived
+	runs.Child
+	call    runs.ToolCall // that a subagent works for
+	replies int           // replies from the parent that have arrived
 }
 
 // branch returns the place of a child for its activities; nil = the run is a thread's own.
-func (c *child) branch() *Child {
+func (c *child) branch() *runs.Child {
 	if c == nil {
 		return nil
 	}
@@ -140,8 +60,8 @@ func (c *child) branchPrefix() string {
 }
 
 // AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
-func (p Programs) AgentBranch(ctx workflow.Context, in ChildInput) (ToolAnswer, error) {
-	r := newRun(ctx, in.RunInput)
+func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
+	r := newRun(ctx, in.Input)
 	r.programs, r.executionCtx = p, ctx
 	r.child, r.mayDelegate = &child{Child: in.Child, call: in.Call}, in.Subagents
 	if in.Progress != nil {
@@ -157,11 +77,11 @@ func (p Programs) AgentBranch(ctx workflow.Context, in ChildInput) (ToolAnswer, 
 	}
 	end, err := r.turns(ctx)
 	if err != nil {
-		return ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
 	if end.waits != nil && r.pipeline.position != nil {
 		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
-			return ToolAnswer{}, err
+			return runs.ToolAnswer{}, err
 		}
 	}
 	answer, err := r.answerCall(ctx, end)
@@ -172,22 +92,22 @@ func (p Programs) AgentBranch(ctx workflow.Context, in ChildInput) (ToolAnswer, 
 }
 
 // answerCall writes the call's result. It goes on when the run is cancelled.
-func (r *run) answerCall(ctx workflow.Context, end ending) (ToolAnswer, error) {
+func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	in := SubagentAnswer{
+	in := runs.SubagentAnswer{
 		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
 		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
-		in.Interrupts = end.waits.questions()
+		in.Interrupts = end.waits.OpenQuestions()
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "answer",
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	})
-	var answer ToolAnswer
-	err := workflow.ExecuteActivity(ctx, ActivityAnswerCall, in).Get(ctx, &answer)
+	var answer runs.ToolAnswer
+	err := workflow.ExecuteActivity(ctx, runs.ActivityAnswerCall, in).Get(ctx, &answer)
 	return answer, err
 }
 
@@ -213,10 +133,10 @@ func (c call) isForSubagent() bool {
 }
 
 // isMade tells whether the call is made, as opposed to answered without.
-func (c call) isMade() bool { return c.decision == nil || c.decision.approves() }
+func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() }
 
 // startSubagent starts the subagent that a call hands work to, as the workflow of that id. What it returns is a tool's answer.
-func (r *run) startSubagent(ctx workflow.Context, c call, call ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
+func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
 	run := hex.EncodeToString(sum[:8])
@@ -229,19 +149,19 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call ToolCall, subagen
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "agent: " + to.Agent,
 	})
-	limits := r.budget.remaining(r.in.Limits, to.Limits)
+	limits := r.budget.Remaining(r.in.Limits, to.Limits)
 	deadline := workflow.Now(ctx).Add(limits.Duration)
 	if r.budget.Deadline.Before(deadline) {
 		deadline = r.budget.Deadline
 	}
-	branch := Child{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating()}
+	branch := runs.Child{Since: max(call.After, call.LaneAfter), CallID: call.CallID, MessageID: call.MessageID, Index: c.index, Prefix: call.ID + "/", Compensates: r.isCompensating()}
 	if d := call.Decision; d != nil {
 		branch.Args = d.Args
-		if d.Kind == DecisionEdit {
+		if d.Kind == runs.DecisionEdit {
 			branch.Edit = d.Input
 		}
 	}
-	progress := &Progress{Execution: r.execution, Turn: 1, Budget: Budget{Deadline: deadline}}
+	progress := &runs.Progress{Execution: r.execution, Turn: 1, Budget: runs.Budget{Deadline: deadline}}
 	if c.resumes != nil {
 		branch.Args, branch.Edit, progress.Turn = c.resumes.Args, c.resumes.Edit, c.resumes.Turn+1
 		progress.Spent.Turns, progress.Cancelled = c.resumes.Turn, cancelled
@@ -250,8 +170,8 @@ func (r *run) startSubagent(ctx workflow.Context, c call, call ToolCall, subagen
 		branch.Lanes = append(branch.Lanes, r.child.Lanes...)
 	}
 	branch.Lanes, branch.Depth = append(branch.Lanes, call.Lane), r.child.depth()+1
-	return id, workflow.ExecuteChildWorkflow(ctx, TypeChild, ChildInput{
-		RunInput: RunInput{
+	return id, workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, runs.ChildInput{
+		Input: runs.Input{
 			Run: r.in.Run, Agent: to.Agent, Revision: to.Revision, Limits: limits,
 			Steps: to.Steps, Program: to.Program, Hold: true, Resume: c.waits, Progress: progress,
 		},

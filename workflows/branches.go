@@ -8,69 +8,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 )
 
 // Branches of a step are child workflows beside one another, each a walk of its own with a lane of its own, which
 // clients are shown as a subagent. One that waits for people keeps its slot, so that no more questions are asked at a
 // time than there are slots (beside.go). When nothing else is under way it ends, like any subagent, and is
 // begun again where it was.
-
-// Branches is a step with branches.
-type Branches struct {
-	Path string `json:"path"`
-	// Names are those of the branches; none = they go by their numbers.
-	Names []string `json:"names,omitempty"`
-	Count int      `json:"count"`
-	// Concurrency is how many may be under way at a time.
-	Concurrency int `json:"atOnce"`
-	// StopOnFailure tells that none begins when one has failed, and that the others are cancelled.
-	StopOnFailure bool `json:"stop,omitempty"`
-	// Compensates tells that there is something that compensates for branches.
-	Compensates bool `json:"compensates,omitempty"`
-	// Ends are the records with which branches ended that have done something to compensate for: see EndRecords.
-	// EndedIndex and EndedSeq are the last one of them.
-	Ends       []byte `json:"ends,omitempty"`
-	EndedIndex int    `json:"endedIndex,omitempty"`
-	EndedSeq   uint64 `json:"endedSeq,omitempty"`
-	// Record has the items; 0 = the branches have none.
-	Record   uint64    `json:"record,omitempty"`
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Next is the first branch that has not begun. Failures are the branches that have failed.
-	Next     int             `json:"next"`
-	Failures []BranchFailure `json:"failures,omitempty"`
-	// Last is the highest record of those that have ended.
-	Last uint64 `json:"last,omitempty"`
-	// Suspended tells that branches have ended which wait for people: the run that has the answers begins them again.
-	Suspended bool `json:"waits,omitempty"`
-}
-
-// BranchFailure is why some of the branches failed.
-type BranchFailure struct {
-	pipeline.Failure
-	Branches []int `json:"branches"`
-}
-
-// BranchFailures are the branches that failed, in their order.
-func (f *Branches) BranchFailures() []pipeline.BranchFailure {
-	if f == nil {
-		return nil
-	}
-	var all []pipeline.BranchFailure
-	for _, why := range f.Failures {
-		for _, index := range why.Branches {
-			all = append(all, pipeline.BranchFailure{Index: index, Failure: why.Failure})
-		}
-	}
-	slices.SortFunc(all, func(a, b pipeline.BranchFailure) int { return a.Index - b.Index })
-	return all
-}
 
 // maxFailures bounds the branches that may fail, since all of them are told of: behind that the others are not begun.
 // maxReasons bounds for how many different reasons, maxWords in how many bytes of words for all of them.
@@ -85,12 +35,12 @@ type branches struct {
 	run       *run
 	ctx       workflow.Context
 	cancel    workflow.CancelFunc
-	fan       *Branches
+	fan       *runs.Branches
 	changes   workflow.Selector // branches that have ended, or ask
 	children  *children
 	ids       map[int]string // the branches under way, by index
 	free      []int          // slots
-	suspended []ToolAnswer
+	suspended []runs.ToolAnswer
 	cancelled bool // a branch has found that the run is cancelled
 	expired   bool // the step's time was over while branches waited
 	err       error
@@ -129,7 +79,7 @@ func (p *interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endi
 		f.fan.Suspended = false
 		for i := range w.Suspended {
 			if s := &w.Suspended[i]; s.Parent == 0 && s.Branch != nil {
-				f.start(*s.Branch, w.of(i+1), s)
+				f.start(*s.Branch, w.Of(i+1), s)
 			}
 		}
 	}
@@ -174,7 +124,7 @@ func (f *branches) isOverdue(ctx workflow.Context) bool {
 }
 
 // start starts a branch, or one again that has waited.
-func (f *branches) start(index int, waits *Interrupts, resumes *SuspendedChild) {
+func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.SuspendedChild) {
 	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
 	f.ids[index] = r.pipeline.branchID(f.ctx, f.fan, index)
@@ -196,10 +146,10 @@ func (f *branches) await(ctx workflow.Context) {
 }
 
 // interruptsSoFar is what branches wait for that have ended.
-func (f *branches) interruptsSoFar(ctx workflow.Context) *Interrupts {
-	waits := f.run.waitsOf(ctx, ModelAnswer{})
+func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
+	waits := f.run.waitsOf(ctx, runs.ModelAnswer{})
 	for _, s := range f.suspended {
-		waits.adopt(*s.Suspended, s.Interrupts)
+		waits.Adopt(*s.Suspended, s.Interrupts)
 	}
 	return waits
 }
@@ -212,24 +162,24 @@ type branchSlot struct {
 
 // onEnd takes in how a branch ended.
 func (f *branches) onEnd(p branchSlot, done workflow.Future) {
-	var answer ToolAnswer
+	var answer runs.ToolAnswer
 	err := done.Get(f.ctx, &answer)
 	f.children.remove(f.ids[p.index], &answer)
 	delete(f.ids, p.index)
 	switch {
 	case temporal.IsCanceledError(err) && (f.cancelled || f.hasFailed() || f.expired): // it was not even begun
 		f.free = append(f.free, p.slot)
-		f.addFailure(p.index, pipeline.Failure{Code: string(OutcomeCancelled)})
+		f.addFailure(p.index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
 		return
 	case err != nil:
 		f.free = append(f.free, p.slot)
-		f.run.log.leaveUnfinished(Lane{Index: p.slot, After: p.since, Subagent: true, Branch: true})
+		f.run.log.LeaveUnfinished(runs.Lane{Index: p.slot, After: p.since, Subagent: true, Branch: true})
 		f.fails(err)
 		return
 	}
 	f.fan.Last = max(f.fan.Last, answer.Seq)
 	for _, u := range answer.Usage {
-		f.run.budget.use(u)
+		f.run.budget.Use(u)
 	}
 	f.run.subagents += answer.Subagents
 	if answer.Suspended != nil {
@@ -240,11 +190,11 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	slices.Sort(f.free)
 	if answer.Failed == nil {
 		if answer.MayNeedCompensation {
-			f.fan.noteEnd(p.index, answer.Seq)
+			f.fan.NoteEnd(p.index, answer.Seq)
 		}
 		return
 	}
-	f.cancelled = f.cancelled || answer.Outcome == OutcomeCancelled && !f.isStopped()
+	f.cancelled = f.cancelled || answer.Outcome == runs.OutcomeCancelled && !f.isStopped()
 	f.addFailure(p.index, *answer.Failed)
 	if f.fan.StopOnFailure || f.cancelled {
 		f.cancelAll()
@@ -255,11 +205,11 @@ func (f *branches) addFailure(index int, why pipeline.Failure) {
 	if !f.hasRoomFor(why) {
 		why.Message = ""
 	}
-	at := slices.IndexFunc(f.fan.Failures, func(other BranchFailure) bool { return other.SameAs(why) })
+	at := slices.IndexFunc(f.fan.Failures, func(other runs.BranchFailure) bool { return other.SameAs(why) })
 	switch {
 	case at < 0 && len(f.fan.Failures) < maxReasons:
 		at = len(f.fan.Failures)
-		f.fan.Failures = append(f.fan.Failures, BranchFailure{Failure: why})
+		f.fan.Failures = append(f.fan.Failures, runs.BranchFailure{Failure: why})
 	case at < 0:
 		at = maxReasons - 1
 	}
@@ -291,7 +241,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 	failed := f.hasFailed()
 	switch {
 	case f.cancelled || ctx.Err() != nil:
-		return false, ending{outcome: OutcomeCancelled}, true
+		return false, ending{outcome: runs.OutcomeCancelled}, true
 	case f.err != nil:
 		return false, r.failure(ctx, f.err), true
 	}
@@ -304,15 +254,15 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 		return false, ending{}, false
 	case len(f.suspended) > 0 && !failed:
 		f.fan.Suspended = true
-		waits := r.waitsOf(ctx, ModelAnswer{})
+		waits := r.waitsOf(ctx, runs.ModelAnswer{})
 		for _, s := range f.suspended {
-			waits.adopt(*s.Suspended, s.Interrupts)
+			waits.Adopt(*s.Suspended, s.Interrupts)
 			waits.Notified = max(waits.Notified, s.Interrupts.Notified)
 		}
-		if !waits.fits(r.in) {
-			return false, limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
+		if !waits.Fits(r.in) {
+			return false, limit(runs.CodeLimitParallelTools, "the run waits for more people than it can"), true
 		}
-		return false, ending{outcome: waits.outcome(), waits: waits}, true
+		return false, ending{outcome: waits.Outcome(), waits: waits}, true
 	case f.fan.Next < f.fan.Count && !failed:
 		return true, ending{}, false
 	}
@@ -321,7 +271,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 }
 
 // startBranch starts the child that walks a branch.
-func (p *interpreter) startBranch(ctx workflow.Context, f *Branches, at branchSlot, waits *Interrupts, resumes *SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
+func (p *interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, waits *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(f, index)
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -332,9 +282,9 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *Branches, at branchSl
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "branch: " + path,
 	})
-	in := ChildInput{
-		RunInput: RunInput{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: waits},
-		Child: Child{
+	in := runs.ChildInput{
+		Input: runs.Input{Run: p.run.in.Run, Agent: p.run.in.Agent, Revision: p.run.in.Revision, Steps: true, Limits: p.run.in.Limits, Resume: waits},
+		Child: runs.Child{
 			BranchPath: path, Since: at.since, CallID: p.branchCallID(path), Prefix: p.run.child.prefix(), Index: index,
 		},
 	}
@@ -342,28 +292,28 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *Branches, at branchSl
 	if in.Child.Name = path; index < len(f.Names) {
 		in.Child.Name = f.Names[index]
 	}
-	in.Limits = p.run.budget.remaining(p.run.in.Limits, p.run.in.Limits)
+	in.Limits = p.run.budget.Remaining(p.run.in.Limits, p.run.in.Limits)
 	in.Subagents = max(0, p.run.mayDelegate-p.run.subagents) / f.Concurrency
 	if p.run.child != nil {
 		in.Child.ParentCallID, in.Child.Lanes = p.run.child.CallID, slices.Clone(p.run.child.Lanes)
 	}
 	in.Child.Lanes = append(in.Child.Lanes, at.slot)
-	in.Progress = &Progress{Execution: p.run.execution, Turn: 1, Budget: Budget{Deadline: earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
+	in.Progress = &runs.Progress{Execution: p.run.execution, Turn: 1, Budget: runs.Budget{Deadline: runs.Earlier(f.Deadline, p.run.budget.Deadline)}, Cancelled: cancelled && resumes != nil}
 	if resumes == nil {
-		w := Position{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		w := runs.Position{Number: p.position.Number, Tree: p.position.Tree, Origin: p.position.Origin, Input: p.position.Input, Child: p.position.Child, Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		w.Cursor.Home, w.Cursor.Branch = p.position.Cursor.Home, p.position.Cursor.Into(f.Path, index)
 		w.Items = append(slices.Clone(p.position.Items), f.Record)
 		in.Progress.Position = &w
 	}
-	return workflow.ExecuteChildWorkflow(ctx, TypeChild, in)
+	return workflow.ExecuteChildWorkflow(ctx, runs.TypeChild, in)
 }
 
-func (p *interpreter) branchPath(f *Branches, index int) string {
-	return fmt.Sprintf("%s%s/%d", p.position.prefix(), f.Path, index)
+func (p *interpreter) branchPath(f *runs.Branches, index int) string {
+	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), f.Path, index)
 }
 
 // branchID names the workflow of a branch.
-func (p *interpreter) branchID(ctx workflow.Context, f *Branches, index int) string {
+func (p *interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
 	if within := p.run.child.branchPrefix(); within != "" {
 		return info.WorkflowExecution.ID + "/" + strings.TrimPrefix(path, within)
@@ -382,20 +332,20 @@ func shortDigest(s string) string {
 }
 
 // runBranch is the child: what it returns is that of a subagent.
-func (r *run) runBranch(ctx workflow.Context) (ToolAnswer, error) {
+func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	end, err := r.turns(ctx)
 	if err != nil {
-		return ToolAnswer{}, err
+		return runs.ToolAnswer{}, err
 	}
-	answer := ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.subagents}
+	answer := runs.ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.subagents}
 	switch {
 	case end.waits != nil:
 		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {
-			return ToolAnswer{}, err
+			return runs.ToolAnswer{}, err
 		}
 		answer.Interrupts, answer.Suspended = end.waits, r.suspendedChild(end.waits)
 		answer.Suspended.Branch = &r.child.Index
-	case end.outcome != OutcomeSuccess:
+	case end.outcome != runs.OutcomeSuccess:
 		why := end.why()
 		why.Code = cmp.Or(end.code, string(end.outcome))
 		answer.Failed = &why
@@ -407,9 +357,9 @@ func (r *run) runBranch(ctx workflow.Context) (ToolAnswer, error) {
 }
 
 // suspendSteps ends the steps that a subagent is in, since it waits for people.
-func (p *interpreter) suspendSteps(ctx workflow.Context, waits *Interrupts) error {
-	in := Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
-	in.Suspended, _ = waits.open()
-	var done Advanced
+func (p *interpreter) suspendSteps(ctx workflow.Context, waits *runs.Interrupts) error {
+	in := runs.Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
+	in.Suspended, _ = waits.Open()
+	var done runs.Advanced
 	return p.runAdvance(ctx, in, &done)
 }

@@ -15,11 +15,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // fans are the steps with branches as the advance behind them was told of them.
-func (k *walking) fans() (fans []*workflows.Branches) {
+func (k *walking) fans() (fans []*runs.Branches) {
 	for _, a := range k.advances {
 		if a.Position.Branches != nil && !a.Resumes && len(a.Suspended) == 0 {
 			fans = append(fans, a.Position.Branches)
@@ -37,7 +37,7 @@ func (k *walking) wantOutputs(want string) {
 }
 
 // wantSet is want for what was done in any order.
-func (k *walking) wantSet(result workflows.RunResult, outcome workflows.Outcome, code, did string) {
+func (k *walking) wantSet(result runs.Result, outcome runs.Outcome, code, did string) {
 	k.t.Helper()
 	slices.Sort(k.did)
 	want := strings.Fields(did)
@@ -72,7 +72,7 @@ steps:
 		return done(`2`), nil
 	}
 	result := k.walk(stepsInput())
-	if len(k.did) != 2*items+2 || result.Outcome != workflows.OutcomeSuccess || most != atOnce {
+	if len(k.did) != 2*items+2 || result.Outcome != runs.OutcomeSuccess || most != atOnce {
 		t.Errorf("%+v: %d at a time did %v", result, most, k.did)
 	}
 	slots, names := map[int]int{}, map[string]bool{}
@@ -124,7 +124,7 @@ steps:
 		return done(`1`), nil
 	}
 	result := k.walk(stepsInput())
-	k.wantSet(result, workflows.OutcomeError, "broken", "all/0/do all/1/do all/0/more all/1/more all/0/do~undo all/1/do~undo")
+	k.wantSet(result, runs.OutcomeError, "broken", "all/0/do all/1/do all/0/more all/1/more all/0/do~undo all/1/do~undo")
 	f := k.fans()[0]
 	want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: "broken", Message: "it broke"}}}
 	if diff := cmp.Diff(want, f.BranchFailures()); diff != "" || f.Next != 2 {
@@ -141,7 +141,7 @@ steps:
   - {name: then, tool: two}
 `)
 	k.answer = byPath(map[string]string{"all/0/do": "!x", "all/2/do": "*y", "all/3/do": "!x"})
-	k.wantSet(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
+	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
 	var failed []string
 	for _, f := range k.fans()[0].BranchFailures() {
 		failed = append(failed, fmt.Sprint(f.Index, f.Code))
@@ -163,7 +163,7 @@ steps:
     map: {items: "[0,1,2]", concurrency: 1, onError: continue, steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: try, tool: two, retry: {attempts: 2, interval: 1h}}]}
 `)
 	k.answer = byPath(map[string]string{"all/0/try": "!x"})
-	k.want(k.walk(stepsInput()), workflows.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
+	k.want(k.walk(stepsInput()), runs.OutcomeError, "timeout", "all/0/do", "all/0/try", "all/0/do~undo")
 	f := k.fans()[0]
 	if all := f.BranchFailures(); len(all) != 1 || all[0].Code != "timeout" || f.Next != 1 {
 		t.Errorf("it has ended as %+v", f)
@@ -190,7 +190,7 @@ steps:
 				return done(`1`), nil
 			}
 			result := k.walk(stepsInput())
-			k.want(result, workflows.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
+			k.want(result, runs.OutcomeCancelled, "", "before", "all/0/do", "all/0/more", "all/1/do", "all/1/more", "all/1/do~undo", "all/0/do~undo", "before~undo")
 			for _, a := range k.advances {
 				if b := a.Child; b != nil && b.Compensates != strings.Contains(b.BranchPath, "~undo") || b != nil && b.Compensates && !a.Compensates {
 					t.Errorf("a branch advances with %+v", a)
@@ -211,13 +211,13 @@ func TestABranchIsLost(t *testing.T) {
 steps:
   - {name: all, map: {items: "[0,1]", concurrency: 2, onError: continue, steps: [{name: ask, approve: {message: 'Now?'}}]}}
 `)
-	k.refuse = func(in workflows.Advance) error {
+	k.refuse = func(in runs.Advance) error {
 		if in.Child != nil && in.Child.Index == 1 && len(in.Suspended) > 0 {
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", nil)
 		}
 		return nil
 	}
-	k.want(k.walk(stepsInput()), workflows.OutcomeError, "broken")
+	k.want(k.walk(stepsInput()), runs.OutcomeError, "broken")
 	last := k.advances[len(k.advances)-1]
 	if l := last.Unfinished; len(l) != 1 || !l[0].Branch || !l[0].Subagent || l[0].Index > 1 || l[0].After == 0 || last.Position.Event.Kind != pipeline.EventFailed {
 		t.Errorf("the walk goes on with %+v", last)
@@ -234,7 +234,7 @@ steps:
 `)
 	in := stepsInput()
 	in.Limits.Tokens = 2
-	k.wantSet(k.walk(in), workflows.OutcomeError, workflows.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
+	k.wantSet(k.walk(in), runs.OutcomeError, runs.CodeLimitTokens, "all/0/do all/1/do all/2/do all/0/do~undo all/1/do~undo all/2/do~undo")
 }
 
 // When the history is long no branch begins any more, and the others begin in another execution.
@@ -248,8 +248,8 @@ steps:
 	k.answer = byPath(map[string]string{"all/0/do": "!x"})
 	begun := 0
 	k.renews = func() bool { begun++; return begun%4 == 0 }
-	k.wantSet(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
-	within := slices.ContainsFunc(k.runs[1:], func(in workflows.RunInput) bool {
+	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/0/do all/1/do all/2/do all/3/do all/4/do then")
+	within := slices.ContainsFunc(k.runs[1:], func(in runs.Input) bool {
 		f := in.Progress.Position.Branches
 		return f != nil && f.Next > 0 && f.Next < f.Count && len(f.Failures) == 1 && f.Last > 0
 	})
@@ -280,11 +280,11 @@ steps:
       steps: [{name: ask, approve: {message: "${string(item)}?"}, when: "`+asks+`"}, {name: do, agent: one}]
   - {name: then, map: {items: "[0,1]", steps: [{name: more, tool: two}]}}
 `)
-			k.wantSet(k.walk(stepsInput()), workflows.OutcomeSuccess, "", c.did)
+			k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", c.did)
 			var waits []int
 			for _, end := range k.finishes[:len(k.finishes)-1] {
 				waits = append(waits, len(end.Interrupts.Calls))
-				if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Suspended) != len(end.Interrupts.Calls) {
+				if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != len(end.Interrupts.Calls) {
 					t.Errorf("a run ends with %+v", end)
 				}
 			}
@@ -316,7 +316,7 @@ steps:
       steps: [{name: do, tool: one, compensate: {tool: undo}}, {name: ask, approve: {message: "${string(item)}?"}}]
 `)
 	k.answer = byPath(map[string]string{"all/1/ask": "!no"})
-	k.wantSet(k.walk(stepsInput()), workflows.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
+	k.wantSet(k.walk(stepsInput()), runs.OutcomeError, "rejected", "all/0/do all/1/do all/0/ask all/1/ask all/0/do~undo all/1/do~undo")
 }
 
 // The workflows of branches have ids of their own, also of branches in branches and in the run that goes on with them; each knows where it is.
@@ -338,7 +338,7 @@ steps:
 			ids = append(ids, info.WorkflowExecution.ID)
 		})
 	}
-	k.wantSet(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "out/0/in/left out/0/in/right/ask")
+	k.wantSet(k.walk(stepsInput()), runs.OutcomeSuccess, "", "out/0/in/left out/0/in/right/ask")
 	slices.Sort(ids)
 	if len(ids) != 5 || len(slices.Compact(slices.Clone(ids))) != 5 { // two of them in both runs
 		t.Errorf("the ids are %q", ids)

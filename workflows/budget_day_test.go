@@ -11,13 +11,14 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
 // tenant uses 60 tokens a turn, and has a soft budget of 100 for a day.
 type tenant struct {
 	used int64
-	days []workflows.DayAllowance // what the calls were told
+	days []runs.DayAllowance // what the calls were told
 }
 
 const (
@@ -28,10 +29,10 @@ const (
 // spends makes the model look at the tenant's day, as the activity does.
 func (s *spending) spends(by *tenant) *spending {
 	works := s.model
-	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		by.days = append(by.days, *in.Day)
 		if by.used >= 100 && by.used >= in.Day.Tokens {
-			return notCalled(in, workflows.ExceededLimit{Limit: pipeline.LimitTokensPerDay, Date: today, Used: by.used, Allowed: by.used + 100}), nil
+			return notCalled(in, runs.ExceededLimit{Limit: pipeline.LimitTokensPerDay, Date: today, Used: by.used, Allowed: by.used + 100}), nil
 		}
 		by.used += 60
 		return works(in)
@@ -39,15 +40,15 @@ func (s *spending) spends(by *tenant) *spending {
 	return s
 }
 
-func notCalled(in workflows.ModelCall, x workflows.ExceededLimit) workflows.ModelAnswer {
+func notCalled(in runs.ModelCall, x runs.ExceededLimit) runs.ModelAnswer {
 	a := says(in.After + 1)
-	x.Code = workflows.CodeBudgetExceeded
+	x.Code = runs.CodeBudgetExceeded
 	a.MessageID, a.Exceeded = "", &x
 	return a
 }
 
-func beyondDay(used int64) workflows.ExceededLimit {
-	return workflows.ExceededLimit{Code: workflows.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
+func beyondDay(used int64) runs.ExceededLimit {
+	return runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: pipeline.LimitTokensPerDay, Date: today, Used: used, Allowed: used + 100}
 }
 
 // A run whose tenant has used up its soft budget of the day ends with a question, in a turn in which the model was not
@@ -58,25 +59,25 @@ func TestADayAsks(t *testing.T) {
 	in := input
 	for i, used := range []int64{120, 240} {
 		s := newSpending(t).spends(&by)
-		s.decide(time.Minute, []workflows.Decision{goesOn, stops}[i])
+		s.decide(time.Minute, []runs.Decision{goesOn, stops}[i])
 		in = s.continued(in)
 		want, end := beyondDay(used), s.finished[0]
-		if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []workflows.ExceededLimit{want}) {
+		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
 			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
 		}
-		if a := s.asked[0]; a.ID != "3/limit" || a.Closes != "model" || a.Place == nil || a.Place.Scope != workflows.ScopeLimit || a.After != s.models[2].After+1 {
+		if a := s.asked[0]; a.ID != "3/limit" || a.Closes != "model" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.After != s.models[2].After+1 {
 			t.Errorf("it asks with %+v", a)
 		}
 		if len(s.models) != 3 {
 			t.Errorf("%d calls of the model, want two and the one that asks", len(s.models))
 		}
 	}
-	if want := []workflows.DayAllowance{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.days, want) {
+	if want := []runs.DayAllowance{{}, {}, {}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220}}; !slices.Equal(by.days, want) {
 		t.Errorf("its calls are told %+v", by.days)
 	}
 	last := newSpending(t).spends(&by)
 	result, _ := last.run(in)
-	if result.Outcome != workflows.OutcomeError || result.Code != workflows.CodeBudgetExceeded || len(last.models) != 0 {
+	if result.Outcome != runs.OutcomeError || result.Code != runs.CodeBudgetExceeded || len(last.models) != 0 {
 		t.Errorf("%+v after %d turns", result, len(last.models))
 	}
 }
@@ -84,7 +85,7 @@ func TestADayAsks(t *testing.T) {
 // A turn in which people are asked is none, in a run with soft limits of its own and in one without.
 func TestADayTakesNoTurns(t *testing.T) {
 	t.Parallel()
-	for name, soft := range map[string]*workflows.SoftLimits{"alone": nil, "with soft limits": {Turns: 40}} {
+	for name, soft := range map[string]*runs.SoftLimits{"alone": nil, "with soft limits": {Turns: 40}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var by tenant
@@ -93,7 +94,7 @@ func TestADayTakesNoTurns(t *testing.T) {
 			in := input
 			in.Hold, in.Limits.Turns, in.Limits.Soft = true, 3, soft
 			result, _ := s.run(in)
-			if result.Code != workflows.CodeLimitTurns || by.used != 180 || len(s.asked) != 1 {
+			if result.Code != runs.CodeLimitTurns || by.used != 180 || len(s.asked) != 1 {
 				t.Errorf("%+v after %d tokens and the questions %+v", result, by.used, s.excesses())
 			}
 		})
@@ -104,13 +105,13 @@ func TestADayTakesNoTurns(t *testing.T) {
 func TestADayBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
-	excesses := []workflows.ExceededLimit{
+	excesses := []runs.ExceededLimit{
 		{Limit: pipeline.LimitTokensPerDay, Date: today, Allowed: 220},
 		{Limit: pipeline.LimitCostPerDay, Date: today, Allowed: 500},
 		{Limit: pipeline.LimitTokensPerDay, Date: tomorrow, Allowed: 100},
 	}
-	var days []workflows.DayAllowance
-	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	var days []runs.DayAllowance
+	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if days = append(days, *in.Day); len(days) <= len(excesses) {
 			return notCalled(in, excesses[len(days)-1]), nil
 		}
@@ -122,8 +123,8 @@ func TestADayBeginsAnew(t *testing.T) {
 	in := input
 	in.Hold = true
 	result, _ := s.run(in)
-	want := []workflows.DayAllowance{{}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220, Cost: 500}, {Date: tomorrow, Tokens: 100}}
-	if result.Outcome != workflows.OutcomeSuccess || !slices.Equal(days, want) {
+	want := []runs.DayAllowance{{}, {Date: today, Tokens: 220}, {Date: today, Tokens: 220, Cost: 500}, {Date: tomorrow, Tokens: 100}}
+	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(days, want) {
 		t.Errorf("%+v, its calls are told %+v", result, days)
 	}
 }
@@ -135,22 +136,22 @@ func TestADayIsCarriedOn(t *testing.T) {
 	s := newSpending(t).spends(&by)
 	in := input
 	in.Hold, in.Limits.Turns, in.ParkAfter = true, 4, time.Minute
-	s.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.ParkedInput
-	continuedAs(t, s.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	s.env.ExecuteWorkflow(runs.TypeRun, in)
+	var parked runs.ParkedInput
+	continuedAs(t, s.env.GetWorkflowError(), runs.TypeParked, &parked)
 	in = unpark(t, parked, time.Second, func(w *world) {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{goesOn}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
 	})
 	again := newSpending(t).spends(&by)
 	again.env.SetContinueAsNewSuggested(true)
 	in = again.continued(in)
-	if p := in.Progress.Spent; p.Day != (workflows.DayAllowance{Date: today, Tokens: 220}) {
+	if p := in.Progress.Spent; p.Day != (runs.DayAllowance{Date: today, Tokens: 220}) {
 		t.Fatalf("it goes on with %+v", p)
 	}
 	last := newSpending(t).spends(&by)
 	last.decide(time.Second, goesOn)
 	result, _ := last.run(in)
-	if result.Code != workflows.CodeLimitTurns || by.used != 240 {
+	if result.Code != runs.CodeLimitTurns || by.used != 240 {
 		t.Errorf("%+v after %d tokens", result, by.used)
 	}
 }
@@ -158,15 +159,15 @@ func TestADayIsCarriedOn(t *testing.T) {
 // What was allowed is for all that is done for an input, in whichever run, and for nothing else.
 func TestADayBelongsToItsInput(t *testing.T) {
 	t.Parallel()
-	allowed := workflows.DayAllowance{Date: today, Tokens: 220}
-	for verdict, want := range map[workflows.DecisionKind]workflows.DayAllowance{workflows.DecisionToolResult: allowed, workflows.DecisionAbandon: {}} {
+	allowed := runs.DayAllowance{Date: today, Tokens: 220}
+	for verdict, want := range map[runs.DecisionKind]runs.DayAllowance{runs.DecisionToolResult: allowed, runs.DecisionAbandon: {}} {
 		h := newHolding(t) // its first turn asks people
 		h.decide(time.Minute, clientResult, approves("ask"))
 		in := input
-		theirs := workflows.Interrupt{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Kind: verdict}}
-		in.Resume = &workflows.Interrupts{RunID: "r0", MessageID: "m0", Calls: []workflows.Interrupt{theirs}, Spent: &workflows.Spent{Day: allowed}}
+		theirs := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: verdict}}
+		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Calls: []runs.Interrupt{theirs}, Spent: &runs.Spent{Day: allowed}}
 		next := h.continued(in)
-		var got workflows.DayAllowance
+		var got runs.DayAllowance
 		if s := next.Resume.Spent; s != nil {
 			got = s.Day
 		}
@@ -186,30 +187,30 @@ func TestADayOfAProgram(t *testing.T) {
 	s := &spending{holding: &holding{world: w}}
 	s.ask()
 	var seq uint64
-	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+	w.advance = func(in runs.Advance) (runs.Advanced, error) {
 		seq += 10
-		next := workflows.Advanced{Seq: seq, Cursor: in.Position.Cursor}
+		next := runs.Advanced{Seq: seq, Cursor: in.Position.Cursor}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
-			next.Active = &workflows.ActiveStep{AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: workflows.Limits{Turns: 1, ParallelTools: 1}}, Place: workflows.StepPlace{Path: "work", Name: "work", Inline: true}}
+			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: runs.Limits{Turns: 1, ParallelTools: 1}}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {
 			next.Failed = in.Position.Event.Failure
 		}
 		return next, nil
 	}
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Day.Tokens == 0 {
 			return notCalled(in, beyondDay(120)), nil
 		}
 		return says(in.After + 1), nil
 	}
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
 	}
 	s.decide(time.Minute, goesOn)
 	in := input
 	in.Program = "p"
 	result, _ := w.run(in)
-	if result.Outcome != workflows.OutcomeSuccess || len(w.models) != 2 || len(s.asked) != 1 || len(w.finished) != 2 {
+	if result.Outcome != runs.OutcomeSuccess || len(w.models) != 2 || len(s.asked) != 1 || len(w.finished) != 2 {
 		t.Errorf("%+v after %d calls and the questions %+v", result, len(w.models), s.excesses())
 	}
 }
@@ -227,7 +228,7 @@ steps:
 	k.answer = byPath(map[string]string{"last": "!lost"})
 	asks := map[string]bool{}
 	k.begun = func(w *world, _ any) {
-		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			asks[in.Place.Path] = in.Day != nil
@@ -237,7 +238,7 @@ steps:
 			return a, nil
 		}
 	}
-	k.want(k.walk(stepsInput()), workflows.OutcomeError, "lost", "last")
+	k.want(k.walk(stepsInput()), runs.OutcomeError, "lost", "last")
 	if want := map[string]bool{"one": true, "all/b": false, "all/c": false, "one~undo": false}; !maps.Equal(asks, want) {
 		t.Errorf("people are asked by %v", asks)
 	}
@@ -247,11 +248,11 @@ steps:
 func TestADayOfACancelledRun(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
-	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
-		s.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"})
+	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		s.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
 		return notCalled(in, beyondDay(120)), nil
 	}
-	if result, _ := s.run(input); result.Outcome != workflows.OutcomeCancelled || len(s.asked) != 0 {
+	if result, _ := s.run(input); result.Outcome != runs.OutcomeCancelled || len(s.asked) != 0 {
 		t.Errorf("%+v after the questions %+v", result, s.excesses())
 	}
 }

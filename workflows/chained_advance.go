@@ -1,11 +1,8 @@
 package workflows
 
 import (
-	"time"
-
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
-
-	"github.com/perdure/perdure/agents/pipeline"
 )
 
 // Behind the call of a step comes an advance, as a rule, and the workflow decides nothing in between. So the activity
@@ -24,21 +21,9 @@ import (
 // Then the workflow tells an advance that the call has failed, as it always did; but it is the same step, so it finds what
 // was written, and that is what counts.
 
-// ChainedAdvance is the advance behind a call, for the activity that makes it: what is not the call's own.
-type ChainedAdvance struct {
-	// ID is that of the advance.
-	ID string `json:"step"`
-	// Position is how far the walk has come, but for the leaf, which is the call, and for what has come of it.
-	Position Position `json:"walk"`
-	// Now is when the call was asked for, by the clock that deadlines are measured with.
-	Now time.Time `json:"now"`
-	// Day is the advance's.
-	Day *DayAllowance `json:"day,omitempty"`
-}
-
 // chainAdvance lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
 // workers that have nothing but tools; what compensates is left as it is.
-func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *ChainedAdvance {
+func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
 	l := p.run.activeStep()
 	switch {
 	case l == nil, l.CallID == "" || l.CallID != c.id:
@@ -50,37 +35,15 @@ func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *ChainedAdvance
 	}
 	walk := *p.position
 	walk.Active, walk.Event, walk.Answered = nil, nil, ""
-	return &ChainedAdvance{ID: p.nextStep().ID, Position: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
-}
-
-// Advance is what the call goes on with when it has come to its end. opened is the last record of the lane that the agent
-// speaks on.
-func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
-	in := Advance{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
-	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil
-	in.Position.Active = &ActiveStep{AgentRef: AgentRef{Agent: c.Agent, Revision: c.Revision}, Place: *c.Place, CallID: c.CallID}
-	in.Position.Event = &pipeline.Event{Kind: pipeline.EventDone}
-	return in
+	return &runs.ChainedAdvance{ID: p.nextStep().ID, Position: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
 }
 
 // takeChained takes up what comes next, where the call has found that out.
-func (p *interpreter) takeChained(ctx workflow.Context) Advanced {
+func (p *interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 	next := *p.chained
 	p.chained, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
 	p.setPosition(ctx, next)
 	return next
-}
-
-// afterAll makes up for an event that says the call before was cut off, where it was not: what is under way now is
-// cancelled in its place. Steps that are at their end, or compensate for a failure, are not.
-func (w *Position) afterAll(next Advanced, event *pipeline.Event) {
-	switch {
-	case event.Kind != pipeline.EventCancelled:
-	case next.ends(), next.Cursor.Undoing != nil:
-		w.End = nil
-	default:
-		w.Event = event
-	}
 }
 
 // mayHaveEnded tells whether a call may have come to its end, and have gone on, without this being heard of. What there is to

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // rode are the ids of the advances that calls went on with.
@@ -75,23 +75,23 @@ func TestPauseBehindACall(t *testing.T) {
 				return done(`1`), nil
 			}
 			resume := func(w *world) {
-				w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{}, make(chan any, 1)) }, pause)
+				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
 			}
 			var paused time.Time
-			k.refuse = func(in workflows.Advance) error {
+			k.refuse = func(in runs.Advance) error {
 				if in.ID == during {
 					paused = k.world.env.Now()
-					k.world.update(workflows.UpdatePause, workflows.Pause{}, make(chan any, 1))
+					k.world.update(runs.UpdatePause, runs.Pause{}, make(chan any, 1))
 					resume(k.world)
 				}
 				return nil
 			}
 			k.begun = func(w *world, in any) {
-				if _, parked := in.(*workflows.ParkedInput); parked {
+				if _, parked := in.(*runs.ParkedInput); parked {
 					resume(w)
 				}
 			}
-			k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
+			k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 			if at["two"].Sub(paused) < pause || len(k.runs) != executions {
 				t.Errorf("paused in %s for %s, the next call came after %s, in %d executions", during, pause, at["two"].Sub(paused), len(k.runs))
 			}
@@ -106,19 +106,19 @@ func TestPauseBehindACall(t *testing.T) {
 func TestLargeWalksDoNotRide(t *testing.T) {
 	t.Parallel()
 	name, alone := strings.Repeat("n", 60), 0
-	for n, room := 6000, workflows.MaxPayload; room > 100; n += 20 { // an id stands in an advance twice
+	for n, room := 6000, runs.MaxPayload; room > 100; n += 20 { // an id stands in an advance twice
 		k := newWalking(t, fmt.Sprintf("steps: [{name: a%[1]s, steps: [{name: b%[1]s, steps: [{name: c%[1]s, steps: [{name: d%[1]s, tool: t}]}]}]}]", name))
 		in := stepsInput()
 		in.Run.ID = strings.Repeat("r", n)
-		if result := k.walk(in); result.Outcome != workflows.OutcomeSuccess {
+		if result := k.walk(in); result.Outcome != runs.OutcomeSuccess {
 			t.Errorf("with an id of %d bytes the run ends as %+v", n, result)
 		}
 		last := k.advances[1]
-		payload, err := workflows.DataConverter().ToPayload(last)
+		payload, err := runs.DataConverter().ToPayload(last)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if room = workflows.MaxPayload - len(payload.GetData()); !last.AfterCall {
+		if room = runs.MaxPayload - len(payload.GetData()); !last.AfterCall {
 			alone++
 		}
 	}
@@ -139,22 +139,22 @@ steps:
 	for name, c := range map[string]struct {
 		answers map[string]string
 		cancel  string // the run is cancelled as the call at this path ends
-		outcome workflows.Outcome
+		outcome runs.Outcome
 		code    string
 		did     string
 	}{
-		"none fails":            {nil, "", workflows.OutcomeSuccess, "", "book pay ship"},
-		"one fails":             {map[string]string{"ship": "!lost"}, "", workflows.OutcomeError, "lost", "book pay ship pay~undo book~undo"},
-		"cancelled at first":    {nil, "book", workflows.OutcomeCancelled, "", "book book~undo"},
-		"cancelled later":       {nil, "pay", workflows.OutcomeCancelled, "", "book pay pay~undo book~undo"},
-		"cancelled at the end":  {nil, "ship", workflows.OutcomeSuccess, "", "book pay ship"},
-		"cancelled as it fails": {map[string]string{"ship": "!lost"}, "ship", workflows.OutcomeCancelled, "", "book pay ship pay~undo book~undo"},
+		"none fails":            {nil, "", runs.OutcomeSuccess, "", "book pay ship"},
+		"one fails":             {map[string]string{"ship": "!lost"}, "", runs.OutcomeError, "lost", "book pay ship pay~undo book~undo"},
+		"cancelled at first":    {nil, "book", runs.OutcomeCancelled, "", "book book~undo"},
+		"cancelled later":       {nil, "pay", runs.OutcomeCancelled, "", "book pay pay~undo book~undo"},
+		"cancelled at the end":  {nil, "ship", runs.OutcomeSuccess, "", "book pay ship"},
+		"cancelled as it fails": {map[string]string{"ship": "!lost"}, "ship", runs.OutcomeCancelled, "", "book pay ship pay~undo book~undo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newWalking(t, steps)
 			k.answer = byPath(c.answers)
-			k.unheard = func(in workflows.ToolCall) error {
+			k.unheard = func(in runs.ToolCall) error {
 				if in.Place.Path == c.cancel {
 					k.cancel()
 				}

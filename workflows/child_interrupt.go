@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -25,62 +26,19 @@ import (
 // Whoever decided was told that it counts. So who is cancelled, with the run or for the failure of a
 // sibling, hears before what was decided by then, and has the log tell it.
 
-// SignalInterrupt and SignalReply pass between a workflow and its children.
-const (
-	SignalInterrupt = "ask"
-	SignalReply     = "reply"
-)
-
-// InterruptSignal is what SignalAsk carries.
-type InterruptSignal struct {
-	// Suspended is who asks, as it waits, and Waits what for; nil = only what is below is told.
-	Suspended  SuspendedChild `json:"suspended,omitzero"`
-	Interrupts *Interrupts    `json:"waits,omitempty"`
-	// CallID names who asks. Stays tells that it cannot end and begin again, Between who else comes along in a payload if it does,
-	// or how large they have become by now.
-	CallID    string         `json:"by,omitempty"`
-	MustStay  bool           `json:"stays,omitempty"`
-	Ancestors []AncestorSize `json:"between,omitempty"`
-	// From is the child that tells it. Idle tells that nothing is under way there but what waits for answers, as of so many
-	// Replies that have come.
-	From    string `json:"from,omitempty"`
-	Idle    bool   `json:"idle,omitempty"`
-	Replies int    `json:"replies,omitempty"`
-	// Cancelled tells that who has asked is cancelled, and wants to hear what was decided by now.
-	Cancelled bool `json:"ends,omitempty"`
-}
-
-// AncestorSize is a subagent between one that asks and the thread's workflow: with all who ask below it, it is one.
-type AncestorSize struct {
-	CallID string `json:"by"`
-	Size   int    `json:"size"` // in bytes
-}
-
-// ReplySignal is what SignalReply carries.
-type ReplySignal struct {
-	// To is who has asked.
-	To string `json:"to,omitempty"`
-	// Calls are what was waited for, with the answers.
-	Calls []Interrupt `json:"calls,omitempty"`
-	// Suspends tells who has asked to end where it is.
-	Suspends bool `json:"suspends,omitempty"`
-	// Cancelled tells that it is cancelled, though that may come later.
-	Cancelled bool `json:"ends,omitempty"`
-}
-
 // tellParent tells the parent's workflow, also when this one is cancelled.
-func (r *run) tellParent(ctx workflow.Context, in InterruptSignal) workflow.Future {
+func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow.Future {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx)
 	in.From, in.Replies = info.WorkflowExecution.ID, r.child.replies
-	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, SignalInterrupt, in)
+	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, runs.SignalInterrupt, in)
 }
 
 // sendInterrupt tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
 func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.interrupts.held
 	waits.Position = nil // Suspended has it
-	in := InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &waits, CallID: r.child.CallID, MustStay: r.in.Program != "", Idle: true}
+	in := runs.InterruptSignal{Suspended: *r.suspendedChild(r.interrupts.held), Interrupts: &waits, CallID: r.child.CallID, MustStay: r.in.Program != "", Idle: true}
 	if r.child.BranchPath != "" {
 		in.Suspended.Branch = &r.child.Index
 	}
@@ -93,15 +51,15 @@ func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 // awaitReply waits for what the thread's workflow says, and does it. That is no time of this one's. over
 // tells that it ends with it.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
-	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, SignalReply)
+	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, runs.SignalReply)
 	come := func() bool { return replies.Len() > 0 }
 	if err := workflow.Await(ctx, come); err != nil {
-		r.tellParent(ctx, InterruptSignal{CallID: r.child.CallID, Cancelled: true})
+		r.tellParent(ctx, runs.InterruptSignal{CallID: r.child.CallID, Cancelled: true})
 		lasting, _ := workflow.NewDisconnectedContext(ctx)
 		_, _ = workflow.AwaitWithTimeout(lasting, replyPatience, come) // a workflow that is gone says nothing
 	}
 	r.excludeWait(ctx, since)
-	var reply ReplySignal
+	var reply runs.ReplySignal
 	if replies.ReceiveAsync(&reply) {
 		r.child.replies++
 		r.interrupts.held.Calls = reply.Calls
@@ -111,7 +69,7 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	}
 	if w := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
 		r.interrupts.held = nil
-		return ending{outcome: w.outcome(), waits: w}, true
+		return ending{outcome: w.Outcome(), waits: w}, true
 	}
 	return r.applyHeld(ctx)
 }
@@ -120,11 +78,11 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 const replyPatience = 10 * time.Second
 
 // addInterrupt takes what somebody asks. When all that has come is taken in, readers and the inbox are told of it (announce).
-func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in InterruptSignal) {
+func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	r := c.run
-	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.waitsOf(ctx, ModelAnswer{})}
+	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.waitsOf(ctx, runs.ModelAnswer{})}
 	a.waits.Position, a.waits.Round = nil, in.Interrupts.Round
-	a.waits.adopt(in.Suspended, in.Interrupts)
+	a.waits.Adopt(in.Suspended, in.Interrupts)
 	workflow.Go(m.ctx, func(ctx workflow.Context) { c.replyOnCancel(ctx, a) })
 	if c.stopped() {
 		return
@@ -133,7 +91,7 @@ func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in Interr
 	r.interrupts.concurrent = append(r.interrupts.concurrent, a.waits)
 	step := r.ownStep(fmt.Sprintf("ask/%s/%d/%d", in.CallID, in.Suspended.Turn, in.Interrupts.Round))
 	step.Closes = "" // the step stays open for the others
-	a.announcement = &AnnounceInterrupts{Step: step, Interrupts: a.waits, Concurrent: true}
+	a.announcement = &runs.AnnounceInterrupts{Step: step, Interrupts: a.waits, Concurrent: true}
 }
 
 // announceAll tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
@@ -156,12 +114,12 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	hold.After = r.log.Interrupts
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "ask"))
 	var seq uint64
-	if err := workflow.ExecuteActivity(ctx, ActivityAnnounce, hold).Get(ctx, &seq); err != nil {
+	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, hold).Get(ctx, &seq); err != nil {
 		c.fails(err)
 		return false
 	}
 	r.log.Interrupts, a.waits.After = seq, seq
-	a.waits.noteOpened()
+	a.waits.NoteOpened()
 	return true
 }
 
@@ -174,7 +132,7 @@ func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	a := c.interrupts[i]
 	a.replied = true
 	c.interrupts = slices.Delete(c.interrupts, i, i+1)
-	c.reply(ctx, a, ReplySignal{Cancelled: true, Calls: a.waits.of(1).Calls})
+	c.reply(ctx, a, runs.ReplySignal{Cancelled: true, Calls: a.waits.Of(1).Calls})
 	c.run.cancelInterrupts(ctx, a.waits)
 }
 
@@ -187,7 +145,7 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	a.replied = true
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	a.child.repliesSent++
-	a.child.SignalChildWorkflow(ctx, SignalReply, ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.of(1).Calls})
+	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Calls})
 }
 
 // canSuspend tells whether the run can end with all that is asked, and go on with it. One that cannot goes on until so
@@ -205,7 +163,7 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 		if a.replied {
 			continue
 		}
-		waits.adopt(a.waits.Suspended[0], a.waits.of(1))
+		waits.Adopt(a.waits.Suspended[0], a.waits.Of(1))
 		for _, b := range a.between {
 			if !counted[b.CallID] {
 				room, counted[b.CallID] = room+b.Size, true
@@ -213,7 +171,7 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 		}
 	}
 	room += roomToEnd * (1 + len(waits.Suspended) + len(counted))
-	return waits.fitsWith(r.in, room)
+	return waits.FitsWith(r.in, room)
 }
 
 // roomToEnd bounds the bytes that each suspended subagent adds to the payload when it ends, besides its state: its index,
@@ -227,14 +185,14 @@ func (c *children) suspend(ctx workflow.Context) {
 		return
 	}
 	r := c.run
-	r.thread.suspend()
+	r.thread.suspend(ctx)
 	var told []func()
 	for _, a := range c.interrupts {
-		if !a.isOpen() || a.waits.isResolved() {
+		if !a.isOpen() || a.waits.IsResolved() {
 			continue
 		}
 		a.suspended = true
-		taken := c.send(ctx, a, ReplySignal{Suspends: true, Calls: a.waits.of(1).Calls})
+		taken := c.send(ctx, a, runs.ReplySignal{Suspends: true, Calls: a.waits.Of(1).Calls})
 		told = append(told, func() { c.sent(ctx, a, taken.Get(ctx, nil)) })
 	}
 	for _, await := range told {
@@ -242,12 +200,12 @@ func (c *children) suspend(ctx workflow.Context) {
 	}
 	ends := slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return !a.replied }) && !slices.ContainsFunc(c.interrupts, (*childInterrupt).isOpen)
 	if !ends {
-		r.thread.resume()
+		r.thread.resume(ctx)
 	}
 }
 
 // cancelInterrupts ends the wait for interrupts: nobody is going to decide. In a child the thread's workflow does so.
-func (r *run) cancelInterrupts(ctx workflow.Context, all ...*Interrupts) {
+func (r *run) cancelInterrupts(ctx workflow.Context, all ...*runs.Interrupts) {
 	if r.child != nil {
 		r.interrupts.withdraw(all...)
 		return

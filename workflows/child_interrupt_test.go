@@ -14,35 +14,35 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // branching is a world whose agent is one step with branches. The first is busy for an hour; each of the others
 // asks whether its call, named by its number, may be made.
 type branching struct {
 	*world
-	fan     workflows.Branches
-	approve workflows.Approval
+	fan     runs.Branches
+	approve runs.Approval
 	told    []string // the calls that readers were told of, by the time since the beginning
 	made    []string // the calls that were made
 	joined  []pipeline.BranchFailure
 	seq     uint64
-	also    bool                               // each asks about another call as well, named like it with a +
-	breaks  bool                               // the one that is busy fails
-	moves   func()                             // called when a branch ends, since nothing but questions is left
-	tells   func(workflows.AnnounceInterrupts) // called when readers are told
-	client  bool                               // they ask for results of the client's calls
+	also    bool                          // each asks about another call as well, named like it with a +
+	breaks  bool                          // the one that is busy fails
+	moves   func()                        // called when a branch ends, since nothing but questions is left
+	tells   func(runs.AnnounceInterrupts) // called when readers are told
+	client  bool                          // they ask for results of the client's calls
 }
 
 func newBranching(t *testing.T, branches int) *branching {
 	t.Helper()
 	b := &branching{
-		world: newWorldWith(t, nil), approve: workflows.Approval{Args: "d"}, seq: 10,
-		fan: workflows.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
+		world: newWorldWith(t, nil), approve: runs.Approval{Args: "d"}, seq: 10,
+		fan: runs.Branches{Path: "all", Count: branches, Concurrency: branches, StopOnFailure: true},
 	}
 	b.advance = b.walk
 	began := b.env.Now()
-	b.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
+	b.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 		if b.tells != nil {
 			b.tells(in)
 		}
@@ -53,8 +53,8 @@ func newBranching(t *testing.T, branches int) *branching {
 		}
 		b.seq++
 		return b.seq, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
-	b.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
+	b.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		verdict := string(in.Decision.Kind)
@@ -63,17 +63,17 @@ func newBranching(t *testing.T, branches int) *branching {
 		}
 		b.made = append(b.made, fmt.Sprintf("%s %s %s", in.CallID, verdict, b.env.Now().Sub(began)))
 		b.seq++
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: b.seq, Seq: b.seq}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: b.seq, Seq: b.seq}, nil
 	}
 	return b
 }
 
 // walk is the activity that walks: the agent's own steps, and those of a branch.
-func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
+func (b *branching) walk(in runs.Advance) (runs.Advanced, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq++
-	next := workflows.Advanced{Seq: b.seq, Cursor: in.Position.Cursor}
+	next := runs.Advanced{Seq: b.seq, Cursor: in.Position.Cursor}
 	if len(in.Suspended) > 0 && b.moves != nil {
 		b.moves()
 	}
@@ -104,28 +104,28 @@ func (b *branching) walk(in workflows.Advance) (workflows.Advanced, error) {
 		}
 		answer.WaitCount = len(answer.Calls)
 		next.Answer = &answer
-		next.Active = &workflows.ActiveStep{
-			AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
-			Place: workflows.StepPlace{Path: "ask" + id, Name: "ask" + id, Inline: true},
+		next.Active = &runs.ActiveStep{
+			AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: id,
+			Place: runs.StepPlace{Path: "ask" + id, Name: "ask" + id, Inline: true},
 		}
 	}
 	return next, nil
 }
 
 // decide answers the questions of branches, after some time; the answers come when all is over.
-func (b *branching) decide(after time.Duration, branches ...string) (answers func() []workflows.DecisionResult) {
+func (b *branching) decide(after time.Duration, branches ...string) (answers func() []runs.DecisionResult) {
 	answered := make(chan any, 1)
 	b.env.RegisterDelayedCallback(func() {
-		var all []workflows.Decision
+		var all []runs.Decision
 		for _, id := range branches {
 			all = append(all, approves(id))
 		}
-		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: all}, answered)
+		b.update(runs.UpdateDecide, runs.Decide{Decisions: all}, answered)
 	}, after)
-	return func() []workflows.DecisionResult { return (<-answered).(workflows.Decided).Results }
+	return func() []runs.DecisionResult { return (<-answered).(runs.Decided).Results }
 }
 
-func steppedInput() workflows.RunInput {
+func steppedInput() runs.Input {
 	in := input
 	in.Steps, in.Limits.Duration = true, 2*time.Hour
 	return in
@@ -139,7 +139,7 @@ func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	b.decide(2*time.Minute, "3", "1")
 	again := b.decide(3*time.Minute, "2")
 	result, _ := b.run(steppedInput())
-	if result.Outcome != workflows.OutcomeSuccess || len(b.finished) != 1 || len(b.joined) != 0 {
+	if result.Outcome != runs.OutcomeSuccess || len(b.finished) != 1 || len(b.joined) != 0 {
 		t.Errorf("%+v after %d ends with %+v", result, len(b.finished), b.joined)
 	}
 	slices.Sort(b.told)
@@ -150,14 +150,14 @@ func TestBranchesGoOnWhenTheyAreAnswered(t *testing.T) {
 	if want := []string{"1 approve 2m0s", "2 approve 1m0s", "3 approve 2m0s"}; !slices.Equal(b.made, want) {
 		t.Errorf("the calls are %q, want %q", b.made, want)
 	}
-	if r := again()[0]; r.Error != "" && r.Error != workflows.ErrorUnknownCall {
+	if r := again()[0]; r.Error != "" && r.Error != runs.ErrorUnknownCall {
 		t.Errorf("the same again is answered with %+v", r)
 	}
-	events := map[workflows.NotificationEvent]int{}
+	events := map[runs.NotificationEvent]int{}
 	for _, n := range b.notices {
 		events[n.Event] += len(n.Calls)
 	}
-	if events[workflows.EventOpened] != 3 || events[workflows.EventDecided] != 3 {
+	if events[runs.EventOpened] != 3 || events[runs.EventDecided] != 3 {
 		t.Errorf("the notices are %v", events)
 	}
 }
@@ -168,26 +168,26 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
 	b.approve.Quorum = 2
-	vote := workflows.Decision{CallID: "1", Kind: workflows.DecisionApprove, Digest: "one", By: "one", Args: "d"}
+	vote := runs.Decision{CallID: "1", Kind: runs.DecisionApprove, Digest: "one", By: "one", Args: "d"}
 	b.env.RegisterDelayedCallback(func() {
-		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{vote}}, make(chan any, 1))
+		b.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{vote}}, make(chan any, 1))
 	}, time.Minute)
 	in := steppedInput()
 	in.ParkAfter = 3 * time.Hour
 	b.env.RegisterDelayedCallback(func() {
-		var all []workflows.Decision
+		var all []runs.Decision
 		for _, by := range []string{"two", "three"} {
 			for _, id := range []string{"1", "2"} {
-				all = append(all, workflows.Decision{CallID: id, Kind: workflows.DecisionApprove, Digest: by, By: by, Args: "d"})
+				all = append(all, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: by, By: by, Args: "d"})
 			}
 		}
-		b.update(workflows.UpdateDecide, workflows.Decide{Decisions: all}, make(chan any, 1))
+		b.update(runs.UpdateDecide, runs.Decide{Decisions: all}, make(chan any, 1))
 	}, 90*time.Minute)
-	b.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var next workflows.RunInput
-	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
+	b.env.ExecuteWorkflow(runs.TypeRun, in)
+	var next runs.Input
+	continuedAs(t, b.env.GetWorkflowError(), runs.TypeRun, &next)
 	end := b.finished[0]
-	if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Calls) != 2 {
+	if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Suspended) != 2 || len(end.Interrupts.Calls) != 2 {
 		t.Fatalf("the run ends with %+v", end)
 	}
 	votes := 0
@@ -210,7 +210,7 @@ func TestBranchesAskToTheEnd(t *testing.T) {
 			numbers[name] = true
 			since[c.ID] = c.Since(n.Opened)
 		}
-		if n.Event == workflows.EventOpened {
+		if n.Event == runs.EventOpened {
 			opened += len(n.Calls)
 		}
 	}
@@ -230,14 +230,14 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 4)
 	busy, second, third, asked, once := false, make(chan struct{}), make(chan struct{}), make(chan struct{}), sync.Once{}
-	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+	b.advance = func(in runs.Advance) (runs.Advanced, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return workflows.Advanced{Cursor: in.Position.Cursor}, nil
+			return runs.Advanced{Cursor: in.Position.Cursor}, nil
 		case in.Child.Index == 1 && in.Position.Event.Kind != pipeline.EventBegun && !busy:
 			busy = true
-			return workflows.Advanced{Cursor: in.Position.Cursor, Sleep: time.Hour}, nil
+			return runs.Advanced{Cursor: in.Position.Cursor, Sleep: time.Hour}, nil
 		case in.Child.Index == 2 && in.Position.Event.Kind == pipeline.EventBegun:
 			<-second
 		case in.Child.Index == 3 && in.Position.Event.Kind == pipeline.EventBegun:
@@ -250,7 +250,7 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 			b.env.RegisterDelayedCallback(func() { b.env.RegisterDelayedCallback(func() { once.Do(func() { close(asked) }) }, 0) }, 0)
 		}
 	})
-	b.tells = func(in workflows.AnnounceInterrupts) {
+	b.tells = func(in runs.AnnounceInterrupts) {
 		switch in.Interrupts.Calls[0].ID {
 		case "1":
 			close(second)
@@ -264,7 +264,7 @@ func TestAQuestionIsToldWhenAnotherIsAnswered(t *testing.T) {
 		close(third)
 		<-asked
 	}
-	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
+	b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
 	if told := b.told[len(b.told)-1]; told != "3 0s" || len(b.told) != 3 {
 		t.Errorf("people are told of %q", b.told)
 	}
@@ -276,17 +276,17 @@ func TestAQuestionThatIsTooLate(t *testing.T) {
 	b := newBranching(t, 2)
 	b.fan.Deadline = b.env.Now().Add(200 * time.Millisecond)
 	late := make(chan struct{})
-	var asks workflows.ModelAnswer
-	b.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	var asks runs.ModelAnswer
+	b.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		b.env.RegisterDelayedCallback(func() { close(late) }, 400*time.Millisecond)
 		<-late
 		return asks, nil
 	}
-	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+	b.advance = func(in runs.Advance) (runs.Advanced, error) {
 		switch {
 		case in.Child == nil || in.Position.Event == nil:
 		case in.Child.Index == 0: // it has nothing to do
-			return workflows.Advanced{Cursor: in.Position.Cursor}, nil
+			return runs.Advanced{Cursor: in.Position.Cursor}, nil
 		case in.Position.Event.Kind == pipeline.EventBegun:
 			next, err := b.walk(in)
 			asks, next.Answer, next.Active.CallID, next.Active.Deadline = *next.Answer, nil, "", b.fan.Deadline
@@ -305,15 +305,15 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 3)
 	b.client = true
-	b.env.RegisterActivityWithOptions(func(context.Context, workflows.StoreResult, workflows.ToolResult) (workflows.Decision, error) {
-		return workflows.Decision{CallID: "1", Kind: workflows.DecisionToolResult, Input: 80, Digest: "kept"}, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityStoreResult})
+	b.env.RegisterActivityWithOptions(func(context.Context, runs.StoreResult, runs.ToolResult) (runs.Decision, error) {
+		return runs.Decision{CallID: "1", Kind: runs.DecisionToolResult, Input: 80, Digest: "kept"}, nil
+	}, activity.RegisterOptions{Name: runs.ActivityStoreResult})
 	var once sync.Once
 	come := make(chan struct{})
-	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+	b.advance = func(in runs.Advance) (runs.Advanced, error) {
 		switch {
 		case in.Child != nil && in.Child.Index == 0: // it has nothing to do
-			return workflows.Advanced{Cursor: in.Position.Cursor}, nil
+			return runs.Advanced{Cursor: in.Position.Cursor}, nil
 		case len(in.Suspended) > 0 && in.Child.Index == 2:
 			<-come // the other one has ended
 		}
@@ -323,17 +323,17 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 		if strings.HasSuffix(info.WorkflowExecution.ID, "/all/1") {
 			once.Do(func() {
 				b.env.RegisterDelayedCallback(func() {
-					b.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: "1", Content: []byte(`"blue"`)})
+					b.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "1", Content: []byte(`"blue"`)})
 					b.env.RegisterDelayedCallback(func() { close(come) }, 0)
 				}, 0)
 			})
 		}
 	})
 	in := steppedInput()
-	in.OnMissingResult = workflows.OpenAbandon
-	b.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.ParkedInput
-	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	in.OnMissingResult = runs.OpenAbandon
+	b.env.ExecuteWorkflow(runs.TypeRun, in)
+	var parked runs.ParkedInput
+	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, c := range parked.Interrupts.Calls {
 		if (c.Decision != nil) != (c.ID == "1") {
 			t.Errorf("%s is parked with %+v", c.ID, c.Decision)
@@ -354,15 +354,15 @@ func TestManyBranchesAsk(t *testing.T) {
 	}
 	first := b.decide(90*time.Minute, ids[:14]...)
 	second := b.decide(100*time.Minute, ids[14:26]...)
-	b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
-	var parked workflows.ParkedInput
-	continuedAs(t, b.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
+	var parked runs.ParkedInput
+	continuedAs(t, b.env.GetWorkflowError(), runs.TypeParked, &parked)
 	for _, r := range append(first(), second()...) {
 		if r.Error != "" {
 			t.Errorf("an answer is answered with %+v", r)
 		}
 	}
-	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != workflows.OutcomeInterrupt || len(parked.Interrupts.Calls) != 3 {
+	if len(b.made) != 26 || len(b.finished) != 1 || b.finished[0].Outcome != runs.OutcomeInterrupt || len(parked.Interrupts.Calls) != 3 {
 		t.Errorf("%d calls are made, and the run ends with %+v", len(b.made), b.finished)
 	}
 }
@@ -371,9 +371,9 @@ func TestManyBranchesAsk(t *testing.T) {
 func TestBranchesAskInVain(t *testing.T) {
 	t.Parallel()
 	b := newBranching(t, 2)
-	b.approve.Expires, b.approve.OnExpiry = 10*time.Minute, workflows.OnExpiryFail
+	b.approve.Expires, b.approve.OnExpiry = 10*time.Minute, runs.OnExpiryFail
 	b.run(steppedInput())
-	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: workflows.CodeApprovalExpired, Message: "nobody decided in time"}}}; !slices.Equal(b.joined, want) {
+	if want := []pipeline.BranchFailure{{Index: 0, Failure: pipeline.Failure{Code: "cancelled"}}, {Index: 1, Failure: pipeline.Failure{Code: runs.CodeApprovalExpired, Message: "nobody decided in time"}}}; !slices.Equal(b.joined, want) {
 		t.Errorf("the branches have failed with %+v, want %+v", b.joined, want)
 	}
 }
@@ -399,28 +399,28 @@ func TestBranchesAskUntilTheEnd(t *testing.T) {
 // What was decided about calls of a branch that goes on with none of them stands in the log, whatever ended the branch.
 func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	t.Parallel()
-	cancels := func(b *branching) { b.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }
+	cancels := func(b *branching) { b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
 	for name, play := range map[string]struct {
 		prepare func(b *branching)
 		end     func(b *branching)
 		at      time.Duration
-		outcome workflows.Outcome
+		outcome runs.Outcome
 		made    []string
 	}{
 		"cancel": {
-			end: cancels, at: 20 * time.Minute, outcome: workflows.OutcomeCancelled,
+			end: cancels, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
 			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"Temporal's cancel": {
-			end: func(b *branching) { b.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: workflows.OutcomeCancelled,
+			end: func(b *branching) { b.env.CancelWorkflow() }, at: 20 * time.Minute, outcome: runs.OutcomeCancelled,
 			made: []string{"1 not made, approve 20m0s", "2+ not made, approve 20m0s"},
 		},
 		"failure of a sibling": {
-			prepare: func(b *branching) { b.breaks = true }, outcome: workflows.OutcomeSuccess,
+			prepare: func(b *branching) { b.breaks = true }, outcome: runs.OutcomeSuccess,
 			made: []string{"1 not made, approve 1h0m0s", "2+ not made, approve 1h0m0s"},
 		},
 		"end of the step's time": {
-			prepare: func(b *branching) { b.fan.Deadline = b.env.Now().Add(30 * time.Minute) }, outcome: workflows.OutcomeError,
+			prepare: func(b *branching) { b.fan.Deadline = b.env.Now().Add(30 * time.Minute) }, outcome: runs.OutcomeError,
 			made: []string{"1 not made, approve 30m0s", "2+ not made, approve 30m0s"},
 		},
 	} {
@@ -450,7 +450,7 @@ func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 			var vain []string
 			for _, n := range b.notices {
 				for _, c := range n.Calls {
-					if n.Event == workflows.EventDecided && c.Decision.Kind == workflows.DecisionCancel {
+					if n.Event == runs.EventDecided && c.Decision.Kind == runs.DecisionCancel {
 						vain = append(vain, c.ID)
 					}
 				}
@@ -472,23 +472,23 @@ func TestDecisionsOnTheWayToTheEnd(t *testing.T) {
 			b := newBranching(t, 2)
 			answered := make(chan any, 1)
 			b.moves = func() {
-				b.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("1")}}, answered)
+				b.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("1")}}, answered)
 				if cancelled {
-					b.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"})
+					b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
 				}
 			}
-			b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
-			var next workflows.RunInput
-			continuedAs(t, b.env.GetWorkflowError(), workflows.TypeRun, &next)
-			if end := b.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
+			b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
+			var next runs.Input
+			continuedAs(t, b.env.GetWorkflowError(), runs.TypeRun, &next)
+			if end := b.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(next.Resume.Suspended) != 1 {
 				t.Errorf("the run ends with %+v", end)
 			}
 			stands := next.Resume.Calls[0].Decision
-			if r := (<-answered).(workflows.Decided).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == workflows.DecisionCancel) != cancelled {
+			if r := (<-answered).(runs.Decided).Results[0]; stands == nil || (r.Error == "") == cancelled || (stands.Kind == runs.DecisionCancel) != cancelled {
 				t.Errorf("the decision: %+v; it is %+v", r, stands)
 			}
-			vain := slices.ContainsFunc(b.notices, func(n workflows.Notification) bool {
-				return n.Event == workflows.EventDecided && n.Calls[0].Decision.Kind == workflows.DecisionCancel
+			vain := slices.ContainsFunc(b.notices, func(n runs.Notification) bool {
+				return n.Event == runs.EventDecided && n.Calls[0].Decision.Kind == runs.DecisionCancel
 			})
 			if vain || next.Cancelled != cancelled || len(next.Resume.Pending) != 1 { // which the run behind tells
 				t.Errorf("people were told %+v, are to be told %+v, and the run behind is cancelled: %t", b.notices, next.Resume.Pending, next.Cancelled)
@@ -505,14 +505,14 @@ func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 	first.decide(90*time.Minute, "1", "2")
 	in := steppedInput()
 	in.ParkAfter = 3 * time.Hour
-	first.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var next workflows.RunInput
-	continuedAs(t, first.env.GetWorkflowError(), workflows.TypeRun, &next)
+	first.env.ExecuteWorkflow(runs.TypeRun, in)
+	var next runs.Input
+	continuedAs(t, first.env.GetWorkflowError(), runs.TypeRun, &next)
 	b, again := newBranching(t, 3), 0
-	b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+	b.advance = func(in runs.Advance) (runs.Advanced, error) {
 		switch {
 		case in.Resumes && in.Child == nil:
-			b.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: next.Run.ID})
+			b.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: next.Run.ID})
 		case in.Resumes:
 			b.mu.Lock()
 			again++
@@ -520,7 +520,7 @@ func TestSuspendedBranchesHearOfACancel(t *testing.T) {
 		}
 		return b.walk(in)
 	}
-	if result, _ := b.run(next); result.Outcome != workflows.OutcomeCancelled || again != 2 {
+	if result, _ := b.run(next); result.Outcome != runs.OutcomeCancelled || again != 2 {
 		t.Errorf("the run ends with %+v, and %d branches were begun again", result, again)
 	}
 	for _, made := range b.made {
@@ -536,14 +536,14 @@ func TestRoomForBranchesInBranches(t *testing.T) {
 	t.Parallel()
 	for size := 1000; size < 1120; size += 4 {
 		b := newBranching(t, 3)
-		b.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+		b.advance = func(in runs.Advance) (runs.Advanced, error) {
 			nests := in.Child != nil && len(in.Child.Lanes) == 1 && in.Child.Index > 0
 			begins := in.Position.Event != nil && in.Position.Event.Kind == pipeline.EventBegun
 			switch {
 			case nests && begins && len(in.Suspended) == 0:
-				return workflows.Advanced{Cursor: in.Position.Cursor, Branches: &workflows.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
+				return runs.Advanced{Cursor: in.Position.Cursor, Branches: &runs.Branches{Path: fmt.Sprintf("pair%d", in.Child.Index), Count: 2, Concurrency: 2}}, nil
 			case nests:
-				return workflows.Advanced{Cursor: in.Position.Cursor}, nil
+				return runs.Advanced{Cursor: in.Position.Cursor}, nil
 			}
 			next, err := b.walk(in)
 			if next.Active != nil {
@@ -553,8 +553,8 @@ func TestRoomForBranchesInBranches(t *testing.T) {
 			return next, err
 		}
 		b.decide(90*time.Minute, "pair1/1", "pair2/1")
-		b.env.ExecuteWorkflow(workflows.TypeRun, steppedInput())
-		if end := b.finished[0]; end.Outcome == workflows.OutcomeError {
+		b.env.ExecuteWorkflow(runs.TypeRun, steppedInput())
+		if end := b.finished[0]; end.Outcome == runs.OutcomeError {
 			t.Errorf("with %d bytes the run ends with %s: %s", size, end.Code, end.Message)
 		}
 	}
@@ -568,7 +568,7 @@ func TestHeldForBranches(t *testing.T) {
 	in := steppedInput()
 	in.Hold = true
 	result, _ := b.run(in)
-	if result.Outcome != workflows.OutcomeSuccess || len(b.finished) != 1 || len(b.made) != 2 {
+	if result.Outcome != runs.OutcomeSuccess || len(b.finished) != 1 || len(b.made) != 2 {
 		t.Errorf("%+v after %q", result, b.made)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
@@ -18,7 +19,7 @@ type children struct {
 	fails   func(error)
 	// otherWork is how many other things are under way beside them, carried what the run waits for already if it ends.
 	otherWork       func() int
-	interruptsSoFar func(workflow.Context) *Interrupts
+	interruptsSoFar func(workflow.Context) *runs.Interrupts
 
 	running      []*runningChild
 	interrupts   []*childInterrupt
@@ -41,10 +42,10 @@ type runningChild struct {
 type childInterrupt struct {
 	child        *runningChild
 	by           string
-	waits        *Interrupts // with it as the first of the suspended; nil = the thread's workflow has it
+	waits        *runs.Interrupts // with it as the first of the suspended; nil = the thread's workflow has it
 	mustStay     bool
-	between      []AncestorSize      // it and this workflow
-	announcement *AnnounceInterrupts // what tells readers and the inbox; nil = they are told
+	between      []runs.AncestorSize      // it and this workflow
+	announcement *runs.AnnounceInterrupts // what tells readers and the inbox; nil = they are told
 	// replied tells that it was answered, suspended that it was told to end.
 	replied   bool
 	suspended bool
@@ -54,16 +55,16 @@ func (a *childInterrupt) isOpen() bool { return !a.replied && !a.suspended }
 
 // listen has the changes bring what children say, and replies to them.
 func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
-	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalInterrupt), func(said workflow.ReceiveChannel, _ bool) {
-		var in InterruptSignal
+	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalInterrupt), func(said workflow.ReceiveChannel, _ bool) {
+		var in runs.InterruptSignal
 		said.Receive(ctx, &in)
 		c.receive(ctx, in)
 	})
 	if c.run.child == nil {
 		return
 	}
-	changes.AddReceive(workflow.GetSignalChannel(ctx, SignalReply), func(said workflow.ReceiveChannel, _ bool) {
-		var in ReplySignal
+	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalReply), func(said workflow.ReceiveChannel, _ bool) {
+		var in runs.ReplySignal
 		said.Receive(ctx, &in)
 		c.forwardReply(ctx, in)
 	})
@@ -101,7 +102,7 @@ func (c *children) isIdle() bool {
 }
 
 // receive takes what a child says: that somebody asks, in it or below it, or what has become of that.
-func (c *children) receive(ctx workflow.Context, in InterruptSignal) {
+func (c *children) receive(ctx workflow.Context, in runs.InterruptSignal) {
 	m := c.find(in.From)
 	if m == nil {
 		return // it has ended
@@ -121,7 +122,7 @@ func (c *children) receive(ctx workflow.Context, in InterruptSignal) {
 }
 
 // forward tells the parent what a child has said, and that everybody waits if they do.
-func (c *children) forward(ctx workflow.Context, m *runningChild, in InterruptSignal) {
+func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	if in.Interrupts != nil {
 		c.interrupts = append(c.interrupts, &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay})
 	}
@@ -135,12 +136,12 @@ func (c *children) forward(ctx workflow.Context, m *runningChild, in InterruptSi
 }
 
 // ownSize is this workflow, as large as it is by now: what has become of those that have ended is part of it.
-func (c *children) ownSize(ctx workflow.Context) AncestorSize {
-	return AncestorSize{CallID: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
+func (c *children) ownSize(ctx workflow.Context) runs.AncestorSize {
+	return runs.AncestorSize{CallID: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
 }
 
 // updateSizes takes in how large those have become that are between this workflow and who asks.
-func (c *children) updateSizes(sizes []AncestorSize) {
+func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	for _, now := range sizes {
 		for _, a := range c.interrupts {
 			for i := range a.between {
@@ -162,7 +163,7 @@ func (c *children) reportsIdle() bool {
 }
 
 // forwardReply hands a reply on to who asked, or to the child that knows who that is.
-func (c *children) forwardReply(ctx workflow.Context, in ReplySignal) {
+func (c *children) forwardReply(ctx workflow.Context, in runs.ReplySignal) {
 	c.run.child.replies++
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == in.To && !a.replied })
 	if i < 0 {
@@ -173,14 +174,14 @@ func (c *children) forwardReply(ctx workflow.Context, in ReplySignal) {
 	c.reply(ctx, a, in)
 }
 
-func (c *children) reply(ctx workflow.Context, a *childInterrupt, in ReplySignal) {
+func (c *children) reply(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) {
 	c.sent(ctx, a, c.send(ctx, a, in).Get(ctx, nil))
 }
 
-func (c *children) send(ctx workflow.Context, a *childInterrupt, in ReplySignal) workflow.Future {
+func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySignal) workflow.Future {
 	in.To = a.by
 	a.child.repliesSent, a.child.isIdle = a.child.repliesSent+1, false
-	return a.child.SignalChildWorkflow(ctx, SignalReply, in)
+	return a.child.SignalChildWorkflow(ctx, runs.SignalReply, in)
 }
 
 // sent takes in whether a reply has come to its child: one that has ended, or is cancelled, ends without.
@@ -192,7 +193,7 @@ func (c *children) sent(ctx workflow.Context, a *childInterrupt, err error) {
 
 // remove is done with a child that has ended, and with what was asked in it. If it waits still, it is for what people
 // have not said by now.
-func (c *children) remove(id string, answer *ToolAnswer) {
+func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	m := c.find(id)
 	c.running = slices.DeleteFunc(c.running, func(other *runningChild) bool { return other == m })
 	c.interrupts = slices.DeleteFunc(c.interrupts, func(a *childInterrupt) bool {
@@ -201,7 +202,7 @@ func (c *children) remove(id string, answer *ToolAnswer) {
 			return false
 		case a.waits == nil:
 		case answer.Suspended != nil && !a.replied:
-			answer.Interrupts.adoptDecisions(a.waits)
+			answer.Interrupts.AdoptDecisions(a.waits)
 			c.run.interrupts.suspended = append(c.run.interrupts.suspended, a.waits)
 			c.run.interrupts.withdraw(a.waits)
 		default:
@@ -209,21 +210,6 @@ func (c *children) remove(id string, answer *ToolAnswer) {
 		}
 		return true
 	})
-}
-
-// adoptDecisions takes over what people have said about calls, and since when they are asked about them.
-func (w *Interrupts) adoptDecisions(said *Interrupts) {
-	for _, c := range said.of(1).Calls {
-		if own := w.find(c.ID); own != nil {
-			within := own.Child
-			*own = c
-			own.Child = within
-			if c.Announced {
-				own.Opened = c.Since(said.Opened)
-			}
-		}
-	}
-	w.Notified = max(w.Notified, said.Notified)
 }
 
 // await waits until there is something to take in among the changes, and takes it in, or until some time. Cancelled
@@ -254,7 +240,7 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	}
 	_ = c.announceAll(ctx) // whoever waits looks whether that has failed
 	if r.child != nil && c.reportsIdle() {
-		r.tellParent(ctx, InterruptSignal{Idle: true, Ancestors: []AncestorSize{c.ownSize(ctx)}})
+		r.tellParent(ctx, runs.InterruptSignal{Idle: true, Ancestors: []runs.AncestorSize{c.ownSize(ctx)}})
 	}
 }
 
@@ -265,16 +251,16 @@ func (c *children) nextCheck(at time.Time) (until time.Time) {
 		if !a.isOpen() || c.stopped() {
 			continue
 		}
-		until = earlier(until, at)
+		until = runs.Earlier(until, at)
 		if a.waits != nil {
-			until = earlier(until, a.waits.next())
+			until = runs.Earlier(until, a.waits.NextTime())
 		}
 	}
 	return until
 }
 
 func (a *childInterrupt) isResolved() bool {
-	return a.waits != nil && a.isOpen() && a.waits.isResolved()
+	return a.waits != nil && a.isOpen() && a.waits.IsResolved()
 }
 
 // replyResolved has those go on who have their answers, also if nobody was told that they ask: it may be too late already.
@@ -283,8 +269,8 @@ func (c *children) replyResolved(ctx workflow.Context) {
 		if a.waits == nil {
 			continue
 		}
-		if a.waits.applyTime(workflow.Now(ctx)); a.isResolved() {
-			c.reply(ctx, a, ReplySignal{Calls: a.waits.of(1).Calls})
+		if a.waits.ApplyTime(workflow.Now(ctx)); a.isResolved() {
+			c.reply(ctx, a, runs.ReplySignal{Calls: a.waits.Of(1).Calls})
 			a.replied = true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 )
 
 // compensationTime is how long a run may take to compensate for what it has done.
@@ -19,8 +20,8 @@ func (p *interpreter) compensate(ctx workflow.Context, end ending) (_ ending, ov
 		return end, true
 	}
 	failure := end.why()
-	if end.outcome == OutcomeCancelled {
-		failure.Code = string(OutcomeCancelled)
+	if end.outcome == runs.OutcomeCancelled {
+		failure.Code = string(runs.OutcomeCancelled)
 	} else if p.run.overdue(ctx) && p.run.child != nil && p.run.child.BranchPath != "" {
 		failure = timeout
 	} else if p.run.overdue(ctx) {
@@ -31,7 +32,7 @@ func (p *interpreter) compensate(ctx workflow.Context, end ending) (_ ending, ov
 	if w.End != nil || w.Cursor.Undoing != nil { // there is no time left: the walk comes to its end without doing more
 		return ending{}, false
 	}
-	w.End = &PendingEnd{Outcome: end.outcome, Failure: failure}
+	w.End = &runs.PendingEnd{Outcome: end.outcome, Failure: failure}
 	if until := workflow.Now(ctx).Add(compensationTime); !goesOn || p.run.budget.Deadline.Before(until) {
 		p.run.budget.Deadline = until
 	}

@@ -3,7 +3,7 @@ package workflows
 import (
 	"time"
 
-	"go.temporal.io/sdk/temporal"
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -24,9 +24,9 @@ func (r *run) safePoint(ctx workflow.Context) error {
 	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.child != nil {
-		return continueWith(ctx, TypeChild, ChildInput{RunInput: r.carry(), Child: r.child.Child, Call: r.child.call, Subagents: r.mayDelegate})
+		return continueWith(ctx, runs.TypeChild, runs.ChildInput{Input: r.carry(), Child: r.child.Child, Call: r.child.call, Subagents: r.mayDelegate})
 	}
-	return continueWith(ctx, TypeRun, r.carry())
+	return continueWith(ctx, runs.TypeRun, r.carry())
 }
 
 // pause waits until the run is to continue, or is cancelled: then the next step finds out. A long pause parks the thread,
@@ -39,31 +39,24 @@ func (t *thread) pause(ctx workflow.Context) error {
 		r.excludeWait(ctx, since)
 		return nil
 	}
-	_, _ = workflow.AwaitWithTimeout(ctx, r.in.parkAfter(), unpaused)
+	_, _ = workflow.AwaitWithTimeout(ctx, r.in.ParkPatience(), unpaused)
 	r.excludeWait(ctx, since)
 	t.notifier.handOver(ctx, r.interrupts.past())
 	if r.paused && ctx.Err() == nil {
-		return continueWith(ctx, TypeParked, ParkedInput{Run: r.carry()})
+		return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 	}
 	return nil
 }
 
 // excludeWait moves the deadline: time spent waiting does not count against it.
 func (r *run) excludeWait(ctx workflow.Context, since time.Time) {
-	r.budget.extend(workflow.Now(ctx).Sub(since))
-}
-
-func (in RunInput) parkAfter() time.Duration {
-	if in.ParkAfter == 0 {
-		return DefaultParkAfter
-	}
-	return in.ParkAfter
+	r.budget.Extend(workflow.Now(ctx).Sub(since))
 }
 
 // carry is what another execution needs in order to continue the run.
-func (r *run) carry() RunInput {
+func (r *run) carry() runs.Input {
 	next := r.in
-	next.Progress = &Progress{
+	next.Progress = &runs.Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
 		Positions: r.log, Budget: r.budget, Steering: r.steering,
 		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Position: r.pipeline.position,
@@ -76,23 +69,19 @@ func (r *run) carry() RunInput {
 	return next
 }
 
-// maxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 4 KiB, and how the
-// thread has come to its agent.
-const maxCarried = MaxPayload - 4<<10 - maxHanded
-
 // fits tells whether the run could be carried on as it is: what continues as new is one payload, and an execution that
 // cannot continue would try for ever.
 func (r *run) fits() bool { return r.fitsAs(r.carry()) }
 
 // fitsAs is fits for the run as it would be carried on.
-func (r *run) fitsAs(next RunInput) bool {
+func (r *run) fitsAs(next runs.Input) bool {
 	next.Progress.Usage, next.HandedOver = nil, nil
-	body, err := encode(next) //workflowcheck:ignore the same value gives the same text
-	return err == nil && len(body)+r.interrupts.held.reserve() <= maxCarried
+	body, err := runs.Encode(next) //workflowcheck:ignore the same value gives the same text
+	return err == nil && len(body)+r.interrupts.held.Reserve() <= runs.MaxCarried
 }
 
 // fits tells whether the thread could be carried on with these runs in the queue and this steering.
-func (t *thread) fits(queue []RunInput, steering Steering) bool {
+func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 	next := t.run.carry()
 	next.Queue, next.Progress.Steering = queue, steering
 	return t.run.fitsAs(next)
@@ -102,7 +91,7 @@ func (t *thread) fits(queue []RunInput, steering Steering) bool {
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
-	return reason && ctx.Err() == nil && r.log.begun() && !r.mustStay()
+	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.mustStay()
 }
 
 // mustStay tells whether the execution cannot be followed by another one: a program is in the middle of its code.
@@ -116,10 +105,3 @@ func continueWith(ctx workflow.Context, workflowType string, in any) error {
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
 	}, workflowType, in)
 }
-
-// Search attributes, for Temporal's own UI. They decide nothing.
-var (
-	AttributeTenant = temporal.NewSearchAttributeKeyKeyword("PerdureTenant")
-	AttributeAgent  = temporal.NewSearchAttributeKeyKeyword("PerdureAgent")
-	AttributeRun    = temporal.NewSearchAttributeKeyKeyword("PerdureRun")
-)

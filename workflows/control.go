@@ -3,6 +3,7 @@ package workflows
 import (
 	"slices"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
@@ -10,31 +11,31 @@ import (
 // listen registers the handlers of the thread's updates and signals. A refusal is a validator's, so it leaves no event in the
 // history.
 func (t *thread) listen(ctx workflow.Context) error {
-	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateSubmit, t.submit,
+	err := workflow.SetUpdateHandlerWithOptions(ctx, runs.UpdateSubmit, t.submit,
 		workflow.UpdateHandlerOptions{Description: "offer a run to this thread", Validator: t.validateSubmit})
 	if err != nil {
 		return err
 	}
-	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateSteer, t.steer,
+	err = workflow.SetUpdateHandlerWithOptions(ctx, runs.UpdateSteer, t.steer,
 		workflow.UpdateHandlerOptions{Description: "say something to the active run", Validator: t.validateSteer})
 	if err != nil {
 		return err
 	}
-	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateDecide, t.decide,
+	err = workflow.SetUpdateHandlerWithOptions(ctx, runs.UpdateDecide, t.decide,
 		workflow.UpdateHandlerOptions{Description: "decide about calls that the thread waits for"})
 	if err != nil {
 		return err
 	}
-	if err := t.handlePause(ctx, UpdatePause, true); err != nil {
+	if err := t.handlePause(ctx, runs.UpdatePause, true); err != nil {
 		return err
 	}
-	if err := t.handlePause(ctx, UpdateResume, false); err != nil {
+	if err := t.handlePause(ctx, runs.UpdateResume, false); err != nil {
 		return err
 	}
-	signals := workflow.GetSignalChannelWithOptions(ctx, SignalCancel, workflow.SignalChannelOptions{Description: "cancel a run of this thread"})
+	signals := workflow.GetSignalChannelWithOptions(ctx, runs.SignalCancel, workflow.SignalChannelOptions{Description: "cancel a run of this thread"})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
-			var c Cancel
+			var c runs.Cancel
 			signals.Receive(ctx, &c)
 			t.handleCancel(c)
 		}
@@ -47,40 +48,40 @@ func (t *thread) listen(ctx workflow.Context) error {
 const maxSteered = 500
 
 // validateSteer refuses what cannot be told to the run any more.
-func (t *thread) validateSteer(in Steer) error {
+func (t *thread) validateSteer(in runs.Steer) error {
 	said := t.run.steering
 	switch {
 	case !t.isActive(in.RunID):
-		return temporal.NewApplicationError("the run is not active", ErrorNotActive)
-	case said.has(in.Input):
+		return temporal.NewApplicationError("the run is not active", runs.ErrorNotActive)
+	case said.Has(in.Input):
 		return nil
-	case len(said.Steered) >= maxSteered, !t.fits(t.queue, Steering{append(slices.Clip(said.Steered), in.Input), said.Told}):
-		return temporal.NewApplicationError("too much has been said to this run", ErrorTooMuchSteering)
+	case len(said.Steered) >= maxSteered, !t.fits(t.queue, runs.Steering{Steered: append(slices.Clip(said.Steered), in.Input), Told: said.Told}):
+		return temporal.NewApplicationError("too much has been said to this run", runs.ErrorTooMuchSteering)
 	}
 	return nil
 }
 
 // steer keeps what is said for the next model call. There will be one: a run does not end before it has told all of it.
-func (t *thread) steer(_ workflow.Context, in Steer) (Steered, error) {
-	if t.run.steering.has(in.Input) {
-		return Steered{Repeated: true}, nil
+func (t *thread) steer(_ workflow.Context, in runs.Steer) (runs.Steered, error) {
+	if t.run.steering.Has(in.Input) {
+		return runs.Steered{Repeated: true}, nil
 	}
-	t.run.steering.add(in.Input)
-	return Steered{}, nil
+	t.run.steering.Add(in.Input)
+	return runs.Steered{}, nil
 }
 
 // handlePause lets an update pause the run before its next step, or continue it.
 func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, update,
-		func(workflow.Context, Pause) (Paused, error) {
+		func(workflow.Context, runs.Pause) (runs.Paused, error) {
 			t.run.paused = paused
-			return Paused{RunID: t.run.in.Run.ID}, nil
+			return runs.Paused{RunID: t.run.in.Run.ID}, nil
 		},
 		workflow.UpdateHandlerOptions{
 			Description: update + " the run before its next step",
-			Validator: func(in Pause) error {
+			Validator: func(in runs.Pause) error {
 				if t.phase.isOver() || in.RunID != "" && !t.isActive(in.RunID) {
-					return temporal.NewApplicationError("the run is not active", ErrorNotActive)
+					return temporal.NewApplicationError("the run is not active", runs.ErrorNotActive)
 				}
 				return nil
 			},
@@ -89,7 +90,7 @@ func (t *thread) handlePause(ctx workflow.Context, update string, paused bool) e
 
 // handleCancel cancels the run if it is the active one. For a queued run the log keeps the request, and the run's first step
 // finds it.
-func (t *thread) handleCancel(c Cancel) {
+func (t *thread) handleCancel(c runs.Cancel) {
 	if t.isActive(c.RunID) {
 		t.cancel()
 	}

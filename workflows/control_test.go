@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // waiting is a run that is offered while another one is active.
-func waiting(id string) workflows.RunInput {
+func waiting(id string) runs.Input {
 	in := input
 	in.Run.ID, in.Digest, in.Token = id, "d-"+id, "token-"+id
 	return in
@@ -47,14 +46,14 @@ func (w *world) update(name string, arg any, done chan<- any) {
 }
 
 // continued runs the workflow to where it continues as new, and returns with what.
-func (w *world) continued(in workflows.RunInput) workflows.RunInput {
+func (w *world) continued(in runs.Input) runs.Input {
 	w.t.Helper()
-	w.env.ExecuteWorkflow(workflows.TypeRun, in)
+	w.env.ExecuteWorkflow(runs.TypeRun, in)
 	var again *workflow.ContinueAsNewError
 	if err := w.env.GetWorkflowError(); !errors.As(err, &again) {
 		w.t.Fatalf("it ended with %v, not by continuing", err)
 	}
-	var next workflows.RunInput
+	var next runs.Input
 	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &next); err != nil {
 		w.t.Fatal(err)
 	}
@@ -70,17 +69,17 @@ func TestRunsWait(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for _, id := range []string{"r2", "r3", "r2"} {
 			in := waiting(id)
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: id, Digest: in.Digest, OnBusy: workflows.OnBusyEnqueue, Offer: &in}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: id, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		other, rejected, first := waiting("r3"), waiting("r4"), waiting("r5")
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r3", Digest: "other", OnBusy: workflows.OnBusyEnqueue, Offer: &other}, answers)
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r5", Digest: first.Digest, OnBusy: workflows.OnBusyInterrupt, Offer: &first}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: "other", OnBusy: runs.OnBusyEnqueue, Offer: &other}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r4", Digest: rejected.Digest, Offer: &rejected}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r5", Digest: first.Digest, OnBusy: runs.OnBusyInterrupt, Offer: &first}, answers)
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
-		return workflows.ModelAnswer{Outcome: workflows.OutcomeCancelled, Seq: 12}, nil
+		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
 	next := w.continued(input)
 	close(answers)
@@ -88,17 +87,17 @@ func TestRunsWait(t *testing.T) {
 	for a := range answers {
 		got = append(got, a)
 	}
-	queued := workflows.Submitted{Queued: true}
-	want := []any{queued, queued, queued, workflows.ErrorRunIDReused, workflows.ErrorBusy, workflows.Submitted{Queued: true, Interrupted: "r"}}
+	queued := runs.Submitted{Queued: true}
+	want := []any{queued, queued, queued, runs.ErrorRunIDReused, runs.ErrorBusy, runs.Submitted{Queued: true, Interrupted: "r"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
 	expected := waiting("r5")
-	expected.Queue = []workflows.RunInput{waiting("r2"), waiting("r3")}
+	expected.Queue = []runs.Input{waiting("r2"), waiting("r3")}
 	if diff := cmp.Diff(expected, next); diff != "" {
 		t.Errorf("it goes on with (-want +got):\n%s", diff)
 	}
-	if w.finished[0].Outcome != workflows.OutcomeCancelled {
+	if w.finished[0].Outcome != runs.OutcomeCancelled {
 		t.Errorf("the interrupted run was finished with %+v", w.finished[0])
 	}
 }
@@ -112,19 +111,19 @@ func TestTooManyWait(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for i := range 20 {
 			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: workflows.OnBusyEnqueue, Offer: &in}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { <-asked; return says(10), nil }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10), nil }
 	w.continued(input)
 	close(answers)
 	taken, full := 0, 0
 	for a := range answers {
 		switch a {
-		case workflows.Submitted{Queued: true}:
+		case runs.Submitted{Queued: true}:
 			taken++
-		case workflows.ErrorQueueFull:
+		case runs.ErrorQueueFull:
 			full++
 		}
 	}
@@ -146,14 +145,14 @@ func TestWhatIsCarriedOnIsBounded(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for i := range offers {
 			next := waiting(fmt.Sprint(i, strings.Repeat("<", 900)))
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: next.Run.ID, Digest: next.Digest, OnBusy: workflows.OnBusyEnqueue, Offer: &next}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: next.Run.ID, Digest: next.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &next}, answers)
 		}
 		for i := range uint64(words) {
-			w.update(workflows.UpdateSteer, workflows.Steer{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
+			w.update(runs.UpdateSteer, runs.Steer{RunID: in.Run.ID, Input: 1<<60 + i}, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { <-asked; return says(10), nil }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10), nil }
 	next := w.continued(in)
 	if next.Progress == nil || len(next.Queue) == 0 || len(next.Progress.Steered) < 100 || next.Run != in.Run {
 		t.Errorf("it goes on with %d runs that wait and %+v", len(next.Queue), next.Progress)
@@ -162,7 +161,7 @@ func TestWhatIsCarriedOnIsBounded(t *testing.T) {
 	for range offers + words {
 		refusals[<-answers]++
 	}
-	if refusals[workflows.ErrorQueueFull] != offers-len(next.Queue) || refusals[workflows.ErrorTooMuchSteering] != words-len(next.Progress.Steered) {
+	if refusals[runs.ErrorQueueFull] != offers-len(next.Queue) || refusals[runs.ErrorTooMuchSteering] != words-len(next.Progress.Steered) {
 		t.Errorf("%v, of which %d wait and %d are said", refusals, len(next.Queue), len(next.Progress.Steered))
 	}
 }
@@ -170,11 +169,11 @@ func TestWhatIsCarriedOnIsBounded(t *testing.T) {
 // A cancel names its run: one that comes too late does not hit the next.
 func TestCancelNamesItsRun(t *testing.T) {
 	t.Parallel()
-	for run, want := range map[string]workflows.Outcome{"r": workflows.OutcomeCancelled, "r0": workflows.OutcomeSuccess} {
+	for run, want := range map[string]runs.Outcome{"r": runs.OutcomeCancelled, "r0": runs.OutcomeSuccess} {
 		w := newWorld(t)
 		told := make(chan struct{})
-		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: run}); close(told) }, time.Millisecond)
-		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { <-told; return says(10), nil }
+		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run}); close(told) }, time.Millisecond)
+		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-told; return says(10), nil }
 		if result, _ := w.run(input); result.Outcome != want {
 			t.Errorf("cancel of %s: %+v, want %s", run, result, want)
 		}
@@ -190,15 +189,15 @@ func TestPause(t *testing.T) {
 	const pause = 5 * time.Minute
 	var paused time.Time
 	w.env.RegisterDelayedCallback(func() {
-		w.update(workflows.UpdatePause, workflows.Pause{RunID: "r0"}, answers)
-		w.update(workflows.UpdatePause, workflows.Pause{}, answers)
+		w.update(runs.UpdatePause, runs.Pause{RunID: "r0"}, answers)
+		w.update(runs.UpdatePause, runs.Pause{}, answers)
 		// Counted from here: the first model call may begin before or after this.
 		paused = w.env.Now()
-		w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{RunID: "r"}, answers) }, pause)
+		w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, answers) }, pause)
 		close(asked)
 	}, time.Millisecond)
 	var times []time.Time
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		times = append(times, w.env.Now())
 		if in.Turn == 1 {
 			<-asked
@@ -206,14 +205,14 @@ func TestPause(t *testing.T) {
 		}
 		return says(20), nil
 	}
-	w.tool = func(workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
+	w.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	result, _ := w.run(input)
-	if len(times) != 2 || times[1].Sub(paused) < pause || result.Outcome != workflows.OutcomeSuccess {
+	if len(times) != 2 || times[1].Sub(paused) < pause || result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v, paused at %v, model calls at %v", result, paused, times)
 	}
-	if a := <-answers; a != workflows.ErrorNotActive {
+	if a := <-answers; a != runs.ErrorNotActive {
 		t.Errorf("to pause another run is answered %v", a)
 	}
 }
@@ -226,17 +225,17 @@ func TestSteering(t *testing.T) {
 	answers := make(chan any, 8)
 	asked := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() {
-		for _, in := range []workflows.Steer{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
-			w.update(workflows.UpdateSteer, in, answers)
+		for _, in := range []runs.Steer{{RunID: "r", Input: 7}, {RunID: "r", Input: 8}, {RunID: "r", Input: 7}, {RunID: "r0", Input: 9}} {
+			w.update(runs.UpdateSteer, in, answers)
 		}
 		close(asked)
 	}, time.Millisecond)
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
 		return says(uint64(10 * in.Turn)), nil
 	}
 	result, _ := w.run(input)
-	if len(w.models) != 2 || w.models[0].Steered != nil || !cmp.Equal(w.models[1].Steered, []uint64{7, 8}) || result.Outcome != workflows.OutcomeSuccess {
+	if len(w.models) != 2 || w.models[0].Steered != nil || !cmp.Equal(w.models[1].Steered, []uint64{7, 8}) || result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v after the calls %+v", result, w.models)
 	}
 	close(answers)
@@ -244,7 +243,7 @@ func TestSteering(t *testing.T) {
 	for a := range answers {
 		got = append(got, a)
 	}
-	want := []any{workflows.Steered{}, workflows.Steered{}, workflows.Steered{Repeated: true}, workflows.ErrorNotActive}
+	want := []any{runs.Steered{}, runs.Steered{}, runs.Steered{Repeated: true}, runs.ErrorNotActive}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -255,14 +254,14 @@ func TestContinueAsNew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.env.SetContinueAsNewSuggested(true)
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(uint64(10*in.Turn), "c0", "c1")
 		n := int64(7)
-		a.Usage = workflows.Usage{Provider: "p", Model: "m", Total: &n}
+		a.Usage = runs.Usage{Provider: "p", Model: "m", Total: &n}
 		return a, nil
 	}
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2 + uint64(in.Lane)}, nil
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2 + uint64(in.Lane)}, nil
 	}
 	next := w.continued(input)
 	if len(w.models) != 1 || len(w.finished) != 0 {
@@ -274,10 +273,10 @@ func TestContinueAsNew(t *testing.T) {
 	}
 
 	again := newWorld(t)
-	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(20), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(20), nil }
 	result, finish := again.run(next)
 	call := again.models[0]
-	if result.Outcome != workflows.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Closes != "tools" || call.Input != 0 || call.Execution != p.Execution || finish.Execution != p.Execution {
+	if result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Closes != "tools" || call.Input != 0 || call.Execution != p.Execution || finish.Execution != p.Execution {
 		t.Errorf("%+v; the second turn was called with %+v", result, call)
 	}
 }

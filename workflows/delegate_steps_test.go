@@ -12,46 +12,47 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
 // delegating is a model that hands work to an agent which consists of steps, and is done with the result.
-func delegating(t *testing.T, steps string) (k *walking, answers *[]workflows.SubagentAnswer) {
+func delegating(t *testing.T, steps string) (k *walking, answers *[]runs.SubagentAnswer) {
 	t.Helper()
 	k = newWalking(t, steps)
-	return k, k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
+	return k, k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Steps: true})
 }
 
 // worksFor has a model hand work to the agent.
-func (k *walking) worksFor(helper workflows.AgentRef) (answers *[]workflows.SubagentAnswer) {
-	answers = new([]workflows.SubagentAnswer)
+func (k *walking) worksFor(helper runs.AgentRef) (answers *[]runs.SubagentAnswer) {
+	answers = new([]runs.SubagentAnswer)
 	k.begun = func(w *world, _ any) {
-		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			if in.Child != nil {
 				return k.speak(in)
 			}
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.behind(in.Step)
-			a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name), MessageID: "top"}
+			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name), MessageID: "top"}
 			if in.Turn == 1 && in.Run.ID == "r" {
-				a.Calls = []workflows.Call{{ID: "work", Tool: "helper", Subagent: 1}}
-				a.Subagents = []workflows.AgentRef{helper}
+				a.Calls = []runs.Call{{ID: "work", Tool: "helper", Subagent: 1}}
+				a.Subagents = []runs.AgentRef{helper}
 			}
 			return a, nil
 		}
-		w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.SubagentAnswer) (workflows.ToolAnswer, error) {
+		w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.SubagentAnswer) (runs.ToolAnswer, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			*answers = append(*answers, in)
 			outer := in.Step
 			outer.Child = nil
-			a := workflows.ToolAnswer{Outcome: in.Outcome, Opened: k.write(lane(outer), "tools"), Seq: k.write(lane(in.Step), ""), Usage: in.Usage}
-			if a.Outcome == workflows.OutcomeInterrupt {
-				a.Outcome = workflows.OutcomeSuccess
+			a := runs.ToolAnswer{Outcome: in.Outcome, Opened: k.write(lane(outer), "tools"), Seq: k.write(lane(in.Step), ""), Usage: in.Usage}
+			if a.Outcome == runs.OutcomeInterrupt {
+				a.Outcome = runs.OutcomeSuccess
 			}
 			return a, nil
-		}, activity.RegisterOptions{Name: workflows.ActivityAnswerCall})
+		}, activity.RegisterOptions{Name: runs.ActivityAnswerCall})
 	}
 	return answers
 }
@@ -71,16 +72,16 @@ func TestASubagentIsAProgram(t *testing.T) {
 		return a.Do(ctx, agents.Step{Name: "two", Agent: &agents.AgentStep{Name: "other"}})
 	})
 	k.answer = byPath(map[string]string{"one": "7"})
-	answers := k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.want(k.walk(in), workflows.OutcomeSuccess, "", "one", "two")
+	k.want(k.walk(in), runs.OutcomeSuccess, "", "one", "two")
 	for _, a := range k.advances {
 		if a.Position.Child == nil || a.Position.Child.CallID != "work" || a.Position.Cursor.Home != "agent:work" {
 			t.Errorf("it advances with %+v", a)
 		}
 	}
-	if len(*answers) != 1 || !(*answers)[0].IsPipeline || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+	if len(*answers) != 1 || !(*answers)[0].IsPipeline || (*answers)[0].Outcome != runs.OutcomeSuccess {
 		t.Errorf("its call is answered %+v", *answers)
 	}
 }
@@ -104,11 +105,11 @@ func TestASubagentThatIsAProgramAsks(t *testing.T) {
 		}
 		return done(`1`), nil
 	}
-	answers := k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
-	if len(k.finishes) != 1 || len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeSuccess {
+	k.wantSet(k.walk(in), runs.OutcomeSuccess, "", "order/book order/ask order/book~undo both/left both/right")
+	if len(k.finishes) != 1 || len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeSuccess {
 		t.Errorf("its call is answered %+v in %d runs", *answers, len(k.finishes))
 	}
 }
@@ -131,16 +132,16 @@ func TestASubagentThatIsAProgramIsCancelled(t *testing.T) {
 		}
 		return done(`1`), nil
 	}
-	answers := k.worksFor(workflows.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
+	answers := k.worksFor(runs.AgentRef{Agent: "helper", Revision: "hv", Limits: stepsInput().Limits, Program: "p"})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.want(k.walk(in), workflows.OutcomeCancelled, "", "one", "undo")
+	k.want(k.walk(in), runs.OutcomeCancelled, "", "one", "undo")
 	for _, a := range k.advances {
 		if undoes := strings.HasPrefix(a.ID, "1/tools/0/do/2/"); undoes && !a.Compensates {
 			t.Errorf("it advances with %+v", a)
 		}
 	}
-	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeCancelled {
+	if len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeCancelled {
 		t.Errorf("its call is answered %+v", *answers)
 	}
 }
@@ -157,9 +158,9 @@ steps:
 	k.answer = byPath(map[string]string{"one": `"from one"`})
 	in := input
 	in.Limits = stepsInput().Limits
-	k.wantSet(k.walk(in), workflows.OutcomeSuccess, "", "one ask both/left both/right")
+	k.wantSet(k.walk(in), runs.OutcomeSuccess, "", "one ask both/left both/right")
 	first := k.advances[0]
-	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (workflows.Beginning{}) || first.Position.Child == nil || first.Position.Child.CallID != "work" {
+	if first.Announces == nil || first.Announces.CallID != "work" || first.Beginning != (runs.Beginning{}) || first.Position.Child == nil || first.Position.Child.CallID != "work" {
 		t.Errorf("its walk begins with %+v", first)
 	}
 	for _, a := range k.advances {
@@ -173,7 +174,7 @@ steps:
 	if kinds := kindsOf(k.advances); !strings.HasPrefix(kinds, "begun done suspends reopens done ") {
 		t.Errorf("the advances are %s", kinds)
 	}
-	if len(*answers) != 2 || !slices.Equal((*answers)[0].Interrupts, []string{"call of ask"}) || !(*answers)[1].IsPipeline || (*answers)[1].Outcome != workflows.OutcomeSuccess {
+	if len(*answers) != 2 || !slices.Equal((*answers)[0].Interrupts, []string{"call of ask"}) || !(*answers)[1].IsPipeline || (*answers)[1].Outcome != runs.OutcomeSuccess {
 		t.Errorf("its call is answered %+v", *answers)
 	}
 	if said := (*answers)[1].MessageID; said == "" || string(k.came[said].Output) != `"from one"` {
@@ -194,8 +195,8 @@ func TestASubagentIsCancelled(t *testing.T) {
 	}
 	in := input
 	in.Limits = stepsInput().Limits
-	k.want(k.walk(in), workflows.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
-	if len(*answers) != 1 || (*answers)[0].Outcome != workflows.OutcomeCancelled {
+	k.want(k.walk(in), runs.OutcomeCancelled, "", "book", "pay", "ship", "pay~undo", "book~undo")
+	if len(*answers) != 1 || (*answers)[0].Outcome != runs.OutcomeCancelled {
 		t.Errorf("its call is answered %+v", *answers)
 	}
 }

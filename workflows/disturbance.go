@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 )
@@ -28,8 +29,8 @@ func isDisturbed(err error) bool {
 
 // overdueEnding is the end of what is late: that of the step's time if it has less than the run.
 func (r *run) overdueEnding() ending {
-	if l := r.activeStep(); l != nil && earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
-		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
+	if l := r.activeStep(); l != nil && runs.Earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
+		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}
 	}
 	return r.durationEnding()
 }

@@ -1,7 +1,9 @@
 package workflows_test
 
 import (
+	"context"
 	"log/slog"
+	"testing"
 	"time"
 
 	temporallog "go.temporal.io/sdk/log"
@@ -11,9 +13,26 @@ import (
 
 // newEnv is a test environment that does not take a workflow that gets no processor for a second for one that
 // hangs, nor one to which nothing happens for three seconds for one that is stuck: a busy machine needs longer.
-func newEnv() *testsuite.TestWorkflowEnvironment {
+func newEnv(t testing.TB) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(transitions{slog.DiscardHandler, t})))
 	return suite.NewTestWorkflowEnvironment().SetTestTimeout(time.Minute).
 		SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+}
+
+// transitions fails the test when a run takes a transition that the table of phases lacks.
+type transitions struct {
+	slog.Handler
+	t testing.TB
+}
+
+func (transitions) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h transitions) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h transitions) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "a run takes a transition that it should not" {
+		r.Attrs(func(a slog.Attr) bool { h.t.Errorf("%s: %s", r.Message, a); return true })
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 )
 
 // Of 10,000 branches that fail in as many ways, as many are told of as one payload has room for, and then no other one begins. All are in
@@ -22,14 +23,14 @@ func TestFailuresOfManyBranches(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
 	long := strings.Repeat(`"`, 300)
-	f := &branches{fan: &Branches{Path: strings.Repeat("p", 400), Count: count, Concurrency: 100, Record: 1 << 60, Last: 1 << 60}}
+	f := &branches{fan: &runs.Branches{Path: strings.Repeat("p", 400), Count: count, Concurrency: 100, Record: 1 << 60, Last: 1 << 60}}
 	failed := 0
 	for index := count - 1; index >= 0 && !f.hasFailed(); index-- {
 		f.addFailure(index, pipeline.Failure{Code: fmt.Sprint("code_", index), Message: long})
 		failed++
 	}
 	for index := range f.fan.Concurrency { // those that were under way
-		f.addFailure(index, pipeline.Failure{Code: string(OutcomeCancelled)})
+		f.addFailure(index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
 	}
 	if failed != maxFailures+1 || len(f.fan.Failures) != maxReasons {
 		t.Errorf("%d have failed, for %d reasons", failed, len(f.fan.Failures))
@@ -43,8 +44,8 @@ func TestFailuresOfManyBranches(t *testing.T) {
 			t.Errorf("branch %d has failed with %s", b.Index, b.Code)
 		}
 	}
-	w := Position{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
-	if _, err := DataConverter().ToPayload(Advance{Step: Step{Run: RunRef{Thread: strings.Repeat("t", 100)}}, Position: w}); err != nil {
+	w := runs.Position{Cursor: pipeline.Cursor{Frames: make([]pipeline.Frame, 12), Undo: []string{strings.Repeat("u", 4<<10)}}, Branches: f.fan}
+	if _, err := runs.DataConverter().ToPayload(runs.Advance{Step: runs.Step{Run: runs.Ref{Thread: strings.Repeat("t", 100)}}, Position: w}); err != nil {
 		t.Error(err)
 	}
 }
@@ -52,7 +53,7 @@ func TestFailuresOfManyBranches(t *testing.T) {
 // What a fan has no failure of, it has none of.
 func TestBranchFailuresOfNone(t *testing.T) {
 	t.Parallel()
-	if all := (*Branches)(nil).BranchFailures(); all != nil {
+	if all := (*runs.Branches)(nil).BranchFailures(); all != nil {
 		t.Errorf("%+v", all)
 	}
 }
@@ -61,18 +62,18 @@ func TestBranchFailuresOfNone(t *testing.T) {
 // what it left open is closed, and the others are stopped.
 func TestBranchesWithoutAnEnd(t *testing.T) {
 	t.Parallel()
-	broken := []BranchFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
+	broken := []runs.BranchFailure{{Failure: pipeline.Failure{Code: "broken"}, Branches: []int{0}}}
 	for name, c := range map[string]struct {
-		fan       Branches
+		fan       runs.Branches
 		cancelled bool
 		err       error
 		lost      bool
 	}{
-		"stopped":          {Branches{StopOnFailure: true, Failures: broken, Last: 7}, false, temporal.NewCanceledError(), false},
-		"cancelled":        {Branches{Last: 7}, true, temporal.NewCanceledError(), false},
-		"lost":             {Branches{Failures: broken, Last: 7}, false, temporal.NewCanceledError(), true},
-		"lost as stopped":  {Branches{StopOnFailure: true, Failures: broken, Last: 7}, true, errors.New("lost"), true},
-		"lost at the last": {Branches{Last: 7}, false, errors.New("lost"), true},
+		"stopped":          {runs.Branches{StopOnFailure: true, Failures: broken, Last: 7}, false, temporal.NewCanceledError(), false},
+		"cancelled":        {runs.Branches{Last: 7}, true, temporal.NewCanceledError(), false},
+		"lost":             {runs.Branches{Failures: broken, Last: 7}, false, temporal.NewCanceledError(), true},
+		"lost as stopped":  {runs.Branches{StopOnFailure: true, Failures: broken, Last: 7}, true, errors.New("lost"), true},
+		"lost at the last": {runs.Branches{Last: 7}, false, errors.New("lost"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +81,7 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 			suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				f := &branches{run: &run{log: Positions{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, children: &children{}}
+				f := &branches{run: &run{log: runs.Positions{Main: 5}}, fan: &c.fan, cancelled: c.cancelled, children: &children{}}
 				f.ctx, f.cancel = workflow.WithCancel(ctx)
 				end, set := workflow.NewFuture(ctx)
 				set.SetError(c.err)
@@ -88,7 +89,7 @@ func TestBranchesWithoutAnEnd(t *testing.T) {
 				if lost := f.err != nil; lost != c.lost || (f.ctx.Err() != nil) != c.lost || len(f.free) != 1 || f.free[0] != 1 {
 					t.Errorf("it goes on as %+v", f)
 				}
-				if lanes := []Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
+				if lanes := []runs.Lane{{Index: 1, After: 6, Subagent: true, Branch: true}}; c.lost && !slices.Equal(f.run.log.Unfinished, lanes) {
 					t.Errorf("lanes %+v are closed", f.run.log.Unfinished)
 				}
 				all := f.fan.BranchFailures()

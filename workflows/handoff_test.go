@@ -6,40 +6,39 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // taker is an agent that takes over, with limits that are in part tighter than those of the run's agent.
-var taker = workflows.HandoffTarget{
-	AgentRef:   workflows.AgentRef{Agent: "b", Revision: "vb", Limits: workflows.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
-	OnNewInput: workflows.OpenQueue, OnMissingResult: workflows.OpenAbandon,
+var taker = runs.HandoffTarget{
+	AgentRef:   runs.AgentRef{Agent: "b", Revision: "vb", Limits: runs.Limits{Turns: 9, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}},
+	OnNewInput: runs.OpenQueue, OnMissingResult: runs.OpenAbandon,
 }
 
 // handing is a world whose agent a hands its thread over in its first turn, with the call "over".
 type handing struct {
 	*world
-	calls   []workflows.ToolCall
+	calls   []runs.ToolCall
 	refused bool // the call comes to something else
 }
 
-func newHanding(t *testing.T, first workflows.ModelAnswer) *handing {
+func newHanding(t *testing.T, first runs.ModelAnswer) *handing {
 	t.Helper()
 	h := &handing{world: newWorld(t)}
-	at := slices.IndexFunc(first.Calls, func(c workflows.Call) bool { return c.ID == "over" })
-	first.Handoff = &workflows.Handoff{CallID: "over", Tool: "transfer_to_b", Index: at, To: taker}
-	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	at := slices.IndexFunc(first.Calls, func(c runs.Call) bool { return c.ID == "over" })
+	first.Handoff = &runs.Handoff{CallID: "over", Tool: "transfer_to_b", Index: at, To: taker}
+	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Agent == "a" && in.Turn == 1 && in.Beginning.Continues == "" && in.Closes == "" {
 			return first, nil
 		}
 		return says(30), nil
 	}
-	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.calls = append(h.calls, in)
-		done := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(len(h.calls))}
-		done.HandedOver = in.HandOverTo != "" && !h.refused && (in.Decision == nil || in.Decision.Kind == workflows.DecisionApprove)
+		done := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(len(h.calls))}
+		done.HandedOver = in.HandOverTo != "" && !h.refused && (in.Decision == nil || in.Decision.Kind == runs.DecisionApprove)
 		return done, nil
 	}
 	return h
@@ -66,7 +65,7 @@ func TestHandoff(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, says(10, "over", "c1", "c2"))
 	result, finish := h.run(input)
-	if last := h.made()[2]; result.Outcome != workflows.OutcomeSuccess || len(h.calls) != 3 || last != "a over b" {
+	if last := h.made()[2]; result.Outcome != runs.OutcomeSuccess || len(h.calls) != 3 || last != "a over b" {
 		t.Errorf("%+v after the calls %q", result, h.made())
 	}
 	if c := h.calls[2]; c.ID != "1/tools/0" || c.Open != h.calls[0].Open || c.After != h.calls[0].After {
@@ -100,15 +99,15 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, says(10, "over"))
 	first := h.model
-	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		h.env.SetContinueAsNewSuggested(true)
 		return first(in)
 	}
 	began := h.env.Now()
 	h.env.SetStartTime(began)
 	next := h.continued(input)
-	want := workflows.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
-	if next.Agent != "b" || next.Revision != "vb" || next.Limits != want || next.OnNewInput != workflows.OpenQueue || next.OnMissingResult != workflows.OpenAbandon {
+	want := runs.Limits{Turns: 5, Tokens: 500, Duration: 10 * time.Minute, ParallelTools: 2, Cost: 7}
+	if next.Agent != "b" || next.Revision != "vb" || next.Limits != want || next.OnNewInput != runs.OpenQueue || next.OnMissingResult != runs.OpenAbandon {
 		t.Errorf("it goes on as %+v", next)
 	}
 	if left := next.Progress.Deadline.Sub(began); left != 10*time.Minute || next.Progress.Turn != 2 || next.Progress.Handoffs != 1 {
@@ -116,7 +115,7 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 	}
 	other, third := waiting("r2b"), waiting("r3")
 	other.Agent, third.Agent = "b", "c"
-	next.Queue = []workflows.RunInput{waiting("r2"), other, waiting("r2c"), third, waiting("r4")}
+	next.Queue = []runs.Input{waiting("r2"), other, waiting("r2c"), third, waiting("r4")}
 
 	again := newHanding(t, says(10))
 	after := again.continued(next)
@@ -147,14 +146,14 @@ func TestHandoffIsCarriedOn(t *testing.T) {
 func TestHandoffWaitsForDecisions(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask", "c2")
-	answer.Calls[1].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
+	answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
 	h := newHanding(t, answer)
 	h.env.RegisterDelayedCallback(func() {
-		h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
+		h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 	}, time.Minute)
 	next := h.continued(input)
 	h.wantMade("a c2 ")
-	if end := h.finished[0]; end.Outcome != workflows.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Calls) != 1 || next.Agent != "a" || next.HandedOver != nil {
+	if end := h.finished[0]; end.Outcome != runs.OutcomeInterrupt || end.HandedOver || len(end.Interrupts.Calls) != 1 || next.Agent != "a" || next.HandedOver != nil {
 		t.Errorf("it ends with %+v and goes on with %+v", end, next)
 	}
 	again := newHanding(t, says(30))
@@ -170,14 +169,14 @@ func TestHandoffWaitsForDecisions(t *testing.T) {
 // People decide about a hand-off itself like about any call. One that is rejected hands nothing over.
 func TestHandoffThatPeopleDecideAbout(t *testing.T) {
 	t.Parallel()
-	for verdict, has := range map[workflows.DecisionKind]string{workflows.DecisionApprove: "b", workflows.DecisionReject: "a"} {
+	for verdict, has := range map[runs.DecisionKind]string{runs.DecisionApprove: "b", runs.DecisionReject: "a"} {
 		answer := says(10, "c0", "over")
-		answer.Calls[1].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
+		answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
 		h := newHanding(t, answer)
 		decision := approves("over")
 		decision.Kind = verdict
 		h.env.RegisterDelayedCallback(func() {
-			h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{decision}}, make(chan any, 1))
+			h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{decision}}, make(chan any, 1))
 		}, time.Minute)
 		next := h.continued(input)
 		h.wantMade("a c0 ")
@@ -197,12 +196,12 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask")
 	for i := range answer.Calls {
-		answer.Calls[i].Approval = &workflows.Approval{Rule: 1, Args: "args"}
+		answer.Calls[i].Approval = &runs.Approval{Rule: 1, Args: "args"}
 	}
 	answer.WaitCount = 2
-	decide := func(h *handing, decisions ...workflows.Decision) {
+	decide := func(h *handing, decisions ...runs.Decision) {
 		h.env.RegisterDelayedCallback(func() {
-			h.update(workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, make(chan any, 1))
+			h.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, make(chan any, 1))
 		}, time.Minute)
 	}
 	h := newHanding(t, answer)
@@ -211,12 +210,12 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 
 	h = newHanding(t, says(30))
 	makes := h.tool
-	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		done, err := makes(in)
-		done.Question = &workflows.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}
+		done.Question = &runs.AskedQuestion{CallID: in.CallID, Tool: "tool", Number: 1}
 		return done, err
 	}
-	decide(h, workflows.Decision{CallID: "ask", Kind: workflows.DecisionAnswer, Question: 1, Digest: "d2", Input: 71})
+	decide(h, runs.Decision{CallID: "ask", Kind: runs.DecisionAnswer, Question: 1, Digest: "d2", Input: 71})
 	next = h.continued(next)
 	h.wantMade("a ask ")
 	if end := h.finished[0]; len(end.Interrupts.Calls) != 1 || end.Interrupts.Calls[0].ID != "ask" || next.Agent != "a" {
@@ -228,7 +227,7 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 		t.Errorf("it ends with %+v", finish)
 	}
 	h.wantMade("a ask ", "a over b")
-	if d := h.calls[1].Decision; d == nil || d.Kind != workflows.DecisionApprove || d.Input != 70 {
+	if d := h.calls[1].Decision; d == nil || d.Kind != runs.DecisionApprove || d.Input != 70 {
 		t.Errorf("what was decided about it is %+v", d)
 	}
 }
@@ -239,8 +238,8 @@ func TestHandoffBesideTheClientsCalls(t *testing.T) {
 	answer := says(10, "client", "over")
 	answer.Calls[0].Client, answer.WaitCount = true, 1
 	h := newHanding(t, answer)
-	h.env.ExecuteWorkflow(workflows.TypeRun, input) // it goes on to wait for the result
-	if end := h.finished[0]; end.Outcome != workflows.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Calls) != 1 {
+	h.env.ExecuteWorkflow(runs.TypeRun, input) // it goes on to wait for the result
+	if end := h.finished[0]; end.Outcome != runs.OutcomeSuccess || end.Agent != "b" || len(end.Interrupts.Calls) != 1 {
 		t.Errorf("finished with %+v", end)
 	}
 	h.wantMade("a over b")
@@ -251,16 +250,16 @@ func TestWhatGoesOnBehindAHandoff(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, says(10, "over"))
 	first := h.model
-	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Agent == "b" {
 			answer := says(30, "ask")
-			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
+			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
 			return answer, nil
 		}
 		return first(in)
 	}
 	h.env.RegisterDelayedCallback(func() {
-		h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
+		h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 	}, time.Minute)
 	next := h.continued(input)
 	if next.Continues != "r" || next.Agent != "b" || next.Limits != taker.Limits || next.Progress != nil {
@@ -275,17 +274,17 @@ func TestWhatGoesOnBehindAHandoff(t *testing.T) {
 func TestHeldHandoff(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "over", "ask")
-	answer.Calls[1].Approval, answer.WaitCount = &workflows.Approval{Rule: 1, Args: "args"}, 1
-	answer.Handoff = &workflows.Handoff{CallID: "over", Tool: "transfer_to_b", To: taker}
+	answer.Calls[1].Approval, answer.WaitCount = &runs.Approval{Rule: 1, Args: "args"}, 1
+	answer.Handoff = &runs.Handoff{CallID: "over", Tool: "transfer_to_b", To: taker}
 	h := newHolding(t)
-	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return answer, nil
 		}
 		return says(30), nil
 	}
 	makes := h.tool
-	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		done, err := makes(in)
 		done.HandedOver = in.HandOverTo != ""
 		return done, err

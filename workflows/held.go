@@ -1,9 +1,9 @@
 package workflows
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -14,22 +14,14 @@ import (
 // of the others.
 const stepHeld = "held"
 
-// round tells the steps of one wait in a turn from those of the others.
-func (w *Interrupts) round(step string) string {
-	if w.Round == 0 {
-		return step
-	}
-	return fmt.Sprintf("%s-%d", step, w.Round)
-}
-
 // holdIfFits tells whether what a turn waits for can be carried on. A run that holds has it from here on, before
 // the other calls of the turn are made: an answer may come early.
-func (r *run) holdIfFits(w *Interrupts) bool {
+func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	if !r.in.Hold {
-		return w.fits(r.in)
+		return w.Fits(r.in)
 	}
 	r.interrupts.hold(w)
-	return len(w.Calls) <= MaxInterrupts && r.fits()
+	return len(w.Calls) <= runs.MaxInterrupts && r.fits()
 }
 
 // announceHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
@@ -38,18 +30,18 @@ func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.child != nil {
 		return r.sendInterrupt(ctx)
 	}
-	if r.interrupts.held.isResolved() {
+	if r.interrupts.held.IsResolved() {
 		return ending{}, false
 	}
-	in := AnnounceInterrupts{Step: r.step(r.turn, r.interrupts.held.round("hold"), ""), Interrupts: r.interrupts.held}
+	in := runs.AnnounceInterrupts{Step: r.step(r.turn, r.interrupts.held.StepName("hold"), ""), Interrupts: r.interrupts.held}
 	var seq uint64
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, "hold"))
-	if err := workflow.ExecuteActivity(ctx, ActivityAnnounce, in).Get(ctx, &seq); err != nil {
+	if err := workflow.ExecuteActivity(ctx, runs.ActivityAnnounce, in).Get(ctx, &seq); err != nil {
 		return r.failure(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = seq, ""
 	r.interrupts.held.After = seq
-	r.interrupts.held.noteOpened()
+	r.interrupts.held.NoteOpened()
 	return ending{}, false
 }
 
@@ -60,7 +52,7 @@ func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err err
 		end, over = r.awaitReply(ctx)
 		return end, over, nil
 	}
-	if err := r.awaitHeld(ctx, r.in.parkAfter()); err != nil {
+	if err := r.awaitHeld(ctx, r.in.ParkPatience()); err != nil {
 		return ending{}, false, err
 	}
 	end, over = r.applyHeld(ctx)
@@ -72,16 +64,16 @@ func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 	w := r.interrupts.held
 	r.interrupts.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
 	if ctx.Err() != nil {
-		if w.hasDecision() { // what was acknowledged stands in the log, also where nothing comes of it
-			_, _ = r.applyDecisions(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
+		if w.HasDecision() { // what was acknowledged stands in the log, also where nothing comes of it
+			_, _ = r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
 		}
 		r.cancelInterrupts(ctx, w)
-		return ending{outcome: OutcomeCancelled}, true
+		return ending{outcome: runs.OutcomeCancelled}, true
 	}
-	if r.interrupts.answered = w; w.failsRun() {
-		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
+	if r.interrupts.answered = w; w.FailsRun() {
+		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
-	return r.applyDecisions(ctx, w, r.step(r.turn, w.round(stepHeld), stepTools))
+	return r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
 }
 
 // awaitHeld waits until everything is answered or the run is cancelled. Where it takes longer than the
@@ -89,16 +81,16 @@ func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	w, since := r.interrupts.held, workflow.Now(ctx)
 	late := since.Add(patience)
-	for !w.isResolved() && ctx.Err() == nil {
-		r.awaitHeldUntil(ctx, r.waitUntil(w.next(), late))
+	for !w.IsResolved() && ctx.Err() == nil {
+		r.awaitHeldUntil(ctx, r.waitUntil(w.NextTime(), late))
 		now := workflow.Now(ctx)
-		w.applyTime(now)
+		w.ApplyTime(now)
 		if r.mustStay() || now.Before(late) && !historyIsLong(ctx) {
 			continue
 		}
-		if r.thread.notifier.handOver(ctx, r.interrupts.past()); r.thread.awaitResults(ctx) && !w.isResolved() {
+		if r.thread.notifier.handOver(ctx, r.interrupts.past()); r.thread.awaitResults(ctx) && !w.IsResolved() {
 			r.excludeWait(ctx, since)
-			return continueWith(ctx, TypeParked, ParkedInput{Run: r.carry()})
+			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: r.carry()})
 		}
 	}
 	r.excludeWait(ctx, since)
@@ -110,12 +102,12 @@ func (r *run) waitUntil(next, late time.Time) time.Time {
 	if r.mustStay() {
 		return next
 	}
-	return earlier(next, late)
+	return runs.Earlier(next, late)
 }
 
 // awaitHeldUntil waits until everything is answered, or some time, or the run is cancelled; zero = for ever.
 func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
-	ready := func() bool { return r.interrupts.held.isResolved() || historyIsLong(ctx) && !r.mustStay() }
+	ready := func() bool { return r.interrupts.held.IsResolved() || historyIsLong(ctx) && !r.mustStay() }
 	if until.IsZero() {
 		_ = workflow.Await(ctx, ready) // it fails when ctx ends
 		return
@@ -125,18 +117,4 @@ func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
 
 func historyIsLong(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-}
-
-// reserve is what decisions are going to take of what is carried on.
-func (w *Interrupts) reserve() int {
-	if w == nil {
-		return 0
-	}
-	room := w.maxNews()
-	for _, c := range w.Calls {
-		if c.Decision == nil {
-			room += maxDecision + c.Approval.maxVotes()*maxVote
-		}
-	}
-	return room
 }

@@ -7,60 +7,59 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // holding is a world whose run is held for questions in its first turn, and is done in the second. It
 // notes what it told readers and which tool calls were made.
 type holding struct {
 	*world
-	told  []workflows.AnnounceInterrupts
-	calls []workflows.ToolCall
-	kept  []workflows.ToolResult
+	told  []runs.AnnounceInterrupts
+	calls []runs.ToolCall
+	kept  []runs.ToolResult
 	keep  func(attempt int32) error // fails to put a result into the log
 }
 
 func newHolding(t *testing.T) *holding {
 	t.Helper()
 	h := &holding{world: newWorld(t), keep: func(int32) error { return nil }}
-	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return asks(10), nil
 		}
 		return says(30), nil
 	}
-	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.calls = append(h.calls, in)
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: 20}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: 20}, nil
 	}
-	h.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
+	h.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 		h.told = append(h.told, in)
 		return 15, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
-	h.env.RegisterActivityWithOptions(func(ctx context.Context, in workflows.StoreResult, said workflows.ToolResult) (workflows.Decision, error) {
+	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
+	h.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.StoreResult, said runs.ToolResult) (runs.Decision, error) {
 		if err := h.keep(activity.GetInfo(ctx).Attempt); err != nil {
-			return workflows.Decision{}, err
+			return runs.Decision{}, err
 		}
 		h.kept = append(h.kept, said)
-		return workflows.Decision{CallID: said.CallID, Kind: workflows.DecisionToolResult, Digest: "kept", Input: 80}, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityStoreResult})
+		return runs.Decision{CallID: said.CallID, Kind: runs.DecisionToolResult, Digest: "kept", Input: 80}, nil
+	}, activity.RegisterOptions{Name: runs.ActivityStoreResult})
 	return h
 }
 
-func heldInput() workflows.RunInput {
+func heldInput() runs.Input {
 	in := input
 	in.Hold = true
 	return in
 }
 
-func (h *holding) decide(after time.Duration, decisions ...workflows.Decision) {
+func (h *holding) decide(after time.Duration, decisions ...runs.Decision) {
 	h.env.RegisterDelayedCallback(func() {
-		h.update(workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, make(chan any, 1))
+		h.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, make(chan any, 1))
 	}, after)
 }
 
@@ -72,7 +71,7 @@ func (h *holding) made() (ids []string) {
 	return ids
 }
 
-var clientResult = workflows.Decision{CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71}
+var clientResult = runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 
 // A run that is held goes on with its turn when everything is answered, and then with the next.
 func TestAHeldRunGoesOn(t *testing.T) {
@@ -81,7 +80,7 @@ func TestAHeldRunGoesOn(t *testing.T) {
 	h.decide(time.Minute, approves("ask"))
 	h.decide(2*time.Minute, clientResult)
 	result, finish := h.run(heldInput())
-	if result.Outcome != workflows.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 {
+	if result.Outcome != runs.OutcomeSuccess || finish.Interrupts != nil || len(h.models) != 2 {
 		t.Errorf("%+v, finished with %+v after %d turns", result, finish, len(h.models))
 	}
 	if len(h.told) != 1 || h.told[0].ID != "1/hold" || h.told[0].Closes != "tools" || len(h.told[0].Interrupts.Calls) != 2 {
@@ -103,17 +102,17 @@ func TestAHeldRunIsAnsweredEarly(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)
 	slow := h.tool
-	h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		if in.CallID == "now" {
 			answers := make(chan any, 1)
 			h.env.RegisterDelayedCallback(func() {
-				h.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), clientResult}}, answers)
+				h.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
 			}, 0)
 			<-answers
 		}
 		return slow(in)
 	}
-	if result, _ := h.run(heldInput()); result.Outcome != workflows.OutcomeSuccess || len(h.told) != 0 || len(h.made()) != 3 {
+	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess || len(h.told) != 0 || len(h.made()) != 3 {
 		t.Errorf("%+v after %q; readers were told %+v", result, h.made(), h.told)
 	}
 }
@@ -125,26 +124,26 @@ func TestAHeldRunIsParked(t *testing.T) {
 	h := newHolding(t)
 	h.decide(time.Minute, clientResult)
 	began := h.env.Now()
-	h.env.ExecuteWorkflow(workflows.TypeRun, heldInput())
-	var parked workflows.ParkedInput
-	continuedAs(t, h.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	h.env.ExecuteWorkflow(runs.TypeRun, heldInput())
+	var parked runs.ParkedInput
+	continuedAs(t, h.env.GetWorkflowError(), runs.TypeParked, &parked)
 	p := parked.Run.Progress
-	if took := h.env.Now().Sub(began); took < workflows.DefaultParkAfter || parked.Interrupts != nil || p.Held == nil || p.Turn != 1 || len(h.finished) != 0 {
+	if took := h.env.Now().Sub(began); took < runs.DefaultParkAfter || parked.Interrupts != nil || p.Held == nil || p.Turn != 1 || len(h.finished) != 0 {
 		t.Fatalf("after %s it is parked with %+v", took, parked)
 	}
 	const weekend = 20 * time.Hour
 	later := newHolding(t)
 	later.env.SetStartTime(h.env.Now())
 	later.decide(weekend, approves("ask"))
-	later.env.ExecuteWorkflow(workflows.TypeParked, parked)
-	var next workflows.RunInput
-	continuedAs(t, later.env.GetWorkflowError(), workflows.TypeRun, &next)
+	later.env.ExecuteWorkflow(runs.TypeParked, parked)
+	var next runs.Input
+	continuedAs(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
 	if longer := next.Progress.Deadline.Sub(p.Deadline); longer < weekend {
 		t.Errorf("the deadline moved by %s", longer)
 	}
 	again := newHolding(t)
 	result, _ := again.run(next)
-	if result.Outcome != workflows.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.told) != 0 || again.models[0].Turn != 2 {
+	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(again.made(), []string{"ask", "client"}) || len(again.told) != 0 || again.models[0].Turn != 2 {
 		t.Errorf("%+v after %q and %+v", result, again.made(), again.models)
 	}
 }
@@ -154,24 +153,24 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)
 	answers := make(chan any, 1)
-	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }, time.Minute)
-	if result, finish := h.run(heldInput()); result.Outcome != workflows.OutcomeCancelled || finish.Interrupts != nil || len(h.made()) != 1 {
+	h.env.RegisterDelayedCallback(func() { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }, time.Minute)
+	if result, finish := h.run(heldInput()); result.Outcome != runs.OutcomeCancelled || finish.Interrupts != nil || len(h.made()) != 1 {
 		t.Errorf("%+v, finished with %+v after %q", result, finish, h.made())
 	}
 	last := h.notices[len(h.notices)-1]
-	if last.Event != workflows.EventDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Kind != workflows.DecisionCancel {
+	if last.Event != runs.EventDecided || len(last.Calls) != 1 || last.Calls[0].Decision.Kind != runs.DecisionCancel {
 		t.Errorf("people were told at last %+v", last)
 	}
 	p := newHolding(t)
-	p.env.ExecuteWorkflow(workflows.TypeRun, heldInput())
-	var parked workflows.ParkedInput
-	continuedAs(t, p.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	p.env.ExecuteWorkflow(runs.TypeRun, heldInput())
+	var parked runs.ParkedInput
+	continuedAs(t, p.env.GetWorkflowError(), runs.TypeParked, &parked)
 	next := unpark(t, parked, time.Hour, func(w *world) {
-		w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"})
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{clientResult}}, answers)
+		w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"})
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{clientResult}}, answers)
 	})
 	again := newHolding(t)
-	if result, _ := again.run(next); result.Outcome != workflows.OutcomeCancelled || len(again.made())+len(again.models) != 0 {
+	if result, _ := again.run(next); result.Outcome != runs.OutcomeCancelled || len(again.made())+len(again.models) != 0 {
 		t.Errorf("a parked one: %+v after %q", result, again.made())
 	}
 }
@@ -180,7 +179,7 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 // a call is cancelled that was about to be made.
 func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 	t.Parallel()
-	cancels := func(h *holding) { h.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }
+	cancels := func(h *holding) { h.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }
 	for name, play := range map[string]func(h *holding){
 		"while it waits for more": func(h *holding) {
 			h.decide(time.Minute, approves("ask"))
@@ -190,21 +189,21 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 			h.decide(time.Minute, clientResult)
 			h.decide(2*time.Minute, approves("ask"))
 			call := h.tool
-			h.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+			h.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				if in.Decision == nil || in.Cancelled {
 					return call(in)
 				}
 				told := make(chan struct{})
 				h.env.RegisterDelayedCallback(func() { cancels(h); close(told) }, 0)
 				<-told
-				return workflows.ToolAnswer{}, temporal.NewCanceledError()
+				return runs.ToolAnswer{}, temporal.NewCanceledError()
 			}
 		},
 	} {
 		h := newHolding(t)
 		play(h)
 		result, finish := h.run(heldInput())
-		if result.Outcome != workflows.OutcomeCancelled || len(finish.Unfinished) > 0 {
+		if result.Outcome != runs.OutcomeCancelled || len(finish.Unfinished) > 0 {
 			t.Errorf("%s: %+v, finished with %+v", name, result, finish)
 		}
 		for _, c := range h.calls {
@@ -222,12 +221,12 @@ func TestDecisionsOfACancelledRunAreWrittenDown(t *testing.T) {
 func TestAHeldRunFailsWhenNobodyDecides(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)
-	h.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	h.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, "ask")
-		a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Expires: time.Minute, OnExpiry: workflows.OnExpiryFail}, 1
+		a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: time.Minute, OnExpiry: runs.OnExpiryFail}, 1
 		return a, nil
 	}
-	if result, _ := h.run(heldInput()); result.Code != workflows.CodeApprovalExpired || len(h.made()) != 0 {
+	if result, _ := h.run(heldInput()); result.Code != runs.CodeApprovalExpired || len(h.made()) != 0 {
 		t.Errorf("%+v after %q", result, h.made())
 	}
 }
@@ -247,10 +246,10 @@ func TestResultsBySignal(t *testing.T) {
 		return nil
 	}
 	signal := func(call string) {
-		h.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: call, Content: []byte(`"blue"`)})
+		h.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: call, Content: []byte(`"blue"`)})
 	}
 	h.env.RegisterDelayedCallback(func() {
-		h.env.SignalWorkflow(workflows.SignalToolResult, 7)
+		h.env.SignalWorkflow(runs.SignalToolResult, 7)
 		for _, call := range []string{"nobody's", "ask", "now", "client", "client"} {
 			signal(call)
 		}
@@ -258,7 +257,7 @@ func TestResultsBySignal(t *testing.T) {
 	h.decide(time.Hour, approves("ask"))
 	in := heldInput()
 	in.ParkAfter = 2 * time.Hour
-	if result, _ := h.run(in); result.Outcome != workflows.OutcomeSuccess {
+	if result, _ := h.run(in); result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v", result)
 	}
 	if len(h.kept) != 1 || h.kept[0].CallID != "client" || string(h.kept[0].Content) != `"blue"` {
@@ -284,11 +283,11 @@ func TestAResultIsNotLostWhenItsRunIsParked(t *testing.T) {
 	in := heldInput()
 	in.ParkAfter = time.Minute
 	h.env.RegisterDelayedCallback(func() {
-		h.env.SignalWorkflow(workflows.SignalToolResult, workflows.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
+		h.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: "client", Content: []byte(`"blue"`)})
 	}, 59*time.Second)
-	h.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.ParkedInput
-	continuedAs(t, h.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	h.env.ExecuteWorkflow(runs.TypeRun, in)
+	var parked runs.ParkedInput
+	continuedAs(t, h.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if d := parked.Run.Progress.Held.Calls[1].Decision; d == nil || d.Input != 80 {
 		t.Errorf("the call is parked with %+v", d)
 	}

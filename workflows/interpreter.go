@@ -1,14 +1,11 @@
 package workflows
 
 import (
-	"encoding/json"
-	"fmt"
-	"time"
-
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 )
 
 // An agent that consists of steps walks them:
@@ -23,59 +20,9 @@ import (
 // advance the run may pause, or continue as new: Walk has everything. Where nothing can come in between, an advance rides on
 // the call before it, and the run may pause behind it (onward.go).
 
-// Position is how far an agent has come in its steps.
-type Position struct {
-	Cursor pipeline.Cursor `json:"cursor"`
-	// Origin names the run that began the steps, and Input is that run's input: runs that go on with them have
-	// others.
-	Origin string `json:"origin"`
-	Input  uint64 `json:"input,omitempty"`
-	// Number is that of a program's step, and Tree the record that has it; 0 = the steps are the agent's.
-	Number int    `json:"number,omitempty"`
-	Tree   uint64 `json:"tree,omitempty"`
-	// Child is what a subagent works for, if the steps are a subagent's.
-	Child *Child `json:"task,omitempty"`
-	// Items are the records that have the items of the branches which led here, one for each of the cursor's.
-	Items []uint64 `json:"items,omitempty"`
-	// Active is the agent or call that the walk has come to, Fan are the branches, Wake is when it goes on.
-	Active   *ActiveStep `json:"leaf,omitempty"`
-	Branches *Branches   `json:"fan,omitempty"`
-	Wake     time.Time   `json:"wake,omitzero"`
-	// Answer has the call of a leaf that is one, until that is made.
-	Answer *ModelAnswer `json:"answer,omitempty"`
-	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
-	Event    *pipeline.Event `json:"event,omitempty"`
-	Answered string          `json:"said,omitempty"`
-	// LastAnswer is the message with which the last agent has ended among the steps of a subagent: they may come to the call's
-	// result, and it may be long ago.
-	LastAnswer string `json:"last,omitempty"`
-	// Advances is how often this run has advanced.
-	Advances int `json:"advances,omitempty"`
-	// Exceeded is what people are to be asked before the branches of Fan begin.
-	Exceeded *ExceededLimit `json:"excess,omitempty"`
-	// End is how the run ends when what was done is compensated for.
-	End *PendingEnd `json:"then,omitempty"`
-}
-
-// FailedStep is a step that has failed on the lane on which the agent speaks. Whether it has begun there is not known,
-// and it may still write: it is taken over before anything comes behind it.
-type FailedStep struct {
-	ID      string     `json:"step"`
-	Name    string     `json:"name"`
-	Closes  string     `json:"closes,omitempty"`
-	After   uint64     `json:"after"`
-	Place   *StepPlace `json:"at,omitempty"`
-	Steered []uint64   `json:"steered,omitempty"`
-}
-
-// PendingEnd is how a run ends.
-type PendingEnd struct {
-	Outcome Outcome `json:"outcome"`
-	pipeline.Failure
-}
-
-func (t *PendingEnd) ending() ending {
-	if t.Outcome == OutcomeCancelled {
+// endingOf is how the run ends when it has compensated for what was done.
+func endingOf(t *runs.PendingEnd) ending {
+	if t.Outcome == runs.OutcomeCancelled {
 		return ending{outcome: t.Outcome}
 	}
 	end := endWith(t.Failure)
@@ -83,99 +30,12 @@ func (t *PendingEnd) ending() ending {
 	return end
 }
 
-// ActiveStep is a step that is an agent, a call or a question.
-type ActiveStep struct {
-	AgentRef           // the agent; of a call, the one whose rules it is under
-	Place    StepPlace `json:"at"`
-	// CallID is the call that is made; empty = the step is an agent. Lasts tells that there is something that compensates for
-	// it: whether it was done has to be known, and a cancel lets it come to its end.
-	CallID         string    `json:"callId,omitempty"`
-	OutlastsCancel bool      `json:"lasts,omitempty"`
-	Deadline       time.Time `json:"deadline,omitzero"`
-	// Turns is how often the agent's model was called. Tokens and Cost are what it has used by now, with what worked for it.
-	Turns  int   `json:"turns,omitempty"`
-	Tokens int64 `json:"tokens,omitempty"`
-	Cost   int64 `json:"cost,omitempty"`
-}
-
-// StepPlace is a place among steps where an agent speaks or a call is made.
-type StepPlace struct {
-	Path string `json:"path"`
-	Name string `json:"name"`
-	// Inline tells that the definition is that of the step.
-	Inline bool `json:"inline,omitempty"`
-	// Scope marks what is said here. Alone tells that the agent hears nothing else of the conversation.
-	Scope    string `json:"scope"`
-	Isolated bool   `json:"alone,omitempty"`
-	// Tree is the record that has the steps of a program; 0 = they are the agent's.
-	Tree uint64 `json:"tree,omitempty"`
-	// Prompts are the records that have what the agent is asked, besides the conversation.
-	Prompts []uint64 `json:"asked,omitempty"`
-}
-
-// Advance asks for what comes next in a walk.
-type Advance struct {
-	Step
-	Beginning
-	// Announces is set in a subagent's first step: the call that it works for.
-	Announces *ToolCall `json:"announces,omitempty"`
-	Position  Position  `json:"walk"`
-	// Now is the time by the clock that deadlines are measured with.
-	Now time.Time `json:"now"`
-	// Tree are the steps of a program, when it begins them. Expression is what it wants to know; nothing else
-	// happens then.
-	Tree       json.RawMessage `json:"tree,omitempty"`
-	Expression string          `json:"expression,omitempty"`
-	// Day is like that of a [ModelCall]: branches ask nobody, so it is asked before they begin.
-	Day *DayAllowance `json:"day,omitempty"`
-	// Resumes tells that the walk goes on in another run: the steps that it is in begin there again, and
-	// nothing else happens.
-	Resumes bool `json:"reopens,omitempty"`
-	// Suspended are the calls for which a branch ends before its steps do.
-	Suspended []string `json:"suspends,omitempty"`
-	// Unfinished are those whose step did not finish, FailedStep is the one before this that did not.
-	Unfinished []Lane      `json:"lanes,omitempty"`
-	FailedStep *FailedStep `json:"broken,omitempty"`
-	// AfterCall is set by the activity of the call before, where that goes on by itself.
-	AfterCall bool `json:"-"`
-}
-
-// Advanced is what comes next. With nothing set the steps are at their end.
-type Advanced struct {
-	Seq    uint64          `json:"seq"`
-	Cursor pipeline.Cursor `json:"cursor"`
-	Active *ActiveStep     `json:"leaf,omitempty"`
-	// Prompts tells that the record has what the leaf is asked.
-	Prompts  bool              `json:"asks,omitempty"`
-	Answer   *ModelAnswer      `json:"answer,omitempty"` // has the call of a leaf that is one
-	Branches *Branches         `json:"fan,omitempty"`
-	Exceeded *ExceededLimit    `json:"excess,omitempty"` // is to be asked about before the branches begin
-	Sleep    time.Duration     `json:"sleep,omitempty"`
-	Failed   *pipeline.Failure `json:"failed,omitempty"`
-	// CallEnded tells that the call before has come to its end, and has found this out: also if that was not heard of.
-	CallEnded bool `json:"called,omitempty"`
-	// Value is what an expression comes to.
-	Value json.RawMessage `json:"value,omitempty"`
-	// Usage is what model calls of the step that failed have used, and of subagents whose lanes were taken over.
-	Usage []Usage `json:"usage,omitempty"`
-}
-
-// prefix begins the ids of steps of a program's.
-func (w *Position) prefix() string {
-	if w == nil || w.Number == 0 {
-		return ""
-	}
-	return fmt.Sprintf("do/%d/", w.Number)
-}
-
-func (a Advanced) ends() bool { return a.Active == nil && a.Branches == nil && a.Sleep == 0 }
-
 // interpreter executes the steps of an agent that is a pipeline, or of a step that a program does.
 type interpreter struct {
 	run      *run
-	position *Position // the position; nil = the agent is no pipeline
+	position *runs.Position // the position; nil = the agent is no pipeline
 	// chained is the answer to the next advance, if the activity of the call before has found it.
-	chained *Advanced
+	chained *runs.Advanced
 	tree    []byte // the steps of a program's step, until an advance has written them down
 }
 
@@ -187,7 +47,7 @@ func (r *run) restorePosition() {
 		r.pipeline.position = r.in.Resume.Position
 		r.pipeline.position.Advances = 0
 	case r.in.Steps:
-		r.pipeline.position = &Position{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
+		r.pipeline.position = &runs.Position{Origin: r.in.Run.ID, Input: r.in.Input, Child: r.child.branch(), Event: &pipeline.Event{Kind: pipeline.EventBegun}}
 		r.pipeline.position.Cursor.Home = r.outputPrefix()
 	}
 	if r.pipeline.position != nil {
@@ -205,7 +65,7 @@ func (r *run) outputPrefix() string {
 
 // steps goes on until the walk is at its end. It fails only to continue as new.
 func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
-	if !p.run.log.begun() && p.run.in.Resume != nil {
+	if !p.run.log.HasBegun() && p.run.in.Resume != nil {
 		if end, over := p.reopen(ctx); over {
 			return end, nil
 		}
@@ -226,7 +86,7 @@ func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
 		switch {
 		case err != nil:
 			return p.run.failure(p.compensationCtx(ctx), err), nil
-		case next.ends():
+		case next.IsEnd():
 			return p.endOfSteps(ctx, next), nil
 		case ahead:
 			if err := p.run.safePoint(p.compensationCtx(ctx)); err != nil {
@@ -246,22 +106,22 @@ func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 }
 
 // endOfSteps is how the run ends with its steps.
-func (p *interpreter) endOfSteps(ctx workflow.Context, last Advanced) ending {
+func (p *interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending {
 	switch then := p.position.End; {
 	case then != nil:
-		return then.ending()
+		return endingOf(then)
 	case last.Failed != nil && ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}
+		return ending{outcome: runs.OutcomeCancelled}
 	case last.Failed != nil:
 		return endWith(*last.Failed)
 	}
-	return ending{outcome: OutcomeSuccess}
+	return ending{outcome: runs.OutcomeSuccess}
 }
 
 // noteFailedStep notes a step that failed, for what comes behind it.
-func (r *run) noteFailedStep(s Step, steered []uint64) {
+func (r *run) noteFailedStep(s runs.Step, steered []uint64) {
 	if r.pipeline.position != nil {
-		r.log.Failed = &FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, Place: s.Place, Steered: steered}
+		r.log.Failed = &runs.FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, Place: s.Place, Steered: steered}
 	}
 }
 
@@ -287,9 +147,9 @@ func (r *run) firstStepID() string {
 // reopen begins the run that goes on with a walk, and does what was decided about the calls that it
 // has waited for. over tells that the run ends with it.
 func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
-	in := Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
+	in := runs.Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
-	var next Advanced
+	var next runs.Advanced
 	if err := p.runAdvance(opening, in, &next); err != nil {
 		return p.run.failure(ctx, err), true
 	}
@@ -297,16 +157,16 @@ func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	switch {
 	case p.position.Branches != nil && w.Exceeded == nil:
 		return ending{}, false // its branches have the calls
-	case w.failsRun():
-		return p.onStepEnd(ctx, ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"})
+	case w.FailsRun():
+		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "nobody decided in time"})
 	}
-	if calls := w.calls(); len(calls) > 0 {
+	if calls := decidedCalls(w); len(calls) > 0 {
 		if end, over = p.run.applyDecisions(ctx, w, p.run.step(p.run.turn, stepTools, stepTools)); over {
 			return p.onStepEnd(ctx, end)
 		}
 	}
 	if l := p.position.Active; l != nil && l.CallID != "" {
-		return p.onStepEnd(ctx, ending{outcome: OutcomeSuccess})
+		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeSuccess})
 	}
 	p.run.turn++
 	return ending{}, false
@@ -333,7 +193,7 @@ func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool
 	case err != nil:
 		return end, over, err
 	case !over:
-		end = ending{outcome: OutcomeSuccess}
+		end = ending{outcome: runs.OutcomeSuccess}
 	}
 	end, over = p.onStepEnd(ctx, end)
 	return end, over, nil
@@ -341,8 +201,8 @@ func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool
 
 // sleep waits until the walk goes on, but not for longer than the run has time.
 func (p *interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
-	if workflow.Sleep(ctx, earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
-		return p.onStepEnd(ctx, ending{outcome: OutcomeCancelled})
+	if workflow.Sleep(ctx, runs.Earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
+		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeCancelled})
 	}
 	if p.run.budget.Deadline.Before(p.position.Wake) {
 		return p.onStepEnd(ctx, p.run.durationEnding())
@@ -371,7 +231,7 @@ func (p *interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err
 	for ; ; p.run.turn++ {
 		if p.run.interrupts.held == nil {
 			if l := p.position.Active; l.Turns >= l.Limits.Turns {
-				return limit(CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
+				return limit(runs.CodeLimitTurns, "the agent reached its limit of %d turns", l.Limits.Turns), true, nil
 			}
 			if err := p.run.safePoint(ctx); err != nil {
 				return ending{}, false, err
@@ -406,11 +266,11 @@ func (p *interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, ove
 	}
 	p.run.interrupts.unhold() // the turn ended before its interrupts were told
 	switch {
-	case end.code == ErrorFenced, end.code == ErrorLogLost:
+	case end.code == runs.ErrorFenced, end.code == runs.ErrorLogLost:
 		return end, true
-	case end.outcome == OutcomeCancelled, !end.ofStep && (end.code == CodeLimitTokens || end.code == CodeLimitCost), end.refused, end.outcome != OutcomeSuccess && p.run.overdue(ctx):
+	case end.outcome == runs.OutcomeCancelled, !end.ofStep && (end.code == runs.CodeLimitTokens || end.code == runs.CodeLimitCost), end.refused, end.outcome != runs.OutcomeSuccess && p.run.overdue(ctx):
 		return p.compensate(ctx, end)
-	case end.outcome == OutcomeError:
+	case end.outcome == runs.OutcomeError:
 		why := end.why()
 		w.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &why}
 	case w.Event == nil:
@@ -422,10 +282,10 @@ func (p *interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, ove
 	return ending{}, false
 }
 
-func (r *run) overdue(ctx workflow.Context) bool { return r.budget.overdue(workflow.Now(ctx)) }
+func (r *run) overdue(ctx workflow.Context) bool { return r.budget.IsOverdue(workflow.Now(ctx)) }
 
 func (r *run) durationEnding() ending {
-	return limit(CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
+	return limit(runs.CodeLimitDuration, "the run reached its limit of %s", r.in.Limits.Duration)
 }
 
 var timeout = pipeline.Failure{Code: "timeout", Message: "the step took too long"}

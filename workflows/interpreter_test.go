@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // byPath gives answers by path: JSON, !code for a failure of the step, ? for one that finds the run cancelled, and *code for
@@ -35,7 +35,7 @@ func byPath(answers map[string]string) func(string) (pipeline.Event, error) {
 	}
 }
 
-func (k *walking) want(result workflows.RunResult, outcome workflows.Outcome, code string, did ...string) {
+func (k *walking) want(result runs.Result, outcome runs.Outcome, code string, did ...string) {
 	k.t.Helper()
 	if result.Outcome != outcome || result.Code != code {
 		k.t.Errorf("the run ends as %+v, want %s %s", result, outcome, code)
@@ -47,7 +47,7 @@ func (k *walking) want(result workflows.RunResult, outcome workflows.Outcome, co
 
 // cancel cancels the run that is under way, before anything else happens to it.
 func (k *walking) cancel() {
-	k.world.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: k.runs[len(k.runs)-1].Run.ID})
+	k.world.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: k.runs[len(k.runs)-1].Run.ID})
 }
 
 // Each thing that an agent does comes between two advances, which know all that the walk needs.
@@ -62,14 +62,14 @@ steps:
 `)
 	k.answer = byPath(map[string]string{"plan": `"abc"`, "look": `7`})
 	result := k.walk(stepsInput())
-	k.want(result, workflows.OutcomeSuccess, "", "plan", "look", "write")
+	k.want(result, runs.OutcomeSuccess, "", "plan", "look", "write")
 	if want := `{"n":0,"steps":{"plan":"abc","look":7,"write":"ok"},"note":"abc 7"}`; !sameJSON(string(k.state), want) {
 		t.Errorf("the state is %s, want %s", k.state, want)
 	}
 	var ids []string
 	for i, a := range k.advances {
 		ids = append(ids, a.ID)
-		begins := a.Beginning == (workflows.Beginning{Input: 1, Digest: "d"})
+		begins := a.Beginning == (runs.Beginning{Input: 1, Digest: "d"})
 		if begins != (i == 0) || a.Position.Origin != "r" || a.Position.Input != 1 || a.Compensates || a.Now.IsZero() || a.Agent != "a" || a.Place != nil {
 			t.Errorf("advance %d is %+v", i, a)
 		}
@@ -90,7 +90,7 @@ steps:
 	}
 }
 
-func kindsOf(advances []workflows.Advance) string {
+func kindsOf(advances []runs.Advance) string {
 	var kinds []string
 	for _, a := range advances {
 		kind := "reopens"
@@ -141,9 +141,9 @@ steps:
 			t.Parallel()
 			k := newWalking(t, c.steps)
 			k.answer = byPath(c.answers)
-			outcome := workflows.OutcomeSuccess
+			outcome := runs.OutcomeSuccess
 			if c.code != "" {
-				outcome = workflows.OutcomeError
+				outcome = runs.OutcomeError
 			}
 			k.want(k.walk(stepsInput()), outcome, c.code, strings.Fields(c.did)...)
 			for i, a := range k.advances { // what compensates is told that it does
@@ -164,7 +164,7 @@ func TestStepsWait(t *testing.T) {
 		at = append(at, k.world.env.Now())
 		return failed("x"), nil
 	}
-	k.want(k.walk(stepsInput()), workflows.OutcomeError, "x", "one", "one~2", "one~3")
+	k.want(k.walk(stepsInput()), runs.OutcomeError, "x", "one", "one~2", "one~3")
 	for i, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute} {
 		if took := at[i+1].Sub(at[i]); took < pause || took > pause+time.Minute {
 			t.Errorf("pause %d took %s, want %s", i, took, pause)
@@ -185,7 +185,7 @@ func TestStepsHaveDeadlines(t *testing.T) {
 		}
 		return done(`1`), nil
 	}
-	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "all/one", "three")
+	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "all/one", "three")
 	if l := k.advances[1].Position.Active; l == nil || l.Deadline.Sub(k.advances[0].Now) != 10*time.Minute {
 		t.Errorf("the step has until %+v", l)
 	}
@@ -228,9 +228,9 @@ func TestCancelledStepsCompensate(t *testing.T) {
 }
 
 // wantCancelled fails the test unless what was done before the cancel was compensated for, and told not to mind it.
-func (k *walking) wantCancelled(result workflows.RunResult, did string) {
+func (k *walking) wantCancelled(result runs.Result, did string) {
 	k.t.Helper()
-	k.want(result, workflows.OutcomeCancelled, "", strings.Fields(did)...)
+	k.want(result, runs.OutcomeCancelled, "", strings.Fields(did)...)
 	for _, m := range k.world.models {
 		if undoes := strings.Contains(m.Place.Path, "~undo"); m.Compensates != undoes {
 			k.t.Errorf("the model is called with %+v", m)
@@ -255,7 +255,7 @@ func TestCancelledAdvances(t *testing.T) {
 			t.Parallel()
 			k := newWalking(t, booking)
 			asked := 0
-			cancel := func(in workflows.Advance) error {
+			cancel := func(in runs.Advance) error {
 				if in.ID != c.cancel {
 					return nil
 				}
@@ -297,7 +297,7 @@ steps:
 			k.silent = true
 			in := stepsInput()
 			in.Hold = hold
-			if result := k.walk(in); result.Outcome != workflows.OutcomeError || result.Code != "timeout" {
+			if result := k.walk(in); result.Outcome != runs.OutcomeError || result.Code != "timeout" {
 				t.Errorf("it ends as %+v", result)
 			}
 			if !slices.Contains(k.did, "a~error/b") {

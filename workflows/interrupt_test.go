@@ -7,30 +7,29 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // asks is an answer whose first call runs, whose second waits for a person and whose third for the client.
-func asks(seq uint64) workflows.ModelAnswer {
+func asks(seq uint64) runs.ModelAnswer {
 	a := says(seq, "now", "ask", "client")
-	a.Calls[1].Approval = &workflows.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
+	a.Calls[1].Approval = &runs.Approval{Rule: 1, Args: "args", Expires: 24 * time.Hour}
 	a.Calls[2].Client = true
 	a.WaitCount = 2
 	return a
 }
 
-func approves(call string) workflows.Decision {
-	return workflows.Decision{CallID: call, Kind: workflows.DecisionApprove, Digest: "d-" + call, Input: 70}
+func approves(call string) runs.Decision {
+	return runs.Decision{CallID: call, Kind: runs.DecisionApprove, Digest: "d-" + call, Input: 70}
 }
 
 // interrupted is a world whose run ends with questions.
 func interrupted(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return asks(10), nil }
-	w.tool = func(workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return asks(10), nil }
+	w.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	return w
 }
@@ -44,45 +43,45 @@ func TestAnswersComeWithAnInput(t *testing.T) {
 	offered.Token = "token-r2"
 	w.env.RegisterDelayedCallback(func() {
 		other := waiting("r3")
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: workflows.OnBusyInterrupt}, answers)
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: workflows.OnBusyEnqueue}, answers)
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []workflows.Decision{approves("ask")}}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: other.Digest, Offer: &other}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyInterrupt}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r3", Digest: other.Digest, Offer: &other, OnBusy: runs.OnBusyEnqueue}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approves("ask")}}, answers)
 	}, time.Minute)
 	next := w.continued(input)
-	for i, want := range []any{workflows.ErrorInterrupted, workflows.ErrorInterrupted, workflows.Submitted{Queued: true}, workflows.Submitted{Queued: true}} {
+	for i, want := range []any{runs.ErrorInterrupted, runs.ErrorInterrupted, runs.Submitted{Queued: true}, runs.Submitted{Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("answer %d is %v, want %v", i, got, want)
 		}
 	}
-	if end := w.finished[0]; end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Calls) != 2 || end.Interrupts.Calls[0].Index != 1 {
+	if end := w.finished[0]; end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 2 || end.Interrupts.Calls[0].Index != 1 {
 		t.Errorf("the run is finished with %+v", end)
 	}
 	if next.Run.ID != "r2" || next.Continues != "" || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r3" {
 		t.Fatalf("it goes on with %+v", next)
 	}
 	ask, client := next.Resume.Calls[0], next.Resume.Calls[1]
-	if ask.Decision.Kind != workflows.DecisionApprove || ask.Decision.Args != "args" || client.Decision.Kind != workflows.DecisionAbandon {
+	if ask.Decision.Kind != runs.DecisionApprove || ask.Decision.Args != "args" || client.Decision.Kind != runs.DecisionAbandon {
 		t.Errorf("it goes on with the decisions %+v and %+v", ask.Decision, client.Decision)
 	}
 
 	again := newWorld(t)
-	var calls []workflows.ToolCall
-	again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	var calls []runs.ToolCall
+	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		calls = append(calls, in)
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 	next.Queue = nil
 	result, _ := again.run(next)
-	if result.Outcome != workflows.OutcomeSuccess || len(calls) != 1 || len(again.models) != 1 {
+	if result.Outcome != runs.OutcomeSuccess || len(calls) != 1 || len(again.models) != 1 {
 		t.Fatalf("%+v after %d tool calls and %d of the model", result, len(calls), len(again.models))
 	}
-	begins := workflows.Beginning{Input: next.Input, Digest: next.Digest}
+	begins := runs.Beginning{Input: next.Input, Digest: next.Digest}
 	if c := calls[0]; c.CallID != "ask" || c.MessageID != "m" || c.ID != "0/tools/1" || c.Decision == nil || c.Opens == nil || *c.Opens != begins {
 		t.Errorf("the call is %+v", c)
 	}
-	if m := again.models[0]; m.Beginning != (workflows.Beginning{}) || m.After != 20 || m.Closes != "tools" || m.ID != "1/model" {
+	if m := again.models[0]; m.Beginning != (runs.Beginning{}) || m.After != 20 || m.Closes != "tools" || m.ID != "1/model" {
 		t.Errorf("the model is called with %+v", m)
 	}
 }
@@ -93,22 +92,22 @@ func TestDecisionsAddUp(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
 	answers := make(chan any, 4)
-	decide := func(decisions ...workflows.Decision) func() {
-		return func() { w.update(workflows.UpdateDecide, workflows.Decide{Decisions: decisions}, answers) }
+	decide := func(decisions ...runs.Decision) func() {
+		return func() { w.update(runs.UpdateDecide, runs.Decide{Decisions: decisions}, answers) }
 	}
-	rejects := workflows.Decision{CallID: "ask", Kind: workflows.DecisionReject, Digest: "other"}
-	result := workflows.Decision{CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71}
+	rejects := runs.Decision{CallID: "ask", Kind: runs.DecisionReject, Digest: "other"}
+	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 	w.env.RegisterDelayedCallback(decide(approves("ask"), approves("now"), approves("client")), time.Second)
 	w.env.RegisterDelayedCallback(decide(rejects, approves("ask")), 2*time.Second)
 	w.env.RegisterDelayedCallback(decide(result), 3*time.Second)
 	next := w.continued(input)
 	taken := approves("ask")
 	taken.Args = "args"
-	unknown := workflows.DecisionResult{Error: workflows.ErrorUnknownCall}
+	unknown := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 	want := []any{
-		workflows.Decided{Results: []workflows.DecisionResult{{}, unknown, unknown}},
-		workflows.Decided{Results: []workflows.DecisionResult{{Error: workflows.ErrorDecided, Recorded: &taken}, {Recorded: &taken}}},
-		workflows.Decided{Results: []workflows.DecisionResult{{Settled: true}}},
+		runs.Decided{Results: []runs.DecisionResult{{}, unknown, unknown}},
+		runs.Decided{Results: []runs.DecisionResult{{Error: runs.ErrorDecided, Recorded: &taken}, {Recorded: &taken}}},
+		runs.Decided{Results: []runs.DecisionResult{{Settled: true}}},
 	}
 	close(answers)
 	var got []any
@@ -122,14 +121,14 @@ func TestDecisionsAddUp(t *testing.T) {
 		t.Errorf("it goes on with %+v", next)
 	}
 	again := newWorld(t)
-	var calls []workflows.ToolCall
-	again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	var calls []runs.ToolCall
+	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		again.mu.Lock()
 		defer again.mu.Unlock()
 		calls = append(calls, in)
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 	if _, finish := again.run(next); len(calls) != 2 || calls[0].Opens.Continues != "r" || finish.Continues != "r" {
 		t.Errorf("the calls are %+v, finished with %+v", calls, finish)
 	}
@@ -140,24 +139,24 @@ func TestDecisionsAddUp(t *testing.T) {
 func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, "ask", "other")
 		for i := range a.Calls {
-			a.Calls[i].Approval = &workflows.Approval{Args: "args", Remind: 2 * time.Hour}
+			a.Calls[i].Approval = &runs.Approval{Args: "args", Remind: 2 * time.Hour}
 		}
 		a.Calls[0].Approval.Expires, a.WaitCount = 24*time.Hour, 2
 		return a, nil
 	}
 	asked := w.env.Now().Add(-time.Hour).UTC()
 	expires := asked.Add(24 * time.Hour).Truncate(time.Millisecond)
-	w.before = &workflows.Finished{Outcome: workflows.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
-	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	var parked workflows.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	w.before = &runs.Finished{Outcome: runs.OutcomeInterrupt, Seq: 99, AskedAt: asked, Expires: map[string]time.Time{"ask": expires}}
+	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	var parked runs.ParkedInput
+	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if p := parked.Interrupts; !p.Opened.Equal(asked) || !p.Calls[0].Expires.Equal(expires) || !p.Calls[1].Expires.IsZero() {
 		t.Errorf("it waits since %s until %s and %s, want %s and %s", p.Opened, p.Calls[0].Expires, p.Calls[1].Expires, asked, expires)
 	}
-	if n := w.notices[0]; n.Event != workflows.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
+	if n := w.notices[0]; n.Event != runs.EventOpened || !n.At.Equal(asked) || !n.Opened.Equal(asked) || !n.Calls[0].Expires.Equal(expires) {
 		t.Errorf("it is made known as %+v", n)
 	}
 }
@@ -166,20 +165,20 @@ func TestQuestionsExpireAsTheyWereTold(t *testing.T) {
 // wait is parked meanwhile.
 func TestQuestionsExpire(t *testing.T) {
 	t.Parallel()
-	for onExpiry, want := range map[workflows.OnExpiry]workflows.Outcome{
-		workflows.OnExpiryReject: workflows.OutcomeSuccess, workflows.OnExpirySkip: workflows.OutcomeSuccess, workflows.OnExpiryFail: workflows.OutcomeError,
+	for onExpiry, want := range map[runs.OnExpiry]runs.Outcome{
+		runs.OnExpiryReject: runs.OutcomeSuccess, runs.OnExpirySkip: runs.OutcomeSuccess, runs.OnExpiryFail: runs.OutcomeError,
 	} {
 		w := newWorld(t)
-		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 			a := says(10, "ask")
-			a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
+			a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Expires: 24 * time.Hour, OnExpiry: onExpiry}, 1
 			return a, nil
 		}
 		began := w.env.Now()
-		w.env.ExecuteWorkflow(workflows.TypeRun, input)
-		var parked workflows.ParkedInput
-		continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
-		if took := w.env.Now().Sub(began); took < workflows.DefaultParkAfter || took > 2*workflows.DefaultParkAfter {
+		w.env.ExecuteWorkflow(runs.TypeRun, input)
+		var parked runs.ParkedInput
+		continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
+		if took := w.env.Now().Sub(began); took < runs.DefaultParkAfter || took > 2*runs.DefaultParkAfter {
 			t.Errorf("it was parked after %s", took)
 		}
 		later := newWorld(t)
@@ -187,26 +186,26 @@ func TestQuestionsExpire(t *testing.T) {
 		answers := make(chan any, 1)
 		later.env.RegisterDelayedCallback(func() {
 			late := approves("ask")
-			later.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{late}}, answers)
+			later.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{late}}, answers)
 		}, 48*time.Hour)
-		later.env.ExecuteWorkflow(workflows.TypeParked, parked)
-		var next workflows.RunInput
-		continuedAs(t, later.env.GetWorkflowError(), workflows.TypeRun, &next)
+		later.env.ExecuteWorkflow(runs.TypeParked, parked)
+		var next runs.Input
+		continuedAs(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
 		if took := later.env.Now().Sub(began); took < 24*time.Hour || took > 25*time.Hour {
 			t.Errorf("it went on after %s", took)
 		}
 		again := newWorld(t)
 		called := 0
-		again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			called++
-			if in.Decision.Kind != workflows.DecisionExpire {
+			if in.Decision.Kind != runs.DecisionExpire {
 				t.Errorf("the call is made with %+v", in.Decision)
 			}
-			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
-		again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 		result, _ := again.run(next)
-		if result.Outcome != want || want == workflows.OutcomeError && (result.Code != workflows.CodeApprovalExpired || called > 0) {
+		if result.Outcome != want || want == runs.OutcomeError && (result.Code != runs.CodeApprovalExpired || called > 0) {
 			t.Errorf("%s: %+v after %d calls", onExpiry, result, called)
 		}
 	}
@@ -215,18 +214,18 @@ func TestQuestionsExpire(t *testing.T) {
 // A decision that comes when the time is over is told so, even if the clock has not struck here yet.
 func TestADecisionThatComesLate(t *testing.T) {
 	t.Parallel()
-	parked := workflows.ParkedInput{Run: input, Interrupts: &workflows.Interrupts{MessageID: "m", Calls: []workflows.Interrupt{
+	parked := runs.ParkedInput{Run: input, Interrupts: &runs.Interrupts{MessageID: "m", Calls: []runs.Interrupt{
 		{Call: asks(1).Calls[1], Index: 1, Expires: time.Now().Add(-time.Second)}, {Call: asks(1).Calls[2], Index: 2},
 	}}}
 	w := newWorld(t)
 	answers := make(chan any, 2)
 	w.env.RegisterDelayedCallback(func() {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, answers)
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, answers)
 		offered := waiting("r2")
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
 	}, time.Second)
-	w.env.ExecuteWorkflow(workflows.TypeParked, parked)
-	if got := (<-answers).(workflows.Decided); got.Results[0].Error != workflows.ErrorExpired {
+	w.env.ExecuteWorkflow(runs.TypeParked, parked)
+	if got := (<-answers).(runs.Decided); got.Results[0].Error != runs.ErrorExpired {
 		t.Errorf("the answer is %+v", got)
 	}
 }
@@ -234,19 +233,19 @@ func TestADecisionThatComesLate(t *testing.T) {
 // What a thread waits for goes on as one payload: more than fits ends the run.
 func TestTooMuchToWaitFor(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{workflows.MaxInterrupts, workflows.MaxInterrupts + 1} {
+	for _, n := range []int{runs.MaxInterrupts, runs.MaxInterrupts + 1} {
 		w := newWorld(t)
-		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
-			a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: 10, MessageID: "m", WaitCount: n}
+		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+			a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: 10, MessageID: "m", WaitCount: n}
 			for i := range n {
-				a.Calls = append(a.Calls, workflows.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &workflows.Approval{Args: "args"}})
+				a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{Args: "args"}})
 			}
 			return a, nil
 		}
 		in := input
 		in.Limits.ParallelTools = 100
-		w.env.ExecuteWorkflow(workflows.TypeRun, in)
-		if end := w.finished[0]; (end.Code == workflows.CodeLimitParallelTools) != (n > workflows.MaxInterrupts) {
+		w.env.ExecuteWorkflow(runs.TypeRun, in)
+		if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (n > runs.MaxInterrupts) {
 			t.Errorf("%d calls: the run is finished with %+v", n, end)
 		}
 	}
@@ -256,10 +255,10 @@ func TestTooMuchToWaitFor(t *testing.T) {
 func TestACancelIsTooLateForQuestions(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
-	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) }, time.Second)
-	result := workflows.Decision{CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71}
+	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) }, time.Second)
+	result := runs.Decision{CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71}
 	w.env.RegisterDelayedCallback(func() {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), result}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask"), result}}, make(chan any, 1))
 	}, time.Minute)
 	if next := w.continued(input); next.Continues != "r" {
 		t.Errorf("it goes on with %+v", next)
@@ -274,23 +273,23 @@ func TestTooManyWaitBehindQuestions(t *testing.T) {
 	w.env.RegisterDelayedCallback(func() {
 		for i := range 40 {
 			in := waiting(fmt.Sprint(i, strings.Repeat("x", 300)))
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: workflows.OnBusyEnqueue, Offer: &in}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: runs.OnBusyEnqueue, Offer: &in}, answers)
 		}
 	}, time.Second)
-	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	var parked workflows.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	var parked runs.ParkedInput
+	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 	close(answers)
 	refused := 0
 	for a := range answers {
-		if a == workflows.ErrorQueueFull {
+		if a == runs.ErrorQueueFull {
 			refused++
 		}
 	}
 	if n := len(parked.Run.Queue); n == 0 || n+refused != 40 || refused == 0 {
 		t.Errorf("%d wait, %d were refused", n, refused)
 	}
-	if _, err := workflows.DataConverter().ToPayload(parked); err != nil {
+	if _, err := runs.DataConverter().ToPayload(parked); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,24 +3,26 @@ package workflows
 import (
 	"slices"
 	"time"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // interrupts are all that an execution knows of: those that are open, and those that are resolved while people are still to
 // be notified of it. Only workflow coroutines touch it.
 type interrupts struct {
-	held     *Interrupts   // of the current turn, whose run stays open
-	answered *Interrupts   // those that were held last
-	earlier  []*Interrupts // held or asked before those
+	held     *runs.Interrupts   // of the current turn, whose run stays open
+	answered *runs.Interrupts   // those that were held last
+	earlier  []*runs.Interrupts // held or asked before those
 	// concurrent are those of subagents and branches whose siblings continue, suspended those of children that have ended so
 	// that the run can end with them.
-	concurrent []*Interrupts
-	suspended  []*Interrupts
+	concurrent []*runs.Interrupts
+	suspended  []*runs.Interrupts
 	// afterEnd are those that the thread waits for after the end of its AG-UI run.
-	afterEnd *Interrupts
+	afterEnd *runs.Interrupts
 }
 
 // hold makes w the interrupts of the current turn.
-func (i *interrupts) hold(w *Interrupts) { i.held, i.answered, i.earlier = w, nil, i.past() }
+func (i *interrupts) hold(w *runs.Interrupts) { i.held, i.answered, i.earlier = w, nil, i.past() }
 
 // unhold ends the wait for the interrupts of the turn without an answer.
 func (i *interrupts) unhold() {
@@ -32,9 +34,9 @@ func (i *interrupts) unhold() {
 
 // find returns the interrupts that a decision about a call is for: those of a child first, then those that are open, those
 // resolved last, and those that the run began with. A run that is cancelled takes no decisions about its own turn.
-func (i *interrupts) find(callID string, began *Interrupts, cancelled bool) *Interrupts {
+func (i *interrupts) find(callID string, began *runs.Interrupts, cancelled bool) *runs.Interrupts {
 	for _, w := range slices.Backward(i.concurrent) {
-		if w.find(callID) != nil && !cancelled {
+		if w.Find(callID) != nil && !cancelled {
 			return w
 		}
 	}
@@ -52,29 +54,29 @@ func (i *interrupts) find(callID string, began *Interrupts, cancelled bool) *Int
 }
 
 // withdraw ends the wait for interrupts of children. People are still notified of what happened to them.
-func (i *interrupts) withdraw(all ...*Interrupts) {
-	i.concurrent = slices.DeleteFunc(i.concurrent, func(w *Interrupts) bool { return slices.Contains(all, w) })
-	all = slices.DeleteFunc(slices.Clone(all), func(w *Interrupts) bool { return slices.Contains(i.earlier, w) })
-	i.earlier = slices.DeleteFunc(append(i.earlier, all...), (*Interrupts).isTold)
+func (i *interrupts) withdraw(all ...*runs.Interrupts) {
+	i.concurrent = slices.DeleteFunc(i.concurrent, func(w *runs.Interrupts) bool { return slices.Contains(all, w) })
+	all = slices.DeleteFunc(slices.Clone(all), func(w *runs.Interrupts) bool { return slices.Contains(i.earlier, w) })
+	i.earlier = slices.DeleteFunc(append(i.earlier, all...), (*runs.Interrupts).IsNotified)
 }
 
 // cancel is withdraw for interrupts that nobody can decide any more: people are notified of that.
-func (i *interrupts) cancel(now time.Time, all ...*Interrupts) {
+func (i *interrupts) cancel(now time.Time, all ...*runs.Interrupts) {
 	for _, w := range all {
-		w.cancelTold(now)
+		w.CancelAnnounced(now)
 	}
 	i.withdraw(all...)
 }
 
 // past are resolved interrupts of which people are still to be notified.
-func (i *interrupts) past() []*Interrupts {
-	return slices.DeleteFunc(append(slices.Clone(i.earlier), i.answered), (*Interrupts).isTold)
+func (i *interrupts) past() []*runs.Interrupts {
+	return slices.DeleteFunc(append(slices.Clone(i.earlier), i.answered), (*runs.Interrupts).IsNotified)
 }
 
 // untold are the first interrupts of which people are to be notified, those that the run began with before all others.
-func (i *interrupts) untold(began *Interrupts, except map[*Interrupts]bool) *Interrupts {
-	for _, w := range slices.Concat([]*Interrupts{began}, i.past(), i.concurrent, []*Interrupts{i.held, i.afterEnd}) {
-		if w.isUntold() && !except[w] {
+func (i *interrupts) untold(began *runs.Interrupts, except map[*runs.Interrupts]bool) *runs.Interrupts {
+	for _, w := range slices.Concat([]*runs.Interrupts{began}, i.past(), i.concurrent, []*runs.Interrupts{i.held, i.afterEnd}) {
+		if w.HasPending() && !except[w] {
 			return w
 		}
 	}

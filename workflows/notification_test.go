@@ -9,18 +9,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // events are the notices that were tried, in their order, each as often as it was.
-func (w *world) events() []workflows.NotificationEvent {
+func (w *world) events() []runs.NotificationEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var events []workflows.NotificationEvent
+	var events []runs.NotificationEvent
 	for _, n := range w.notices {
 		events = append(events, n.Event)
 	}
@@ -31,9 +30,9 @@ func (w *world) events() []workflows.NotificationEvent {
 func TestNoticesAreToldInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(2), nil }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(2), nil }
 	failures := 5
-	w.notify = func(workflows.Notification) error {
+	w.notify = func(runs.Notification) error {
 		if failures--; failures >= 0 {
 			return errors.New("out of reach")
 		}
@@ -41,16 +40,16 @@ func TestNoticesAreToldInOrder(t *testing.T) {
 	}
 	results := w.decideInTurn(ann.approves("c0"), bob.approves("c0"), ann.approves("c1"))
 	w.env.RegisterDelayedCallback(func() {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{bob.approves("c1")}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{bob.approves("c1")}}, make(chan any, 1))
 	}, time.Hour)
-	w.env.ExecuteWorkflow(workflows.TypeRun, input)
+	w.env.ExecuteWorkflow(runs.TypeRun, input)
 	for i, r := range results() {
 		if r.Error != "" {
 			t.Errorf("decision %d: %+v", i, r)
 		}
 	}
-	opened := slices.Repeat([]workflows.NotificationEvent{workflows.EventOpened}, 6)
-	if want := append(opened, workflows.EventVoted, workflows.EventDecided); !cmp.Equal(w.events(), want) {
+	opened := slices.Repeat([]runs.NotificationEvent{runs.EventOpened}, 6)
+	if want := append(opened, runs.EventVoted, runs.EventDecided); !cmp.Equal(w.events(), want) {
 		t.Errorf("tried was %v, want %v", w.events(), want)
 	}
 	voted, decided := w.notices[6], w.notices[7]
@@ -66,26 +65,26 @@ func TestNoticesAreToldInOrder(t *testing.T) {
 func TestNoticesGoAlong(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(workflows.Notification) error { return errors.New("out of reach") }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
+	w.notify = func(runs.Notification) error { return errors.New("out of reach") }
 	var asked, over time.Time
 	w.env.RegisterDelayedCallback(func() {
 		asked = w.env.Now()
 		for _, p := range []person{ann, bob} {
-			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{p.approves("c0")}}, make(chan any, 1))
+			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
 		}
 	}, time.Minute+500*time.Millisecond)
 	next := w.continued(input)
 	if over = w.env.Now(); over.Sub(asked) > 2*time.Second {
 		t.Errorf("it went on %s after it was decided", over.Sub(asked))
 	}
-	var left []workflows.NotificationEvent
+	var left []runs.NotificationEvent
 	for i, n := range next.Resume.Pending {
 		if left = append(left, n.Event); n.Number != i+1 {
 			t.Errorf("notice %d is left as %+v", i, n)
 		}
 	}
-	if want := []workflows.NotificationEvent{workflows.EventOpened, workflows.EventVoted, workflows.EventDecided}; !cmp.Equal(left, want) {
+	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventDecided}; !cmp.Equal(left, want) {
 		t.Fatalf("left are %v, want %v", left, want)
 	}
 
@@ -93,16 +92,16 @@ func TestNoticesGoAlong(t *testing.T) {
 	// them, as often as it takes.
 	for name, tt := range map[string]struct {
 		failures int
-		handed   []workflows.NotificationEvent
+		handed   []runs.NotificationEvent
 	}{
 		"told":        {1, nil},
-		"handed over": {7, []workflows.NotificationEvent{"opened", "voted", "decided"}},
+		"handed over": {7, []runs.NotificationEvent{"opened", "voted", "decided"}},
 	} {
 		again := newWorld(t)
 		failures := tt.failures
-		var told, handed []workflows.NotificationEvent
+		var told, handed []runs.NotificationEvent
 		var mu sync.Mutex // the one that was under way when the run was over may go on beside
-		again.notify = func(in workflows.Notification) error {
+		again.notify = func(in runs.Notification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if failures--; failures >= 0 {
@@ -115,7 +114,7 @@ func TestNoticesGoAlong(t *testing.T) {
 		}
 		var over time.Time
 		again.env.SetOnChildWorkflowStartedListener(func(_ *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
-			var in workflows.NotificationsInput
+			var in runs.NotificationsInput
 			over = again.env.Now()
 			if err := args.Get(&in); err != nil {
 				t.Error(err)
@@ -125,20 +124,20 @@ func TestNoticesGoAlong(t *testing.T) {
 				handed = append(handed, n.Event)
 			}
 		})
-		again.tool = func(workflows.ToolCall) (workflows.ToolAnswer, error) {
-			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+		again.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 		}
-		again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+		again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 		began := again.env.Now()
-		again.env.ExecuteWorkflow(workflows.TypeRun, next)
-		if len(again.finished) != 1 || again.finished[0].Outcome != workflows.OutcomeSuccess {
+		again.env.ExecuteWorkflow(runs.TypeRun, next)
+		if len(again.finished) != 1 || again.finished[0].Outcome != runs.OutcomeSuccess {
 			t.Errorf("%s: the run is finished with %+v", name, again.finished)
 		}
 		if !cmp.Equal(handed, tt.handed) || tt.handed != nil && over.Sub(began) > 3*time.Second {
 			t.Errorf("%s: handed over after %s was %v, want %v", name, over.Sub(began), handed, tt.handed)
 		}
 		mu.Lock()
-		if want := []workflows.NotificationEvent{"opened", "decided"}; !cmp.Equal(told, want) {
+		if want := []runs.NotificationEvent{"opened", "decided"}; !cmp.Equal(told, want) {
 			t.Errorf("%s: told was %v, want %v", name, told, want)
 		}
 		mu.Unlock()
@@ -149,9 +148,9 @@ func TestNoticesGoAlong(t *testing.T) {
 func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(in workflows.Notification) error {
-		if in.Event == workflows.EventVoted {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
+	w.notify = func(in runs.Notification) error {
+		if in.Event == runs.EventVoted {
 			return errors.New("out of reach")
 		}
 		return nil
@@ -160,11 +159,11 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 	for at, who := range map[time.Duration]person{-300 * time.Millisecond: ann, 600 * time.Millisecond: bob} {
 		w.env.RegisterDelayedCallback(func() {
 			in := waiting("r-" + string(who))
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []workflows.Decision{who.approves("c0")}}, answers)
-		}, workflows.DefaultParkAfter+at)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{who.approves("c0")}}, answers)
+		}, runs.DefaultParkAfter+at)
 	}
 	next := w.continued(input)
-	if first, second := <-answers, <-answers; first != (workflows.Submitted{Open: true}) || second != (workflows.Submitted{Queued: true}) {
+	if first, second := <-answers, <-answers; first != (runs.Submitted{Open: true}) || second != (runs.Submitted{Queued: true}) {
 		t.Errorf("the answers are %+v and %+v", first, second)
 	}
 	if next.Run.ID != "r-bob" || next.Resume.Calls[0].Decision == nil {
@@ -177,26 +176,26 @@ func TestAnAnswerWhileTheThreadIsParked(t *testing.T) {
 func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
-	w.notify = func(in workflows.Notification) error {
-		if in.Event == workflows.EventOpened {
+	w.notify = func(in runs.Notification) error {
+		if in.Event == runs.EventOpened {
 			return errors.New("out of reach")
 		}
 		return nil
 	}
 	answers := make(chan any, 3)
 	w.env.RegisterDelayedCallback(func() {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask"), clientResult}}, answers)
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask"), clientResult}}, answers)
 	}, time.Minute)
 	rejects := approves("ask")
-	rejects.Kind, rejects.Digest = workflows.DecisionReject, "no"
-	for at, d := range []workflows.Decision{rejects, approves("ask")} {
+	rejects.Kind, rejects.Digest = runs.DecisionReject, "no"
+	for at, d := range []runs.Decision{rejects, approves("ask")} {
 		w.env.RegisterDelayedCallback(func() {
 			in := waiting(fmt.Sprint("r", at))
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []workflows.Decision{d}}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, Offer: &in, Decisions: []runs.Decision{d}}, answers)
 		}, time.Minute+time.Duration(at+1)*100*time.Millisecond)
 	}
 	next := w.continued(input)
-	if <-answers; len(answers) != 2 || <-answers != workflows.ErrorBusy || <-answers != (workflows.Submitted{Queued: true}) || next.Run.ID != "r1" {
+	if <-answers; len(answers) != 2 || <-answers != runs.ErrorBusy || <-answers != (runs.Submitted{Queued: true}) || next.Run.ID != "r1" {
 		t.Errorf("it goes on with %+v", next.Run)
 	}
 }
@@ -205,16 +204,16 @@ func TestAnAnswerThatContradictsIsLate(t *testing.T) {
 func TestANoticeThatFailsForGood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(1), nil }
-	w.notify = func(in workflows.Notification) error {
-		if in.Event == workflows.EventOpened {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(1), nil }
+	w.notify = func(in runs.Notification) error {
+		if in.Event == runs.EventOpened {
 			return temporal.NewNonRetryableApplicationError("no", "bad", nil)
 		}
 		return nil
 	}
 	w.decideInTurn(ann.approves("c0"))
-	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	if want := []workflows.NotificationEvent{workflows.EventOpened, workflows.EventVoted}; !cmp.Equal(w.events(), want) {
+	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted}; !cmp.Equal(w.events(), want) {
 		t.Errorf("tried was %v, want %v", w.events(), want)
 	}
 }
@@ -223,8 +222,8 @@ func TestANoticeThatFailsForGood(t *testing.T) {
 func TestQuestionsThatWereNotAsked(t *testing.T) {
 	t.Parallel()
 	w := interrupted(t)
-	w.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", workflows.ErrorFenced, nil) }
-	if result, _ := w.run(input); result.Outcome != workflows.OutcomeFenced || len(w.notices) != 0 {
+	w.finish = func(bool) error { return temporal.NewNonRetryableApplicationError("no", runs.ErrorFenced, nil) }
+	if result, _ := w.run(input); result.Outcome != runs.OutcomeFenced || len(w.notices) != 0 {
 		t.Errorf("%+v, told was %v", result, w.events())
 	}
 }
@@ -233,19 +232,19 @@ func TestQuestionsThatWereNotAsked(t *testing.T) {
 func TestNoticesOfAHeldRun(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)
-	h.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	h.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 3 {
 			return says(30), nil
 		}
 		a := says(10 * uint64(in.Turn))
 		a.MessageID = fmt.Sprint("m", in.Turn)
-		a.Calls = []workflows.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t", Approval: &workflows.Approval{Args: "x"}}}
+		a.Calls = []runs.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t", Approval: &runs.Approval{Args: "x"}}}
 		a.WaitCount = 1
 		return a, nil
 	}
 	var mu sync.Mutex
 	away, told := true, map[string]bool{}
-	h.notify = func(in workflows.Notification) error {
+	h.notify = func(in runs.Notification) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if away {
@@ -260,9 +259,9 @@ func TestNoticesOfAHeldRun(t *testing.T) {
 		away = false // the run is over
 	})
 	for i, id := range []string{"c1", "c2"} {
-		h.decide(time.Duration(i+1)*time.Second, workflows.Decision{CallID: id, Kind: workflows.DecisionApprove, Digest: "d", Args: "x"})
+		h.decide(time.Duration(i+1)*time.Second, runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"})
 	}
-	if result, _ := h.run(heldInput()); result.Outcome != workflows.OutcomeSuccess {
+	if result, _ := h.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
 	mu.Lock()

@@ -3,6 +3,7 @@ package workflows
 import (
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
 )
@@ -10,11 +11,11 @@ import (
 // notifier sends the notifications about interrupts, one after the other, each as often as it takes. Neither the decision
 // nor the run waits for it. An execution that continues as new carries on what is left.
 type notifier struct {
-	run        *RunInput // the run that is active
+	run        *runs.Input // the run that is active
 	interrupts *interrupts
-	sending    bool                 // an activity is under way
-	stopped    bool                 // the next execution sends the rest
-	handedOver map[*Interrupts]bool // another workflow sends the rest
+	sending    bool                      // an activity is under way
+	stopped    bool                      // the next execution sends the rest
+	handedOver map[*runs.Interrupts]bool // another workflow sends the rest
 }
 
 const (
@@ -33,7 +34,7 @@ func (n *notifier) start(ctx workflow.Context) {
 		for {
 			_ = workflow.Await(ctx, func() bool { return n.next() != nil && !n.stopped })
 			w := n.next()
-			if notice := w.notice(n.run.Run); len(notice.Calls) > 0 {
+			if notice := w.Notification(n.run.Run); len(notice.Calls) > 0 {
 				n.send(ctx, notice)
 			}
 			w.Pending = w.Pending[1:]
@@ -41,14 +42,14 @@ func (n *notifier) start(ctx workflow.Context) {
 	})
 }
 
-func (n *notifier) send(ctx workflow.Context, notice Notification) {
+func (n *notifier) send(ctx workflow.Context, notice runs.Notification) {
 	n.sending = true
 	defer func() { n.sending = false }()
 	give(ctx, notice)
 }
 
 // next are the interrupts of which people are to be notified first; nil = there are none.
-func (n *notifier) next() *Interrupts { return n.interrupts.untold(n.run.Resume, n.handedOver) }
+func (n *notifier) next() *runs.Interrupts { return n.interrupts.untold(n.run.Resume, n.handedOver) }
 
 // stop begins no further notification: the next execution sends the rest.
 func (n *notifier) stop(ctx workflow.Context) {
@@ -65,16 +66,16 @@ func (n *notifier) drain(ctx workflow.Context) {
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if sent, _ := workflow.AwaitWithTimeout(ctx, drainPatience, func() bool { return n.next() == nil }); !sent {
-		n.handOver(ctx, append([]*Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.past()...))
+		n.handOver(ctx, append([]*runs.Interrupts{n.run.Resume, n.interrupts.held, n.interrupts.afterEnd}, n.interrupts.past()...))
 	}
 }
 
 // handOver starts a workflow for each of the interrupts that has notifications left, also when the run is cancelled. The
 // notification that is under way is sent there again.
-func (n *notifier) handOver(ctx workflow.Context, all []*Interrupts) {
+func (n *notifier) handOver(ctx workflow.Context, all []*runs.Interrupts) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, w := range all {
-		if !w.isUntold() || n.handedOver[w] {
+		if !w.HasPending() || n.handedOver[w] {
 			continue
 		}
 		n.handedOver[w] = true
@@ -84,9 +85,9 @@ func (n *notifier) handOver(ctx workflow.Context, all []*Interrupts) {
 			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary:         "notifications about interrupts",
 		})
-		in := NotificationsInput{Thread: n.run.Run, Interrupts: w}
-		if err := workflow.ExecuteChildWorkflow(child, TypeNotices, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Error("notifications about a run's interrupts are not sent", n.run.Run.with(w.RunID).logged(n.run.Agent, "error", err)...)
+		in := runs.NotificationsInput{Thread: n.run.Run, Interrupts: w}
+		if err := workflow.ExecuteChildWorkflow(child, runs.TypeNotices, in).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+			workflow.GetLogger(ctx).Error("notifications about a run's interrupts are not sent", n.run.Run.With(w.RunID).LogAttrs(n.run.Agent, "error", err)...)
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"github.com/perdure/perdure/runs"
+	"go.temporal.io/sdk/workflow"
+)
 
 // ThreadParked is thread.parked.v1: a thread whose run has waited for long, for an interrupt or since it is paused. It is
 // small and rarely changes, so that workers of any version can hold it for days. It handles the same updates and signals as
 // agent.run.v1, and the run continues there, on the version of then.
-func ThreadParked(ctx workflow.Context, in ParkedInput) (RunResult, error) {
+func ThreadParked(ctx workflow.Context, in runs.ParkedInput) (runs.Result, error) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	t := newThread(ctx, in.Run, cancel)
 	// Validators read this: updates that wait run as soon as there is a handler.
@@ -13,30 +16,30 @@ func ThreadParked(ctx workflow.Context, in ParkedInput) (RunResult, error) {
 		t.phase, t.run.interrupts.afterEnd = phaseEnded, in.Interrupts
 	}
 	if err := t.listen(ctx); err != nil {
-		return RunResult{}, err
+		return runs.Result{}, err
 	}
 	t.notifier.start(ctx)
 	switch {
 	case in.Interrupts != nil:
-		return RunResult{}, t.awaitSuccessor(ctx, 0)
+		return runs.Result{}, t.awaitSuccessor(ctx, 0)
 	case t.run.interrupts.held != nil:
-		return RunResult{}, t.awaitHeld(ctx)
+		return runs.Result{}, t.awaitHeld(ctx)
 	}
-	return RunResult{}, t.awaitUnpaused(ctx)
+	return runs.Result{}, t.awaitUnpaused(ctx)
 }
 
 // awaitHeld waits until all interrupts of the run's turn are decided, or the run is cancelled.
 func (t *thread) awaitHeld(ctx workflow.Context) error {
 	r, since := t.run, workflow.Now(ctx)
 	w := r.interrupts.held
-	for !w.isResolved() && ctx.Err() == nil && !historyIsLong(ctx) {
-		r.awaitHeldUntil(ctx, w.next())
-		w.applyTime(workflow.Now(ctx))
+	for !w.IsResolved() && ctx.Err() == nil && !historyIsLong(ctx) {
+		r.awaitHeldUntil(ctx, w.NextTime())
+		w.ApplyTime(workflow.Now(ctx))
 	}
 	cancelled := ctx.Err() != nil
 	t.awaitResults(ctx)
 	r.excludeWait(ctx, since)
-	return t.unpark(ctx, !w.isResolved() && !cancelled, cancelled)
+	return t.unpark(ctx, !w.IsResolved() && !cancelled, cancelled)
 }
 
 // awaitUnpaused waits until the run is to continue, or is cancelled.
@@ -51,8 +54,8 @@ func (t *thread) awaitUnpaused(ctx workflow.Context) error {
 func (t *thread) unpark(ctx workflow.Context, waits, cancelled bool) error {
 	next := t.run.carry()
 	if waits {
-		return continueWith(ctx, TypeParked, ParkedInput{Run: next})
+		return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: next})
 	}
 	next.Progress.Cancelled = cancelled
-	return continueWith(ctx, TypeRun, next)
+	return continueWith(ctx, runs.TypeRun, next)
 }

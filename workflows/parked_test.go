@@ -6,25 +6,24 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // park runs a run that is paused in its first turn to where it is parked, and returns it.
-func park(t *testing.T, in workflows.RunInput) workflows.ParkedInput {
+func park(t *testing.T, in runs.Input) runs.ParkedInput {
 	t.Helper()
 	w := newWorld(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
-	w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdatePause, workflows.Pause{}, answers); close(asked) }, time.Millisecond)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { <-asked; return says(10, "c"), nil }
-	w.tool = func(workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
+	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdatePause, runs.Pause{}, answers); close(asked) }, time.Millisecond)
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-asked; return says(10, "c"), nil }
+	w.tool = func(runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
-	w.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	w.env.ExecuteWorkflow(runs.TypeRun, in)
+	var parked runs.ParkedInput
+	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 	if len(w.finished) != 0 {
 		t.Errorf("a run that is parked was finished with %+v", w.finished)
 	}
@@ -44,13 +43,13 @@ func continuedAs(t *testing.T, err error, workflowType string, in any) {
 }
 
 // unpark runs a parked run to where it goes on. What happens to it meanwhile happens after some time.
-func unpark(t *testing.T, parked workflows.ParkedInput, after time.Duration, happens func(*world)) workflows.RunInput {
+func unpark(t *testing.T, parked runs.ParkedInput, after time.Duration, happens func(*world)) runs.Input {
 	t.Helper()
 	w := newWorld(t)
 	w.env.RegisterDelayedCallback(func() { happens(w) }, after)
-	w.env.ExecuteWorkflow(workflows.TypeParked, parked)
-	var next workflows.RunInput
-	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeRun, &next)
+	w.env.ExecuteWorkflow(runs.TypeParked, parked)
+	var next runs.Input
+	continuedAs(t, w.env.GetWorkflowError(), runs.TypeRun, &next)
 	return next
 }
 
@@ -65,14 +64,14 @@ func TestALongPauseIsParked(t *testing.T) {
 		t.Fatalf("it is parked with %+v", p)
 	}
 	const weekend = 60 * time.Hour
-	next := unpark(t, parked, weekend, func(w *world) { w.update(workflows.UpdateResume, workflows.Pause{RunID: "r"}, make(chan any, 1)) })
+	next := unpark(t, parked, weekend, func(w *world) { w.update(runs.UpdateResume, runs.Pause{RunID: "r"}, make(chan any, 1)) })
 	if got := next.Progress.Deadline.Sub(p.Deadline); next.Progress.Paused || next.Progress.Cancelled || got < weekend {
 		t.Fatalf("it goes on with %+v, its deadline %s later", next.Progress, got)
 	}
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(20), nil }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(20), nil }
 	result, _ := w.run(next)
-	if call := w.models[0]; result.Outcome != workflows.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Execution != p.Execution {
+	if call := w.models[0]; result.Outcome != runs.OutcomeSuccess || call.ID != "2/model" || call.After != 11 || call.Execution != p.Execution {
 		t.Errorf("%+v after the call %+v", result, call)
 	}
 }
@@ -83,9 +82,9 @@ func TestAParkedRunListens(t *testing.T) {
 	t.Parallel()
 	parked := park(t, input)
 	for name, happens := range map[string]func(*world){
-		"signal":    func(w *world) { w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r"}) },
+		"signal":    func(w *world) { w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r"}) },
 		"Temporal":  func(w *world) { w.env.CancelWorkflow() },
-		"interrupt": func(w *world) { w.offer("r2", workflows.OnBusyInterrupt) },
+		"interrupt": func(w *world) { w.offer("r2", runs.OnBusyInterrupt) },
 	} {
 		next := unpark(t, parked, time.Hour, happens)
 		if !next.Progress.Cancelled || name == "interrupt" != (len(next.Queue) == 1) {
@@ -93,15 +92,15 @@ func TestAParkedRunListens(t *testing.T) {
 		}
 		next.Queue = nil
 		w := newWorld(t)
-		if result, finish := w.run(next); result.Outcome != workflows.OutcomeCancelled || len(w.models) != 0 || finish.After != 11 {
+		if result, finish := w.run(next); result.Outcome != runs.OutcomeCancelled || len(w.models) != 0 || finish.After != 11 {
 			t.Errorf("%s: %+v after %d calls", name, result, len(w.models))
 		}
 	}
 	next := unpark(t, parked, time.Hour, func(w *world) {
-		w.env.SignalWorkflow(workflows.SignalCancel, workflows.Cancel{RunID: "r0"})
-		w.offer("r2", workflows.OnBusyEnqueue)
-		w.update(workflows.UpdateSteer, workflows.Steer{RunID: "r", Input: 7}, make(chan any, 1))
-		w.update(workflows.UpdateResume, workflows.Pause{}, make(chan any, 1))
+		w.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: "r0"})
+		w.offer("r2", runs.OnBusyEnqueue)
+		w.update(runs.UpdateSteer, runs.Steer{RunID: "r", Input: 7}, make(chan any, 1))
+		w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1))
 	})
 	if p := next.Progress; p.Cancelled || len(next.Queue) != 1 || next.Queue[0].Run.ID != "r2" || !cmp.Equal(p.Steered, []uint64{7}) {
 		t.Errorf("it goes on with %+v", next)
@@ -114,16 +113,16 @@ func TestAParkedRunContinues(t *testing.T) {
 	parked := park(t, input)
 	w := newWorld(t)
 	w.env.SetContinueAsNewSuggested(true)
-	w.env.ExecuteWorkflow(workflows.TypeParked, parked)
-	var again workflows.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &again)
+	w.env.ExecuteWorkflow(runs.TypeParked, parked)
+	var again runs.ParkedInput
+	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &again)
 	if diff := cmp.Diff(parked, again); diff != "" {
 		t.Errorf("it goes on with (-want +got):\n%s", diff)
 	}
 }
 
 // offer offers a run.
-func (w *world) offer(id string, onBusy workflows.OnBusy) {
+func (w *world) offer(id string, onBusy runs.OnBusy) {
 	in := waiting(id)
-	w.update(workflows.UpdateSubmit, workflows.Submit{RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in}, make(chan any, 1))
+	w.update(runs.UpdateSubmit, runs.Submit{RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in}, make(chan any, 1))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 )
 
 // Program is an agent that is written as a workflow: for what no tree of steps can say. It is ordinary workflow
@@ -23,12 +24,6 @@ type Program func(ctx workflow.Context, a *Agent) error
 
 // Programs are those of a worker, by the name that definitions say.
 type Programs map[string]Program
-
-// CodeProgram ends a run whose program has failed.
-const CodeProgram = "program_failed"
-
-// CodeProgramUnknown ends a run whose program its worker does not have.
-const CodeProgramUnknown = "program_unknown"
 
 // Agent is what a program does its steps with, in whichever of its coroutines: one thing at a time is done with it,
 // and several at once by a step with branches.
@@ -82,7 +77,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	defer done()
 	r := a.run
 	a.steps++
-	r.pipeline.position = &Position{
+	r.pipeline.position = &runs.Position{
 		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Child: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
 	}
@@ -97,12 +92,12 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 			if err := a.wait(ctx, end); err != nil {
 				return err
 			}
-		case end.outcome == OutcomeCancelled:
+		case end.outcome == runs.OutcomeCancelled:
 			if ctx.Err() == nil { // the log has told of a cancel before the signal that brings it
 				r.cancel()
 			}
 			return temporal.NewCanceledError()
-		case end.outcome != OutcomeSuccess:
+		case end.outcome != runs.OutcomeSuccess:
 			return &StepError{end.why()}
 		default:
 			return nil
@@ -160,36 +155,33 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 }
 
 // awaitAnswers waits until all is answered, or given up since ctx has ended.
-func (a *Agent) awaitAnswers(ctx workflow.Context, w *Interrupts) error {
+func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
 	t := a.run.thread
-	for t.successor == nil && !w.isResolved() {
-		if err := t.awaitDecision(ctx, w.next()); err != nil {
-			w.cancelAll(workflow.Now(ctx))
+	for t.successor == nil && !w.IsResolved() {
+		if err := t.awaitDecision(ctx, w.NextTime()); err != nil {
+			w.CancelAll(workflow.Now(ctx))
 			continue
 		}
-		w.applyTime(workflow.Now(ctx))
+		w.ApplyTime(workflow.Now(ctx))
 	}
 	return nil
 }
 
 // become makes the execution, which a program runs in, go on as another run.
-func (t *thread) become(ctx workflow.Context, next RunInput) {
+func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	r := t.run
 	t.notifier.handOver(ctx, append(r.interrupts.past(), r.in.Resume))
 	next.Queue = nil
 	r.in = next
-	r.turn, r.log, r.steering = 1, Positions{}, Steering{}
-	r.budget.begin(next.Limits, workflow.Now(ctx))
-	r.budget.resume(next.Limits, next.Resume)
+	r.turn, r.log, r.steering = 1, runs.Positions{}, runs.Steering{}
+	r.budget.Begin(next.Limits, workflow.Now(ctx))
+	r.budget.Resume(next.Limits, next.Resume)
 	r.answerMessage, r.subagents = "", 0
 	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
 	r.pipeline.position.Advances = 0
-	t.enter(phaseRunning)
-	_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(next.Agent), AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
+	t.enter(ctx, phaseRunning)
+	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(next.Agent), runs.AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }
-
-// MaxValue bounds what Value brings into the workflow, in bytes of JSON.
-const MaxValue = 8 << 10
 
 // Value evaluates an expression in CEL over input, messages, state, steps and caller, as steps see them, and
 // reads what it comes to into v. That is at most 8 KiB: a decision to branch on, and no content.
@@ -201,9 +193,9 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := Position{Origin: r.origin, Input: r.began, Child: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
-	in := Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
-	var next Advanced
+	walk := runs.Position{Origin: r.origin, Input: r.began, Child: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
+	in := runs.Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
+	var next runs.Advanced
 	if err := r.pipeline.runAdvance(ctx, in, &next); err != nil {
 		return err
 	}
@@ -221,7 +213,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 func (r *run) program(ctx workflow.Context) ending {
 	program, ok := r.programs[r.in.Program]
 	if !ok {
-		return ending{outcome: OutcomeError, code: CodeProgramUnknown, message: "the worker does not have the agent's program"}
+		return ending{outcome: runs.OutcomeError, code: runs.CodeProgramUnknown, message: "the worker does not have the agent's program"}
 	}
 	r.origin, r.began = r.in.Run.ID, r.in.Input
 	a := &Agent{run: r, outer: r.executionCtx}
@@ -235,16 +227,16 @@ func (r *run) program(ctx workflow.Context) ending {
 	var again *workflow.ContinueAsNewError
 	switch {
 	case errors.Is(err, ErrAbandoned):
-		return ending{outcome: OutcomeCancelled}
+		return ending{outcome: runs.OutcomeCancelled}
 	case temporal.IsCanceledError(err) || err != nil && ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}
+		return ending{outcome: runs.OutcomeCancelled}
 	case errors.As(err, &failed):
-		return ending{outcome: OutcomeError, code: failed.Code, message: failed.Message}
+		return ending{outcome: runs.OutcomeError, code: failed.Code, message: failed.Message}
 	case errors.As(err, &again):
-		return ending{outcome: OutcomeError, code: CodeProgram, message: "the agent's program would continue as new: no program does"}
+		return ending{outcome: runs.OutcomeError, code: runs.CodeProgram, message: "the agent's program would continue as new: no program does"}
 	case err != nil:
-		workflow.GetLogger(ctx).Error("the agent's program failed", r.in.Run.logged(r.in.Agent, "program", r.in.Program, "error", err)...)
-		return ending{outcome: OutcomeError, code: CodeProgram, message: "the agent's program failed"}
+		workflow.GetLogger(ctx).Error("the agent's program failed", r.in.Run.LogAttrs(r.in.Agent, "program", r.in.Program, "error", err)...)
+		return ending{outcome: runs.OutcomeError, code: runs.CodeProgram, message: "the agent's program failed"}
 	}
-	return ending{outcome: OutcomeSuccess}
+	return ending{outcome: runs.OutcomeSuccess}
 }

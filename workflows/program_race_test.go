@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -62,7 +63,7 @@ func TestAnswersRaceTimers(t *testing.T) {
 			in := programInput()
 			in.Hold = c.hold
 			result := k.walk(in)
-			if result.Outcome != workflows.OutcomeSuccess || len(k.finishes) != c.runs {
+			if result.Outcome != runs.OutcomeSuccess || len(k.finishes) != c.runs {
 				t.Errorf("it ends as %+v after %d runs", result, len(k.finishes))
 			}
 			slices.Sort(k.did)
@@ -152,7 +153,7 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 				}
 				return err
 			})
-			k.want(k.walk(programInput()), workflows.OutcomeSuccess, "", strings.Fields(c.did)...)
+			k.want(k.walk(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
 			if !slices.Equal(k.did, strings.Fields(c.did)) {
 				t.Errorf("it did %q", k.did)
 			}

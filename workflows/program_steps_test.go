@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -40,7 +41,7 @@ func TestProgramsDoSteps(t *testing.T) {
 	})
 	k.answer = byPath(map[string]string{"one": "7"})
 	k.renews = func() bool { return true }
-	k.want(k.walk(programInput()), workflows.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
+	k.want(k.walk(programInput()), runs.OutcomeSuccess, "", "one", "all/0/ask", "all/0/say", "all/1/ask", "all/1/say", "all/2/ask", "all/2/say", "ten")
 	if len(k.runs) != 1 || len(k.finishes) != 4 {
 		t.Errorf("there were %d executions and %d runs", len(k.runs), len(k.finishes))
 	}
@@ -105,7 +106,7 @@ func TestWhatProgramsAreTold(t *testing.T) {
 				return a.Do(ctx, tool("then"))
 			})
 			k.answer = byPath(map[string]string{"bad": "!broken"})
-			k.want(k.walk(programInput()), workflows.OutcomeSuccess, "", strings.Fields(c.did)...)
+			k.want(k.walk(programInput()), runs.OutcomeSuccess, "", strings.Fields(c.did)...)
 		})
 	}
 }
@@ -147,7 +148,7 @@ func TestCancelledPrograms(t *testing.T) {
 				}
 				return byPath(answers)(path)
 			}
-			k.want(k.walk(programInput()), workflows.OutcomeCancelled, "", "one", "two", "undo")
+			k.want(k.walk(programInput()), runs.OutcomeCancelled, "", "one", "two", "undo")
 			for _, a := range k.advances {
 				if undoes := strings.HasPrefix(a.ID, "do/3/"); undoes && !a.Compensates {
 					t.Errorf("it advances with %+v", a)
@@ -170,16 +171,16 @@ func TestAbandonedPrograms(t *testing.T) {
 	k.begun = func(w *world, _ any) {
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered}, answers)
 		}, time.Minute)
 	}
 	in := programInput()
-	in.OnMissingResult = workflows.OpenAbandon
+	in.OnMissingResult = runs.OpenAbandon
 	k.walk(in)
-	if got := <-answers; got != (workflows.Submitted{Closing: true}) || !errors.Is(told, workflows.ErrAbandoned) {
+	if got := <-answers; got != (runs.Submitted{Closing: true}) || !errors.Is(told, workflows.ErrAbandoned) {
 		t.Errorf("the client is answered %+v, the program is told %v", got, told)
 	}
-	if end := k.finishes[0]; end.Outcome != workflows.OutcomeSuccess || len(end.Interrupts.Calls) != 1 {
+	if end := k.finishes[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Calls) != 1 {
 		t.Errorf("the run is finished with %+v", end)
 	}
 }

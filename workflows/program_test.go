@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -37,38 +38,38 @@ func TestProgram(t *testing.T) {
 	}
 	w := newWorldWith(t, workflows.Programs{"p": program})
 	var steps []string
-	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+	w.advance = func(in runs.Advance) (runs.Advanced, error) {
 		steps = append(steps, in.Run.ID+" "+in.ID)
-		next := workflows.Advanced{Seq: uint64(10 * len(steps)), Cursor: in.Position.Cursor}
+		next := runs.Advanced{Seq: uint64(10 * len(steps)), Cursor: in.Position.Cursor}
 		switch {
 		case in.Expression != "":
 			next.Value = json.RawMessage("7")
 		case in.Resumes, in.Position.Event.Kind == pipeline.EventDone:
 		default:
-			next.Active = &workflows.ActiveStep{
-				AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: "c",
-				Place: workflows.StepPlace{Path: "ask", Name: "ask", Inline: true},
+			next.Active = &runs.ActiveStep{
+				AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, CallID: "c",
+				Place: runs.StepPlace{Path: "ask", Name: "ask", Inline: true},
 			}
 			answer := says(next.Seq, "c")
-			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{Args: "d"}, 1
+			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{Args: "d"}, 1
 			next.Answer = &answer
 		}
 		return next, nil
 	}
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: 1000, Opened: 999}, nil
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: 1000, Opened: 999}, nil
 	}
-	decided := w.decideInTurn(workflows.Decision{CallID: "c", Kind: workflows.DecisionApprove, Digest: "x", Args: "d"})
+	decided := w.decideInTurn(runs.Decision{CallID: "c", Kind: runs.DecisionApprove, Digest: "x", Args: "d"})
 	in := input
 	in.Program = "p"
 	result, last := w.run(in)
 	if results := decided(); len(results) != 1 || results[0].Error != "" {
 		t.Errorf("the decision was answered %+v", results)
 	}
-	if result.Outcome != workflows.OutcomeSuccess || !slices.Equal(sums, []int{7}) {
+	if result.Outcome != runs.OutcomeSuccess || !slices.Equal(sums, []int{7}) {
 		t.Errorf("it ends as %+v with %v", result, sums)
 	}
-	if len(w.finished) != 2 || w.finished[0].Outcome != workflows.OutcomeInterrupt || last.Run.ID == in.Run.ID || last.Continues != in.Run.ID {
+	if len(w.finished) != 2 || w.finished[0].Outcome != runs.OutcomeInterrupt || last.Run.ID == in.Run.ID || last.Continues != in.Run.ID {
 		t.Errorf("its runs end with %+v", w.finished)
 	}
 	next := last.Run.ID + " "
@@ -100,8 +101,8 @@ func TestProgramReadsOutputs(t *testing.T) {
 		_, err = workflows.Do(ctx, a, agents.Call[string]("refused", "refuse", nil))
 		return err
 	}})
-	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
-		next := workflows.Advanced{Seq: 10}
+	w.advance = func(in runs.Advance) (runs.Advanced, error) {
+		next := runs.Advanced{Seq: 10}
 		switch in.Expression {
 		case "steps.placed":
 			next.Value = json.RawMessage(`{"number":7,"from":"x"}`)
@@ -126,7 +127,7 @@ func TestProgramReadsOutputs(t *testing.T) {
 func TestProgramsThatFail(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{
-		"none": workflows.CodeProgramUnknown, "fails": workflows.CodeProgram, "step": "rejected", "again": workflows.CodeProgram,
+		"none": runs.CodeProgramUnknown, "fails": runs.CodeProgram, "step": "rejected", "again": runs.CodeProgram,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,12 +140,12 @@ func TestProgramsThatFail(t *testing.T) {
 					return a.Do(ctx, agents.Step{Name: "ask", Approve: &agents.ApproveStep{}})
 				},
 			})
-			w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
-				return workflows.Advanced{Seq: 10, Failed: &pipeline.Failure{Code: "rejected"}}, nil
+			w.advance = func(in runs.Advance) (runs.Advanced, error) {
+				return runs.Advanced{Seq: 10, Failed: &pipeline.Failure{Code: "rejected"}}, nil
 			}
 			in := input
 			in.Program = name
-			if result, _ := w.run(in); result.Outcome != workflows.OutcomeError || result.Code != code {
+			if result, _ := w.run(in); result.Outcome != runs.OutcomeError || result.Code != code {
 				t.Errorf("it ends as %+v, want code %s", result, code)
 			}
 			if said := w.finished[0].Message; strings.Contains(said, "continue as new") != (name == "again") {
@@ -156,8 +157,8 @@ func TestProgramsThatFail(t *testing.T) {
 
 func newWorldWith(t *testing.T, programs workflows.Programs) *world {
 	w := newWorld(t)
-	w.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return w.advance(in) },
-		activity.RegisterOptions{Name: workflows.ActivityAdvance})
+	w.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Advance) (runs.Advanced, error) { return w.advance(in) },
+		activity.RegisterOptions{Name: runs.ActivityAdvance})
 	return w
 }

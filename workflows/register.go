@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
@@ -9,21 +10,21 @@ import (
 // version that began it until it continues as new; one that is parked is on whatever is current.
 func Register(r worker.WorkflowRegistry, programs Programs) {
 	r.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{
-		Name: TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,
+		Name: runs.TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
 	r.RegisterWorkflowWithOptions(programs.AgentBranch, workflow.RegisterOptions{
-		Name: TypeChild, VersioningBehavior: workflow.VersioningBehaviorPinned,
+		Name: runs.TypeChild, VersioningBehavior: workflow.VersioningBehaviorPinned,
 	})
 	r.RegisterWorkflowWithOptions(ThreadParked, workflow.RegisterOptions{
-		Name: TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+		Name: runs.TypeParked, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(SendNotifications, workflow.RegisterOptions{
-		Name: TypeNotices, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+		Name: runs.TypeNotices, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(Deliver, workflow.RegisterOptions{
-		Name: TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+		Name: runs.TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(ScheduleFire, workflow.RegisterOptions{
-		Name: TypeFire, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+		Name: runs.TypeFire, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 }

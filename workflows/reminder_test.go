@@ -5,33 +5,32 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // happened is what a thread that waited told, and when, since the question was asked.
 type happened struct {
-	Event workflows.NotificationEvent
+	Event runs.NotificationEvent
 	After time.Duration
 }
 
 // waitOut runs a run with questions through all its executions, to the one that goes on, and returns what was
 // told until then. Time goes by itself.
-func waitOut(t *testing.T, a workflows.ModelAnswer, between func(parked *workflows.ParkedInput, w *world)) ([]happened, workflows.RunInput, []workflows.Notification) {
+func waitOut(t *testing.T, a runs.ModelAnswer, between func(parked *runs.ParkedInput, w *world)) ([]happened, runs.Input, []runs.Notification) {
 	t.Helper()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return a, nil }
-	w.env.ExecuteWorkflow(workflows.TypeRun, input)
-	var parked workflows.ParkedInput
-	continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return a, nil }
+	w.env.ExecuteWorkflow(runs.TypeRun, input)
+	var parked runs.ParkedInput
+	continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 	later := newWorld(t)
 	later.env.SetStartTime(w.env.Now())
 	if between != nil {
 		between(&parked, later)
 	}
-	later.env.ExecuteWorkflow(workflows.TypeParked, parked)
-	var next workflows.RunInput
-	continuedAs(t, later.env.GetWorkflowError(), workflows.TypeRun, &next)
+	later.env.ExecuteWorkflow(runs.TypeParked, parked)
+	var next runs.Input
+	continuedAs(t, later.env.GetWorkflowError(), runs.TypeRun, &next)
 	notices := append(w.notices, later.notices...)
 	var story []happened
 	for _, n := range notices {
@@ -45,18 +44,18 @@ func TestAQuestionOverDays(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
 	a := says(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: 10 * h, Escalate: []time.Duration{4 * h, 24 * h}, Expires: 48 * h}, 1
+	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: 10 * h, Escalate: []time.Duration{4 * h, 24 * h}, Expires: 48 * h}, 1
 	story, next, notices := waitOut(t, a, nil)
 	want := []happened{
-		{workflows.EventOpened, 0},
-		{workflows.EventEscalated, 4 * h}, {workflows.EventReminded, 10 * h}, {workflows.EventReminded, 20 * h},
-		{workflows.EventEscalated, 24 * h}, {workflows.EventReminded, 30 * h}, {workflows.EventReminded, 40 * h},
+		{runs.EventOpened, 0},
+		{runs.EventEscalated, 4 * h}, {runs.EventReminded, 10 * h}, {runs.EventReminded, 20 * h},
+		{runs.EventEscalated, 24 * h}, {runs.EventReminded, 30 * h}, {runs.EventReminded, 40 * h},
 	}
 	if diff := cmp.Diff(want, story); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
 	}
 	c := next.Resume.Calls[0]
-	if c.Decision.Kind != workflows.DecisionExpire || c.Escalations != 2 || c.Reminded != 4 {
+	if c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 || c.Reminded != 4 {
 		t.Errorf("it goes on with %+v", c)
 	}
 	for i, n := range notices {
@@ -64,7 +63,7 @@ func TestAQuestionOverDays(t *testing.T) {
 			t.Errorf("notice %d is %+v", i, n)
 		}
 	}
-	if last := next.Resume.Pending; len(last) != 1 || last[0].Event != workflows.EventExpired || last[0].Number != len(want)+1 {
+	if last := next.Resume.Pending; len(last) != 1 || last[0].Event != runs.EventExpired || last[0].Number != len(want)+1 {
 		t.Errorf("the run that goes on has to tell %+v", last)
 	}
 }
@@ -74,11 +73,11 @@ func TestEscalationsWhileDown(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
 	a := says(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
-	_, next, _ := waitOut(t, a, func(parked *workflows.ParkedInput, w *world) {
+	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Escalate: []time.Duration{4 * h, 24 * h, 96 * h}, Expires: 48 * h}, 1
+	_, next, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *world) {
 		w.env.SetStartTime(parked.Interrupts.Opened.Add(200 * h))
 	})
-	if c := next.Resume.Calls[0]; c.Decision.Kind != workflows.DecisionExpire || c.Escalations != 2 {
+	if c := next.Resume.Calls[0]; c.Decision.Kind != runs.DecisionExpire || c.Escalations != 2 {
 		t.Errorf("the call is %+v, want it expired with 2 escalations", c)
 	}
 }
@@ -87,14 +86,14 @@ func TestEscalationsWhileDown(t *testing.T) {
 func TestRemindersEnd(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
-	story, _, _ := waitOut(t, a, func(_ *workflows.ParkedInput, w *world) {
+	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{80 * time.Hour}}, 1
+	story, _, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *world) {
 		w.env.RegisterDelayedCallback(func() {
-			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{approves("ask")}}, make(chan any, 1))
+			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{approves("ask")}}, make(chan any, 1))
 		}, 100*24*time.Hour)
 	})
 	n := len(story)
-	if n != 2+workflows.MaxReminders || story[n-2].After != workflows.MaxReminders*time.Hour || story[n-1].Event != workflows.EventEscalated {
+	if n != 2+runs.MaxReminders || story[n-2].After != runs.MaxReminders*time.Hour || story[n-1].Event != runs.EventEscalated {
 		t.Errorf("%d notices, the last are %+v", n, story[n-2:])
 	}
 }
@@ -103,13 +102,13 @@ func TestRemindersEnd(t *testing.T) {
 func TestMissedRemindersAreOne(t *testing.T) {
 	t.Parallel()
 	a := says(10, "ask")
-	a.Calls[0].Approval, a.WaitCount = &workflows.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
-	story, _, _ := waitOut(t, a, func(parked *workflows.ParkedInput, w *world) {
+	a.Calls[0].Approval, a.WaitCount = &runs.Approval{Args: "args", Remind: time.Hour, Escalate: []time.Duration{2 * time.Hour, 3 * time.Hour}, Expires: 24 * time.Hour}, 1
+	story, _, _ := waitOut(t, a, func(parked *runs.ParkedInput, w *world) {
 		w.env.SetStartTime(parked.Interrupts.Opened.Add(20*time.Hour + time.Minute))
 	})
 	want := []happened{
-		{workflows.EventOpened, 0}, {workflows.EventEscalated, 20*time.Hour + time.Minute}, {workflows.EventReminded, 20*time.Hour + time.Minute},
-		{workflows.EventReminded, 21 * time.Hour}, {workflows.EventReminded, 22 * time.Hour}, {workflows.EventReminded, 23 * time.Hour},
+		{runs.EventOpened, 0}, {runs.EventEscalated, 20*time.Hour + time.Minute}, {runs.EventReminded, 20*time.Hour + time.Minute},
+		{runs.EventReminded, 21 * time.Hour}, {runs.EventReminded, 22 * time.Hour}, {runs.EventReminded, 23 * time.Hour},
 	}
 	if diff := cmp.Diff(want, story); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
@@ -121,18 +120,18 @@ func TestVotesAreParked(t *testing.T) {
 	t.Parallel()
 	a := panel(1)
 	a.Calls[0].Approval.Remind, a.Calls[0].Approval.Expires = 3*time.Hour, 100*time.Hour
-	story, next, _ := waitOut(t, a, func(_ *workflows.ParkedInput, w *world) {
+	story, next, _ := waitOut(t, a, func(_ *runs.ParkedInput, w *world) {
 		for i, p := range []person{ann, ann, bob} {
 			w.env.RegisterDelayedCallback(func() {
-				w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{p.approves("c0")}}, make(chan any, 1))
+				w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{p.approves("c0")}}, make(chan any, 1))
 			}, time.Duration(i+1)*2*time.Hour)
 		}
 	})
-	kinds := make([]workflows.NotificationEvent, len(story))
+	kinds := make([]runs.NotificationEvent, len(story))
 	for i := range story {
 		kinds[i] = story[i].Event
 	}
-	if want := []workflows.NotificationEvent{workflows.EventOpened, workflows.EventVoted, workflows.EventReminded, workflows.EventReminded}; !cmp.Equal(kinds, want) {
+	if want := []runs.NotificationEvent{runs.EventOpened, runs.EventVoted, runs.EventReminded, runs.EventReminded}; !cmp.Equal(kinds, want) {
 		t.Errorf("told was %v, want %v", kinds, want)
 	}
 	if d := next.Resume.Calls[0].Decision; d == nil || d.By != "bob" {

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -79,7 +80,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-				DataConverter: workflows.DataConverter(), DisableDeadlockDetection: true, // which counts seconds without a processor
+				DataConverter: runs.DataConverter(), DisableDeadlockDetection: true, // which counts seconds without a processor
 			})
 			if err != nil {
 				t.Fatal(err)

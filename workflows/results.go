@@ -1,23 +1,12 @@
 package workflows
 
 import (
-	"encoding/json"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
-
-// ToolResult is what SignalToolResult carries, for whoever has nothing but Temporal's own tools: what came
-// of a call of the client's. It is the one content that enters a history, at most MaxPayload of it; an
-// activity puts it into the log, and from there on it is a decision like any other.
-type ToolResult struct {
-	CallID string `json:"toolCallId"`
-	// Content is a text, or parts as AG-UI has them.
-	Content json.RawMessage `json:"content"`
-	// Error says why the call failed, if it did.
-	Error json.RawMessage `json:"error,omitempty"`
-}
 
 // results are those that came by signal.
 type results struct {
@@ -27,12 +16,12 @@ type results struct {
 
 // takeResults takes the results that come by signal, one after the other.
 func (t *thread) takeResults(ctx workflow.Context) {
-	t.results.come = workflow.GetSignalChannelWithOptions(ctx, SignalToolResult, workflow.SignalChannelOptions{
+	t.results.come = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{
 		Description: `say what came of a call of the client's: {"toolCallId", "content"}`,
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
-			var in ToolResult
+			var in runs.ToolResult
 			t.results.come.Receive(ctx, &in)
 			t.takeResult(ctx, in)
 		}
@@ -41,13 +30,13 @@ func (t *thread) takeResults(ctx workflow.Context) {
 
 // takeResult takes a result that is waited for. Nobody hears an answer to a signal: what is unknown, too
 // large, no content or not the first changes nothing.
-func (t *thread) takeResult(ctx workflow.Context, in ToolResult) {
+func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	t.results.busy = true
 	defer func() { t.results.busy = false }()
 	t.awaitDecidable(ctx)
-	c := t.run.interruptsOf(in.CallID).find(in.CallID)
-	body, err := encode(in) //workflowcheck:ignore the same value gives the same text
-	if c == nil || !c.Client || c.Decision != nil || err != nil || len(body) > MaxPayload {
+	c := t.run.interruptsOf(in.CallID).Find(in.CallID)
+	body, err := runs.Encode(in) //workflowcheck:ignore the same value gives the same text
+	if c == nil || !c.Client || c.Decision != nil || err != nil || len(body) > runs.MaxPayload {
 		return
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
@@ -56,13 +45,13 @@ func (t *thread) takeResult(ctx workflow.Context, in ToolResult) {
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: heartbeatTimeout, Summary: "keep a result",
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	})
-	var d Decision
-	if err := workflow.ExecuteActivity(ctx, ActivityStoreResult, StoreResult{Run: t.run.in.Run}, in).Get(ctx, &d); err != nil {
-		workflow.GetLogger(ctx).Warn("a signaled tool result is invalid and was ignored", t.run.in.Run.logged(t.run.in.Agent, "error", err)...)
+	var d runs.Decision
+	if err := workflow.ExecuteActivity(ctx, runs.ActivityStoreResult, runs.StoreResult{Run: t.run.in.Run}, in).Get(ctx, &d); err != nil {
+		workflow.GetLogger(ctx).Warn("a signaled tool result is invalid and was ignored", t.run.in.Run.LogAttrs(t.run.in.Agent, "error", err)...)
 		return
 	}
 	t.awaitDecidable(ctx)
-	t.run.interruptsOf(in.CallID).decide(d, workflow.Now(ctx))
+	t.run.interruptsOf(in.CallID).Decide(d, workflow.Now(ctx))
 }
 
 // awaitDecidable waits while children end with their interrupts: until the run has ended, these are nowhere else.
@@ -77,14 +66,6 @@ func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 }
 
 // interruptsOf are those that a decision about a call is for.
-func (r *run) interruptsOf(callID string) *Interrupts {
+func (r *run) interruptsOf(callID string) *runs.Interrupts {
 	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
-}
-
-// noteDelivered notes that an input has a result itself that was taken before: it stands in the conversation.
-func (w *Interrupts) noteDelivered(d Decision) {
-	c := w.find(d.CallID)
-	if d.Kind == DecisionToolResult && c.Decision != nil && c.Decision.Kind == DecisionToolResult && c.Decision.Digest == d.Digest {
-		c.Decision.Input = d.Input
-	}
 }

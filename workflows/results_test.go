@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // pending is a world whose run ends with two calls of the client's, and more, and nothing else.
 func pending(t *testing.T, more ...string) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, append([]string{"c0", "c1"}, more...)...)
 		a.WaitCount = len(a.Calls)
 		for i := range a.Calls {
@@ -23,11 +23,11 @@ func pending(t *testing.T, more ...string) *world {
 	return w
 }
 
-func cameTo(call string, proposal uint64) workflows.Decision {
-	return workflows.Decision{CallID: call, Kind: workflows.DecisionToolResult, Digest: "r-" + call, Input: proposal}
+func cameTo(call string, proposal uint64) runs.Decision {
+	return runs.Decision{CallID: call, Kind: runs.DecisionToolResult, Digest: "r-" + call, Input: proposal}
 }
 
-func waitingFor(onMissing workflows.OpenPolicy) workflows.RunInput {
+func waitingFor(onMissing runs.OpenPolicy) runs.Input {
 	in := input
 	in.OnMissingResult = onMissing
 	return in
@@ -40,14 +40,14 @@ func TestAThreadWaitsForResults(t *testing.T) {
 	answers := make(chan any, 2)
 	for i, call := range []string{"c1", "c0"} {
 		w.env.RegisterDelayedCallback(func() {
-			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{cameTo(call, 70)}}, answers)
+			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo(call, 70)}}, answers)
 		}, time.Duration(i+1)*time.Minute)
 	}
-	next := w.continued(waitingFor(workflows.OpenAbandon))
-	if end := w.finished[0]; end.Outcome != workflows.OutcomeSuccess || len(end.Interrupts.Calls) != 2 {
+	next := w.continued(waitingFor(runs.OpenAbandon))
+	if end := w.finished[0]; end.Outcome != runs.OutcomeSuccess || len(end.Interrupts.Calls) != 2 {
 		t.Errorf("the run is finished with %+v", end)
 	}
-	if next.Continues != "r" || next.Resume == nil || next.Resume.Calls[0].Decision.Digest != "r-c0" || next.OnMissingResult != workflows.OpenAbandon {
+	if next.Continues != "r" || next.Resume == nil || next.Resume.Calls[0].Decision.Digest != "r-c0" || next.OnMissingResult != runs.OpenAbandon {
 		t.Errorf("it goes on with %+v", next)
 	}
 }
@@ -58,13 +58,13 @@ func TestAnInputBringsResults(t *testing.T) {
 	t.Parallel()
 	w := pending(t, "c2")
 	w.env.RegisterDelayedCallback(func() {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{cameTo("c0", 70), cameTo("c1", 71)}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71)}}, make(chan any, 1))
 		offered := waiting("r2")
 		other := cameTo("c1", 0)
 		other.Digest = "another"
-		w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []workflows.Decision{cameTo("c0", 0), other, cameTo("c2", 0)}}, make(chan any, 1))
+		w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{cameTo("c0", 0), other, cameTo("c2", 0)}}, make(chan any, 1))
 	}, time.Minute)
-	next := w.continued(waitingFor(workflows.OpenReject))
+	next := w.continued(waitingFor(runs.OpenReject))
 	if d := next.Resume; next.Run.ID != "r2" || d.Calls[0].Decision.Input != 0 || d.Calls[1].Decision.Input != 71 || d.Calls[1].Decision.Digest != "r-c1" {
 		t.Errorf("%s goes on with %+v and %+v", next.Run.ID, d.Calls[0].Decision, d.Calls[1].Decision)
 	}
@@ -73,22 +73,22 @@ func TestAnInputBringsResults(t *testing.T) {
 // The agent says what becomes of an input that leaves something open, and who asks for a run may insist.
 func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 	t.Parallel()
-	const abandon, reject, queue = workflows.OpenAbandon, workflows.OpenReject, workflows.OpenQueue
+	const abandon, reject, queue = runs.OpenAbandon, runs.OpenReject, runs.OpenQueue
 	for _, x := range []struct {
-		onMissing, onNewInput workflows.OpenPolicy
+		onMissing, onNewInput runs.OpenPolicy
 		questions             bool
-		onBusy                workflows.OnBusy
+		onBusy                runs.OnBusy
 		want                  any
 	}{
-		{onMissing: reject, want: workflows.ErrorMissingResults},
-		{onMissing: reject, onBusy: workflows.OnBusyInterrupt, want: workflows.ErrorMissingResults},
-		{onMissing: reject, onBusy: workflows.OnBusyEnqueue, want: "waits"},
+		{onMissing: reject, want: runs.ErrorMissingResults},
+		{onMissing: reject, onBusy: runs.OnBusyInterrupt, want: runs.ErrorMissingResults},
+		{onMissing: reject, onBusy: runs.OnBusyEnqueue, want: "waits"},
 		{onMissing: queue, want: "waits"},
-		{onMissing: queue, onBusy: workflows.OnBusyReject, want: workflows.ErrorMissingResults},
-		{onMissing: abandon, questions: true, want: workflows.ErrorInterrupted},
-		{onMissing: queue, onNewInput: reject, questions: true, want: workflows.ErrorInterrupted},
+		{onMissing: queue, onBusy: runs.OnBusyReject, want: runs.ErrorMissingResults},
+		{onMissing: abandon, questions: true, want: runs.ErrorInterrupted},
+		{onMissing: queue, onNewInput: reject, questions: true, want: runs.ErrorInterrupted},
 		{onMissing: reject, onNewInput: queue, questions: true, want: "waits"},
-		{onMissing: abandon, onNewInput: queue, questions: true, onBusy: workflows.OnBusyReject, want: workflows.ErrorInterrupted},
+		{onMissing: abandon, onNewInput: queue, questions: true, onBusy: runs.OnBusyReject, want: runs.ErrorInterrupted},
 	} {
 		w := pending(t)
 		if x.questions {
@@ -97,22 +97,22 @@ func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 		answers := make(chan any, 1)
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, OnBusy: x.onBusy, Offer: &offered}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, OnBusy: x.onBusy, Offer: &offered}, answers)
 		}, time.Second)
 		w.env.RegisterDelayedCallback(func() { // so that it ends
-			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{cameTo("c0", 70), cameTo("c1", 71), approves("ask"), clientResult}}, make(chan any, 1))
+			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{cameTo("c0", 70), cameTo("c1", 71), approves("ask"), clientResult}}, make(chan any, 1))
 		}, time.Minute)
 		in := waitingFor(x.onMissing)
 		in.OnNewInput = x.onNewInput
 		next := w.continued(in)
 		got := <-answers
-		if (got == workflows.Submitted{Queued: true}) {
+		if (got == runs.Submitted{Queued: true}) {
 			got = "waits"
 			if next.Run.ID == "r2" {
 				got = "resumes"
 			}
 		}
-		waits := slices.ContainsFunc(next.Queue, func(q workflows.RunInput) bool { return q.Run.ID == "r2" })
+		waits := slices.ContainsFunc(next.Queue, func(q runs.Input) bool { return q.Run.ID == "r2" })
 		if got != x.want || waits != (x.want == "waits") {
 			t.Errorf("%+v: the offer %v, with %d behind %s", x, got, len(next.Queue), next.Run.ID)
 		}
@@ -122,15 +122,15 @@ func TestInputsThatLeaveSomethingOpen(t *testing.T) {
 // An input that answers, or gives up, everything by itself is started like any other.
 func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 	t.Parallel()
-	for _, decisions := range [][]workflows.Decision{nil, {cameTo("c0", 0)}, {cameTo("c0", 0), cameTo("c1", 0)}} {
+	for _, decisions := range [][]runs.Decision{nil, {cameTo("c0", 0)}, {cameTo("c0", 0), cameTo("c1", 0)}} {
 		w := pending(t)
 		answers := make(chan any, 1)
 		w.env.RegisterDelayedCallback(func() {
 			offered := waiting("r2")
-			w.update(workflows.UpdateSubmit, workflows.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
+			w.update(runs.UpdateSubmit, runs.Submit{RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: decisions}, answers)
 		}, time.Second)
-		result, _ := w.run(waitingFor(workflows.OpenAbandon))
-		if got := <-answers; got != (workflows.Submitted{Closing: true}) || result.Outcome != workflows.OutcomeSuccess {
+		result, _ := w.run(waitingFor(runs.OpenAbandon))
+		if got := <-answers; got != (runs.Submitted{Closing: true}) || result.Outcome != runs.OutcomeSuccess {
 			t.Errorf("with %d results: %+v, the run's result is %+v", len(decisions), got, result)
 		}
 	}
@@ -139,12 +139,12 @@ func TestAnInputThatNeedsNothingOfTheThread(t *testing.T) {
 // A run that waits for its turn goes on without the results; so do runs of agents from before.
 func TestResultsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	in := waitingFor(workflows.OpenAbandon)
-	in.Queue = []workflows.RunInput{waiting("r2")}
+	in := waitingFor(runs.OpenAbandon)
+	in.Queue = []runs.Input{waiting("r2")}
 	if next := pending(t).continued(in); next.Run.ID != "r2" || next.Resume != nil {
 		t.Errorf("it goes on with %+v", next)
 	}
-	if result, _ := pending(t).run(input); result.Outcome != workflows.OutcomeSuccess {
+	if result, _ := pending(t).run(input); result.Outcome != runs.OutcomeSuccess {
 		t.Errorf("%+v", result)
 	}
 }

@@ -1,17 +1,20 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"github.com/perdure/perdure/runs"
+	"go.temporal.io/sdk/workflow"
+)
 
 // applyResumed does what was decided about the calls of the run before. over tells that the run ends with it.
 func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 	w := r.in.Resume
-	if w == nil || r.log.begun() {
+	if w == nil || r.log.HasBegun() {
 		return ending{}, false
 	}
-	if w.failsRun() {
-		return ending{outcome: OutcomeError, code: CodeApprovalExpired, message: "nobody decided in time"}, true
+	if w.FailsRun() {
+		return ending{outcome: runs.OutcomeError, code: runs.CodeApprovalExpired, message: "nobody decided in time"}, true
 	}
-	if len(w.calls()) == 0 && w.Handoff == nil {
+	if len(decidedCalls(w)) == 0 && w.Handoff == nil {
 		return ending{}, false
 	}
 	turn := r.turn
@@ -25,13 +28,13 @@ func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 }
 
 // applyDecisions does what was decided about calls. over tells that the run ends with it.
-func (r *run) applyDecisions(ctx workflow.Context, w *Interrupts, step Step) (end ending, over bool) {
+func (r *run) applyDecisions(ctx workflow.Context, w *runs.Interrupts, step runs.Step) (end ending, over bool) {
 	if w.Exceeded != nil {
 		return r.applyLimitDecision(ctx, w, step)
 	}
-	waits := r.waitsOf(ctx, ModelAnswer{MessageID: w.MessageID})
-	waits.Round, waits.Handoff = w.Round+1, w.decidedHandoff()
-	calls := toolCalls{messageID: w.MessageID, calls: w.calls(), step: step}
+	waits := r.waitsOf(ctx, runs.ModelAnswer{MessageID: w.MessageID})
+	waits.Round, waits.Handoff = w.Round+1, w.DecidedHandoff()
+	calls := toolCalls{messageID: w.MessageID, calls: decidedCalls(w), step: step}
 	if end, over = r.callTools(ctx, calls, waits); over {
 		return end, true
 	}
@@ -39,12 +42,12 @@ func (r *run) applyDecisions(ctx workflow.Context, w *Interrupts, step Step) (en
 		return end, true
 	}
 	switch {
-	case w.hasMissedDeadline(r.activeStep()):
-		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}, true
+	case w.HasMissedDeadline(r.activeStep()):
+		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}, true
 	case len(waits.Calls) == 0:
 		return ending{}, false
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
-	return ending{outcome: waits.outcome(), waits: waits}, true
+	return ending{outcome: waits.Outcome(), waits: waits}, true
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 )
 
 // heartbeatTimeout is the backstop for workers that die without anyone noticing. A heartbeat is a
@@ -21,12 +22,12 @@ const stepAttempts = 100
 
 // run is the state of one execution. It holds references only.
 type run struct {
-	in        RunInput
+	in        runs.Input
 	execution string
 	turn      int
-	log       Positions
-	steering  Steering
-	budget    Budget
+	log       runs.Positions
+	steering  runs.Steering
+	budget    runs.Budget
 	paused    bool
 	cancelled bool
 
@@ -47,25 +48,25 @@ type run struct {
 }
 
 // newRun takes up the run where the execution before this one left it, or at its beginning.
-func newRun(ctx workflow.Context, in RunInput) *run {
+func newRun(ctx workflow.Context, in runs.Input) *run {
 	r := &run{in: in, executionCtx: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
 	r.pipeline.run = r
-	r.budget.begin(in.Limits, workflow.Now(ctx))
+	r.budget.Begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
 		r.interrupts.held, r.subagents, r.pipeline.position, r.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
 	} else {
-		r.budget.resume(in.Limits, in.Resume)
+		r.budget.Resume(in.Limits, in.Resume)
 	}
 	return r
 }
 
 // ending is how a run is to end.
 type ending struct {
-	outcome Outcome
-	waits   *Interrupts // what it ends with
+	outcome runs.Outcome
+	waits   *runs.Interrupts // what it ends with
 	code    string
 	message string
 	detail  uint64 // the record of the log that says more
@@ -76,7 +77,7 @@ type ending struct {
 // turns goes on until the run is over. It fails only to continue as new.
 func (r *run) turns(ctx workflow.Context) (ending, error) {
 	if r.in.AnswersOnly {
-		return ending{outcome: OutcomeSuccess}, nil
+		return ending{outcome: runs.OutcomeSuccess}, nil
 	}
 	if r.in.Program != "" {
 		return r.program(ctx), nil
@@ -103,7 +104,7 @@ func (r *run) turns(ctx workflow.Context) (ending, error) {
 
 func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error) {
 	if r.budget.Spent.Turns >= r.in.Limits.Turns {
-		return limit(CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
+		return limit(runs.CodeLimitTurns, "the run reached its limit of %d turns", r.in.Limits.Turns), true, nil
 	}
 	if err := r.safePoint(ctx); err != nil {
 		return ending{}, false, err
@@ -127,28 +128,28 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	switch {
 	case answer.Exceeded != nil:
 		return r.interruptForBudget(ctx, *answer.Exceeded)
-	case answer.Outcome == OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.count()):
-		return ending{outcome: OutcomeCancelled}, true
-	case answer.count() == 0 && len(r.steering.untold()) == 0:
+	case answer.Outcome == runs.OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.Count()):
+		return ending{outcome: runs.OutcomeCancelled}, true
+	case answer.Count() == 0 && len(r.steering.Untold()) == 0:
 		r.answerMessage = answer.MessageID
-		return ending{outcome: OutcomeSuccess}, true
+		return ending{outcome: runs.OutcomeSuccess}, true
 	}
 	if end, over = r.checkLimits(); over {
 		return end, true
 	}
-	if answer.count() == 0 {
+	if answer.Count() == 0 {
 		return ending{}, false // somebody said something while the model spoke: it is asked again
 	}
 	return r.makeCalls(ctx, answer)
 }
 
 // makeCalls makes the calls of a turn, but for those that wait, and at last the one that hands the thread over.
-func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, over bool) {
+func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
 	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
-	if answer.count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.placed() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
-		return limit(CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
+	if answer.Count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
+		return limit(runs.CodeLimitParallelTools, "the model asked for more than %d tool calls at once", most), true
 	}
-	calls := toolCalls{messageID: answer.MessageID, calls: answer.calls(), step: r.step(r.turn, stepTools, stepTools)}
+	calls := toolCalls{messageID: answer.MessageID, calls: freeCalls(answer), step: r.step(r.turn, stepTools, stepTools)}
 	if end, over = r.callTools(ctx, calls, waits); over {
 		return end, true
 	}
@@ -160,7 +161,7 @@ func (r *run) makeCalls(ctx workflow.Context, answer ModelAnswer) (end ending, o
 		return r.announceHeld(ctx)
 	case len(waits.Calls) > 0: // also in a run that is held: a subagent that has ended does not begin again in it
 		r.interrupts.held = nil
-		return ending{outcome: waits.outcome(), waits: waits}, true
+		return ending{outcome: waits.Outcome(), waits: waits}, true
 	}
 	return ending{}, false
 }
@@ -171,19 +172,19 @@ const (
 	stepTools = "tools"
 )
 
-func (r *run) step(turn int, id, name string) Step {
+func (r *run) step(turn int, id, name string) runs.Step {
 	s := r.ownStep(fmt.Sprintf("%d/%s", turn, id))
 	s.Turn, s.Name = turn, r.stepName(name)
 	if l := r.activeStep(); l != nil {
 		s.Agent, s.Revision, s.Place = l.Agent, l.Revision, &l.Place
-		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.prefix(), l.Place.Path, turn, id)
+		s.ID = fmt.Sprintf("%s%s%s/%d/%s", r.child.prefix(), r.pipeline.position.Prefix(), l.Place.Path, turn, id)
 	}
 	return s
 }
 
 // ownStep is one of the run's own agent, and of none of its steps.
-func (r *run) ownStep(id string) Step {
-	return Step{
+func (r *run) ownStep(id string) runs.Step {
+	return runs.Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
 		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.branch(), Compensates: r.isCompensating(),
 	}
@@ -199,7 +200,7 @@ func (r *run) isCompensating() bool {
 func (r *run) isCancelled() bool { return r.cancelled || r.executionCtx.Err() != nil }
 
 // activeStep is the step that the walk is at, if it is an agent or a call.
-func (r *run) activeStep() *ActiveStep {
+func (r *run) activeStep() *runs.ActiveStep {
 	if r.pipeline.position == nil {
 		return nil
 	}
@@ -207,11 +208,11 @@ func (r *run) activeStep() *ActiveStep {
 }
 
 // activeAgent is the one that speaks: the run's own, or that of the step that its walk is at.
-func (r *run) activeAgent() AgentRef {
+func (r *run) activeAgent() runs.AgentRef {
 	if l := r.activeStep(); l != nil {
 		return l.AgentRef
 	}
-	return AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
+	return runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
 
 // stepName is the name that clients see of a step of the agent's, behind those of the steps that it stands in.
@@ -222,12 +223,12 @@ func (r *run) stepName(name string) string {
 	return name
 }
 
-func (r *run) beginning() *Beginning {
-	return &Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.edits()}
+func (r *run) beginning() *runs.Beginning {
+	return &runs.Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.HasEdits()}
 }
 
 // opening is what the agent's first step has to open: the run, or a subagent.
-func (r *run) opening() (*Beginning, *ToolCall) {
+func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 	switch {
 	case r.child != nil && r.child.BranchPath != "":
 		return nil, nil
@@ -237,18 +238,18 @@ func (r *run) opening() (*Beginning, *ToolCall) {
 	return r.beginning(), nil
 }
 
-func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
-	call := ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
-	if opens, announces := r.opening(); !r.log.begun() && announces != nil {
+func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
+	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
+	if opens, announces := r.opening(); !r.log.HasBegun() && announces != nil {
 		call.Announces = announces
-	} else if !r.log.begun() {
+	} else if !r.log.HasBegun() {
 		call.Beginning = *opens
 	} else {
-		call.Steered = r.steering.take()
+		call.Steered = r.steering.Take()
 	}
-	var answer ModelAnswer
+	var answer runs.ModelAnswer
 	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
-	err := workflow.ExecuteActivity(ctx, ActivityCallModel, call).Get(ctx, &answer)
+	err := workflow.ExecuteActivity(ctx, runs.ActivityCallModel, call).Get(ctx, &answer)
 	if err != nil {
 		r.noteFailedStep(call.Step, call.Steered)
 	}
@@ -263,7 +264,7 @@ func (r *run) callModel(ctx workflow.Context) (ModelAnswer, error) {
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
 	until := r.budget.Deadline
 	if l := r.activeStep(); l != nil {
-		until = earlier(l.Deadline, until)
+		until = runs.Earlier(l.Deadline, until)
 	}
 	left := max(until.Sub(workflow.Now(ctx)), time.Second)
 	return workflow.ActivityOptions{
@@ -285,21 +286,21 @@ func (r *run) failure(ctx workflow.Context, err error) ending {
 	var timedOut *temporal.TimeoutError
 	switch {
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
-		return ending{outcome: OutcomeCancelled}
+		return ending{outcome: runs.OutcomeCancelled}
 	case isDisturbed(err):
 		return r.overdueEnding()
 	case errors.As(err, &app): // if it is ErrorFenced, finish finds out whose the run is
-		var detail FailureDetail
+		var detail runs.FailureDetail
 		if app.HasDetails() {
 			_ = app.Details(&detail) // those of other errors have no record
 		}
-		return ending{outcome: OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
+		return ending{outcome: runs.OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
 	case errors.As(err, &timedOut) && r.overdue(ctx):
 		return r.durationEnding()
 	case errors.As(err, &timedOut):
-		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}
+		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}
 	default:
-		return ending{outcome: OutcomeError, code: CodeInternal, message: "a step failed"}
+		return ending{outcome: runs.OutcomeError, code: runs.CodeInternal, message: "a step failed"}
 	}
 }
 
@@ -310,42 +311,42 @@ func (e ending) why() pipeline.Failure {
 
 // endWith is the ending of a run whose steps failed.
 func endWith(f pipeline.Failure) ending {
-	return ending{outcome: OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
+	return ending{outcome: runs.OutcomeError, code: f.Code, message: f.Message, detail: f.Record}
 }
 
 func limit(code, format string, args ...any) ending {
-	return ending{outcome: OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
+	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }
 
 // finish writes the terminal record. It goes on when the run is cancelled. A local activity does it
 // within the workflow task that decided; where that fails (the log is out of reach), a regular one
 // waits as long as it takes.
-func (r *run) finish(ctx workflow.Context, end ending) (RunResult, error) {
+func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	in := Finish{
+	in := runs.Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.handoffs > 0,
-		First: r.firstStepID(), Interrupts: end.waits, Steered: r.steering.untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
+		First: r.firstStepID(), Interrupts: end.waits, Steered: r.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished
-	var done Finished
+	var done runs.Finished
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
-	err := workflow.ExecuteLocalActivity(local, ActivityFinish, in).Get(ctx, &done)
-	if err != nil && !isType(err, ErrorFenced) && !isType(err, ErrorLogLost) {
+	err := workflow.ExecuteLocalActivity(local, runs.ActivityFinish, in).Get(ctx, &done)
+	if err != nil && !isType(err, runs.ErrorFenced) && !isType(err, runs.ErrorLogLost) {
 		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, Summary: "finish",
 			RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 		})
-		err = workflow.ExecuteActivity(patient, ActivityFinish, in).Get(ctx, &done)
+		err = workflow.ExecuteActivity(patient, runs.ActivityFinish, in).Get(ctx, &done)
 	}
-	if isType(err, ErrorFenced) {
-		return RunResult{Outcome: OutcomeFenced}, nil
+	if isType(err, runs.ErrorFenced) {
+		return runs.Result{Outcome: runs.OutcomeFenced}, nil
 	}
-	end.waits.askedBefore(done)
-	return RunResult{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
+	end.waits.AdoptTimes(done)
+	return runs.Result{Outcome: done.Outcome, Code: done.Code, Seq: done.Seq}, err
 }
 
 // cancel cancels the run.
@@ -361,7 +362,7 @@ func (r *run) cancel() {
 func (r *run) resumeChildren(ctx workflow.Context) {
 	if r.thread != nil {
 		r.thread.closeSuspended(ctx, false)
-		r.thread.resume()
+		r.thread.resume(ctx)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -22,59 +23,59 @@ import (
 type world struct {
 	t     *testing.T
 	env   *testsuite.TestWorkflowEnvironment
-	model func(in workflows.ModelCall) (workflows.ModelAnswer, error)
-	tool  func(in workflows.ToolCall) (workflows.ToolAnswer, error)
+	model func(in runs.ModelCall) (runs.ModelAnswer, error)
+	tool  func(in runs.ToolCall) (runs.ToolAnswer, error)
 	// finish is asked before the run is finished; its error is the activity's.
 	finish func(local bool) error
 	// before is the record of the run's end that is there already; none = it is written.
-	before *workflows.Finished
+	before *runs.Finished
 	// advance walks steps.
-	advance func(in workflows.Advance) (workflows.Advanced, error)
+	advance func(in runs.Advance) (runs.Advanced, error)
 	// notify is given each notice; nil takes them all.
-	notify func(in workflows.Notification) error
+	notify func(in runs.Notification) error
 
 	mu       sync.Mutex
-	notices  []workflows.Notification
-	finished []workflows.Finish
-	models   []workflows.ModelCall
+	notices  []runs.Notification
+	finished []runs.Finish
+	models   []runs.ModelCall
 	updates  int
 }
 
-var input = workflows.RunInput{
-	Run: workflows.RunRef{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
-	Limits: workflows.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4},
+var input = runs.Input{
+	Run: runs.Ref{Tenant: "default", Thread: "t", ID: "r"}, Agent: "a", Revision: "v", Input: 1, Digest: "d",
+	Limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4},
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
-	w.env = newEnv()
-	w.env.SetDataConverter(workflows.DataConverter())
+	w.env = newEnv(t)
+	w.env.SetDataConverter(runs.DataConverter())
 	workflows.Register(w.env, nil)
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
 		w.mu.Lock()
 		w.models = append(w.models, in)
 		w.mu.Unlock()
 		return w.model(in)
-	}, activity.RegisterOptions{Name: workflows.ActivityCallModel})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	}, activity.RegisterOptions{Name: runs.ActivityCallModel})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
 		return w.tool(in)
-	}, activity.RegisterOptions{Name: workflows.ActivityCallTool})
-	w.env.RegisterActivityWithOptions(func(ctx context.Context, in workflows.Finish) (workflows.Finished, error) {
+	}, activity.RegisterOptions{Name: runs.ActivityCallTool})
+	w.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.Finish) (runs.Finished, error) {
 		w.mu.Lock()
 		w.finished = append(w.finished, in)
 		w.mu.Unlock()
 		if w.finish != nil {
 			if err := w.finish(activity.GetInfo(ctx).IsLocalActivity); err != nil {
-				return workflows.Finished{}, err
+				return runs.Finished{}, err
 			}
 		}
 		if w.before != nil {
 			return *w.before, nil
 		}
-		return workflows.Finished{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityFinish})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Notification) error {
+		return runs.Finished{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
+	}, activity.RegisterOptions{Name: runs.ActivityFinish})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Notification) error {
 		w.mu.Lock()
 		w.notices = append(w.notices, in)
 		w.mu.Unlock()
@@ -82,15 +83,15 @@ func newWorld(t *testing.T) *world {
 			return w.notify(in)
 		}
 		return nil
-	}, activity.RegisterOptions{Name: workflows.ActivityNotify})
+	}, activity.RegisterOptions{Name: runs.ActivityNotify})
 	return w
 }
 
 // run executes the workflow and returns its result and what it was finished with at last.
-func (w *world) run(in workflows.RunInput) (workflows.RunResult, workflows.Finish) {
+func (w *world) run(in runs.Input) (runs.Result, runs.Finish) {
 	w.t.Helper()
-	w.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var result workflows.RunResult
+	w.env.ExecuteWorkflow(runs.TypeRun, in)
+	var result runs.Result
 	if err := w.env.GetWorkflowResult(&result); err != nil {
 		w.t.Fatalf("workflow: %v", err)
 	}
@@ -100,10 +101,10 @@ func (w *world) run(in workflows.RunInput) (workflows.RunResult, workflows.Finis
 	return result, w.finished[len(w.finished)-1]
 }
 
-func says(seq uint64, calls ...string) workflows.ModelAnswer {
-	a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: seq, MessageID: "m"}
+func says(seq uint64, calls ...string) runs.ModelAnswer {
+	a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: seq, MessageID: "m"}
 	for _, id := range calls {
-		a.Calls = append(a.Calls, workflows.Call{ID: id, Tool: "tool"})
+		a.Calls = append(a.Calls, runs.Call{ID: id, Tool: "tool"})
 	}
 	return a
 }
@@ -111,33 +112,33 @@ func says(seq uint64, calls ...string) workflows.ModelAnswer {
 func TestEachStepIsToldWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn == 1 {
 			return says(10, "c0", "c1"), nil
 		}
 		return says(30), nil
 	}
 	var mu sync.Mutex
-	var tools []workflows.ToolCall
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	var tools []runs.ToolCall
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		tools = append(tools, in)
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(in.Lane)}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20 + uint64(in.Lane)}, nil
 	}
 	result, finish := w.run(input)
-	if result.Outcome != workflows.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Unfinished) != 0 {
+	if result.Outcome != runs.OutcomeSuccess || finish.After != 30 || finish.First != "1/model" || len(finish.Unfinished) != 0 {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
-	step := workflows.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
-	first := workflows.ModelCall{Step: step, Beginning: workflows.Beginning{Input: 1, Digest: "d"}, Day: &workflows.DayAllowance{}}
+	step := runs.Step{Run: input.Run, Execution: w.models[0].Execution, Agent: "a", Revision: "v", ID: "1/model", Turn: 1, Name: "model"}
+	first := runs.ModelCall{Step: step, Beginning: runs.Beginning{Input: 1, Digest: "d"}, Day: &runs.DayAllowance{}}
 	step.ID, step.Turn, step.Closes, step.After = "2/model", 2, "tools", 11
-	if diff := cmp.Diff([]workflows.ModelCall{first, {Step: step, Day: &workflows.DayAllowance{}}}, w.models); diff != "" {
+	if diff := cmp.Diff([]runs.ModelCall{first, {Step: step, Day: &runs.DayAllowance{}}}, w.models); diff != "" {
 		t.Errorf("the model's steps (-want +got):\n%s", diff)
 	}
-	slices.SortFunc(tools, func(a, b workflows.ToolCall) int { return a.Lane - b.Lane })
-	step = workflows.Step{Run: input.Run, Execution: step.Execution, Agent: "a", Revision: "v", ID: "1/tools/0", Turn: 1, Name: "tools", Closes: "model", After: 10}
-	want := []workflows.ToolCall{{Step: step, Open: "1/tools", CallID: "c0", MessageID: "m"}, {Step: step, Open: "1/tools", Lane: 1, CallID: "c1", MessageID: "m"}}
+	slices.SortFunc(tools, func(a, b runs.ToolCall) int { return a.Lane - b.Lane })
+	step = runs.Step{Run: input.Run, Execution: step.Execution, Agent: "a", Revision: "v", ID: "1/tools/0", Turn: 1, Name: "tools", Closes: "model", After: 10}
+	want := []runs.ToolCall{{Step: step, Open: "1/tools", CallID: "c0", MessageID: "m"}, {Step: step, Open: "1/tools", Lane: 1, CallID: "c1", MessageID: "m"}}
 	want[1].ID = "1/tools/1"
 	if diff := cmp.Diff(want, tools); diff != "" {
 		t.Errorf("the tools' steps (-want +got):\n%s", diff)
@@ -150,12 +151,12 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	w := newWorld(t)
 	cancelled := make(chan struct{})
 	w.env.RegisterDelayedCallback(func() { w.env.CancelWorkflow(); close(cancelled) }, time.Millisecond)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-cancelled
-		return workflows.ModelAnswer{Outcome: workflows.OutcomeCancelled, Seq: 12}, nil
+		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
 	result, finish := w.run(input)
-	if result.Outcome != workflows.OutcomeCancelled || finish.Outcome != workflows.OutcomeCancelled {
+	if result.Outcome != runs.OutcomeCancelled || finish.Outcome != runs.OutcomeCancelled {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 }
@@ -163,16 +164,16 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 func TestCancelWhileToolsRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) { return says(10, "c0", "c1"), nil }
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		a := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 20}
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) { return says(10, "c0", "c1"), nil }
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20}
 		if in.Lane == 1 {
-			a.Outcome = workflows.OutcomeCancelled
+			a.Outcome = runs.OutcomeCancelled
 		}
 		return a, nil
 	}
 	result, finish := w.run(input)
-	if result.Outcome != workflows.OutcomeCancelled || finish.After != 11 || len(finish.Unfinished) != 0 || len(w.models) != 1 {
+	if result.Outcome != runs.OutcomeCancelled || finish.After != 11 || len(finish.Unfinished) != 0 || len(w.models) != 1 {
 		t.Errorf("%+v after %d model calls, finished with %+v", result, len(w.models), finish)
 	}
 }
@@ -181,10 +182,10 @@ func TestCancelBeforeTheFirstStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 0)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
-		return workflows.ModelAnswer{}, temporal.NewCanceledError()
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		return runs.ModelAnswer{}, temporal.NewCanceledError()
 	}
-	if result, finish := w.run(input); result.Outcome != workflows.OutcomeCancelled || finish.After != 0 || finish.Input != 1 {
+	if result, finish := w.run(input); result.Outcome != runs.OutcomeCancelled || finish.After != 0 || finish.Input != 1 {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 }
@@ -193,16 +194,16 @@ func TestCancelBeforeTheFirstStep(t *testing.T) {
 // by a late attempt of its own execution, and then nobody else would end the run.
 func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 	t.Parallel()
-	fenced := temporal.NewNonRetryableApplicationError("the step is in other hands", workflows.ErrorFenced, nil)
+	fenced := temporal.NewNonRetryableApplicationError("the step is in other hands", runs.ErrorFenced, nil)
 	for _, c := range []struct {
 		finish error
-		want   workflows.RunResult
+		want   runs.Result
 	}{
-		{fenced, workflows.RunResult{Outcome: workflows.OutcomeFenced}},
-		{nil, workflows.RunResult{Outcome: workflows.OutcomeError, Code: workflows.ErrorFenced, Seq: 99}},
+		{fenced, runs.Result{Outcome: runs.OutcomeFenced}},
+		{nil, runs.Result{Outcome: runs.OutcomeError, Code: runs.ErrorFenced, Seq: 99}},
 	} {
 		w := newWorld(t)
-		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return workflows.ModelAnswer{}, fenced }
+		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return runs.ModelAnswer{}, fenced }
 		w.finish = func(bool) error { return c.finish }
 		if result, _ := w.run(input); result != c.want || len(w.finished) != 1 {
 			t.Errorf("%+v after finishing %d times, want %+v", result, len(w.finished), c.want)
@@ -215,7 +216,7 @@ func TestFencedExecutionLearnsWhoseTheRunIs(t *testing.T) {
 func TestFinishIsPatient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(10), nil }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(10), nil }
 	locals, others := 0, 0
 	w.finish = func(local bool) error {
 		if local {
@@ -227,7 +228,7 @@ func TestFinishIsPatient(t *testing.T) {
 		}
 		return nil
 	}
-	if result, _ := w.run(input); result.Outcome != workflows.OutcomeSuccess || locals != 1 || others != 5 {
+	if result, _ := w.run(input); result.Outcome != runs.OutcomeSuccess || locals != 1 || others != 5 {
 		t.Errorf("%+v after %d local and %d other tries", result, locals, others)
 	}
 }
@@ -236,17 +237,17 @@ func TestFinishIsPatient(t *testing.T) {
 func TestLanesOfFailedCallsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		return says(10*uint64(in.Turn), "c0", "c1", "c2"), nil
 	}
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		if in.Turn == 2 && in.Lane == 1 {
-			return workflows.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
+			return runs.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
 		}
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 10*uint64(in.Turn) + 1, Seq: 10*uint64(in.Turn) + 2 + uint64(in.Lane)}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 10*uint64(in.Turn) + 1, Seq: 10*uint64(in.Turn) + 2 + uint64(in.Lane)}, nil
 	}
 	result, finish := w.run(input)
-	if result.Code != "tool_unavailable" || !slices.Equal(finish.Unfinished, []workflows.Lane{{Index: 1, After: 13}}) {
+	if result.Code != "tool_unavailable" || !slices.Equal(finish.Unfinished, []runs.Lane{{Index: 1, After: 13}}) {
 		t.Errorf("%+v, finished with %+v", result, finish)
 	}
 }
@@ -258,13 +259,13 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 	const calls = 100
 	for name, fail := range map[string]int{"all": calls, "one fails": 20} {
 		w := newWorld(t)
-		w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+		w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 			if in.Turn > 1 {
 				return says(1000), nil
 			}
 			a := says(10)
-			for i := range workflows.MaxCalls {
-				a.Calls = append(a.Calls, workflows.Call{ID: fmt.Sprint("c", i), Tool: "tool"})
+			for i := range runs.MaxCalls {
+				a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool"})
 			}
 			a.CallCount = calls
 			return a, nil
@@ -273,7 +274,7 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 		last := map[int]uint64{}
 		seen := map[string]bool{}
 		busy, most := 0, 0
-		w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			mu.Lock()
 			busy++
 			most = max(most, busy)
@@ -286,21 +287,21 @@ func TestManyCallsShareTheLanes(t *testing.T) {
 			}
 			seen[id] = true
 			last[in.Lane] = 100 + uint64(len(seen))
-			a := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: last[in.Lane]}
+			a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: last[in.Lane]}
 			mu.Unlock()
 			defer func() { mu.Lock(); busy--; mu.Unlock() }()
 			if id == fmt.Sprint("c", fail) {
-				return workflows.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
+				return runs.ToolAnswer{}, temporal.NewNonRetryableApplicationError("no", "tool_unavailable", nil)
 			}
 			return a, nil
 		}
 		in := input
 		in.Limits.ParallelTools = calls
 		result, _ := w.run(in)
-		if most > workflows.MaxLanes || len(last) != workflows.MaxLanes {
+		if most > runs.MaxLanes || len(last) != runs.MaxLanes {
 			t.Errorf("%s: %d at a time on %d lanes", name, most, len(last))
 		}
-		if whole := len(seen) == calls && result.Outcome == workflows.OutcomeSuccess; whole != (fail == calls) {
+		if whole := len(seen) == calls && result.Outcome == runs.OutcomeSuccess; whole != (fail == calls) {
 			t.Errorf("%s: %d calls, %+v", name, len(seen), result)
 		}
 	}
@@ -311,10 +312,10 @@ func TestDurationLimit(t *testing.T) {
 	for _, c := range []struct {
 		duration time.Duration
 		want     string
-	}{{0, workflows.CodeLimitDuration}, {time.Hour, "timeout"}} {
+	}{{0, runs.CodeLimitDuration}, {time.Hour, "timeout"}} {
 		w := newWorld(t)
-		w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
-			return workflows.ModelAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
+		w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+			return runs.ModelAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 		}
 		in := input
 		in.Limits.Duration = c.duration
@@ -330,25 +331,25 @@ func TestSubmit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var answered sync.WaitGroup
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { answered.Wait(); return says(10), nil }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { answered.Wait(); return says(10), nil }
 	answers := map[string]string{}
-	offer := func(name string, in workflows.Submit) {
+	offer := func(name string, in runs.Submit) {
 		answered.Add(1)
 		var once sync.Once
 		say := func(s string) { once.Do(func() { answers[name] = s; answered.Done() }) }
 		w.env.RegisterDelayedCallback(func() {
-			w.env.UpdateWorkflow(workflows.UpdateSubmit, name, &testsuite.TestUpdateCallback{
+			w.env.UpdateWorkflow(runs.UpdateSubmit, name, &testsuite.TestUpdateCallback{
 				OnAccept: func() {},
 				OnReject: func(err error) {
 					var app *temporal.ApplicationError
-					var active workflows.Active
+					var active runs.Active
 					if errors.As(err, &app) && app.HasDetails() {
 						_ = app.Details(&active)
 					}
 					say(app.Type() + " " + active.RunID)
 				},
 				OnComplete: func(result any, err error) {
-					if taken, ok := result.(workflows.Submitted); ok && taken.Attached && err == nil {
+					if taken, ok := result.(runs.Submitted); ok && taken.Attached && err == nil {
 						say("attached")
 					} else {
 						say("completed otherwise")
@@ -357,11 +358,11 @@ func TestSubmit(t *testing.T) {
 			}, in)
 		}, time.Millisecond)
 	}
-	offer("same", workflows.Submit{RunID: "r", Digest: "d"})
-	offer("reused", workflows.Submit{RunID: "r", Digest: "other"})
-	offer("other", workflows.Submit{RunID: "r2", Digest: "d"})
+	offer("same", runs.Submit{RunID: "r", Digest: "d"})
+	offer("reused", runs.Submit{RunID: "r", Digest: "other"})
+	offer("other", runs.Submit{RunID: "r2", Digest: "d"})
 	w.run(input)
-	if diff := cmp.Diff(map[string]string{"same": "attached", "reused": workflows.ErrorRunIDReused + " ", "other": workflows.ErrorBusy + " r"}, answers); diff != "" {
+	if diff := cmp.Diff(map[string]string{"same": "attached", "reused": runs.ErrorRunIDReused + " ", "other": runs.ErrorBusy + " r"}, answers); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
 }
@@ -372,9 +373,9 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	one := int64(1)
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(uint64(10*in.Turn), "c")
-		a.Usage = workflows.Usage{Provider: "p", Model: "m", Input: &one}
+		a.Usage = runs.Usage{Provider: "p", Model: "m", Input: &one}
 		if in.Turn > 2 {
 			a.Usage.Model = time.Duration(in.Turn).String()
 		}
@@ -383,8 +384,8 @@ func TestUsage(t *testing.T) {
 		}
 		return a, nil
 	}
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2}, nil
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2}, nil
 	}
 	in := input
 	in.Limits.Turns = 30
@@ -393,7 +394,7 @@ func TestUsage(t *testing.T) {
 	for _, u := range finish.Usage {
 		sum += *u.Input
 	}
-	if first := finish.Usage[0]; *first.Input != 2 || first.Output != nil || sum != 20 || len(finish.Usage) != workflows.MaxUsages+1 {
+	if first := finish.Usage[0]; *first.Input != 2 || first.Output != nil || sum != 20 || len(finish.Usage) != runs.MaxUsages+1 {
 		t.Errorf("%d entries with %d tokens, the first is %+v", len(finish.Usage), sum, finish.Usage[0])
 	}
 }
@@ -403,24 +404,24 @@ func TestCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	answers, asked := make(chan any, 1), make(chan struct{})
-	w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateSteer, workflows.Steer{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateSteer, runs.Steer{RunID: "r", Input: 7}, answers); close(asked) }, time.Millisecond)
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		<-asked
 		a := says(10, "c0", "c1", "c2")
 		a.Calls[0].Client, a.Calls[2].Client, a.WaitCount = true, true, 2
 		return a, nil
 	}
 	var called []string
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		called = append(called, in.CallID)
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 12}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 12}, nil
 	}
 	result, finish := w.run(input)
 	var left []string
 	for _, c := range finish.Interrupts.Calls {
 		left = append(left, c.ID)
 	}
-	if result.Outcome != workflows.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
+	if result.Outcome != runs.OutcomeSuccess || !cmp.Equal(called, []string{"c1"}) || !cmp.Equal(left, []string{"c0", "c2"}) {
 		t.Errorf("%+v after the calls %v, finished with %+v", result, called, finish)
 	}
 	if !cmp.Equal(finish.Steered, []uint64{7}) || len(w.models) != 1 {
@@ -432,12 +433,12 @@ func TestCallsOfTheClient(t *testing.T) {
 func TestTooManyCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10, "c0")
 		a.CallCount, a.WaitCount = 2, 1
 		return a, nil
 	}
-	if result, _ := w.run(input); result.Code != workflows.CodeLimitParallelTools {
+	if result, _ := w.run(input); result.Code != runs.CodeLimitParallelTools {
 		t.Errorf("%+v", result)
 	}
 }

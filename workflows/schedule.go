@@ -3,61 +3,10 @@ package workflows
 import (
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
-
-// FireInput starts TypeFire: a time of a schedule has come. What the schedule says is where schedules are kept.
-type FireInput struct {
-	Tenant   string `json:"tenant"`
-	Schedule string `json:"schedule"`
-	// Revision is that of what the schedule says.
-	Revision uint64 `json:"revision"`
-	// ParkAfter is that of the run.
-	ParkAfter time.Duration `json:"parkAfter,omitempty"`
-	// TryCancel: where the firing is cancelled it cancels its run, and does not wait for the run's end.
-	TryCancel bool `json:"tryCancel,omitempty"`
-	// At is the nominal time. Temporal's schedules give it beside the input.
-	At time.Time `json:"at,omitzero"`
-	// Fire is the firing's own workflow id.
-	Fire string `json:"fire,omitempty"`
-	// Fired is set where an execution goes on with the firing of the one before it, and for the activity that cancels what
-	// was begun.
-	Fired *Fired `json:"fired,omitempty"`
-}
-
-// Fired is what a firing began.
-type Fired struct {
-	Run RunRef `json:"run"`
-	// Refused is why the thread did not take the run (ErrorBusy …); empty = it did.
-	Refused string `json:"refused,omitempty"`
-	// AlreadyBegun tells that the run had begun before, by a firing of the same second: it may be over already, and has told
-	// that one.
-	AlreadyBegun bool `json:"before,omitempty"`
-}
-
-// Ended is what SignalEnded carries: how a run ended that a firing began. An outcome that is empty or
-// OutcomeFenced is one that the log knows better.
-type Ended struct {
-	Outcome Outcome `json:"outcome,omitempty"`
-	Code    string  `json:"code,omitempty"`
-}
-
-// RunStatus tells how far a run has come: over means that nothing goes on for it, and nobody is waited for.
-type RunStatus struct {
-	Over bool `json:"over,omitempty"`
-	Ended
-}
-
-// FireResult is what came of a firing.
-type FireResult struct {
-	Fired
-	Ended
-}
-
-// ErrorRunFailed is the type of the error of a firing whose run ended with an error; Temporal may then pause the
-// schedule.
-const ErrorRunFailed = "run_failed"
 
 // A run tells when it is over. Looks are for one whose workflow was stopped from outside; the pause between two
 // doubles.
@@ -72,40 +21,40 @@ var attributeNominal = temporal.NewSearchAttributeKeyTime("TemporalScheduledStar
 // ScheduleFire is schedule.fire.v1: it begins the run of a time of a schedule, and lasts until that is over, so
 // that what Temporal does about overlaps is about runs. A run that waits for people is not over. It waits as
 // cheaply as they do: for a signal, and a look now and then.
-func ScheduleFire(ctx workflow.Context, in FireInput) (FireResult, error) {
+func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, error) {
 	f := &fire{in: in}
 	if in.Fired != nil {
 		f.fired = *in.Fired
 	} else if err := f.begin(ctx); err != nil {
-		return FireResult{}, err
+		return runs.FireResult{}, err
 	}
 	if f.fired.Refused != "" {
-		return FireResult{Fired: f.fired}, nil
+		return runs.FireResult{Fired: f.fired}, nil
 	}
 	f.listen(ctx)
 	if f.fired.AlreadyBegun && in.Fired == nil {
 		if err := f.look(ctx); err != nil {
-			return FireResult{}, err
+			return runs.FireResult{}, err
 		}
 	}
 	if err := f.await(ctx); err != nil {
-		return FireResult{}, err
+		return runs.FireResult{}, err
 	}
-	result := FireResult{f.fired, *f.ended}
+	result := runs.FireResult{Fired: f.fired, Ended: *f.ended}
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
-	case result.Outcome == OutcomeError:
-		return result, temporal.NewNonRetryableApplicationError("the run ended with an error", ErrorRunFailed, nil, result)
+	case result.Outcome == runs.OutcomeError:
+		return result, temporal.NewNonRetryableApplicationError("the run ended with an error", runs.ErrorRunFailed, nil, result)
 	}
 	return result, nil
 }
 
 // fire is the state of one execution.
 type fire struct {
-	in    FireInput
-	fired Fired
-	ended *Ended
+	in    runs.FireInput
+	fired runs.Fired
+	ended *runs.Ended
 }
 
 // begin begins the run. Where that is cancelled, it may have begun nevertheless.
@@ -116,7 +65,7 @@ func (f *fire) begin(ctx workflow.Context) error {
 		f.in.At = nominal
 	}
 	f.in.At = f.in.At.UTC().Truncate(time.Second) // as in the id
-	err := workflow.ExecuteActivity(patiently(ctx, "begin"), ActivityFire, f.in).Get(ctx, &f.fired)
+	err := workflow.ExecuteActivity(patiently(ctx, "begin"), runs.ActivityFire, f.in).Get(ctx, &f.fired)
 	if temporal.IsCanceledError(err) {
 		if _, err := f.withdraw(ctx); err != nil {
 			return err
@@ -136,9 +85,9 @@ func patiently(ctx workflow.Context, summary string) workflow.Context {
 // listen hears that the run is over.
 func (f *fire) listen(ctx workflow.Context) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // it is heard after a cancel, too
-	signals := workflow.GetSignalChannelWithOptions(ctx, SignalEnded, workflow.SignalChannelOptions{Description: "the run is over"})
+	signals := workflow.GetSignalChannelWithOptions(ctx, runs.SignalEnded, workflow.SignalChannelOptions{Description: "the run is over"})
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		var e Ended
+		var e runs.Ended
 		signals.Receive(ctx, &e)
 		f.ended = &e
 	})
@@ -151,7 +100,7 @@ func (f *fire) await(ctx workflow.Context) error {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && ctx.Err() == nil {
 			next := f.in
 			next.Fired = &f.fired
-			return continueWith(ctx, TypeFire, next)
+			return continueWith(ctx, runs.TypeFire, next)
 		}
 		_, err := workflow.AwaitWithTimeout(ctx, pause, func() bool { return f.ended != nil })
 		switch {
@@ -164,7 +113,7 @@ func (f *fire) await(ctx workflow.Context) error {
 			}
 		}
 	}
-	if f.ended.Outcome != "" && f.ended.Outcome != OutcomeFenced {
+	if f.ended.Outcome != "" && f.ended.Outcome != runs.OutcomeFenced {
 		return nil
 	}
 	s, err := f.standing(ctx)
@@ -182,10 +131,10 @@ func (f *fire) look(ctx workflow.Context) error {
 }
 
 // standing also tells it to a firing that has been cancelled.
-func (f *fire) standing(ctx workflow.Context) (s RunStatus, err error) {
+func (f *fire) standing(ctx workflow.Context) (s runs.Status, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	err = workflow.ExecuteActivity(patiently(ctx, "look"), ActivityRunStatus, f.fired.Run).Get(ctx, &s)
+	err = workflow.ExecuteActivity(patiently(ctx, "look"), runs.ActivityRunStatus, f.fired.Run).Get(ctx, &s)
 	return s, err
 }
 
@@ -208,23 +157,23 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 }
 
 // withdraw cancels the run, and tells how far it has come.
-func (f *fire) withdraw(ctx workflow.Context) (s RunStatus, err error) {
+func (f *fire) withdraw(ctx workflow.Context) (s runs.Status, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in := f.in
 	if f.fired.Run.ID != "" {
 		in.Fired = &f.fired // what the schedule said then may be gone
 	}
-	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), ActivityCancelRun, in).Get(ctx, &s)
+	err = workflow.ExecuteActivity(patiently(ctx, "cancel"), runs.ActivityCancelRun, in).Get(ctx, &s)
 	return s, err
 }
 
 // notifySchedule tells the firing that began a run that it is over. That may be over itself.
-func (r *run) notifySchedule(ctx workflow.Context, ended Ended) {
+func (r *run) notifySchedule(ctx workflow.Context, ended runs.Ended) {
 	if r.in.Fire == "" {
 		return
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	_ = workflow.SignalExternalWorkflow(ctx, r.in.Fire, "", SignalEnded, ended).Get(ctx, nil)
+	_ = workflow.SignalExternalWorkflow(ctx, r.in.Fire, "", runs.SignalEnded, ended).Get(ctx, nil)
 }

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -17,53 +18,53 @@ import (
 type fired struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
-	in  workflows.FireInput
+	in  runs.FireInput
 	// begin, look and withdraw are the activities; each test sets those that it expects.
-	begin    func(in workflows.FireInput) (workflows.Fired, error)
-	look     func() (workflows.RunStatus, error)
-	withdraw func(in workflows.FireInput) (workflows.RunStatus, error)
-	begun    []workflows.FireInput
+	begin    func(in runs.FireInput) (runs.Fired, error)
+	look     func() (runs.Status, error)
+	withdraw func(in runs.FireInput) (runs.Status, error)
+	begun    []runs.FireInput
 	looks    []time.Time
 }
 
 var (
 	nominal = time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
-	firing  = workflows.FireInput{Tenant: "shop", Schedule: "daily", Revision: 7}
-	itsRun  = workflows.Fired{Run: workflows.RunRef{Tenant: "shop", Thread: "t", ID: "r"}}
+	firing  = runs.FireInput{Tenant: "shop", Schedule: "daily", Revision: 7}
+	itsRun  = runs.Fired{Run: runs.Ref{Tenant: "shop", Thread: "t", ID: "r"}}
 )
 
 func newFired(t *testing.T) *fired {
 	t.Helper()
 	f := &fired{t: t, in: firing}
-	f.env = newEnv()
-	f.env.SetDataConverter(workflows.DataConverter())
+	f.env = newEnv(t)
+	f.env.SetDataConverter(runs.DataConverter())
 	scheduled := temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime").ValueSet(nominal.Add(300 * time.Millisecond))
 	if err := f.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {
 		t.Fatal(err)
 	}
 	workflows.Register(f.env, nil)
-	f.begin = func(workflows.FireInput) (workflows.Fired, error) { return itsRun, nil }
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.FireInput) (workflows.Fired, error) {
+	f.begin = func(runs.FireInput) (runs.Fired, error) { return itsRun, nil }
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.Fired, error) {
 		f.begun = append(f.begun, in)
 		return f.begin(in)
-	}, activity.RegisterOptions{Name: workflows.ActivityFire})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.RunRef) (workflows.RunStatus, error) {
+	}, activity.RegisterOptions{Name: runs.ActivityFire})
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Ref) (runs.Status, error) {
 		if in != itsRun.Run {
 			t.Errorf("%+v is looked at", in)
 		}
 		f.looks = append(f.looks, f.env.Now())
 		return f.look()
-	}, activity.RegisterOptions{Name: workflows.ActivityRunStatus})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.FireInput) (workflows.RunStatus, error) {
+	}, activity.RegisterOptions{Name: runs.ActivityRunStatus})
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.FireInput) (runs.Status, error) {
 		return f.withdraw(in)
-	}, activity.RegisterOptions{Name: workflows.ActivityCancelRun})
+	}, activity.RegisterOptions{Name: runs.ActivityCancelRun})
 	return f
 }
 
 // run executes the firing, and returns what came of it.
-func (f *fired) run() (result workflows.FireResult, err error) {
+func (f *fired) run() (result runs.FireResult, err error) {
 	f.t.Helper()
-	f.env.ExecuteWorkflow(workflows.TypeFire, f.in)
+	f.env.ExecuteWorkflow(runs.TypeFire, f.in)
 	if err = f.env.GetWorkflowError(); err == nil {
 		err = f.env.GetWorkflowResult(&result)
 	}
@@ -71,28 +72,28 @@ func (f *fired) run() (result workflows.FireResult, err error) {
 }
 
 // endsAfter lets the run tell that it is over.
-func (f *fired) endsAfter(d time.Duration, ended workflows.Ended) {
-	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(workflows.SignalEnded, ended) }, d)
+func (f *fired) endsAfter(d time.Duration, ended runs.Ended) {
+	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalEnded, ended) }, d)
 }
 
 func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
 	tries := 0
-	f.begin = func(in workflows.FireInput) (workflows.Fired, error) {
+	f.begin = func(in runs.FireInput) (runs.Fired, error) {
 		if tries++; tries < 3 {
-			return workflows.Fired{}, errors.New("the log is away")
+			return runs.Fired{}, errors.New("the log is away")
 		}
 		if !in.At.Equal(nominal) || in.Fire == "" || in.Revision != firing.Revision {
 			t.Errorf("begun as %+v", in)
 		}
 		return itsRun, nil
 	}
-	f.look = func() (workflows.RunStatus, error) { return workflows.RunStatus{}, nil }
+	f.look = func() (runs.Status, error) { return runs.Status{}, nil }
 	began := f.env.Now()
-	f.endsAfter(70*time.Hour, workflows.Ended{Outcome: workflows.OutcomeSuccess})
+	f.endsAfter(70*time.Hour, runs.Ended{Outcome: runs.OutcomeSuccess})
 	result, err := f.run()
-	if err != nil || result.Outcome != workflows.OutcomeSuccess || result.Run != itsRun.Run || f.env.Now().Sub(began) < 70*time.Hour {
+	if err != nil || result.Outcome != runs.OutcomeSuccess || result.Run != itsRun.Run || f.env.Now().Sub(began) < 70*time.Hour {
 		t.Errorf("%+v after %s (%v)", result, f.env.Now().Sub(began), err)
 	}
 	if n := len(f.looks); n < 60 || n > 80 {
@@ -103,11 +104,11 @@ func TestAFiringLastsAsLongAsItsRun(t *testing.T) {
 func TestAFiringFailsWithItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
-	f.endsAfter(time.Second, workflows.Ended{Outcome: workflows.OutcomeError, Code: "limit_turns"})
+	f.endsAfter(time.Second, runs.Ended{Outcome: runs.OutcomeError, Code: "limit_turns"})
 	_, err := f.run()
 	var app *temporal.ApplicationError
-	var result workflows.FireResult
-	if !errors.As(err, &app) || app.Type() != workflows.ErrorRunFailed || app.Details(&result) != nil || result.Code != "limit_turns" {
+	var result runs.FireResult
+	if !errors.As(err, &app) || app.Type() != runs.ErrorRunFailed || app.Details(&result) != nil || result.Code != "limit_turns" {
 		t.Errorf("%+v (%v)", result, err)
 	}
 }
@@ -115,10 +116,10 @@ func TestAFiringFailsWithItsRun(t *testing.T) {
 func TestARefusedFiringIsOver(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
-	f.begin = func(workflows.FireInput) (workflows.Fired, error) {
-		return workflows.Fired{Run: itsRun.Run, Refused: workflows.ErrorBusy}, nil
+	f.begin = func(runs.FireInput) (runs.Fired, error) {
+		return runs.Fired{Run: itsRun.Run, Refused: runs.ErrorBusy}, nil
 	}
-	if result, err := f.run(); err != nil || result.Refused != workflows.ErrorBusy || len(f.looks) != 0 {
+	if result, err := f.run(); err != nil || result.Refused != runs.ErrorBusy || len(f.looks) != 0 {
 		t.Errorf("%+v (%v)", result, err)
 	}
 }
@@ -127,14 +128,14 @@ func TestARefusedFiringIsOver(t *testing.T) {
 func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
-	f.begin = func(workflows.FireInput) (workflows.Fired, error) {
-		return workflows.Fired{Run: itsRun.Run, AlreadyBegun: true}, nil
+	f.begin = func(runs.FireInput) (runs.Fired, error) {
+		return runs.Fired{Run: itsRun.Run, AlreadyBegun: true}, nil
 	}
-	f.look = func() (workflows.RunStatus, error) {
-		return workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
+	f.look = func() (runs.Status, error) {
+		return runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeSuccess}}, nil
 	}
 	began := f.env.Now()
-	if result, err := f.run(); err != nil || result.Outcome != workflows.OutcomeSuccess || f.env.Now().Sub(began) > time.Second {
+	if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || f.env.Now().Sub(began) > time.Second {
 		t.Errorf("after %s it ends with %+v, %v", f.env.Now().Sub(began), result, err)
 	}
 }
@@ -143,15 +144,15 @@ func TestAFiringOfARunThatIsOverEnds(t *testing.T) {
 func TestAFiringLooksAfterItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFired(t)
-	f.look = func() (workflows.RunStatus, error) {
+	f.look = func() (runs.Status, error) {
 		if len(f.looks) < 3 {
-			return workflows.RunStatus{}, nil
+			return runs.Status{}, nil
 		}
-		return workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeCancelled}}, nil
+		return runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeCancelled}}, nil
 	}
 	began := f.env.Now()
 	result, err := f.run()
-	if err != nil || result.Outcome != workflows.OutcomeCancelled || len(f.looks) != 3 {
+	if err != nil || result.Outcome != runs.OutcomeCancelled || len(f.looks) != 3 {
 		t.Fatalf("%+v after %d looks (%v)", result, len(f.looks), err)
 	}
 	for i, want := range []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute} {
@@ -164,13 +165,13 @@ func TestAFiringLooksAfterItsRun(t *testing.T) {
 // What the run does not know of its end, the log does.
 func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 	t.Parallel()
-	for _, ended := range []workflows.Ended{{}, {Outcome: workflows.OutcomeFenced}} {
+	for _, ended := range []runs.Ended{{}, {Outcome: runs.OutcomeFenced}} {
 		f := newFired(t)
-		f.look = func() (workflows.RunStatus, error) {
-			return workflows.RunStatus{Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, nil
+		f.look = func() (runs.Status, error) {
+			return runs.Status{Ended: runs.Ended{Outcome: runs.OutcomeSuccess}}, nil
 		}
 		f.endsAfter(time.Second, ended)
-		if result, err := f.run(); err != nil || result.Outcome != workflows.OutcomeSuccess || len(f.looks) != 1 {
+		if result, err := f.run(); err != nil || result.Outcome != runs.OutcomeSuccess || len(f.looks) != 1 {
 			t.Errorf("%+v after %d looks (%v)", result, len(f.looks), err)
 		}
 	}
@@ -179,19 +180,19 @@ func TestAFiringAsksTheLogHowItsRunEnded(t *testing.T) {
 func TestACancelledFiringCancelsItsRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		standing workflows.RunStatus
+		standing runs.Status
 		told     bool // the run tells when it is over
 		try      bool
 	}{
-		"running":          {workflows.RunStatus{}, true, false},
-		"over":             {workflows.RunStatus{Over: true, Ended: workflows.Ended{Outcome: workflows.OutcomeSuccess}}, false, false},
-		"waits for people": {workflows.RunStatus{Ended: workflows.Ended{Outcome: workflows.OutcomeInterrupt}}, false, false},
-		"no wait":          {workflows.RunStatus{}, false, true},
+		"running":          {runs.Status{}, true, false},
+		"over":             {runs.Status{Over: true, Ended: runs.Ended{Outcome: runs.OutcomeSuccess}}, false, false},
+		"waits for people": {runs.Status{Ended: runs.Ended{Outcome: runs.OutcomeInterrupt}}, false, false},
+		"no wait":          {runs.Status{}, false, true},
 	} {
 		f := newFired(t)
 		f.in.TryCancel = c.try
 		began, withdrawn := f.env.Now(), 0
-		f.withdraw = func(in workflows.FireInput) (workflows.RunStatus, error) {
+		f.withdraw = func(in runs.FireInput) (runs.Status, error) {
 			if withdrawn++; !in.At.Equal(nominal) || in.Schedule != firing.Schedule {
 				t.Errorf("%s: %+v is cancelled", name, in)
 			}
@@ -199,7 +200,7 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 		}
 		f.env.RegisterDelayedCallback(f.env.CancelWorkflow, 5*time.Second)
 		if c.told {
-			f.endsAfter(20*time.Second, workflows.Ended{Outcome: workflows.OutcomeCancelled})
+			f.endsAfter(20*time.Second, runs.Ended{Outcome: runs.OutcomeCancelled})
 		}
 		_, err := f.run()
 		if !temporal.IsCanceledError(err) || withdrawn != 1 {
@@ -214,17 +215,17 @@ func TestACancelledFiringCancelsItsRun(t *testing.T) {
 const itsFire = "fire/shop/daily-2030-01-31T09:00:00Z"
 
 // isTold expects that a firing is told how a run ended, once.
-func (w *world) isTold(fire string, ended workflows.Ended) {
-	w.env.OnSignalExternalWorkflow("default-test-namespace", fire, "", workflows.SignalEnded, ended).Return(nil).Once()
+func (w *world) isTold(fire string, ended runs.Ended) {
+	w.env.OnSignalExternalWorkflow("default-test-namespace", fire, "", runs.SignalEnded, ended).Return(nil).Once()
 }
 
 func TestARunTellsItsFiring(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
-		return workflows.ModelAnswer{}, temporal.NewNonRetryableApplicationError("no", "auth", nil)
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+		return runs.ModelAnswer{}, temporal.NewNonRetryableApplicationError("no", "auth", nil)
 	}
-	w.isTold(itsFire, workflows.Ended{Outcome: workflows.OutcomeError, Code: "auth"})
+	w.isTold(itsFire, runs.Ended{Outcome: runs.OutcomeError, Code: "auth"})
 	in := input
 	in.Fire = itsFire
 	w.run(in)
@@ -241,13 +242,13 @@ func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 	} {
 		w := interrupted(t)
 		if c.want != itsFire {
-			w.isTold(itsFire, workflows.Ended{})
+			w.isTold(itsFire, runs.Ended{})
 		}
 		offered := waiting("r2")
 		offered.Fire = c.offers
 		w.env.RegisterDelayedCallback(func() {
-			w.update(workflows.UpdateSubmit, workflows.Submit{
-				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []workflows.Decision{approves("ask")},
+			w.update(runs.UpdateSubmit, runs.Submit{
+				RunID: "r2", Digest: offered.Digest, Offer: &offered, Decisions: []runs.Decision{approves("ask")},
 			}, make(chan any, 1))
 		}, time.Minute)
 		if next := w.continued(in); next.Run.ID != "r2" || next.Fire != c.want {
@@ -257,8 +258,8 @@ func TestWhatGoesOnIsTheSameFirings(t *testing.T) {
 	}
 	w := interrupted(t)
 	w.env.RegisterDelayedCallback(func() {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{
-			approves("ask"), {CallID: "client", Kind: workflows.DecisionToolResult, Digest: "r", Input: 71},
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{
+			approves("ask"), {CallID: "client", Kind: runs.DecisionToolResult, Digest: "r", Input: 71},
 		}}, make(chan any, 1))
 	}, time.Minute)
 	if next := w.continued(in); next.Continues != "r" || next.Fire != itsFire {

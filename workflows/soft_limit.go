@@ -1,12 +1,10 @@
 package workflows
 
 import (
-	"time"
-
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 )
 
 // A run that has passed a soft limit asks people whether it may go on: before its next turn, as a call of the tool
@@ -16,56 +14,15 @@ import (
 //
 // Only the run's own agent asks. What subagents and branches use counts when they have ended.
 
-// SoftLimits are the limits beyond which people are asked; zero = nobody is. Units are those of [Limits].
-type SoftLimits struct {
-	Turns    int           `json:"turns,omitempty"`
-	Tokens   int64         `json:"tokens,omitempty"`
-	Duration time.Duration `json:"duration,omitempty"`
-	Cost     int64         `json:"cost,omitempty"`
-}
-
-// ExceededLimit is a soft limit that was passed. Its figures have the units of the limit.
-type ExceededLimit struct {
-	// Code is that of the limit, with which the run ends if people do not let it go on.
-	Code string `json:"code"`
-	// Limit and Date are set where it is a tenant's day that was used up: [pipeline.LimitTokensPerDay] or
-	// [pipeline.LimitCostPerDay], and the day in UTC. The figures are those of all its runs.
-	Limit string `json:"limit,omitempty"`
-	Date  string `json:"date,omitempty"`
-	Used  int64  `json:"used"`
-	// Allowed is how far the run may go if they do.
-	Allowed int64 `json:"allowed"`
-}
-
-// LimitInterrupt asks to put the question of an excess into the log. The answer is a ModelAnswer with its call.
-type LimitInterrupt struct {
-	Step
-	// Beginning is set in a run's first step.
-	Beginning
-	Exceeded ExceededLimit `json:"excess"`
-}
-
-// ScopeLimit marks what is said about limits: it is for people, and no model hears it.
-const ScopeLimit = "limit"
-
 // stepLimit is what clients see of the step in which people are asked.
 const stepLimit = "limit"
 
-// LimitsOfRun are those of an agent whose run it is.
-func LimitsOfRun(l agents.Limits) Limits {
-	limits := LimitsOfSubagent(l)
-	if s := l.Soft; s != nil {
-		limits.Soft = &SoftLimits{Turns: s.Turns, Tokens: s.Tokens, Duration: s.Duration, Cost: int64(s.Cost)}
-	}
-	return limits
-}
-
 // excess is the first soft limit that the run has passed; nil = none, or the run compensates for what was done.
-func (r *run) excess(ctx workflow.Context) *ExceededLimit {
+func (r *run) excess(ctx workflow.Context) *runs.ExceededLimit {
 	if r.isCompensating() {
 		return nil
 	}
-	return r.budget.excess(r.in.Limits, workflow.Now(ctx))
+	return r.budget.Exceeded(r.in.Limits, workflow.Now(ctx))
 }
 
 // checkSoftLimits asks people whether the run may go on, if it has passed a soft limit: then it waits, or over tells that it
@@ -83,57 +40,57 @@ func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 }
 
 // interruptForLimit asks people about an excess: the run is held, or ends with it.
-func (r *run) interruptForLimit(ctx workflow.Context, x ExceededLimit) (end ending, over bool) {
-	in := LimitInterrupt{Step: r.limitStep(r.step(r.turn, "limit", "")), Exceeded: x}
-	if !r.log.begun() {
+func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
+	in := runs.LimitInterrupt{Step: r.limitStep(r.step(r.turn, "limit", "")), Exceeded: x}
+	if !r.log.HasBegun() {
 		in.Beginning = *r.beginning()
 	}
-	var answer ModelAnswer
+	var answer runs.ModelAnswer
 	asking := workflow.WithActivityOptions(ctx, r.options(ctx, "limit"))
-	if err := workflow.ExecuteActivity(asking, ActivityLimitInterrupt, in).Get(ctx, &answer); err != nil {
+	if err := workflow.ExecuteActivity(asking, runs.ActivityLimitInterrupt, in).Get(ctx, &answer); err != nil {
 		r.noteFailedStep(in.Step, nil)
 		return r.failure(ctx, err), true
 	}
 	r.log.Main, r.log.OpenStep = answer.Seq, in.Name
 	if ctx.Err() != nil {
-		return ending{outcome: OutcomeCancelled}, true
+		return ending{outcome: runs.OutcomeCancelled}, true
 	}
 	waits := r.waitsOf(ctx, answer)
 	waits.Agent, waits.Revision, waits.Step, waits.Tree, waits.Exceeded = r.in.Agent, r.in.Revision, pipeline.LimitPath, 0, &x
 	switch {
 	case !r.holdIfFits(waits):
-		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
+		return limit(runs.CodeLimitParallelTools, "the run waits for more people than it can"), true
 	case r.interrupts.held != nil:
 		return r.announceHeld(ctx)
 	}
-	return ending{outcome: waits.outcome(), waits: waits}, true
+	return ending{outcome: waits.Outcome(), waits: waits}, true
 }
 
 // limitStep makes a step one of the question whether the run may go on.
-func (r *run) limitStep(s Step) Step {
+func (r *run) limitStep(s runs.Step) runs.Step {
 	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.stepName(stepLimit)
-	s.Place = &StepPlace{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: ScopeLimit}
+	s.Place = &runs.StepPlace{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: runs.ScopeLimit}
 	return s
 }
 
 // applyLimitDecision does what was decided about a soft limit. over tells that the run ends with it.
-func (r *run) applyLimitDecision(ctx workflow.Context, w *Interrupts, step Step) (end ending, over bool) {
-	calls := toolCalls{messageID: w.MessageID, calls: w.calls(), step: r.limitStep(step)}
-	if end, over = r.callTools(ctx, calls, &Interrupts{}); over {
+func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step runs.Step) (end ending, over bool) {
+	calls := toolCalls{messageID: w.MessageID, calls: decidedCalls(w), step: r.limitStep(step)}
+	if end, over = r.callTools(ctx, calls, &runs.Interrupts{}); over {
 		return end, true
 	}
 	d, x := w.Calls[0].Decision, *w.Exceeded
-	if !d.approves() {
+	if !d.Approves() {
 		why := "people did not let the run go on"
-		if d.Kind == DecisionExpire {
+		if d.Kind == runs.DecisionExpire {
 			why = "nobody let the run go on in time"
 		}
-		return ending{outcome: OutcomeError, code: x.Code, message: why, refused: true}, true
+		return ending{outcome: runs.OutcomeError, code: x.Code, message: why, refused: true}, true
 	}
 	if d.Allowed > 0 {
 		x.Allowed = d.Allowed
 	}
-	r.budget.allow(x)
+	r.budget.Allow(x)
 	return ending{}, false
 }
 

@@ -13,22 +13,23 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
 // spending is a world whose model never ends and uses 60 tokens a turn.
 type spending struct {
 	*holding
-	asked []workflows.LimitInterrupt
+	asked []runs.LimitInterrupt
 }
 
 func newSpending(t *testing.T) *spending {
 	t.Helper()
 	s := &spending{holding: newHolding(t)}
-	s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(in.After+1, "work")
 		n := int64(60)
-		a.Usage = workflows.Usage{Provider: "p", Model: "m", Total: &n}
+		a.Usage = runs.Usage{Provider: "p", Model: "m", Total: &n}
 		return a, nil
 	}
 	s.ask()
@@ -37,55 +38,55 @@ func newSpending(t *testing.T) *spending {
 
 // ask has people asked.
 func (s *spending) ask() {
-	s.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.LimitInterrupt) (workflows.ModelAnswer, error) {
+	s.env.RegisterActivityWithOptions(func(_ context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
 		s.asked = append(s.asked, in)
 		a := says(in.After+1, "beyond")
 		a.MessageID, a.WaitCount = "question", 1
-		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &workflows.Approval{Args: "figures", Expires: time.Hour}
+		a.Calls[0].Tool, a.Calls[0].Approval = "approve", &runs.Approval{Args: "figures", Expires: time.Hour}
 		return a, nil
-	}, activity.RegisterOptions{Name: workflows.ActivityLimitInterrupt})
+	}, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 }
 
 // excesses are what people were asked about.
-func (s *spending) excesses() (all []workflows.ExceededLimit) {
+func (s *spending) excesses() (all []runs.ExceededLimit) {
 	for _, a := range s.asked {
 		all = append(all, a.Exceeded)
 	}
 	return all
 }
 
-func softInput(soft workflows.SoftLimits) workflows.RunInput {
+func softInput(soft runs.SoftLimits) runs.Input {
 	in := input
-	in.Limits = workflows.Limits{Turns: 50, Tokens: 250, Duration: time.Hour, ParallelTools: 4, Soft: &soft}
+	in.Limits = runs.Limits{Turns: 50, Tokens: 250, Duration: time.Hour, ParallelTools: 4, Soft: &soft}
 	return in
 }
 
 var (
-	goesOn = workflows.Decision{CallID: "beyond", Kind: workflows.DecisionApprove, Digest: "yes", Args: "figures"}
-	stops  = workflows.Decision{CallID: "beyond", Kind: workflows.DecisionReject, Digest: "no", Input: 71}
+	goesOn = runs.Decision{CallID: "beyond", Kind: runs.DecisionApprove, Digest: "yes", Args: "figures"}
+	stops  = runs.Decision{CallID: "beyond", Kind: runs.DecisionReject, Digest: "no", Input: 71}
 )
 
 // A run that has passed a soft limit ends with a question. The one that goes on counts what was used, is let go as much
 // further, and asks again; the hard limit ends it.
 func TestASoftLimitAsks(t *testing.T) {
 	t.Parallel()
-	in := softInput(workflows.SoftLimits{Tokens: 100})
+	in := softInput(runs.SoftLimits{Tokens: 100})
 	var calls, turns int
-	for i, want := range []workflows.ExceededLimit{
-		{Code: workflows.CodeLimitTokens, Used: 120, Allowed: 220},
-		{Code: workflows.CodeLimitTokens, Used: 240, Allowed: 250},
+	for i, want := range []runs.ExceededLimit{
+		{Code: runs.CodeLimitTokens, Used: 120, Allowed: 220},
+		{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250},
 	} {
 		s := newSpending(t)
 		s.decide(time.Minute, goesOn)
 		in = s.continued(in)
 		end := s.finished[0]
-		if end.Outcome != workflows.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []workflows.ExceededLimit{want}) {
+		if end.Outcome != runs.OutcomeInterrupt || len(end.Interrupts.Calls) != 1 || !cmp.Equal(end.Interrupts.Exceeded, &want) || !cmp.Equal(s.excesses(), []runs.ExceededLimit{want}) {
 			t.Fatalf("run %d asks %+v, and ends with %+v", i, s.asked, end)
 		}
 		if w := end.Interrupts; w.Agent != "a" || w.Step != "~limit" || w.MessageID != "question" {
 			t.Errorf("the question is that of %+v", w)
 		}
-		if a := s.asked[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.Place == nil || a.Place.Scope != workflows.ScopeLimit || a.Beginning != (workflows.Beginning{}) {
+		if a := s.asked[0]; a.ID != "3/limit" || a.Name != "limit" || a.Closes != "tools" || a.Place == nil || a.Place.Scope != runs.ScopeLimit || a.Beginning != (runs.Beginning{}) {
 			t.Errorf("it asks with %+v", a)
 		}
 		turns += len(s.models)
@@ -104,7 +105,7 @@ func TestASoftLimitAsks(t *testing.T) {
 	}
 	last := newSpending(t)
 	result, _ := last.run(in)
-	if result.Code != workflows.CodeLimitTokens || len(last.models) != 1 || len(last.asked) != 0 {
+	if result.Code != runs.CodeLimitTokens || len(last.models) != 1 || len(last.asked) != 0 {
 		t.Errorf("%+v after %d turns and %d questions", result, len(last.models), len(last.asked))
 	}
 	if calls != 5 {
@@ -116,15 +117,15 @@ func TestASoftLimitAsks(t *testing.T) {
 // nobody is asked whether it may go on: it may not.
 func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
 	t.Parallel()
-	for name, soft := range map[string]*workflows.SoftLimits{"without a soft limit": nil, "with one": {Tokens: 100}} {
+	for name, soft := range map[string]*runs.SoftLimits{"without a soft limit": nil, "with one": {Tokens: 100}} {
 		s := newSpending(t)
-		s.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		s.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			n := int64(200)
-			return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2, Usage: []workflows.Usage{{Provider: "p", Model: "m", Total: &n}}}, nil
+			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: in.After + 1, Seq: in.After + 2, Usage: []runs.Usage{{Provider: "p", Model: "m", Total: &n}}}, nil
 		}
-		in := softInput(workflows.SoftLimits{})
+		in := softInput(runs.SoftLimits{})
 		in.Limits.Soft = soft
-		if result, _ := s.run(in); result.Code != workflows.CodeLimitTokens || len(s.models) != 1 || len(s.asked) != 0 {
+		if result, _ := s.run(in); result.Code != runs.CodeLimitTokens || len(s.models) != 1 || len(s.asked) != 0 {
 			t.Errorf("%s: %+v after %d turns and the questions %+v", name, result, len(s.models), s.excesses())
 		}
 	}
@@ -133,17 +134,17 @@ func TestASubagentUsesMoreThanIsLeft(t *testing.T) {
 // Who does not let a run go on ends it, with the code of the limit and nothing done.
 func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()
-	for name, decisions := range map[string][]workflows.Decision{"rejected": {stops}, "expired": nil} {
+	for name, decisions := range map[string][]runs.Decision{"rejected": {stops}, "expired": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpending(t)
 			s.decide(time.Minute, decisions...)
-			in := softInput(workflows.SoftLimits{Turns: 1})
+			in := softInput(runs.SoftLimits{Turns: 1})
 			in.ParkAfter = 2 * time.Hour
 			next := s.continued(in)
 			again := newSpending(t)
 			result, _ := again.run(next)
-			if result.Outcome != workflows.OutcomeError || result.Code != workflows.CodeLimitTurns || len(again.models) != 0 || len(again.calls) != 1 {
+			if result.Outcome != runs.OutcomeError || result.Code != runs.CodeLimitTurns || len(again.models) != 0 || len(again.calls) != 1 {
 				t.Errorf("%+v after %d turns and the calls %+v", result, len(again.models), again.calls)
 			}
 		})
@@ -155,13 +156,13 @@ func TestASoftLimitHolds(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
 	s.decide(time.Minute, goesOn)
-	in := softInput(workflows.SoftLimits{Turns: 2})
+	in := softInput(runs.SoftLimits{Turns: 2})
 	in.Hold, in.Limits.Turns = true, 3
 	result, _ := s.run(in)
-	if result.Code != workflows.CodeLimitTurns || len(s.models) != 3 || len(s.asked) != 1 {
+	if result.Code != runs.CodeLimitTurns || len(s.models) != 3 || len(s.asked) != 1 {
 		t.Fatalf("%+v after %d turns and %d questions", result, len(s.models), len(s.asked))
 	}
-	if x := s.asked[0].Exceeded; x != (workflows.ExceededLimit{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 3}) {
+	if x := s.asked[0].Exceeded; x != (runs.ExceededLimit{Code: runs.CodeLimitTurns, Used: 2, Allowed: 3}) {
 		t.Errorf("it asks %+v", x)
 	}
 	var steps []string
@@ -177,7 +178,7 @@ func TestASoftLimitHolds(t *testing.T) {
 
 	s = newSpending(t)
 	s.decide(time.Minute, stops)
-	if result, _ := s.run(in); result.Code != workflows.CodeLimitTurns || len(s.models) != 2 || result.Outcome != workflows.OutcomeError {
+	if result, _ := s.run(in); result.Code != runs.CodeLimitTurns || len(s.models) != 2 || result.Outcome != runs.OutcomeError {
 		t.Errorf("%+v after %d turns", result, len(s.models))
 	}
 }
@@ -186,14 +187,14 @@ func TestASoftLimitHolds(t *testing.T) {
 func TestASoftLimitIsEdited(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
-	edits := workflows.Decision{CallID: "beyond", Kind: workflows.DecisionEdit, Digest: "edit", Args: "other figures", Allowed: 170, Input: 71}
+	edits := runs.Decision{CallID: "beyond", Kind: runs.DecisionEdit, Digest: "edit", Args: "other figures", Allowed: 170, Input: 71}
 	s.decide(time.Minute, edits)
-	in := s.continued(softInput(workflows.SoftLimits{Tokens: 100}))
+	in := s.continued(softInput(runs.SoftLimits{Tokens: 100}))
 	again := newSpending(t)
 	again.decide(time.Minute, stops)
 	in = again.continued(in)
-	want := workflows.ExceededLimit{Code: workflows.CodeLimitTokens, Used: 180, Allowed: 250}
-	if c := again.calls[0]; len(again.models) != 1 || !cmp.Equal(again.excesses(), []workflows.ExceededLimit{want}) || c.Decision == nil || c.Decision.Args != "other figures" || !c.Opens.Edits {
+	want := runs.ExceededLimit{Code: runs.CodeLimitTokens, Used: 180, Allowed: 250}
+	if c := again.calls[0]; len(again.models) != 1 || !cmp.Equal(again.excesses(), []runs.ExceededLimit{want}) || c.Decision == nil || c.Decision.Args != "other figures" || !c.Opens.Edits {
 		t.Errorf("after %d turns it asks %+v, behind the call %+v", len(again.models), again.excesses(), c)
 	}
 	if got := in.Resume.Spent.Allowed.Tokens; got != 170 {
@@ -205,13 +206,13 @@ func TestASoftLimitIsEdited(t *testing.T) {
 func TestASoftLimitIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t)
-	in := softInput(workflows.SoftLimits{Tokens: 100})
+	in := softInput(runs.SoftLimits{Tokens: 100})
 	in.Hold, in.ParkAfter = true, time.Minute
-	s.env.ExecuteWorkflow(workflows.TypeRun, in)
-	var parked workflows.ParkedInput
-	continuedAs(t, s.env.GetWorkflowError(), workflows.TypeParked, &parked)
+	s.env.ExecuteWorkflow(runs.TypeRun, in)
+	var parked runs.ParkedInput
+	continuedAs(t, s.env.GetWorkflowError(), runs.TypeParked, &parked)
 	next := unpark(t, parked, time.Second, func(w *world) {
-		w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{goesOn}}, make(chan any, 1))
+		w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{goesOn}}, make(chan any, 1))
 	})
 	again := newSpending(t)
 	again.env.SetContinueAsNewSuggested(true)
@@ -222,7 +223,7 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 	last := newSpending(t)
 	last.decide(time.Second, stops)
 	result, _ := last.run(next)
-	if result.Code != workflows.CodeLimitTokens || len(last.models) != 2 || !cmp.Equal(last.excesses(), []workflows.ExceededLimit{{Code: workflows.CodeLimitTokens, Used: 240, Allowed: 250}}) {
+	if result.Code != runs.CodeLimitTokens || len(last.models) != 2 || !cmp.Equal(last.excesses(), []runs.ExceededLimit{{Code: runs.CodeLimitTokens, Used: 240, Allowed: 250}}) {
 		t.Errorf("%+v after %d turns, and the questions %+v", result, len(last.models), last.excesses())
 	}
 }
@@ -230,14 +231,14 @@ func TestASoftLimitIsCarriedOn(t *testing.T) {
 // Each limit is asked about, in its units.
 func TestSoftLimitsOfEveryKind(t *testing.T) {
 	t.Parallel()
-	for code, soft := range map[string]workflows.SoftLimits{
-		workflows.CodeLimitTokens: {Tokens: 60}, workflows.CodeLimitCost: {Cost: 700}, workflows.CodeLimitTurns: {Turns: 1}, workflows.CodeLimitDuration: {Duration: time.Minute},
+	for code, soft := range map[string]runs.SoftLimits{
+		runs.CodeLimitTokens: {Tokens: 60}, runs.CodeLimitCost: {Cost: 700}, runs.CodeLimitTurns: {Turns: 1}, runs.CodeLimitDuration: {Duration: time.Minute},
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			s := newSpending(t)
 			spends := s.model
-			s.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+			s.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				a, err := spends(in)
 				cost := int64(700)
 				a.Usage.Cost = &cost
@@ -245,14 +246,14 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			}
 			s.decide(time.Minute, stops)
 			in := softInput(soft)
-			in.Progress = &workflows.Progress{Execution: "e", Turn: 1, Positions: workflows.Positions{Main: 1}, Budget: workflows.Budget{Deadline: s.env.Now().Add(time.Hour)}}
-			want := workflows.ExceededLimit{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
+			in.Progress = &runs.Progress{Execution: "e", Turn: 1, Positions: runs.Positions{Main: 1}, Budget: runs.Budget{Deadline: s.env.Now().Add(time.Hour)}}
+			want := runs.ExceededLimit{Code: code, Used: 120, Allowed: 180} // what is used up is not passed
 			switch code {
-			case workflows.CodeLimitCost:
+			case runs.CodeLimitCost:
 				want.Used, want.Allowed = 1400, 2100
-			case workflows.CodeLimitTurns:
+			case runs.CodeLimitTurns:
 				want.Used, want.Allowed = 1, 2
-			case workflows.CodeLimitDuration:
+			case runs.CodeLimitDuration:
 				in.Progress.Deadline = s.env.Now().Add(time.Hour - 2*time.Minute)
 			}
 			in.Hold = true
@@ -260,7 +261,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 				t.Fatalf("%+v, asked %+v", result, s.asked)
 			}
 			got := s.asked[0].Exceeded
-			if code == workflows.CodeLimitDuration { // the clock goes on
+			if code == runs.CodeLimitDuration { // the clock goes on
 				over := time.Duration(got.Used) - 2*time.Minute
 				if over < 0 || over > time.Minute || got.Allowed-got.Used != int64(time.Minute) {
 					t.Errorf("it asks %+v", got)
@@ -270,7 +271,7 @@ func TestSoftLimitsOfEveryKind(t *testing.T) {
 			if got != want {
 				t.Errorf("it asks %+v, want %+v", got, want)
 			}
-			if priced := code == workflows.CodeLimitCost; s.models[0].Priced != priced {
+			if priced := code == runs.CodeLimitCost; s.models[0].Priced != priced {
 				t.Errorf("that models have prices is required: %t", s.models[0].Priced)
 			}
 		})
@@ -294,29 +295,29 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 	s := &spending{holding: &holding{world: w}}
 	s.ask()
 	var seq uint64
-	w.advance = func(in workflows.Advance) (workflows.Advanced, error) {
+	w.advance = func(in runs.Advance) (runs.Advanced, error) {
 		seq += 10
-		next := workflows.Advanced{Seq: seq, Cursor: in.Position.Cursor}
+		next := runs.Advanced{Seq: seq, Cursor: in.Position.Cursor}
 		if !in.Resumes && in.Position.Event.Kind == pipeline.EventBegun {
-			next.Active = &workflows.ActiveStep{AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, Place: workflows.StepPlace{Path: "work", Name: "work", Inline: true}}
+			next.Active = &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: input.Limits}, Place: runs.StepPlace{Path: "work", Name: "work", Inline: true}}
 		} else if !in.Resumes && in.Position.Event.Failure != nil {
 			next.Failed = in.Position.Event.Failure
 		}
 		return next, nil
 	}
-	w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) { return says(in.After + 1), nil }
-	w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
+	w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) { return says(in.After + 1), nil }
+	w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Seq: in.After + 2, Opened: in.After + 1}, nil
 	}
 	s.decide(time.Minute, goesOn)
 	s.decide(2*time.Minute, stops)
-	in := softInput(workflows.SoftLimits{Turns: 2})
+	in := softInput(runs.SoftLimits{Turns: 2})
 	in.Program = "p"
 	result, _ := w.run(in)
-	if result.Code != workflows.CodeLimitTurns || done != 4 || failed == nil || failed.Code != result.Code {
+	if result.Code != runs.CodeLimitTurns || done != 4 || failed == nil || failed.Code != result.Code {
 		t.Errorf("%+v after %d steps: %v", result, done, failed)
 	}
-	if want := []workflows.ExceededLimit{{Code: workflows.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: workflows.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(s.excesses(), want) || len(w.finished) != 3 {
+	if want := []runs.ExceededLimit{{Code: runs.CodeLimitTurns, Used: 2, Allowed: 4}, {Code: runs.CodeLimitTurns, Used: 4, Allowed: 6}}; !cmp.Equal(s.excesses(), want) || len(w.finished) != 3 {
 		t.Errorf("it asks %+v, and its runs end with %+v", s.excesses(), w.finished)
 	}
 }
@@ -324,21 +325,21 @@ func TestAProgramPassesASoftLimit(t *testing.T) {
 // What was used counts in the run that brings results of the client's tools, and not in one that is about something new.
 func TestWhatWasSpentBelongsToItsInput(t *testing.T) {
 	t.Parallel()
-	spent := &workflows.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
-	for verdict, atOnce := range map[workflows.DecisionKind]bool{workflows.DecisionToolResult: true, workflows.DecisionAbandon: false} {
+	spent := &runs.Spent{Turns: 2, Tokens: 120, Duration: 10 * time.Minute}
+	for verdict, atOnce := range map[runs.DecisionKind]bool{runs.DecisionToolResult: true, runs.DecisionAbandon: false} {
 		s := newSpending(t)
 		s.decide(time.Minute, goesOn)
-		in := softInput(workflows.SoftLimits{Tokens: 100})
+		in := softInput(runs.SoftLimits{Tokens: 100})
 		in.Hold, in.Limits.Tokens = true, 130
-		waiting := workflows.Interrupt{Call: workflows.Call{ID: "theirs", Client: true}, Decision: &workflows.Decision{CallID: "theirs", Kind: verdict}}
-		in.Resume = &workflows.Interrupts{RunID: "r0", MessageID: "m0", Calls: []workflows.Interrupt{waiting}, Spent: spent}
+		waiting := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: verdict}}
+		in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Calls: []runs.Interrupt{waiting}, Spent: spent}
 		result, _ := s.run(in)
-		if len(s.asked) != 1 || result.Code != workflows.CodeLimitTokens {
+		if len(s.asked) != 1 || result.Code != runs.CodeLimitTokens {
 			t.Errorf("%s: %+v after the questions %+v", verdict, result, s.excesses())
 			continue
 		}
 		first := s.asked[0]
-		if asks := first.Beginning != (workflows.Beginning{}); asks != atOnce || first.Exceeded.Used != 120 || (len(s.models) == 1) != atOnce {
+		if asks := first.Beginning != (runs.Beginning{}); asks != atOnce || first.Exceeded.Used != 120 || (len(s.models) == 1) != atOnce {
 			t.Errorf("%s: it asks %+v", verdict, first)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // Between steps a run continues as new when its history is long, and goes on where it is: also with what failed, what it waits for
@@ -27,7 +27,7 @@ steps:
 `)
 	k.answer = byPath(map[string]string{"try": "*gone", "live": "*away", "ship": "!lost"})
 	k.renews = func() bool { return true }
-	k.want(k.walk(stepsInput()), workflows.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
+	k.want(k.walk(stepsInput()), runs.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
 	if len(k.runs) != 6 { // behind calls that have gone on or failed, where an agent is about to begin, and when it has waited
 		t.Errorf("there were %d executions", len(k.runs))
 	}
@@ -55,19 +55,19 @@ func TestStepsPause(t *testing.T) {
 		k.answer = func(path string) (pipeline.Event, error) {
 			w := k.world
 			if at = append(at, w.env.Now()); path == "book" {
-				w.update(workflows.UpdatePause, workflows.Pause{}, make(chan any, 1))
-				w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{}, make(chan any, 1)) }, pause)
+				w.update(runs.UpdatePause, runs.Pause{}, make(chan any, 1))
+				w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
 			}
 			return done(`1`), nil
 		}
 		in := stepsInput()
 		k.begun = func(w *world, in any) {
-			if _, parked := in.(*workflows.ParkedInput); !parked {
+			if _, parked := in.(*runs.ParkedInput); !parked {
 				return
 			}
-			w.env.RegisterDelayedCallback(func() { w.update(workflows.UpdateResume, workflows.Pause{}, make(chan any, 1)) }, pause)
+			w.env.RegisterDelayedCallback(func() { w.update(runs.UpdateResume, runs.Pause{}, make(chan any, 1)) }, pause)
 		}
-		k.want(k.walk(in), workflows.OutcomeSuccess, "", "book", "pay", "ship")
+		k.want(k.walk(in), runs.OutcomeSuccess, "", "book", "pay", "ship")
 		if took := at[1].Sub(at[0]); took < pause || len(k.runs) != executions {
 			t.Errorf("a pause of %s took %s, in %d executions", pause, took, len(k.runs))
 		}
@@ -83,39 +83,39 @@ func TestStepsAtALimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps   string
-		limit   func(*workflows.Limits)
+		limit   func(*runs.Limits)
 		answers map[string]string
 		code    string
 		did     string
 	}{
-		"tokens": {booking, func(l *workflows.Limits) { l.Tokens = 0 }, nil, workflows.CodeLimitTokens, "book pay pay~undo book~undo"},
-		"time":   {booking, func(l *workflows.Limits) { l.Duration = 0 }, nil, workflows.CodeLimitDuration, ""},
+		"tokens": {booking, func(l *runs.Limits) { l.Tokens = 0 }, nil, runs.CodeLimitTokens, "book pay pay~undo book~undo"},
+		"time":   {booking, func(l *runs.Limits) { l.Duration = 0 }, nil, runs.CodeLimitDuration, ""},
 		"time while a step works": {
-			booking, func(l *workflows.Limits) { l.Duration = slow / 2 }, map[string]string{"pay": "slow"}, workflows.CodeLimitDuration, "book pay pay~undo book~undo",
+			booking, func(l *runs.Limits) { l.Duration = slow / 2 }, map[string]string{"pay": "slow"}, runs.CodeLimitDuration, "book pay pay~undo book~undo",
 		},
-		"time for the last": {booking, func(l *workflows.Limits) { l.Duration = slow / 2 }, map[string]string{"ship": "slow"}, "", "book pay ship"},
+		"time for the last": {booking, func(l *runs.Limits) { l.Duration = slow / 2 }, map[string]string{"ship": "slow"}, "", "book pay ship"},
 		"time between tries": {`
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
   - {name: ship, tool: ship, retry: {attempts: 2, interval: 1h}}
-`, func(l *workflows.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost"}, workflows.CodeLimitDuration, "book ship book~undo"},
+`, func(l *runs.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost"}, runs.CodeLimitDuration, "book ship book~undo"},
 		"time to compensate": {`
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
   - {name: pay, tool: pay, compensate: {tool: refund, retry: {attempts: 2, interval: 1h}}}
   - {name: ship, tool: ship}
-`, func(l *workflows.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost", "pay~undo": "!stuck"}, "lost", "book pay ship pay~undo"},
+`, func(l *runs.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost", "pay~undo": "!stuck"}, "lost", "book pay ship pay~undo"},
 		"time to compensate again": {`
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
   - {name: pay, tool: pay, compensate: {tool: refund, retry: {attempts: 2, interval: 5m}}}
   - {name: ship, tool: ship}
-`, func(l *workflows.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost", "pay~undo": "!stuck"}, "lost", "book pay ship pay~undo pay~undo~2 book~undo"},
+`, func(l *runs.Limits) { l.Duration = time.Minute }, map[string]string{"ship": "!lost", "pay~undo": "!stuck"}, "lost", "book pay ship pay~undo pay~undo~2 book~undo"},
 		"time to compensate for a cancelled run": {`
 steps:
   - {name: book, tool: book, compensate: {tool: cancel, retry: {attempts: 2, interval: 1h}}}
   - {name: ship, tool: ship}
-`, func(*workflows.Limits) {}, map[string]string{"ship": "?", "book~undo": "!stuck"}, "cancelled", "book ship book~undo"},
+`, func(*runs.Limits) {}, map[string]string{"ship": "?", "book~undo": "!stuck"}, "cancelled", "book ship book~undo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,12 +127,12 @@ steps:
 				}
 				return byPath(c.answers)(path)
 			}
-			in, outcome := stepsInput(), workflows.OutcomeError
+			in, outcome := stepsInput(), runs.OutcomeError
 			c.limit(&in.Limits)
 			if c.code == "" {
-				outcome = workflows.OutcomeSuccess
+				outcome = runs.OutcomeSuccess
 			} else if c.code == "cancelled" {
-				outcome, c.code = workflows.OutcomeCancelled, ""
+				outcome, c.code = runs.OutcomeCancelled, ""
 			}
 			k.want(k.walk(in), outcome, c.code, strings.Fields(c.did)...)
 		})
@@ -152,10 +152,10 @@ func (k *walking) wait(d time.Duration) {
 // The log tells a run that it is in other hands, or has lost something: then there is nothing left to do.
 func TestStepsOfARunThatIsLost(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{workflows.ErrorFenced, workflows.ErrorLogLost} {
+	for _, code := range []string{runs.ErrorFenced, runs.ErrorLogLost} {
 		k := newWalking(t, booking)
 		k.answer = byPath(map[string]string{"pay": "*" + code})
-		k.want(k.walk(stepsInput()), workflows.OutcomeError, code, "book", "pay")
+		k.want(k.walk(stepsInput()), runs.OutcomeError, code, "book", "pay")
 	}
 }
 
@@ -164,14 +164,14 @@ func TestAnAdvanceFails(t *testing.T) {
 	t.Parallel()
 	k := newWalking(t, booking)
 	asked := 0
-	k.refuse = func(in workflows.Advance) error {
+	k.refuse = func(in runs.Advance) error {
 		if in.ID == "advance/2" {
 			asked++
 			return temporal.NewNonRetryableApplicationError("it cannot", "broken", errors.New("why"))
 		}
 		return nil
 	}
-	if k.want(k.walk(stepsInput()), workflows.OutcomeError, "broken", "book"); asked != 2 { // by the call before, and by the workflow
+	if k.want(k.walk(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // by the call before, and by the workflow
 		t.Errorf("it is asked for %d times", asked)
 	}
 }
@@ -187,14 +187,14 @@ func TestAdvancesOutlastTheTimeOfSteps(t *testing.T) {
 		return done(`1`), nil
 	}
 	refused := 0
-	k.refuse = func(in workflows.Advance) error {
+	k.refuse = func(in runs.Advance) error {
 		if in.ID != "advance/2" || refused == 4 {
 			return nil
 		}
 		refused++
 		return temporal.NewApplicationError("the log is out of reach", "log_unavailable")
 	}
-	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
+	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 	if refused != 4 {
 		t.Errorf("the advance was refused %d times", refused)
 	}
@@ -210,7 +210,7 @@ func TestStepsAreLateWhateverWasDown(t *testing.T) {
 		}
 		return done(`1`), nil
 	}
-	k.want(k.walk(stepsInput()), workflows.OutcomeSuccess, "", "one", "two")
+	k.want(k.walk(stepsInput()), runs.OutcomeSuccess, "", "one", "two")
 	if f := k.advances[1].Position.Event.Failure; f == nil || f.Code != "timeout" {
 		t.Errorf("it fails with %+v, want the code timeout", f)
 	}

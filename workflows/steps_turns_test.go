@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // An agent that is a step takes turns with its tools, as many as it may; one that would take more has failed.
 func TestStepsTakeTurns(t *testing.T) {
 	t.Parallel()
-	for turns, code := range map[int]string{3: "", stepsInput().Limits.Turns + 1: workflows.CodeLimitTurns} {
+	for turns, code := range map[int]string{3: "", stepsInput().Limits.Turns + 1: runs.CodeLimitTurns} {
 		k := newWalking(t, `
 steps:
   - {name: one, agent: one, onError: continue}
@@ -19,21 +19,21 @@ steps:
 `)
 		var ids []string
 		k.begun = func(w *world, _ any) {
-			w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+			w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
 				k.behind(in.Step)
 				ids = append(ids, in.ID)
 				a := says(k.write(lane(in.Step), in.Name))
 				if k.came[a.MessageID] = done(`"done"`); in.Turn < turns {
-					a.Calls = []workflows.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t"}}
+					a.Calls = []runs.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t"}}
 				}
 				return a, nil
 			}
 		}
 		result := k.walk(stepsInput())
 		most := min(turns, stepsInput().Limits.Turns)
-		if len(ids) != most || ids[most-1] != fmt.Sprintf("one/%d/model", most) || result.Outcome != workflows.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
+		if len(ids) != most || ids[most-1] != fmt.Sprintf("one/%d/model", most) || result.Outcome != runs.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
 			t.Errorf("%+v after the turns %q", result, ids)
 		}
 		ev := k.advances[1].Position.Event
@@ -53,9 +53,9 @@ func TestStepsUseTokens(t *testing.T) {
 		code         string
 	}{
 		"unbounded": {turns: 4}, "within": {tokens: 3 * 110, cost: 3 * 1100, turns: 4},
-		"tokens": {tokens: 2*110 + 99, turns: 3, code: workflows.CodeLimitTokens},
-		"cost":   {cost: 2*1100 + 999, turns: 3, code: workflows.CodeLimitCost},
-		"calls":  {tokens: 3*110 - 1, turns: 3, code: workflows.CodeLimitTokens},
+		"tokens": {tokens: 2*110 + 99, turns: 3, code: runs.CodeLimitTokens},
+		"cost":   {cost: 2*1100 + 999, turns: 3, code: runs.CodeLimitCost},
+		"calls":  {tokens: 3*110 - 1, turns: 3, code: runs.CodeLimitTokens},
 	} {
 		k := newWalking(t, `
 steps:
@@ -63,12 +63,12 @@ steps:
   - {name: two, tool: two}
 `)
 		k.limits.Tokens, k.limits.Cost = c.tokens, c.cost
-		uses := func(tokens, cost int64) workflows.Usage {
-			return workflows.Usage{Model: "m", Total: &tokens, Cost: &cost}
+		uses := func(tokens, cost int64) runs.Usage {
+			return runs.Usage{Model: "m", Total: &tokens, Cost: &cost}
 		}
 		var turns int
 		k.begun = func(w *world, _ any) {
-			w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+			w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
 				k.behind(in.Step)
@@ -78,20 +78,20 @@ steps:
 					t.Errorf("%s: that models have prices is required: %t", name, in.Priced)
 				}
 				if k.came[a.MessageID] = done(`"done"`); turns < 4 {
-					a.Calls = []workflows.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t"}}
+					a.Calls = []runs.Call{{ID: fmt.Sprint("c", in.Turn), Tool: "t"}}
 				}
 				return a, nil
 			}
 			call := w.tool
-			w.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+			w.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				a, err := call(in)
 				if in.Place.Path == "one" {
-					a.Usage = []workflows.Usage{uses(10, 100)}
+					a.Usage = []runs.Usage{uses(10, 100)}
 				}
 				return a, err
 			}
 		}
-		if result := k.walk(stepsInput()); turns != c.turns || result.Outcome != workflows.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
+		if result := k.walk(stepsInput()); turns != c.turns || result.Outcome != runs.OutcomeSuccess || k.did[len(k.did)-1] != "two" {
 			t.Errorf("%s: %+v after %d turns", name, result, turns)
 		}
 		ev := k.advances[1].Position.Event
@@ -108,7 +108,7 @@ func TestATurnEndsAsItsRunIsCancelled(t *testing.T) {
 		for _, calls := range [][]string{nil, {"c"}} {
 			k := newWalking(t, `steps: [{name: one, agent: one}, {name: two, tool: two}]`)
 			k.begun = func(w *world, _ any) {
-				w.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+				w.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 					k.cancel()
 					k.mu.Lock()
 					defer k.mu.Unlock()
@@ -119,7 +119,7 @@ func TestATurnEndsAsItsRunIsCancelled(t *testing.T) {
 			}
 			in := stepsInput()
 			in.Steps = steps
-			k.want(k.walk(in), workflows.OutcomeCancelled, "")
+			k.want(k.walk(in), runs.OutcomeCancelled, "")
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -16,41 +17,41 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, patience time.Duration) er
 	if patience > 0 {
 		until = workflow.Now(ctx).Add(patience)
 	}
-	for t.successor == nil && !w.isResolved() {
-		if err := t.awaitDecision(ctx, earlier(w.next(), until)); err != nil {
+	for t.successor == nil && !w.IsResolved() {
+		if err := t.awaitDecision(ctx, runs.Earlier(w.NextTime(), until)); err != nil {
 			return err
 		}
 		now := workflow.Now(ctx)
-		w.applyTime(now)
+		w.ApplyTime(now)
 		parks := patience > 0 && !now.Before(until) || historyIsLong(ctx)
-		if !parks || t.successor != nil || w.isResolved() {
+		if !parks || t.successor != nil || w.IsResolved() {
 			continue
 		}
 		t.notifier.stop(ctx)
-		if t.awaitResults(ctx); t.successor == nil && !w.isResolved() { // nobody has answered meanwhile
+		if t.awaitResults(ctx); t.successor == nil && !w.IsResolved() { // nobody has answered meanwhile
 			in := t.run.in
 			in.Queue, in.Resume = t.queue, nil
-			return continueWith(ctx, TypeParked, ParkedInput{Run: in, Interrupts: w})
+			return continueWith(ctx, runs.TypeParked, runs.ParkedInput{Run: in, Interrupts: w})
 		}
 	}
 	if t.closing {
 		t.notifier.drain(ctx)
-		t.run.notifySchedule(ctx, Ended{})
+		t.run.notifySchedule(ctx, runs.Ended{})
 		return nil
 	}
 	t.notifier.stop(ctx)
 	next := t.chooseSuccessor(ctx)
 	if next.Fire != t.run.in.Fire { // the successor works for another time of a schedule
-		t.run.notifySchedule(ctx, Ended{})
+		t.run.notifySchedule(ctx, runs.Ended{})
 	}
 	next.Resume, next.Queue = w, t.queue
-	return continueWith(ctx, TypeRun, *next)
+	return continueWith(ctx, runs.TypeRun, *next)
 }
 
 // awaitDecision waits until all is decided, or some time; zero = for ever.
 func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
 	ready := func() bool {
-		return t.successor != nil || t.open().isResolved() || historyIsLong(ctx) && t.run.in.Program == ""
+		return t.successor != nil || t.open().IsResolved() || historyIsLong(ctx) && t.run.in.Program == ""
 	}
 	if until.IsZero() {
 		return workflow.Await(ctx, ready)
@@ -61,7 +62,7 @@ func (t *thread) awaitDecision(ctx workflow.Context, until time.Time) error {
 
 // chooseSuccessor returns the run that an input brought, or one without an input. The id of the latter derives from this
 // execution, so that it is a new one each time.
-func (t *thread) chooseSuccessor(ctx workflow.Context) *RunInput {
+func (t *thread) chooseSuccessor(ctx workflow.Context) *runs.Input {
 	if t.successor != nil {
 		return t.successor
 	}
@@ -74,12 +75,4 @@ func (t *thread) chooseSuccessor(ctx workflow.Context) *RunInput {
 	next.Run.ID = "run_" + hex.EncodeToString(sum[:13])
 	next.Input, next.Digest, next.Token, next.Continues, next.Resume, next.Cancelled = 0, "", next.Run.ID, in.Run.ID, nil, t.cancelNext
 	return &next
-}
-
-// earlier returns the earlier of two times, of which a zero one is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -4,27 +4,28 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/perdure/perdure/runs"
 )
 
 // What subagents wait for, however deep, is one list for who decides, and comes back to each of them as it was.
 func TestWaitsOfSubagents(t *testing.T) {
 	t.Parallel()
-	waits := func(ids ...string) *Interrupts {
-		w := &Interrupts{MessageID: "m-" + ids[0]}
+	waits := func(ids ...string) *runs.Interrupts {
+		w := &runs.Interrupts{MessageID: "m-" + ids[0]}
 		for i, id := range ids {
-			w.Calls = append(w.Calls, Interrupt{Call: Call{ID: id, Approval: &Approval{}}, Index: i})
+			w.Calls = append(w.Calls, runs.Interrupt{Call: runs.Call{ID: id, Approval: &runs.Approval{}}, Index: i})
 		}
 		return w
 	}
-	by := func(agent, said string) SuspendedChild {
-		return SuspendedChild{AgentRef: AgentRef{Agent: agent}, CallID: "call-" + agent, AnswerID: said}
+	by := func(agent, said string) runs.SuspendedChild {
+		return runs.SuspendedChild{AgentRef: runs.AgentRef{Agent: agent}, CallID: "call-" + agent, AnswerID: said}
 	}
 	middle := waits("b1", "b2")
-	middle.adopt(by("deep", "m-c1"), waits("c1"))
-	middle.adopt(by("deeper", "m-d1"), waits("d1"))
+	middle.Adopt(by("deep", "m-c1"), waits("c1"))
+	middle.Adopt(by("deeper", "m-d1"), waits("d1"))
 	all := waits("a1")
-	all.adopt(by("other", "m-e1"), waits("e1"))
-	all.adopt(by("middle", "m-b1"), middle)
+	all.Adopt(by("other", "m-e1"), waits("e1"))
+	all.Adopt(by("middle", "m-b1"), middle)
 
 	asked := map[string]string{}
 	for _, c := range all.Calls {
@@ -41,12 +42,12 @@ func TestWaitsOfSubagents(t *testing.T) {
 		t.Errorf("who asks (-want +got):\n%s", diff)
 	}
 	for _, c := range all.Calls {
-		all.find(c.ID).Decision = &Decision{CallID: c.ID, Kind: DecisionApprove}
+		all.Find(c.ID).Decision = &runs.Decision{CallID: c.ID, Kind: runs.DecisionApprove}
 	}
 	for _, c := range middle.Calls {
-		middle.find(c.ID).Decision = &Decision{CallID: c.ID, Kind: DecisionApprove}
+		middle.Find(c.ID).Decision = &runs.Decision{CallID: c.ID, Kind: runs.DecisionApprove}
 	}
-	calls := all.calls()
+	calls := decidedCalls(all)
 	if len(calls) != 3 || calls[0].id != "a1" || calls[1].id != "call-other" || calls[2].id != "call-middle" {
 		t.Fatalf("what is to be done is %+v", calls)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -17,7 +18,7 @@ import (
 type sending struct {
 	turn     *toolCalls
 	call     call
-	in       ToolCall
+	in       runs.ToolCall
 	summary  string
 	patience time.Duration
 }
@@ -33,7 +34,7 @@ func (s *sending) send() {
 	options := s.turn.run.options(s.turn.ctx, s.summary)
 	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.patience
 	ctx := workflow.WithActivityOptions(s.turn.ctx, options)
-	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, s.in), s.arrive)
+	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, s.in), s.arrive)
 }
 
 // arrive ends the call, unless nobody has taken it yet.
@@ -44,7 +45,7 @@ func (s *sending) arrive(f workflow.Future) {
 		return
 	}
 	ctx := workflow.WithActivityOptions(s.turn.ctx, s.turn.run.options(s.turn.ctx, "workers of "+s.call.queue))
-	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityAwaitQueue, AwaitQueue{Queue: s.call.queue}), s.again)
+	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityAwaitQueue, runs.AwaitQueue{Queue: s.call.queue}), s.again)
 }
 
 // again sends the call once more when there are workers, and ends it if none have come.
@@ -56,16 +57,3 @@ func (s *sending) again(f workflow.Future) {
 	s.patience = min(2*s.patience, maxPatience)
 	s.send()
 }
-
-// placed is how many of the calls that are named have a queue or a sequence.
-func (a ModelAnswer) placed() (n int) {
-	for _, c := range a.Calls {
-		if c.Placed() {
-			n++
-		}
-	}
-	return n
-}
-
-// Placed tells whether it matters where or when the call is made.
-func (c Call) Placed() bool { return c.Queue != "" || c.Sequence > 0 }

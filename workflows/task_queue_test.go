@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // placing is a world whose model makes some calls at once, and notes what becomes of them.
@@ -28,11 +27,11 @@ type placing struct {
 	met  *sync.Cond
 }
 
-func newPlacing(t *testing.T, calls ...workflows.Call) *placing {
+func newPlacing(t *testing.T, calls ...runs.Call) *placing {
 	t.Helper()
 	p := &placing{world: newWorld(t), underWay: map[string]bool{}, queues: map[string][]string{}, meet: map[string]string{}}
 	p.met = sync.NewCond(&p.mu)
-	p.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	p.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Turn > 1 {
 			return says(1000), nil
 		}
@@ -47,8 +46,8 @@ func newPlacing(t *testing.T, calls ...workflows.Call) *placing {
 	}
 	p.tool = p.perform
 	p.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
-		var in workflows.ToolCall
-		if info.ActivityType.Name == workflows.ActivityCallTool && args.Get(&in) == nil {
+		var in runs.ToolCall
+		if info.ActivityType.Name == runs.ActivityCallTool && args.Get(&in) == nil {
 			p.mu.Lock()
 			p.queues[in.CallID] = append(p.queues[in.CallID], info.TaskQueue)
 			p.mu.Unlock()
@@ -57,7 +56,7 @@ func newPlacing(t *testing.T, calls ...workflows.Call) *placing {
 	return p
 }
 
-func (p *placing) perform(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+func (p *placing) perform(in runs.ToolCall) (runs.ToolAnswer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.order = append(p.order, "+"+in.CallID)
@@ -67,7 +66,7 @@ func (p *placing) perform(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 		p.met.Wait()
 	}
 	p.order = append(p.order, "-"+in.CallID)
-	return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 11, Seq: 100 + uint64(len(p.order))}, nil
+	return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 100 + uint64(len(p.order))}, nil
 }
 
 // of is the part of the order that is about some calls.
@@ -86,13 +85,13 @@ func (p *placing) of(ids ...string) []string {
 func TestSequencesOfCalls(t *testing.T) {
 	t.Parallel()
 	p := newPlacing(t,
-		workflows.Call{ID: "a1", Tool: "a", Sequence: 1}, workflows.Call{ID: "a2", Tool: "a", Sequence: 1},
-		workflows.Call{ID: "b1", Tool: "b", Sequence: 2}, workflows.Call{ID: "a3", Tool: "a", Sequence: 1},
-		workflows.Call{ID: "b2", Tool: "b", Sequence: 2}, workflows.Call{ID: "c", Tool: "c"})
+		runs.Call{ID: "a1", Tool: "a", Sequence: 1}, runs.Call{ID: "a2", Tool: "a", Sequence: 1},
+		runs.Call{ID: "b1", Tool: "b", Sequence: 2}, runs.Call{ID: "a3", Tool: "a", Sequence: 1},
+		runs.Call{ID: "b2", Tool: "b", Sequence: 2}, runs.Call{ID: "c", Tool: "c"})
 	p.meet = map[string]string{"a1": "b1", "b1": "c", "c": "a3"} // the last one is there for long
 	in := input
 	in.Limits.ParallelTools = 6
-	if result, _ := p.run(in); result.Outcome != workflows.OutcomeSuccess {
+	if result, _ := p.run(in); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
 	if got, want := p.of("a1", "a2", "a3"), []string{"+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(got, want) {
@@ -106,18 +105,18 @@ func TestSequencesOfCalls(t *testing.T) {
 // A long sequence does not keep lanes from the calls behind it.
 func TestALongSequenceTakesOneLane(t *testing.T) {
 	t.Parallel()
-	var calls []workflows.Call
-	for i := range 2 * workflows.MaxLanes {
-		calls = append(calls, workflows.Call{ID: fmt.Sprint("s", i), Tool: "s", Sequence: 1})
+	var calls []runs.Call
+	for i := range 2 * runs.MaxLanes {
+		calls = append(calls, runs.Call{ID: fmt.Sprint("s", i), Tool: "s", Sequence: 1})
 	}
-	for i := range 2 * workflows.MaxLanes {
-		calls = append(calls, workflows.Call{ID: fmt.Sprint("p", i), Tool: "p"})
+	for i := range 2 * runs.MaxLanes {
+		calls = append(calls, runs.Call{ID: fmt.Sprint("p", i), Tool: "p"})
 	}
 	p := newPlacing(t, calls...)
-	p.meet["s0"] = fmt.Sprint("p", 2*workflows.MaxLanes-1)
+	p.meet["s0"] = fmt.Sprint("p", 2*runs.MaxLanes-1)
 	in := input
 	in.Limits.ParallelTools = len(calls)
-	if result, _ := p.run(in); result.Outcome != workflows.OutcomeSuccess || len(p.order) != 2*len(calls) {
+	if result, _ := p.run(in); result.Outcome != runs.OutcomeSuccess || len(p.order) != 2*len(calls) {
 		t.Errorf("%+v after %v", result, p.order)
 	}
 }
@@ -125,12 +124,12 @@ func TestALongSequenceTakesOneLane(t *testing.T) {
 // Calls that people approved take their turns as well: they do not run at the same time.
 func TestApprovedCallsTakeTurns(t *testing.T) {
 	t.Parallel()
-	asked := func(id string) workflows.Call {
-		return workflows.Call{ID: id, Tool: "a", Sequence: 1, Queue: "till", Approval: &workflows.Approval{Args: "x"}}
+	asked := func(id string) runs.Call {
+		return runs.Call{ID: id, Tool: "a", Sequence: 1, Queue: "till", Approval: &runs.Approval{Args: "x"}}
 	}
-	p := newPlacing(t, workflows.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
+	p := newPlacing(t, runs.Call{ID: "a0", Tool: "a", Sequence: 1, Queue: "till"}, asked("a1"), asked("a2"), asked("a3"))
 	model := p.model
-	p.model = func(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+	p.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		a, err := model(in)
 		if in.Turn == 1 {
 			a.WaitCount = 3
@@ -138,19 +137,19 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 		return a, err
 	}
 	h := &holding{world: p.world}
-	h.env.RegisterActivityWithOptions(func(context.Context, workflows.AnnounceInterrupts) (uint64, error) { return 15, nil }, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
-	approved := func(id string) workflows.Decision {
-		return workflows.Decision{CallID: id, Kind: workflows.DecisionApprove, Digest: "d", Args: "x"}
+	h.env.RegisterActivityWithOptions(func(context.Context, runs.AnnounceInterrupts) (uint64, error) { return 15, nil }, activity.RegisterOptions{Name: runs.ActivityAnnounce})
+	approved := func(id string) runs.Decision {
+		return runs.Decision{CallID: id, Kind: runs.DecisionApprove, Digest: "d", Args: "x"}
 	}
-	rejected := workflows.Decision{CallID: "a2", Kind: workflows.DecisionReject, Digest: "r"}
+	rejected := runs.Decision{CallID: "a2", Kind: runs.DecisionReject, Digest: "r"}
 	h.decide(time.Minute, approved("a3"), rejected, approved("a1"))
-	if result, _ := p.run(heldInput()); result.Outcome != workflows.OutcomeSuccess {
+	if result, _ := p.run(heldInput()); result.Outcome != runs.OutcomeSuccess {
 		t.Fatalf("%+v", result)
 	}
 	if want := []string{"+a0", "-a0", "+a1", "-a1", "+a2", "-a2", "+a3", "-a3"}; !slices.Equal(p.order, want) {
 		t.Errorf("they are made as %v", p.order)
 	}
-	for id, want := range map[string]string{"a0": "till", "a1": "till", "a2": workflows.TaskQueue, "a3": "till"} {
+	for id, want := range map[string]string{"a0": "till", "a1": "till", "a2": runs.TaskQueue, "a3": "till"} {
 		if got := p.queues[id]; len(got) != 1 || (got[0] == "till") != (want == "till") {
 			t.Errorf("%s was sent to %v, want %s", id, got, want)
 		}
@@ -162,25 +161,25 @@ func TestApprovedCallsTakeTurns(t *testing.T) {
 func TestTaskQueuesThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"busy": true, "nobody": false} {
-		p := newPlacing(t, workflows.Call{ID: "a", Tool: "a", Queue: "till"}, workflows.Call{ID: "b", Tool: "b"})
-		sent, looks := 0, []workflows.AwaitQueue{}
-		p.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+		p := newPlacing(t, runs.Call{ID: "a", Tool: "a", Queue: "till"}, runs.Call{ID: "b", Tool: "b"})
+		sent, looks := 0, []runs.AwaitQueue{}
+		p.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 			if in.CallID == "a" {
 				if sent++; sent < 3 {
-					return workflows.ToolAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+					return runs.ToolAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 				}
 			}
 			return p.perform(in)
 		}
-		p.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AwaitQueue) error {
+		p.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AwaitQueue) error {
 			if looks = append(looks, in); !served {
 				return temporal.NewNonRetryableApplicationError("none", "tool_unavailable", nil)
 			}
 			return nil
-		}, activity.RegisterOptions{Name: workflows.ActivityAwaitQueue})
+		}, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
 		result, finish := p.run(input)
 		if served {
-			if result.Outcome != workflows.OutcomeSuccess || sent != 3 || len(looks) != 2 || looks[0].Queue != "till" {
+			if result.Outcome != runs.OutcomeSuccess || sent != 3 || len(looks) != 2 || looks[0].Queue != "till" {
 				t.Errorf("%s: %+v after %d times and %+v", name, result, sent, looks)
 			}
 			continue
@@ -195,12 +194,12 @@ func TestTaskQueuesThatNobodyServes(t *testing.T) {
 func TestCallsWithoutTheirPlaceAreNotMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := says(10)
 		a.CallCount, a.OrderedCount = 2, 1
 		return a, nil
 	}
-	if result, _ := w.run(input); result.Code != workflows.CodeLimitParallelTools {
+	if result, _ := w.run(input); result.Code != runs.CodeLimitParallelTools {
 		t.Errorf("%+v", result)
 	}
 }

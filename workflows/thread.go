@@ -2,8 +2,8 @@ package workflows
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -14,10 +14,10 @@ type thread struct {
 	run   *run
 	phase phase
 	// queue are the runs that wait for the thread, oldest first.
-	queue []RunInput
+	queue []runs.Input
 	// successor is the run that continues with the answers to the interrupts of the one that ended. closing tells that there
 	// is none, and nothing to carry on: the next run starts in a new execution.
-	successor *RunInput
+	successor *runs.Input
 	closing   bool
 	// cancelNext tells that a cancel came in phaseSuspending: it is for the successor, since this run's end is decided.
 	cancelNext bool
@@ -27,18 +27,18 @@ type thread struct {
 }
 
 // newThread begins or continues the run of in, as a thread. ctx ends with the run's cancel.
-func newThread(ctx workflow.Context, in RunInput, cancel workflow.CancelFunc) *thread {
+func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) *thread {
 	t := &thread{run: newRun(ctx, in), queue: in.Queue, cancelRun: cancel}
-	t.run.thread, t.run.mayDelegate = t, MaxSubagents
-	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, handedOver: map[*Interrupts]bool{}}
+	t.run.thread, t.run.mayDelegate = t, runs.MaxSubagents
+	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, handedOver: map[*runs.Interrupts]bool{}}
 	return t
 }
 
-// enter changes the phase. A transition that is missing in the table is a defect of this package; it stops the workflow task,
-// which Temporal retries, instead of the run's end being decided twice.
-func (t *thread) enter(next phase) {
+// enter changes the phase. A transition that the table lacks is a defect of this package. It is logged, and made: a run that
+// stopped here would be lost.
+func (t *thread) enter(ctx workflow.Context, next phase) {
 	if !t.phase.mayBecome(next) {
-		panic(fmt.Sprintf("workflows: a run that is %s cannot become %s", t.phase, next))
+		workflow.GetLogger(ctx).Error("a run takes a transition that it should not", t.run.in.Run.LogAttrs(t.run.in.Agent, "from", t.phase, "to", next)...)
 	}
 	t.phase = next
 }
@@ -46,7 +46,7 @@ func (t *thread) enter(next phase) {
 // AgentRun is agent.run.v1: turns of model and tools until the model is done, a limit is reached, the run is cancelled or a
 // step fails for good. It continues as new between turns when its history grows long, and at its end with the run that waits
 // longest for its thread.
-func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error) {
+func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, error) {
 	running, cancel := workflow.WithCancel(ctx) // the run: a cancel does not end the wait after its end
 	t := newThread(running, in, cancel)
 	t.run.programs, t.run.executionCtx = p, ctx
@@ -54,12 +54,12 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 		t.cancel()
 	}
 	if err := errors.Join(t.listen(running), t.rename(running)); err != nil {
-		return RunResult{}, err
+		return runs.Result{}, err
 	}
 	t.notifier.start(ctx)
 	end, err := t.run.turns(running)
 	if err != nil {
-		return RunResult{}, err
+		return runs.Result{}, err
 	}
 	// A client that has seen the end in the log may answer before the activity that wrote it reports here.
 	t.awaitBehind(running, t.waitsBehind(end))
@@ -67,76 +67,76 @@ func (p Programs) AgentRun(ctx workflow.Context, in RunInput) (RunResult, error)
 	if err == nil && t.open() != nil && result.Outcome == end.outcome {
 		t.open().After = result.Seq
 		if t.cancelNext {
-			t.open().cancelAll(workflow.Now(ctx))
+			t.open().CancelAll(workflow.Now(ctx))
 		}
-		return result, t.awaitSuccessor(ctx, t.run.in.parkAfter())
+		return result, t.awaitSuccessor(ctx, t.run.in.ParkPatience())
 	}
 	t.run.interrupts.afterEnd = nil
 	if t.successor != nil { // it was to continue with answers to interrupts that the run did not end with
-		t.queue = append([]RunInput{*t.successor}, t.queue...)
+		t.queue = append([]runs.Input{*t.successor}, t.queue...)
 	}
 	t.notifier.drain(ctx)
 	if err == nil {
-		t.run.notifySchedule(ctx, Ended{Outcome: result.Outcome, Code: result.Code})
+		t.run.notifySchedule(ctx, runs.Ended{Outcome: result.Outcome, Code: result.Code})
 	}
 	if next := t.next(); next != nil {
-		return result, continueWith(ctx, TypeRun, *next)
+		return result, continueWith(ctx, runs.TypeRun, *next)
 	}
 	return result, err
 }
 
 // open are the interrupts that the thread waits for after its run's end; nil = none.
-func (t *thread) open() *Interrupts { return t.run.interrupts.afterEnd }
+func (t *thread) open() *runs.Interrupts { return t.run.interrupts.afterEnd }
 
 // awaitBehind has the thread wait for interrupts when its run has ended; nil = for none.
-func (t *thread) awaitBehind(ctx workflow.Context, w *Interrupts) {
+func (t *thread) awaitBehind(ctx workflow.Context, w *runs.Interrupts) {
 	if t.run.interrupts.afterEnd = w; w == nil {
 		return
 	}
-	w.Spent = t.run.budget.carried(t.run.in.Limits, workflow.Now(ctx))
-	w.noteOpened()
+	w.Spent = t.run.budget.Carried(t.run.in.Limits, workflow.Now(ctx))
+	w.NoteOpened()
 }
 
 // waitsBehind are the interrupts that the thread waits for after an end: those that people answer and, where the agent says
 // what becomes of the next input, the client's tool calls. A queued run comes before tool calls that may be abandoned.
-func (t *thread) waitsBehind(end ending) *Interrupts {
+func (t *thread) waitsBehind(end ending) *runs.Interrupts {
 	in := &t.run.in
 	switch {
-	case end.outcome == OutcomeInterrupt, end.outcome == OutcomeSuccess && end.waits != nil && end.waits.asksPeople():
+	case end.outcome == runs.OutcomeInterrupt, end.outcome == runs.OutcomeSuccess && end.waits != nil && end.waits.AsksPeople():
 		return end.waits // people may have answered all of them while the run came to its end
-	case end.outcome != OutcomeSuccess, in.OnMissingResult == "", in.OnMissingResult == OpenAbandon && len(t.queue) > 0:
+	case end.outcome != runs.OutcomeSuccess, in.OnMissingResult == "", in.OnMissingResult == runs.OpenAbandon && len(t.queue) > 0:
 		return nil
 	}
 	return end.waits
 }
 
 // finish writes the run's terminal record.
-func (t *thread) finish(ctx workflow.Context, end ending) (RunResult, error) {
+func (t *thread) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	if t.phase == phaseSuspending {
-		t.enter(phaseFinishingSuspended)
+		t.enter(ctx, phaseFinishingSuspended)
 	} else {
-		t.enter(phaseFinishing)
+		t.enter(ctx, phaseFinishing)
 	}
 	t.run.interrupts.held = nil
 	result, err := t.run.finish(ctx, end)
-	t.closeSuspended(ctx, result.Outcome == OutcomeInterrupt)
-	t.enter(phaseEnded)
+	t.closeSuspended(ctx, result.Outcome == runs.OutcomeInterrupt)
+	t.enter(ctx, phaseEnded)
 	return result, err
 }
 
 // suspend has no decision taken until resume, or the end of the run: its children end with their interrupts.
-func (t *thread) suspend() {
+func (t *thread) suspend(ctx workflow.Context) {
 	if t.phase == phaseRunning {
-		t.enter(phaseSuspending)
+		t.enter(ctx, phaseSuspending)
 	}
 }
 
 // resume continues a run whose children did not end after all. A cancel that came meanwhile is for this run.
-func (t *thread) resume() {
+func (t *thread) resume(ctx workflow.Context) {
 	if t.phase != phaseSuspending {
 		return
 	}
-	t.enter(phaseRunning)
+	t.enter(ctx, phaseRunning)
 	if t.cancelNext {
 		t.cancelNext = false
 		t.cancel()
@@ -165,11 +165,11 @@ func (t *thread) cancel() {
 }
 
 // next is the run that waits longest, with the others behind it; nil = none waits.
-func (t *thread) next() *RunInput {
+func (t *thread) next() *runs.Input {
 	if len(t.queue) == 0 {
 		return nil
 	}
-	next := t.run.in.HandedOver.asked(t.queue[0])
+	next := t.run.in.HandedOver.Redirect(t.queue[0])
 	next.Queue = t.queue[1:]
 	return &next
 }
@@ -177,8 +177,8 @@ func (t *thread) next() *RunInput {
 // rename gives the execution of a run that has waited in a queue its own search attributes: it began with those of the run
 // before it.
 func (t *thread) rename(ctx workflow.Context) error {
-	if t.run.in.Token == "" || t.run.log.begun() {
+	if t.run.in.Token == "" || t.run.log.HasBegun() {
 		return nil
 	}
-	return workflow.UpsertTypedSearchAttributes(ctx, AttributeAgent.ValueSet(t.run.in.Agent), AttributeRun.ValueSet(t.run.in.Token))
+	return workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(t.run.in.Agent), runs.AttributeRun.ValueSet(t.run.in.Token))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
@@ -18,7 +19,7 @@ type toolCalls struct {
 	run       *run
 	ctx       workflow.Context
 	messageID string
-	step      Step
+	step      runs.Step
 	calls     []call // those that have not begun
 	changes   workflow.Selector
 	share     int          // of the subagents that there may be, for each call that hands work to one
@@ -27,9 +28,9 @@ type toolCalls struct {
 	children  *children // the subagents that work for them
 	underWay  int
 	cancelled bool
-	expired   bool         // the step's time was over while subagents waited
-	suspended []ToolAnswer // of subagents that wait
-	questions []Interrupt  // calls whose tools ask
+	expired   bool              // the step's time was over while subagents waited
+	suspended []runs.ToolAnswer // of subagents that wait
+	questions []runs.Interrupt  // calls whose tools ask
 	dropped   []droppedCall
 	err       error
 }
@@ -46,55 +47,47 @@ type call struct {
 	id, tool string
 	queue    string
 	sequence int
-	decision *Decision
-	onExpiry OnExpiry
-	delegate *AgentRef      // the agent that it hands work to
-	child    string         // the workflow that it works in
-	handsTo  *HandoffTarget // the agent that it hands the thread over to
+	decision *runs.Decision
+	onExpiry runs.OnExpiry
+	delegate *runs.AgentRef      // the agent that it hands work to
+	child    string              // the workflow that it works in
+	handsTo  *runs.HandoffTarget // the agent that it hands the thread over to
 	// resumes is the subagent that goes on to work for it, waits what it has waited for.
-	resumes  *SuspendedChild
-	waits    *Interrupts
-	votes    []Vote
+	resumes  *runs.SuspendedChild
+	waits    *runs.Interrupts
+	votes    []runs.Vote
 	remember string
-	raised   *Question // what its tool has asked
+	raised   *runs.Question // what its tool has asked
 }
 
-// calls are those of an answer that wait for nothing, but for the one that hands the thread over.
-func (a ModelAnswer) calls() []call {
+// freeCalls are those of an answer that wait for nothing, but for the one that hands the thread over.
+func freeCalls(a runs.ModelAnswer) []call {
 	var calls []call
-	for i := range a.count() {
+	for i := range a.Count() {
 		switch {
-		case a.Handoff.is(i):
+		case a.Handoff.Is(i):
 		case i >= len(a.Calls):
 			calls = append(calls, call{index: i})
-		case !a.Calls[i].waits():
+		case !a.Calls[i].IsInterrupt():
 			c := a.Calls[i]
-			calls = append(calls, call{index: i, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence, delegate: c.to(a.Subagents)})
+			calls = append(calls, call{index: i, id: c.ID, tool: c.Tool, queue: c.Queue, sequence: c.Sequence, delegate: c.Agent(a.Subagents)})
 		}
 	}
 	return calls
 }
 
-// to is the agent that the call hands work to; nil = it is a tool's.
-func (c Call) to(delegates []AgentRef) *AgentRef {
-	if c.Subagent < 1 || c.Subagent > len(delegates) {
-		return nil
-	}
-	return &delegates[c.Subagent-1]
-}
-
 // callTools makes the calls of a turn. over tells that the run ends with that; if it does not, waits has what
 // subagents are waiting for, and what tools ask.
-func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *Interrupts) (end ending, over bool) {
+func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
-		return limit(CodeLimitSubagents, "the run reached its limit of %d subagents", MaxSubagents), true
+		return limit(runs.CodeLimitSubagents, "the run reached its limit of %d subagents", runs.MaxSubagents), true
 	}
 	t.run, t.ctx, t.changes, t.busy = r, ctx, workflow.NewSelector(ctx), map[int]bool{}
-	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *Interrupts { return t.interruptsSoFar(*waits) }}
+	t.children = &children{run: r, ctx: ctx, stopped: t.isStopped, fails: t.fails, otherWork: t.otherWork, interruptsSoFar: func(workflow.Context) *runs.Interrupts { return t.interruptsSoFar(*waits) }}
 	t.children.listen(ctx, t.changes)
-	atOnce := min(len(t.calls), MaxLanes)
-	r.log.provideLanes(atOnce)
+	atOnce := min(len(t.calls), runs.MaxLanes)
+	r.log.ProvideLanes(atOnce)
 	for lane := 0; lane < atOnce; lane++ {
 		t.start(lane)
 	}
@@ -108,21 +101,21 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *Interrupts) (e
 		r.noteFailedStep(t.step, nil)
 	}
 	for _, s := range t.suspended {
-		waits.adopt(*s.Suspended, s.Interrupts)
+		waits.Adopt(*s.Suspended, s.Interrupts)
 	}
-	waits.raise(t.questions)
+	waits.Add(t.questions)
 	if len(t.suspended) == 0 || t.err != nil || t.expired {
 		r.resumeChildren(ctx)
 	}
 	switch {
 	case t.expired && ctx.Err() == nil:
-		return ending{outcome: OutcomeError, code: timeout.Code, message: timeout.Message}, true
+		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}, true
 	case t.err != nil:
 		return r.failure(ctx, t.err), true
 	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
-		return ending{outcome: OutcomeCancelled}, true
+		return ending{outcome: runs.OutcomeCancelled}, true
 	case len(t.suspended)+len(t.questions) > 0 && !r.fitsWithInterrupts(waits):
-		return limit(CodeLimitParallelTools, "the run waits for more people than it can"), true
+		return limit(runs.CodeLimitParallelTools, "the run waits for more people than it can"), true
 	}
 	return ending{}, false
 }
@@ -151,12 +144,12 @@ func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
 func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
 // interruptsSoFar is what the turn waits for by now.
-func (t *toolCalls) interruptsSoFar(waits Interrupts) *Interrupts {
+func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
 	for _, s := range t.suspended {
-		waits.adopt(*s.Suspended, s.Interrupts)
+		waits.Adopt(*s.Suspended, s.Interrupts)
 	}
-	waits.raise(t.questions)
+	waits.Add(t.questions)
 	return &waits
 }
 
@@ -200,11 +193,11 @@ func (t *toolCalls) start(lane int) {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
 	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, summary))
-	t.changes.AddFuture(workflow.ExecuteActivity(ctx, ActivityCallTool, in), func(f workflow.Future) { t.onEnd(c, lane, f) })
+	t.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in), func(f workflow.Future) { t.onEnd(c, lane, f) })
 }
 
 // startSubagent starts the subagent that works for a call.
-func (t *toolCalls) startSubagent(c *call, in ToolCall) (child workflow.ChildWorkflowFuture) {
+func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.ChildWorkflowFuture) {
 	ctx, cancel := workflow.WithCancel(t.ctx)
 	child = t.run.restartChild(ctx, c.resumes, func(ctx workflow.Context) (child workflow.ChildWorkflowFuture) {
 		c.child, child = t.run.startSubagent(ctx, *c, in, t.share, t.ctx.Err() != nil)
@@ -215,8 +208,8 @@ func (t *toolCalls) startSubagent(c *call, in ToolCall) (child workflow.ChildWor
 }
 
 // request asks for a call on a lane.
-func (t *toolCalls) request(c call, lane int) ToolCall {
-	in := ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
+func (t *toolCalls) request(c call, lane int) runs.ToolCall {
+	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
 	in.ID = fmt.Sprintf("%s/%d", t.step.ID, c.index)
 	if c.handsTo != nil {
@@ -228,7 +221,7 @@ func (t *toolCalls) request(c call, lane int) ToolCall {
 	if c.id == "" {
 		in.Index = c.index
 	}
-	if in.Chained = t.run.pipeline.chainAdvance(t.ctx, c); in.Chained != nil && !Fits(in) {
+	if in.Chained = t.run.pipeline.chainAdvance(t.ctx, c); in.Chained != nil && !runs.Fits(in) {
 		in.Chained = nil
 	}
 	in.OutlastsCancel = t.run.outlastsCancel(c)
@@ -263,8 +256,8 @@ func (t *toolCalls) recordDropped() {
 		in := t.request(c.call, c.lane)
 		in.Cancelled, in.Compensates = true, true
 		t.underWay++
-		t.run.log.retry(c.lane)
-		t.onEnd(c.call, c.lane, workflow.ExecuteActivity(ctx, ActivityCallTool, in))
+		t.run.log.Retry(c.lane)
+		t.onEnd(c.call, c.lane, workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in))
 	}
 }
 
@@ -272,14 +265,14 @@ func (t *toolCalls) recordDropped() {
 func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	t.underWay--
 	delete(t.busy, c.sequence)
-	var done ToolAnswer
+	var done runs.ToolAnswer
 	err := f.Get(t.ctx, &done)
 	if c.child != "" {
 		t.children.remove(c.child, &done)
 	}
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		t.run.log.leaveUnfinished(Lane{Index: lane, After: t.run.log.Lanes[lane], Subagent: c.isForSubagent()})
+		t.run.log.LeaveUnfinished(runs.Lane{Index: lane, After: t.run.log.Lanes[lane], Subagent: c.isForSubagent()})
 		if (temporal.IsCanceledError(err) || t.ctx.Err() != nil) && c.decision != nil && !c.isForSubagent() {
 			t.dropped = append(t.dropped, droppedCall{c, lane})
 		}
@@ -300,7 +293,7 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	if done.Question != nil {
 		t.addQuestion(c, done)
 	}
-	t.cancelled = t.cancelled || done.Outcome == OutcomeCancelled
+	t.cancelled = t.cancelled || done.Outcome == runs.OutcomeCancelled
 	if len(t.calls) > 0 && t.err == nil && !t.cancelled && t.ctx.Err() == nil {
 		t.start(lane)
 	}

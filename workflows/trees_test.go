@@ -18,7 +18,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // gardener makes small trees of what workflows do for walks.
@@ -197,13 +197,13 @@ func TestRandomTrees(t *testing.T) {
 			return alone.answer(path)
 		}
 		k.renews = func() bool { return r.IntN(8) == 0 }
-		k.unheard = func(workflows.ToolCall) error {
+		k.unheard = func(runs.ToolCall) error {
 			if r.IntN(4) == 0 {
 				return temporal.NewNonRetryableApplicationError("the worker died", "unheard", nil)
 			}
 			return nil
 		}
-		k.refuse = func(in workflows.Advance) error {
+		k.refuse = func(in runs.Advance) error {
 			if in.AfterCall && r.IntN(4) == 0 {
 				return errors.New("not now")
 			}
@@ -260,8 +260,8 @@ func TestRandomTreesAtOnce(t *testing.T) {
 		waited += len(k.finishes) - 1
 		slices.Sort(alone.did)
 		slices.Sort(k.did)
-		crowded := slices.ContainsFunc(k.advances, func(a workflows.Advance) bool { // more wait than can
-			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == workflows.CodeLimitParallelTools
+		crowded := slices.ContainsFunc(k.advances, func(a runs.Advance) bool { // more wait than can
+			return a.Position.Event != nil && a.Position.Event.Failure != nil && a.Position.Event.Failure.Code == runs.CodeLimitParallelTools
 		})
 		if diff := cmp.Diff(alone.did, k.did, cmpopts.EquateEmpty()); badness == 0 && !crowded && diff != "" {
 			t.Errorf("did (-walk +workflow): %s", diff)

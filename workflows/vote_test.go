@@ -6,23 +6,22 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // panel is an answer whose calls c0, c1, … wait for two people each.
-func panel(calls int) workflows.ModelAnswer {
+func panel(calls int) runs.ModelAnswer {
 	a := says(10)
 	for i := range calls {
-		a.Calls = append(a.Calls, workflows.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &workflows.Approval{Rule: 1, Args: "args", Policy: "policy", Quorum: 2}})
+		a.Calls = append(a.Calls, runs.Call{ID: fmt.Sprint("c", i), Tool: "tool", Approval: &runs.Approval{Rule: 1, Args: "args", Policy: "policy", Quorum: 2}})
 	}
 	a.WaitCount = calls
 	return a
 }
 
 // says is what a person says about a call; the same words have the same digest.
-func (p person) says(verdict workflows.DecisionKind, call, args string) workflows.Decision {
-	return workflows.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
+func (p person) says(verdict runs.DecisionKind, call, args string) runs.Decision {
+	return runs.Decision{CallID: call, Kind: verdict, Digest: fmt.Sprint(p, verdict, call, args), Input: p.proposal(), Args: args, By: string(p)}
 }
 
 type person string
@@ -35,8 +34,8 @@ func (p person) proposal() uint64 {
 	return 50 + uint64(p[0])
 }
 
-func (p person) approves(call string) workflows.Decision {
-	return p.says(workflows.DecisionApprove, call, "")
+func (p person) approves(call string) runs.Decision {
+	return p.says(runs.DecisionApprove, call, "")
 }
 
 const (
@@ -47,18 +46,18 @@ const (
 
 // decideInTurn sends decisions one by one, a second apart, and returns the results in that order when the
 // run has continued with what it returns.
-func (w *world) decideInTurn(decisions ...workflows.Decision) func() []workflows.DecisionResult {
+func (w *world) decideInTurn(decisions ...runs.Decision) func() []runs.DecisionResult {
 	answers := make(chan any, len(decisions))
 	for i, d := range decisions {
 		w.env.RegisterDelayedCallback(func() {
-			w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, answers)
+			w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, answers)
 		}, time.Duration(i+1)*time.Second)
 	}
-	return func() []workflows.DecisionResult {
+	return func() []runs.DecisionResult {
 		close(answers)
-		var results []workflows.DecisionResult
+		var results []runs.DecisionResult
 		for a := range answers {
-			results = append(results, a.(workflows.Decided).Results...)
+			results = append(results, a.(runs.Decided).Results...)
 		}
 		return results
 	}
@@ -67,15 +66,15 @@ func (w *world) decideInTurn(decisions ...workflows.Decision) func() []workflows
 func panelWorld(t *testing.T, calls int) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return panel(calls), nil }
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return panel(calls), nil }
 	return w
 }
 
 // proposals are the tallies of a panel's call: votes for the model's arguments, and for an edit to others.
-func proposals(original int, edits ...int) []workflows.Tally {
-	tallies := []workflows.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
+func proposals(original int, edits ...int) []runs.Tally {
+	tallies := []runs.Tally{{Args: "args", Votes: original, Missing: 2 - original}}
 	for _, votes := range edits {
-		tallies = append(tallies, workflows.Tally{Args: "fewer", Votes: votes, Missing: 2 - votes})
+		tallies = append(tallies, runs.Tally{Args: "fewer", Votes: votes, Missing: 2 - votes})
 	}
 	return tallies
 }
@@ -85,12 +84,12 @@ func proposals(original int, edits ...int) []workflows.Tally {
 func TestVotesOfDifferentPeople(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
-	edits := ann.says(workflows.DecisionEdit, "c0", "fewer")
+	edits := ann.says(runs.DecisionEdit, "c0", "fewer")
 	results := w.decideInTurn(ann.approves("c0"), ann.approves("c0"), edits, bob.approves("c0"), edits, ann.approves("c0"))
 	next := w.continued(input)
 	approved, edited, bobs := ann.approves("c0"), edits, bob.approves("c0")
 	approved.CallID, edited.CallID, bobs.CallID = "", "", ""
-	want := []workflows.DecisionResult{
+	want := []runs.DecisionResult{
 		{Missing: 1, Proposals: proposals(1)},
 		{Missing: 1, Proposals: proposals(1), Recorded: &approved},
 		{Missing: 1, Proposals: proposals(0, 1)},
@@ -106,7 +105,7 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	if diff := cmp.Diff(&made, next.Resume.Calls[0].Decision); diff != "" {
 		t.Errorf("the decision (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]workflows.Decision{bobs}, next.Resume.Calls[0].Votes); diff != "" {
+	if diff := cmp.Diff([]runs.Decision{bobs}, next.Resume.Calls[0].Votes); diff != "" {
 		t.Errorf("the other votes (-want +got):\n%s", diff)
 	}
 
@@ -114,21 +113,21 @@ func TestVotesOfDifferentPeople(t *testing.T) {
 	again := newWorld(t)
 	late, release := make(chan any, 1), make(chan struct{})
 	again.env.RegisterDelayedCallback(func() {
-		again.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{bob.approves("c0"), edits, eve.approves("c0")}}, late)
+		again.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{bob.approves("c0"), edits, eve.approves("c0")}}, late)
 		close(release)
 	}, time.Millisecond)
-	var toolCall workflows.ToolCall
-	again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+	var toolCall runs.ToolCall
+	again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 		toolCall = in
-		return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
-	again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { <-release; return says(30), nil }
+	again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-release; return says(30), nil }
 	again.run(next)
-	want = []workflows.DecisionResult{{Recorded: &made, Settled: true}, {Error: workflows.ErrorDecided, Recorded: &made}, {Error: workflows.ErrorDecided, Recorded: &made}}
-	if diff := cmp.Diff(workflows.Decided{Results: want}, <-late); diff != "" {
+	want = []runs.DecisionResult{{Recorded: &made, Settled: true}, {Error: runs.ErrorDecided, Recorded: &made}, {Error: runs.ErrorDecided, Recorded: &made}}
+	if diff := cmp.Diff(runs.Decided{Results: want}, <-late); diff != "" {
 		t.Errorf("results afterwards (-want +got):\n%s", diff)
 	}
-	if !cmp.Equal(toolCall.Votes, []workflows.Vote{{Digest: bobs.Digest, Input: bob.proposal()}}) || toolCall.Decision.Input != ann.proposal() {
+	if !cmp.Equal(toolCall.Votes, []runs.Vote{{Digest: bobs.Digest, Input: bob.proposal()}}) || toolCall.Decision.Input != ann.proposal() {
 		t.Errorf("the call is made as %+v", toolCall)
 	}
 }
@@ -139,7 +138,7 @@ func TestTheAnonymousAreOne(t *testing.T) {
 	w := panelWorld(t, 1)
 	results := w.decideInTurn(person("").approves("c0"), person("").approves("c0"), ann.approves("c0"))
 	w.continued(input)
-	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || !cmp.Equal(got[2], workflows.DecisionResult{Settled: true}) {
+	if got := results(); got[0].Missing != 1 || got[1].Missing != 1 || got[1].Recorded == nil || !cmp.Equal(got[2], runs.DecisionResult{Settled: true}) {
 		t.Errorf("results %+v", got)
 	}
 }
@@ -147,12 +146,12 @@ func TestTheAnonymousAreOne(t *testing.T) {
 // Who says that a call may not be made decides that, also who had approved.
 func TestOneIsEnoughToRefuse(t *testing.T) {
 	t.Parallel()
-	for _, verdict := range []workflows.DecisionKind{workflows.DecisionReject, workflows.DecisionAnswer, workflows.DecisionCancel} {
+	for _, verdict := range []runs.DecisionKind{runs.DecisionReject, runs.DecisionAnswer, runs.DecisionCancel} {
 		w := panelWorld(t, 1)
 		results := w.decideInTurn(ann.approves("c0"), ann.says(verdict, "c0", ""))
 		next := w.continued(input)
 		c := next.Resume.Calls[0]
-		if got := results(); !cmp.Equal(got[1], workflows.DecisionResult{Settled: true}) || c.Decision.Kind != verdict || len(c.Votes) != 0 {
+		if got := results(); !cmp.Equal(got[1], runs.DecisionResult{Settled: true}) || c.Decision.Kind != verdict || len(c.Votes) != 0 {
 			t.Errorf("%s: results %+v, it goes on with %+v", verdict, got, c)
 		}
 	}
@@ -163,20 +162,20 @@ func TestVotesAreForArguments(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 1)
 	results := w.decideInTurn(
-		ann.approves("c0"), bob.says(workflows.DecisionEdit, "c0", "fewer"), eve.says(workflows.DecisionEdit, "c0", "more"),
-		bob.says(workflows.DecisionEdit, "c0", "more"), bob.says(workflows.DecisionEdit, "c0", "fewer"), eve.says(workflows.DecisionEdit, "c0", "fewer"))
+		ann.approves("c0"), bob.says(runs.DecisionEdit, "c0", "fewer"), eve.says(runs.DecisionEdit, "c0", "more"),
+		bob.says(runs.DecisionEdit, "c0", "more"), bob.says(runs.DecisionEdit, "c0", "fewer"), eve.says(runs.DecisionEdit, "c0", "fewer"))
 	next := w.continued(input)
 	got := results()
-	if got[2].Error != workflows.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3].Error != "" || got[3].Proposals[1].Args != "more" {
+	if got[2].Error != runs.ErrorOtherEdit || got[2].Recorded.Args != "fewer" || got[3].Error != "" || got[3].Proposals[1].Args != "more" {
 		t.Errorf("results %+v", got)
 	}
-	for i, want := range map[int]workflows.DecisionResult{0: {Missing: 1, Proposals: proposals(1)}, 1: {Missing: 1, Proposals: proposals(1, 1)}, 4: {Missing: 1, Proposals: proposals(1, 1)}, 5: {Settled: true}} {
+	for i, want := range map[int]runs.DecisionResult{0: {Missing: 1, Proposals: proposals(1)}, 1: {Missing: 1, Proposals: proposals(1, 1)}, 4: {Missing: 1, Proposals: proposals(1, 1)}, 5: {Settled: true}} {
 		if diff := cmp.Diff(want, got[i]); diff != "" {
 			t.Errorf("result %d (-want +got):\n%s", i, diff)
 		}
 	}
 	d := next.Resume.Calls[0].Decision
-	if d.Args != "fewer" || d.Kind != workflows.DecisionEdit {
+	if d.Args != "fewer" || d.Kind != runs.DecisionEdit {
 		t.Errorf("the decision is %+v", d)
 	}
 }
@@ -186,11 +185,11 @@ func TestVotesInAnInput(t *testing.T) {
 	t.Parallel()
 	w := panelWorld(t, 2)
 	answers := make(chan any, 4)
-	offer := func(id string, who person, onBusy workflows.OnBusy) {
+	offer := func(id string, who person, onBusy runs.OnBusy) {
 		in := waiting(id)
 		in.Token = "token-" + id
-		w.update(workflows.UpdateSubmit, workflows.Submit{
-			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []workflows.Decision{who.approves("c0"), who.says(workflows.DecisionReject, "c1", "")},
+		w.update(runs.UpdateSubmit, runs.Submit{
+			RunID: id, Digest: in.Digest, OnBusy: onBusy, Offer: &in, Decisions: []runs.Decision{who.approves("c0"), who.says(runs.DecisionReject, "c1", "")},
 		}, answers)
 	}
 	w.env.RegisterDelayedCallback(func() {
@@ -199,7 +198,7 @@ func TestVotesInAnInput(t *testing.T) {
 		offer("r3", bob, "")
 	}, time.Second)
 	next := w.continued(input)
-	for i, want := range []workflows.Submitted{{Open: true}, {Open: true}, {Queued: true}} {
+	for i, want := range []runs.Submitted{{Open: true}, {Open: true}, {Queued: true}} {
 		if got := <-answers; got != want {
 			t.Errorf("offer %d: %+v, want %+v", i, got, want)
 		}
@@ -207,7 +206,7 @@ func TestVotesInAnInput(t *testing.T) {
 	if next.Run.ID != "r3" || len(next.Queue) != 0 {
 		t.Errorf("it goes on with %+v", next)
 	}
-	if c := next.Resume.Calls; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Kind != workflows.DecisionReject {
+	if c := next.Resume.Calls; c[0].Decision.By != "bob" || c[1].Decision.By != "ann" || c[1].Decision.Kind != runs.DecisionReject {
 		t.Errorf("decided is %+v and %+v", c[0].Decision, c[1].Decision)
 	}
 }
@@ -216,18 +215,18 @@ func TestVotesInAnInput(t *testing.T) {
 // scope counts, and there is none unless the whole quorum says so.
 func TestRememberReleasesTheOthers(t *testing.T) {
 	t.Parallel()
-	const arguments, tool = workflows.RememberArguments, workflows.RememberTool
-	remembers := func(p person, call string, scope workflows.RememberScope) workflows.Decision {
+	const arguments, tool = runs.RememberArguments, runs.RememberTool
+	remembers := func(p person, call string, scope runs.RememberScope) runs.Decision {
 		d := p.approves(call)
 		d.Remember = scope
 		return d
 	}
 	type made struct {
 		Args     string
-		Remember workflows.RememberScope
+		Remember runs.RememberScope
 	}
 	for name, c := range map[string]struct {
-		first, second workflows.RememberScope
+		first, second runs.RememberScope
 		want          [5]made // "" is a call that still waits
 	}{
 		"tool":      {tool, tool, [5]made{{"args", tool}, {"args", tool}, {}, {}, {"more", tool}}},
@@ -239,15 +238,15 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := panel(5)
 				a.Calls[2].Tool, a.Calls[3].Approval.Rule, a.Calls[4].Approval.Args = "other", 7, "more"
 				return a, nil
 			}
-			decisions := []workflows.Decision{remembers(ann, "c0", c.first), remembers(bob, "c0", c.second)}
+			decisions := []runs.Decision{remembers(ann, "c0", c.first), remembers(bob, "c0", c.second)}
 			for i, m := range c.want {
 				if m.Args == "" {
-					decisions = append(decisions, eve.says(workflows.DecisionReject, fmt.Sprint("c", i), ""))
+					decisions = append(decisions, eve.says(runs.DecisionReject, fmt.Sprint("c", i), ""))
 				}
 			}
 			results := w.decideInTurn(decisions...)
@@ -261,7 +260,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 			}
 			var got [5]made
 			for i, call := range next.Resume.Calls {
-				if d := call.Decision; d.Kind == workflows.DecisionApprove && d.CallID == fmt.Sprint("c", i) && d.Input == bob.proposal() {
+				if d := call.Decision; d.Kind == runs.DecisionApprove && d.CallID == fmt.Sprint("c", i) && d.Input == bob.proposal() {
 					got[i] = made{d.Args, d.Remember}
 				}
 			}
@@ -270,13 +269,13 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 			}
 			again := newWorld(t)
 			policies := map[string]string{}
-			again.tool = func(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+			again.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
 				again.mu.Lock()
 				defer again.mu.Unlock()
 				policies[in.CallID] = in.Remember
-				return workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: 20, Seq: 21}, nil
+				return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 			}
-			again.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) { return says(30), nil }
+			again.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return says(30), nil }
 			again.run(next)
 			for i, m := range c.want {
 				if id := fmt.Sprint("c", i); (policies[id] == "policy") != (m.Remember != "") {
@@ -291,7 +290,7 @@ func TestRememberReleasesTheOthers(t *testing.T) {
 func TestRememberOfEqualArguments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+	w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 		a := panel(3)
 		for i, c := range a.Calls {
 			c.Approval.Quorum, c.Approval.Args, c.Approval.Canonical = 1, fmt.Sprint("written", i), []string{"equal", "equal", ""}[i]
@@ -299,10 +298,10 @@ func TestRememberOfEqualArguments(t *testing.T) {
 		return a, nil
 	}
 	d := ann.approves("c0")
-	d.Remember = workflows.RememberArguments
-	w.decideInTurn(d, bob.says(workflows.DecisionReject, "c2", ""))
+	d.Remember = runs.RememberArguments
+	w.decideInTurn(d, bob.says(runs.DecisionReject, "c2", ""))
 	calls := w.continued(input).Resume.Calls
-	if calls[1].Decision.Kind != workflows.DecisionApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Kind != workflows.DecisionReject {
+	if calls[1].Decision.Kind != runs.DecisionApprove || calls[1].Decision.Args != "written1" || calls[2].Decision.Kind != runs.DecisionReject {
 		t.Errorf("decided are %+v and %+v", calls[1].Decision, calls[2].Decision)
 	}
 }
@@ -311,9 +310,9 @@ func TestRememberOfEqualArguments(t *testing.T) {
 func TestVotesFitWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	for quorum, most := range map[int]int{2: 6, 8: 2} {
-		for _, calls := range []int{most, workflows.MaxInterrupts} {
+		for _, calls := range []int{most, runs.MaxInterrupts} {
 			w := newWorld(t)
-			w.model = func(workflows.ModelCall) (workflows.ModelAnswer, error) {
+			w.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
 				a := panel(calls)
 				for i := range a.Calls {
 					a.Calls[i].ID = fmt.Sprintf("call_%026d", i)
@@ -329,22 +328,22 @@ func TestVotesFitWhatGoesOn(t *testing.T) {
 					for voter := range quorum - 1 {
 						for _, args := range []string{"", fmt.Sprintf("%032d", 99)} {
 							p := person(fmt.Sprintf("%015d%s", voter, args[:min(1, len(args))]))
-							d := p.says(workflows.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
+							d := p.says(runs.DecisionEdit, fmt.Sprintf("call_%026d", i), args)
 							d.Digest, d.Input = fmt.Sprintf("%032d", voter), 1<<40
-							w.update(workflows.UpdateDecide, workflows.Decide{Decisions: []workflows.Decision{d}}, make(chan any, 1))
+							w.update(runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, make(chan any, 1))
 						}
 					}
 				}
 			}, time.Second)
-			w.env.ExecuteWorkflow(workflows.TypeRun, in)
-			if end := w.finished[0]; (end.Code == workflows.CodeLimitParallelTools) != (calls > most) {
+			w.env.ExecuteWorkflow(runs.TypeRun, in)
+			if end := w.finished[0]; (end.Code == runs.CodeLimitParallelTools) != (calls > most) {
 				t.Errorf("quorum %d, %d calls: the run is finished with %s", quorum, calls, end.Code)
 			}
 			if calls > most {
 				continue
 			}
-			var parked workflows.ParkedInput
-			continuedAs(t, w.env.GetWorkflowError(), workflows.TypeParked, &parked)
+			var parked runs.ParkedInput
+			continuedAs(t, w.env.GetWorkflowError(), runs.TypeParked, &parked)
 			if n := len(parked.Interrupts.Calls[calls-1].Votes); n != 2*(quorum-1) {
 				t.Errorf("quorum %d: %d votes are kept", quorum, n)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -32,35 +33,35 @@ type walking struct {
 	// error is the activity's, and leaves a step that has begun.
 	answer func(path string) (pipeline.Event, error)
 	// refuse fails advances before they are written down, advanced afterwards; nil = nothing does.
-	refuse, advanced func(in workflows.Advance) error
+	refuse, advanced func(in runs.Advance) error
 	// unheard fails calls that have gone on; nil = nothing does.
-	unheard  func(in workflows.ToolCall) error
+	unheard  func(in runs.ToolCall) error
 	programs workflows.Programs
-	silent   bool             // nobody decides
-	limits   workflows.Limits // of the agents of steps
+	silent   bool        // nobody decides
+	limits   runs.Limits // of the agents of steps
 	// renews tells whether the history is long from the advance on that is at work; nil = it never is. It holds mu.
 	renews func() bool
 	// begun is told of each execution that begins, with its input; nil = nothing is.
 	begun func(w *world, in any)
-	asks  []workflows.Interrupt // what people decide about, a second later
+	asks  []runs.Interrupt // what people decide about, a second later
 
 	mu       sync.Mutex
 	world    *world // of the execution that is under way
 	state    json.RawMessage
 	seq      uint64
-	ends     map[string]uint64             // by lane
-	open     map[string]string             // the step that is open there
-	broken   map[string]string             // the step that failed there
-	written  map[string]workflows.Advanced // by run and step
+	ends     map[string]uint64        // by lane
+	open     map[string]string        // the step that is open there
+	broken   map[string]string        // the step that failed there
+	written  map[string]runs.Advanced // by run and step
 	kept     map[uint64]*keptByWalk
 	trees    map[uint64]json.RawMessage
 	came     map[string]pipeline.Event // by call or message
 	places   map[string]string         // of calls that ask
-	advances []workflows.Advance
-	finishes []workflows.Finish
-	runs     []workflows.RunInput // of each execution
-	did      []string             // paths
-	told     []string             // +name and -name
+	advances []runs.Advance
+	finishes []runs.Finish
+	runs     []runs.Input // of each execution
+	did      []string     // paths
+	told     []string     // +name and -name
 }
 
 // newProgram is an agent that is a program.
@@ -71,7 +72,7 @@ func newProgram(t *testing.T, program workflows.Program) *walking {
 	return k
 }
 
-func programInput() workflows.RunInput {
+func programInput() runs.Input {
 	in := stepsInput()
 	in.Steps, in.Program = false, "p"
 	return in
@@ -89,7 +90,7 @@ func newWalking(t *testing.T, steps string) *walking {
 func walkingOf(t *testing.T, d *agents.Definition) *walking {
 	return &walking{
 		t: t, d: d, limits: stepsInput().Limits, state: json.RawMessage(`{"n":0}`), ends: map[string]uint64{}, open: map[string]string{}, broken: map[string]string{},
-		written: map[string]workflows.Advanced{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
+		written: map[string]runs.Advanced{}, kept: map[uint64]*keptByWalk{}, trees: map[uint64]json.RawMessage{}, came: map[string]pipeline.Event{}, places: map[string]string{},
 		answer: func(string) (pipeline.Event, error) { return done(`"ok"`), nil },
 	}
 }
@@ -104,16 +105,16 @@ func failed(code string) pipeline.Event {
 
 var stopped = pipeline.Event{Kind: pipeline.EventCancelled, Failure: &pipeline.Failure{Code: "cancelled"}}
 
-func stepsInput() workflows.RunInput {
+func stepsInput() runs.Input {
 	in := input
 	in.Steps, in.Limits.Duration, in.Limits.Turns = true, 1000*time.Hour, 20
 	return in
 }
 
 // walk runs the agent to its end, in as many executions as it takes.
-func (k *walking) walk(in workflows.RunInput) workflows.RunResult {
+func (k *walking) walk(in runs.Input) runs.Result {
 	k.t.Helper()
-	next, workflowType := any(in), workflows.TypeRun
+	next, workflowType := any(in), runs.TypeRun
 	for range 300 {
 		k.begin(next)
 		k.world.env.ExecuteWorkflow(workflowType, next)
@@ -121,19 +122,19 @@ func (k *walking) walk(in workflows.RunInput) workflows.RunResult {
 		if err := k.world.env.GetWorkflowError(); !errors.As(err, &again) {
 			return k.result(err)
 		}
-		workflowType, next = again.WorkflowType.Name, new(workflows.RunInput)
-		if workflowType == workflows.TypeParked {
-			next = new(workflows.ParkedInput)
+		workflowType, next = again.WorkflowType.Name, new(runs.Input)
+		if workflowType == runs.TypeParked {
+			next = new(runs.ParkedInput)
 		}
 		if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, next); err != nil {
 			k.t.Fatal(err)
 		}
 	}
 	k.t.Fatal("the run does not end")
-	return workflows.RunResult{}
+	return runs.Result{}
 }
 
-func (k *walking) result(err error) (result workflows.RunResult) {
+func (k *walking) result(err error) (result runs.Result) {
 	k.t.Helper()
 	if err != nil {
 		k.t.Fatalf("workflow: %v after %v", err, k.did)
@@ -155,11 +156,11 @@ func (k *walking) begin(in any) {
 		w.env.SetStartTime(was.env.Now())
 	}
 	switch in := in.(type) {
-	case workflows.RunInput:
+	case runs.Input:
 		k.runs = append(k.runs, in)
-	case *workflows.RunInput:
+	case *runs.Input:
 		k.runs = append(k.runs, *in)
-	case *workflows.ParkedInput:
+	case *runs.ParkedInput:
 		k.decide(in.Interrupts)
 	}
 	w.model, w.tool = k.speak, k.call
@@ -172,13 +173,13 @@ func (k *walking) begin(in any) {
 		return nil
 	}
 	if k.programs != nil {
-		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: workflows.TypeRun, DisableAlreadyRegisteredCheck: true})
-		w.env.RegisterWorkflowWithOptions(k.programs.AgentBranch, workflow.RegisterOptions{Name: workflows.TypeChild, DisableAlreadyRegisteredCheck: true})
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+		w.env.RegisterWorkflowWithOptions(k.programs.AgentBranch, workflow.RegisterOptions{Name: runs.TypeChild, DisableAlreadyRegisteredCheck: true})
 	}
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&patient{}}})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Advance) (workflows.Advanced, error) { return k.advance(in) },
-		activity.RegisterOptions{Name: workflows.ActivityAdvance})
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in workflows.AnnounceInterrupts) (uint64, error) {
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Advance) (runs.Advanced, error) { return k.advance(in) },
+		activity.RegisterOptions{Name: runs.ActivityAdvance})
+	w.env.RegisterActivityWithOptions(func(_ context.Context, in runs.AnnounceInterrupts) (uint64, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		at := lane(in.Step)
@@ -191,42 +192,42 @@ func (k *walking) begin(in any) {
 		}
 		k.behind(in.Step)
 		return k.write(at, ""), nil
-	}, activity.RegisterOptions{Name: workflows.ActivityAnnounce})
+	}, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	if k.begun != nil {
 		k.begun(w, in)
 	}
 }
 
 // decide has people say what the answers of the questions are.
-func (k *walking) decide(waits *workflows.Interrupts) {
+func (k *walking) decide(waits *runs.Interrupts) {
 	if waits == nil || k.silent {
 		return
 	}
 	k.asks = append(k.asks, waits.Calls...)
 	w := k.world
 	w.env.RegisterDelayedCallback(func() {
-		var said workflows.Decide
+		var said runs.Decide
 		for _, c := range waits.Calls {
 			if c.Decision != nil {
 				continue
 			}
-			d := workflows.Decision{CallID: c.ID, Kind: workflows.DecisionReject, Digest: "d"}
+			d := runs.Decision{CallID: c.ID, Kind: runs.DecisionReject, Digest: "d"}
 			if c.Client {
-				d.Kind, d.Input = workflows.DecisionToolResult, 1
+				d.Kind, d.Input = runs.DecisionToolResult, 1
 			}
 			k.mu.Lock()
 			path := k.places[c.ID]
 			k.mu.Unlock()
 			if ev, _ := k.answer(path); ev.Kind == pipeline.EventDone && !c.Client {
-				d.Kind = workflows.DecisionApprove
+				d.Kind = runs.DecisionApprove
 			}
 			said.Decisions = append(said.Decisions, d)
 		}
-		w.update(workflows.UpdateDecide, said, make(chan any, 1))
+		w.update(runs.UpdateDecide, said, make(chan any, 1))
 	}, time.Second)
 }
 
-func lane(s workflows.Step) string {
+func lane(s runs.Step) string {
 	if s.Child == nil {
 		return s.Run.ID + " []"
 	}
@@ -234,7 +235,7 @@ func lane(s workflows.Step) string {
 }
 
 // behind fails the test unless a step comes where the lane that its agent speaks on ends, and closes what is open.
-func (k *walking) behind(s workflows.Step) {
+func (k *walking) behind(s runs.Step) {
 	at, wrong := lane(s), s.After != k.ends[lane(s)]
 	if s.After == 0 && s.Child != nil {
 		wrong = s.Child.Since < k.ends[at]
@@ -246,7 +247,7 @@ func (k *walking) behind(s workflows.Step) {
 }
 
 // behindBroken is where a lane ends behind a step that has failed there. If that had not begun, it does with this.
-func (k *walking) behindBroken(s workflows.Step, b workflows.FailedStep) uint64 {
+func (k *walking) behindBroken(s runs.Step, b runs.FailedStep) uint64 {
 	at := lane(s)
 	switch k.broken[at] {
 	case "":
@@ -267,7 +268,7 @@ func (k *walking) write(at, open string) uint64 {
 }
 
 // breaks has a step that has begun fail for good, with an error of Temporal's or a code.
-func (k *walking) breaks(s workflows.Step, step string, err error) error {
+func (k *walking) breaks(s runs.Step, step string, err error) error {
 	k.broken[lane(s)] = step
 	k.write(lane(s), s.Name)
 	var app *temporal.ApplicationError
@@ -278,27 +279,27 @@ func (k *walking) breaks(s workflows.Step, step string, err error) error {
 	return temporal.NewNonRetryableApplicationError("it broke", err.Error(), nil)
 }
 
-func (k *walking) speak(in workflows.ModelCall) (workflows.ModelAnswer, error) {
+func (k *walking) speak(in runs.ModelCall) (runs.ModelAnswer, error) {
 	ev, err := k.answer(in.Place.Path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.behind(in.Step)
 	k.did = append(k.did, in.Place.Path)
 	if err != nil {
-		return workflows.ModelAnswer{}, k.breaks(in.Step, in.ID, err)
+		return runs.ModelAnswer{}, k.breaks(in.Step, in.ID, err)
 	}
-	a := workflows.ModelAnswer{Outcome: workflows.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name)}
-	a.MessageID, a.Usage = fmt.Sprint("m", a.Seq), workflows.Usage{Model: "m", Total: new(int64(1))}
+	a := runs.ModelAnswer{Outcome: runs.OutcomeSuccess, Seq: k.write(lane(in.Step), in.Name)}
+	a.MessageID, a.Usage = fmt.Sprint("m", a.Seq), runs.Usage{Model: "m", Total: new(int64(1))}
 	if k.came[a.MessageID] = ev; ev.Kind == pipeline.EventCancelled {
-		a.Outcome = workflows.OutcomeCancelled
+		a.Outcome = runs.OutcomeCancelled
 	}
 	return a, nil
 }
 
 // call makes a call, and goes on with what comes next, if it is to and that does not fail.
-func (k *walking) call(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+func (k *walking) call(in runs.ToolCall) (runs.ToolAnswer, error) {
 	a, err := k.makeCall(in)
-	if err != nil || in.Chained == nil || a.Outcome != workflows.OutcomeSuccess {
+	if err != nil || in.Chained == nil || a.Outcome != runs.OutcomeSuccess {
 		return a, err
 	}
 	if next, err := k.advance(in.Advance(a.Opened, in.Chained.Now)); err == nil {
@@ -309,12 +310,12 @@ func (k *walking) call(in workflows.ToolCall) (workflows.ToolAnswer, error) {
 	return a, nil
 }
 
-func (k *walking) makeCall(in workflows.ToolCall) (workflows.ToolAnswer, error) {
+func (k *walking) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	ev, err := done(`{"approved":false}`), error(nil)
 	switch {
-	case in.Decision == nil, in.Decision.Kind == workflows.DecisionToolResult:
+	case in.Decision == nil, in.Decision.Kind == runs.DecisionToolResult:
 		ev, err = k.answer(in.Place.Path)
-	case in.Decision.Kind == workflows.DecisionApprove:
+	case in.Decision.Kind == runs.DecisionApprove:
 		ev = done(`{"approved":true}`)
 	}
 	k.mu.Lock()
@@ -331,20 +332,20 @@ func (k *walking) makeCall(in workflows.ToolCall) (workflows.ToolAnswer, error) 
 	k.did = append(k.did, in.Place.Path)
 	if err != nil {
 		k.write(tools, "")
-		return workflows.ToolAnswer{}, k.breaks(in.Step, in.Open, err)
+		return runs.ToolAnswer{}, k.breaks(in.Step, in.Open, err)
 	}
 	k.came[in.CallID] = ev
-	a := workflows.ToolAnswer{Outcome: workflows.OutcomeSuccess, Opened: k.write(lane(in.Step), in.Name), Seq: k.write(tools, "")}
+	a := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: k.write(lane(in.Step), in.Name), Seq: k.write(tools, "")}
 	if ev.Kind == pipeline.EventCancelled {
-		a.Outcome = workflows.OutcomeCancelled
+		a.Outcome = runs.OutcomeCancelled
 	}
 	return a, nil
 }
 
-func (k *walking) advance(in workflows.Advance) (workflows.Advanced, error) {
+func (k *walking) advance(in runs.Advance) (runs.Advanced, error) {
 	if k.refuse != nil {
 		if err := k.refuse(in); err != nil {
-			return workflows.Advanced{}, err
+			return runs.Advanced{}, err
 		}
 	}
 	k.mu.Lock()
@@ -361,7 +362,7 @@ func (k *walking) advance(in workflows.Advance) (workflows.Advanced, error) {
 	return next, err
 }
 
-func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error) {
+func (k *walking) move(in runs.Advance) (next runs.Advanced, err error) {
 	at := lane(in.Step)
 	if next, again := k.written[in.Run.ID+" "+in.ID]; again {
 		return next, nil
@@ -388,7 +389,7 @@ func (k *walking) move(in workflows.Advance) (next workflows.Advanced, err error
 }
 
 // step goes on in the tree to the next thing to do.
-func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
+func (k *walking) step(in runs.Advance) (runs.Advanced, error) {
 	ev, items, ended := pipeline.Event{}, []json.RawMessage(nil), pipeline.Ended{}
 	if in.Position.Event != nil {
 		ev = *in.Position.Event
@@ -421,7 +422,7 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 	m, err := pipeline.Advance(d, in.Position.Cursor, ev, env)
 	if err != nil {
 		k.t.Errorf("advance %+v: %v", in, err)
-		return workflows.Advanced{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
+		return runs.Advanced{}, temporal.NewNonRetryableApplicationError(err.Error(), "cursor", nil)
 	}
 	k.tell(m.Changes)
 	k.keep(m)
@@ -429,7 +430,7 @@ func (k *walking) step(in workflows.Advance) (workflows.Advanced, error) {
 }
 
 // tree is what is walked: the agent's steps, or those of its program.
-func (k *walking) tree(in workflows.Advance) *agents.Definition {
+func (k *walking) tree(in runs.Advance) *agents.Definition {
 	tree := in.Tree
 	if tree != nil {
 		k.trees[k.seq+1] = tree // the record that this is going to be
@@ -443,7 +444,7 @@ func (k *walking) tree(in workflows.Advance) *agents.Definition {
 	return d
 }
 
-func value(in workflows.Advance, env pipeline.Env) (next workflows.Advanced) {
+func value(in runs.Advance, env pipeline.Env) (next runs.Advanced) {
 	var err error
 	if next.Value, err = pipeline.Value(in.Expression, in.Position.Cursor, env); err != nil {
 		next.Failed = &pipeline.Failure{Code: "invalid_expression", Message: err.Error()}
@@ -468,10 +469,10 @@ func (k *walking) tell(changes []pipeline.Change) {
 }
 
 // take is what a workflow is told to do.
-func (k *walking) take(in workflows.Advance, d *agents.Definition, m pipeline.Move) workflows.Advanced {
-	next, do := workflows.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
-	leaf := &workflows.ActiveStep{AgentRef: workflows.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
-	leaf.Place = workflows.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
+func (k *walking) take(in runs.Advance, d *agents.Definition, m pipeline.Move) runs.Advanced {
+	next, do := runs.Advanced{Cursor: m.Cursor, Sleep: m.Action.Sleep, Failed: m.Action.Failed}, m.Action
+	leaf := &runs.ActiveStep{AgentRef: runs.AgentRef{Agent: "a", Revision: "v", Limits: k.limits}, Deadline: do.Deadline}
+	leaf.Place = runs.StepPlace{Path: do.Path, Name: do.Name, Scope: "s"}
 	switch {
 	case do.Agent != nil:
 		next.Active = leaf
@@ -481,7 +482,7 @@ func (k *walking) take(in workflows.Advance, d *agents.Definition, m pipeline.Mo
 		answer := says(0, leaf.CallID)
 		switch k.places[leaf.CallID] = do.Path; {
 		case leaf.Place.Inline:
-			answer.Calls[0].Approval, answer.WaitCount = &workflows.Approval{}, 1
+			answer.Calls[0].Approval, answer.WaitCount = &runs.Approval{}, 1
 		case do.Tool.Tool == "client":
 			answer.Calls[0].Client, answer.WaitCount = true, 1
 		case do.Tool.Tool == "far":
@@ -490,7 +491,7 @@ func (k *walking) take(in workflows.Advance, d *agents.Definition, m pipeline.Mo
 		next.Active, next.Answer = leaf, &answer
 	case do.Branches != nil:
 		b := do.Branches
-		next.Branches = &workflows.Branches{
+		next.Branches = &runs.Branches{
 			Path: do.Path, Names: b.Names, Count: b.Count, Concurrency: max(1, min(b.AtOnce, b.Count)), StopOnFailure: b.Stop, Deadline: do.Deadline,
 			Compensates: b.Ends == nil && pipeline.StepAt(d, do.Path).Compensates(),
 		}

@@ -8,22 +8,23 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
 // deliver runs a delivery to a receiver, and tells how often it was tried.
-func deliver(t *testing.T, receiver func(n int) (workflows.Delivered, error)) (out workflows.Delivered, tries int, err error) {
+func deliver(t *testing.T, receiver func(n int) (runs.Delivered, error)) (out runs.Delivered, tries int, err error) {
 	t.Helper()
-	env := newEnv()
+	env := newEnv(t)
 	workflows.Register(env, nil)
-	env.RegisterActivityWithOptions(func(_ context.Context, in workflows.Delivery) (workflows.Delivered, error) {
+	env.RegisterActivityWithOptions(func(_ context.Context, in runs.Delivery) (runs.Delivered, error) {
 		if in.Webhook != "chat" || in.Event != "evt_1" || in.Tenant != "shop" {
 			t.Errorf("%+v is to be sent", in)
 		}
 		tries++
 		return receiver(tries)
-	}, activity.RegisterOptions{Name: workflows.ActivityDeliver})
-	env.ExecuteWorkflow(workflows.TypeDelivery, workflows.Delivery{Tenant: "shop", Event: "evt_1", Webhook: "chat"})
+	}, activity.RegisterOptions{Name: runs.ActivityDeliver})
+	env.ExecuteWorkflow(runs.TypeDelivery, runs.Delivery{Tenant: "shop", Event: "evt_1", Webhook: "chat"})
 	if err = env.GetWorkflowError(); err == nil {
 		err = env.GetWorkflowResult(&out)
 	}
@@ -32,17 +33,17 @@ func deliver(t *testing.T, receiver func(n int) (workflows.Delivered, error)) (o
 
 func TestADeliveryIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	out, tries, err := deliver(t, func(n int) (workflows.Delivered, error) {
+	out, tries, err := deliver(t, func(n int) (runs.Delivered, error) {
 		if n < 4 {
-			return workflows.Delivered{}, errors.New("away")
+			return runs.Delivered{}, errors.New("away")
 		}
-		return workflows.Delivered{Status: 204}, nil
+		return runs.Delivered{Status: 204}, nil
 	})
 	if err != nil || out.Status != 204 || tries != 4 {
 		t.Errorf("%+v after %d tries (%v)", out, tries, err)
 	}
-	_, tries, err = deliver(t, func(int) (workflows.Delivered, error) {
-		return workflows.Delivered{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
+	_, tries, err = deliver(t, func(int) (runs.Delivered, error) {
+		return runs.Delivered{}, temporal.NewNonRetryableApplicationError("no", "webhook_refused", nil)
 	})
 	if err == nil || tries != 1 {
 		t.Errorf("what is refused is tried %d times (%v)", tries, err)

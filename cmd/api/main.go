@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/connect"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 func main() {
@@ -72,7 +72,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 		return err
 	}
 	defer tel.Shutdown(context.WithoutCancel(ctx), logger)
-	cfg.Temporal.DataConverter = workflows.DataConverter()
+	cfg.Temporal.DataConverter = runs.DataConverter()
 	tel.Instrument(&cfg.Temporal)
 	connections, err := connect.Dial(ctx, cfg, "perdure-api", logger)
 	if err != nil {

@@ -35,8 +35,8 @@ import (
 	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/internal/workernode"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // devOptions are the flags of "perdure dev".
@@ -195,7 +195,7 @@ func connect(servers *devserver.Server, tel *telemetry.Telemetry, logger *slog.L
 	options := client.Options{
 		HostPort: servers.TemporalAddress(), Namespace: servers.Namespace(),
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // it does not leave the machine
-		DataConverter:     workflows.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
+		DataConverter:     runs.DataConverter(), Logger: temporallog.NewStructuredLogger(logger),
 	}
 	tel.Instrument(&options)
 	tc, err := client.Dial(options)

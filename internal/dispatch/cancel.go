@@ -7,8 +7,8 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // ErrUnknownRun: the log has nothing of a run.
@@ -47,7 +47,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, run stream.Run, c stream.Cancel
 // cancellation: that names an execution, and a run may have continued in another one, or have made
 // way for another run.
 func (d *Dispatcher) signalCancel(ctx context.Context, run stream.Run) error {
-	err := d.Temporal.SignalWorkflow(ctx, WorkflowID(run.Thread), "", workflows.SignalCancel, workflows.Cancel{RunID: run.ID})
+	err := d.Temporal.SignalWorkflow(ctx, WorkflowID(run.Thread), "", runs.SignalCancel, runs.Cancel{RunID: run.ID})
 	var gone *serviceerror.NotFound
 	if err != nil && !errors.As(err, &gone) {
 		return fmt.Errorf("dispatch: cancel: %w", err)

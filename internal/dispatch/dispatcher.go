@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Dispatcher knows the log and Temporal. It is safe for concurrent use.
@@ -46,30 +46,30 @@ func WorkflowID(t stream.Thread) string {
 }
 
 // RunInput is what the workflow of a run is told whose input has been proposed.
-func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) workflows.RunInput {
-	return workflows.RunInput{
-		Run:   workflows.RunRef{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
+func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.Input {
+	return runs.Input{
+		Run:   runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
 		Agent: agent.Name, Revision: agent.Revision, Input: p.Seq, Digest: p.Digest,
-		Limits: workflows.LimitsOfRun(agent.Limits),
+		Limits: runs.LimitsOfRun(agent.Limits),
 		Steps:  len(agent.Steps) > 0, Program: agent.Workflow,
-		OnNewInput: workflows.OpenPolicy(agent.OnNewInput), OnMissingResult: workflows.OpenPolicy(agent.MissingToolResult()),
+		OnNewInput: runs.OpenPolicy(agent.OnNewInput), OnMissingResult: runs.OpenPolicy(agent.MissingToolResult()),
 	}
 }
 
 // Terms are what a run is offered with to the workflow that occupies its thread.
 type Terms struct {
-	OnBusy workflows.OnBusy
+	OnBusy runs.OnBusy
 	// Decisions answer what the thread waits for.
-	Decisions []workflows.Decision
+	Decisions []runs.Decision
 }
 
 // Place starts a run whose thread has been found in this state, or offers it to the workflow that occupies the
 // thread. placed is false, without an error, if the thread has to be looked at again, and if more people have
 // to approve (Submitted.Open). A workflow's refusal is a *temporal.ApplicationError, of one of the types that
 // workflows names.
-func (d *Dispatcher) Place(ctx context.Context, in workflows.RunInput, terms Terms, thread *stream.Reduction) (taken workflows.Submitted, placed bool, err error) {
+func (d *Dispatcher) Place(ctx context.Context, in runs.Input, terms Terms, thread *stream.Reduction) (taken runs.Submitted, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
-	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), workflows.TypeRun, in)
+	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case err == nil:
@@ -83,16 +83,16 @@ func (d *Dispatcher) Place(ctx context.Context, in workflows.RunInput, terms Ter
 func options(run stream.Run, agent string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID:                                       WorkflowID(run.Thread),
-		TaskQueue:                                workflows.TaskQueue,
+		TaskQueue:                                runs.TaskQueue,
 		WorkflowTaskTimeout:                      workflowTaskTimeout,
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		EnableEagerStart:                         true,
 		TypedSearchAttributes: temporal.NewSearchAttributes(
-			workflows.AttributeTenant.ValueSet(stream.Token(run.Tenant)),
-			workflows.AttributeAgent.ValueSet(agent),
-			workflows.AttributeRun.ValueSet(stream.Token(run.ID)),
+			runs.AttributeTenant.ValueSet(stream.Token(run.Tenant)),
+			runs.AttributeAgent.ValueSet(agent),
+			runs.AttributeRun.ValueSet(stream.Token(run.ID)),
 		),
 	}
 }
@@ -100,13 +100,13 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // submit offers the run to the workflow that occupies the thread. If the log says that its run has
 // ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
 // run that has begun in Temporal and not yet in the log; that one answers.)
-func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in workflows.RunInput, terms Terms, thread *stream.Reduction, execution string) (taken workflows.Submitted, placed bool, err error) {
+func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *stream.Reduction, execution string) (taken runs.Submitted, placed bool, err error) {
 	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.Waits) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
 		return taken, false, nil
 	}
 	in.Token = stream.Token(run.ID)
-	taken, err = d.offer(ctx, run.Thread, workflows.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
+	taken, err = d.offer(ctx, run.Thread, runs.Submit{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
 	if active, busy := BusyWith(err); busy && thread.Sealed && (active == thread.RunID || len(terms.Decisions) > 0) {
 		// Its worker died when it had ended in the log, and the workflow is about to find out; or somebody else has
 		// answered what is answered here, and the log is about to tell.
@@ -135,15 +135,15 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 }
 
 // offer is Offer to an execution that may close meanwhile, for another one to go on: then Temporal tells nothing at all.
-func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (workflows.Submitted, error) {
+func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (runs.Submitted, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerPatience)
 	defer cancel()
 	return d.Offer(ctx, thread, submit, execution)
 }
 
 // Offer offers a run to an execution of a thread's workflow; "" is the latest.
-func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit workflows.Submit, execution string) (taken workflows.Submitted, err error) {
-	err = d.Update(ctx, thread, execution, workflows.UpdateSubmit, submit, &taken)
+func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (taken runs.Submitted, err error) {
+	err = d.Update(ctx, thread, execution, runs.UpdateSubmit, submit, &taken)
 	return taken, err
 }
 

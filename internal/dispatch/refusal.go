@@ -4,16 +4,15 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
-
-	"github.com/perdure/perdure/workflows"
 )
 
 // refusals are the types of errors by which a workflow refuses an offer. What else it may answer comes of its
 // closing meanwhile.
 var refusals = []string{
-	workflows.ErrorBusy, workflows.ErrorInterrupted, workflows.ErrorMissingResults, workflows.ErrorRunIDReused, workflows.ErrorQueueFull,
+	runs.ErrorBusy, runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorRunIDReused, runs.ErrorQueueFull,
 }
 
 // Refusal is the type of the error by which a workflow refuses an offer; "" = err is none.
@@ -28,10 +27,10 @@ func Refusal(err error) string {
 // BusyWith tells whether a workflow refuses an offer because another run is active, and which.
 func BusyWith(err error) (active string, busy bool) {
 	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || app.Type() != workflows.ErrorBusy {
+	if !errors.As(err, &app) || app.Type() != runs.ErrorBusy {
 		return "", false
 	}
-	var detail workflows.Active
+	var detail runs.Active
 	err = app.Details(&detail)
 	return detail.RunID, err == nil
 }

@@ -14,8 +14,8 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Schedule is what a client says about runs that begin at certain times. Times, durations and fields of
@@ -33,8 +33,8 @@ type Schedule struct {
 	// PauseOnFailure pauses the schedule when a run ends with an error.
 	PauseOnFailure bool `json:"pauseOnFailure"`
 	// OnBusy is what becomes of a run whose thread has another one that is active.
-	OnBusy workflows.OnBusy `json:"onBusy"`
-	Note   string           `json:"note,omitempty"`
+	OnBusy runs.OnBusy `json:"onBusy"`
+	Note   string      `json:"note,omitempty"`
 	// Input is that of each run, without ids: messages, state, tools, context, forwardedProps.
 	Input json.RawMessage `json:"input,omitempty"`
 }
@@ -43,7 +43,7 @@ type Schedule struct {
 const (
 	defaultOverlap = "skip"
 	defaultCatchup = "1h"
-	defaultOnBusy  = workflows.OnBusyEnqueue
+	defaultOnBusy  = runs.OnBusyEnqueue
 	defaultZone    = "UTC"
 )
 
@@ -131,7 +131,7 @@ func (s *Schedule) check() error {
 		return err
 	case window < minCatchup:
 		return &FieldError{"/catchupWindow", fmt.Sprintf("must be at least %s", minCatchup)}
-	case !slices.Contains([]workflows.OnBusy{workflows.OnBusyReject, workflows.OnBusyEnqueue, workflows.OnBusyInterrupt}, s.OnBusy):
+	case !slices.Contains([]runs.OnBusy{runs.OnBusyReject, runs.OnBusyEnqueue, runs.OnBusyInterrupt}, s.OnBusy):
 		return &FieldError{"/onBusy", `must be "enqueue", "reject" or "interrupt"`}
 	case len(s.Note) > maxNote:
 		return &FieldError{"/note", fmt.Sprintf("may have at most %d bytes", maxNote)}

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // Clock is Temporal's side of schedules. It is safe for concurrent use.
@@ -84,8 +84,8 @@ func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 	return &client.Schedule{
 		Spec: &spec,
 		Action: &client.ScheduleWorkflowAction{
-			ID: FireID(tenant, k.ID), Workflow: workflows.TypeFire, TaskQueue: workflows.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
-			Args: []any{workflows.FireInput{
+			ID: FireID(tenant, k.ID), Workflow: runs.TypeFire, TaskQueue: runs.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
+			Args: []any{runs.FireInput{
 				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: c.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
 			}},
 			TypedSearchAttributes: attributes(tenant, k),
@@ -95,7 +95,7 @@ func (c *Clock) schedule(tenant string, k *Kept) (*client.Schedule, error) {
 }
 
 func attributes(tenant string, k *Kept) temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(workflows.AttributeTenant.ValueSet(stream.Token(tenant)), workflows.AttributeAgent.ValueSet(k.Agent))
+	return temporal.NewSearchAttributes(runs.AttributeTenant.ValueSet(stream.Token(tenant)), runs.AttributeAgent.ValueSet(k.Agent))
 }
 
 // Describe tells how a schedule stands. When the process is gone that had the schedule in memory, Temporal waits

@@ -15,6 +15,7 @@ import (
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
 
@@ -27,7 +28,7 @@ func replayed(t *testing.T, history string) []sdktrace.ReadOnlySpan {
 	for _, i := range interceptors(provider) {
 		all = append(all, i.(interceptor.WorkerInterceptor))
 	}
-	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DataConverter: workflows.DataConverter(), Interceptors: all})
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DataConverter: runs.DataConverter(), Interceptors: all})
 	if err != nil {
 		t.Fatal(err)
 	}

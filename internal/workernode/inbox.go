@@ -11,18 +11,18 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // startDelivery starts deliveries: each is one workflow, whose id says what is told to whom, so that what is
 // started again is not there twice.
-func startDelivery(temporal client.Client) func(context.Context, workflows.Delivery) error {
-	return func(ctx context.Context, d workflows.Delivery) error {
+func startDelivery(temporal client.Client) func(context.Context, runs.Delivery) error {
+	return func(ctx context.Context, d runs.Delivery) error {
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: "webhook/" + stream.Token(d.Tenant) + "/" + d.Webhook + "/" + d.Event, TaskQueue: workflows.TaskQueue,
+			ID: "webhook/" + stream.Token(d.Tenant) + "/" + d.Webhook + "/" + d.Event, TaskQueue: runs.TaskQueue,
 			WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
-		}, workflows.TypeDelivery, d)
+		}, runs.TypeDelivery, d)
 		var started *serviceerror.WorkflowExecutionAlreadyStarted
 		if errors.As(err, &started) {
 			return nil

@@ -27,6 +27,7 @@ import (
 	"github.com/perdure/perdure/internal/toolset"
 	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
@@ -144,7 +145,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
-		sweep := presence.FailUnnoted(cfg.Temporal.WorkflowService(), cfg.Namespace, workflows.TypeRun, workflows.TypeChild, workflows.TypeFire)
+		sweep := presence.FailUnnoted(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFire)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.leave(ctx))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/internal/announce"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )
@@ -22,15 +23,15 @@ type Queues struct {
 
 // Serves tells whether calls of tools on a task queue are this worker's; empty is the one of all workers.
 func (q Queues) Serves(queue string) bool {
-	if queue == "" || queue == workflows.TaskQueue {
+	if queue == "" || queue == runs.TaskQueue {
 		return !q.ToolsOnly
 	}
 	return slices.Contains(q.Tools, queue)
 }
 
 func (q Queues) check() error {
-	if q.ToolsOnly && slices.Contains(q.Tools, workflows.TaskQueue) {
-		return fmt.Errorf("worker: %q is the task queue of all workers, on which there is more than calls of tools", workflows.TaskQueue)
+	if q.ToolsOnly && slices.Contains(q.Tools, runs.TaskQueue) {
+		return fmt.Errorf("worker: %q is the task queue of all workers, on which there is more than calls of tools", runs.TaskQueue)
 	}
 	return nil
 }
@@ -40,7 +41,7 @@ func (q Queues) All() []string {
 	if q.ToolsOnly {
 		return q.Tools
 	}
-	return append([]string{workflows.TaskQueue}, q.Tools...)
+	return append([]string{runs.TaskQueue}, q.Tools...)
 }
 
 // offers are the tools whose calls this worker makes.
@@ -72,7 +73,7 @@ func (q Queues) offers(r *tools.Registry) []announce.Offer {
 func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 	var all []worker.Worker
 	for _, queue := range cfg.Queues.Tools {
-		if queue == workflows.TaskQueue {
+		if queue == runs.TaskQueue {
 			continue // below
 		}
 		o := options(cfg)
@@ -84,7 +85,7 @@ func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 	if cfg.Queues.ToolsOnly {
 		return all
 	}
-	w := worker.New(cfg.Temporal, workflows.TaskQueue, options(cfg))
+	w := worker.New(cfg.Temporal, runs.TaskQueue, options(cfg))
 	workflows.Register(w, cfg.Programs)
 	a.Register(w)
 	if cfg.Register != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/workflows"
 )
 
 // floor is a source whose tools are on a task queue; queue-less ones are on that of all workers.
@@ -30,7 +30,7 @@ func sleepy(name, queue string) tools.Tool {
 // A worker announces what it serves: its own tools, and of servers what others have to be told of.
 func TestOffers(t *testing.T) {
 	t.Parallel()
-	r, err := tools.NewRegistry(sleepy("clock", ""), sleepy("drawer", "till"), sleepy("lamp", "attic"), sleepy("main", workflows.TaskQueue))
+	r, err := tools.NewRegistry(sleepy("clock", ""), sleepy("drawer", "till"), sleepy("lamp", "attic"), sleepy("main", runs.TaskQueue))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +63,10 @@ func TestOffers(t *testing.T) {
 // The queue of all workers is not one of tools alone.
 func TestTheQueueOfAllWorkersHasMoreThanTools(t *testing.T) {
 	t.Parallel()
-	if err := (Queues{Tools: []string{workflows.TaskQueue}, ToolsOnly: true}).check(); err == nil {
+	if err := (Queues{Tools: []string{runs.TaskQueue}, ToolsOnly: true}).check(); err == nil {
 		t.Error("a worker may serve nothing but the tools on it")
 	}
-	if err := (Queues{Tools: []string{workflows.TaskQueue, "till"}}).check(); err != nil {
+	if err := (Queues{Tools: []string{runs.TaskQueue, "till"}}).check(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package workflows
+package runs
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func TestUsageOfManyModelsFitsWhereItIsCarried(t *testing.T) {
 		sum = addUsage(addUsage(sum, u), u)
 	}
 	body, err := json.Marshal(sum)
-	if err != nil || len(body) > 4<<10 || len(sum) != maxUsages+1 {
+	if err != nil || len(body) > 4<<10 || len(sum) != MaxUsages+1 {
 		t.Errorf("%d entries take %d bytes: %v", len(sum), len(body), err)
 	}
 	if tokens, calls := Estimated(sum); calls != 40 || tokens != 80*most {

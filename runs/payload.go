@@ -1,4 +1,4 @@
-package workflows
+package runs
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	commonpb "go.temporal.io/api/common/v1"
+
 	"go.temporal.io/sdk/converter"
 )
 
@@ -19,7 +20,7 @@ type PayloadError struct {
 }
 
 func (e *PayloadError) Error() string {
-	return fmt.Sprintf("workflows: %s takes %d bytes, more than the %d that may enter a history: content belongs in the log", e.Value, e.Size, MaxPayload)
+	return fmt.Sprintf("runs: %s takes %d bytes, more than the %d that may enter a history: content belongs in the log", e.Value, e.Size, MaxPayload)
 }
 
 // DataConverter is what clients and workers use: JSON, bounded by MaxPayload.
@@ -32,7 +33,7 @@ type bounded struct{ converter.DataConverter }
 func (b bounded) ToPayload(value any) (*commonpb.Payload, error) {
 	p, err := b.DataConverter.ToPayload(value)
 	if err == nil && string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingJSON {
-		p.Data, err = encode(value)
+		p.Data, err = Encode(value)
 	}
 	if err == nil && len(p.GetData()) > MaxPayload {
 		return nil, &PayloadError{Value: fmt.Sprintf("%T", value), Size: len(p.GetData())}
@@ -54,18 +55,18 @@ func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 
 // Fits tells whether a value may enter a history.
 func Fits(value any) bool {
-	body, err := encode(value) //workflowcheck:ignore the same value gives the same text
+	body, err := Encode(value) //workflowcheck:ignore the same value gives the same text
 	return err == nil && len(body) <= MaxPayload
 }
 
-// encode writes JSON without the escapes that only HTML needs: ids may be full of <, and would take six
+// Encode writes JSON without the escapes that only HTML needs: ids may be full of <, and would take six
 // times their length.
-func encode(value any) ([]byte, error) {
+func Encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return nil, fmt.Errorf("workflows: encode %T: %w", value, err)
+		return nil, fmt.Errorf("runs: encode %T: %w", value, err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -1,4 +1,4 @@
-package workflows
+package runs
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ func TestEndRecords(t *testing.T) {
 		}
 		seq += r.Uint64N(1000) - 20
 		want[index] = seq
-		f.noteEnd(index, seq)
+		f.NoteEnd(index, seq)
 	}
 	raw, err := json.Marshal(f)
 	if err != nil {

@@ -1,4 +1,4 @@
-package workflows
+package runs
 
 import (
 	"cmp"
@@ -44,12 +44,22 @@ func (s RememberScope) narrowest(other RememberScope) RememberScope {
 	return other
 }
 
-// approves tells whether a decision is for making the call.
-func (d Decision) approves() bool { return d.Kind == DecisionApprove || d.Kind == DecisionEdit }
+// Contradicts tells whether something else stands than one of these decisions. Who comes so late is shown what goes on
+// without them, and told what stands.
+func (w *Interrupts) Contradicts(decisions []Decision) bool {
+	return slices.ContainsFunc(decisions, func(d Decision) bool {
+		c := w.Find(d.CallID)
+		return c != nil && c.Decision != nil && !c.Decision.isRepeatedBy(d)
+	})
+}
 
-// isRepeatedBy tells whether another one says the same.
-func (d Decision) isRepeatedBy(other Decision) bool {
-	return d.Digest == other.Digest && d.Kind == other.Kind
+// DecideAll takes decisions about some of the calls.
+func (w *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*Interrupt) bool) {
+	for _, d := range decisions {
+		if c := w.Find(d.CallID); c != nil && about(c) {
+			w.Decide(d, now)
+		}
+	}
 }
 
 func (a *Approval) quorum() int { return max(1, a.Quorum) }
@@ -66,9 +76,9 @@ func (a *Approval) maxVotes() int {
 	return 2 * (a.quorum() - 1)
 }
 
-// decide takes what somebody says about a call, if nothing was decided.
-func (w *Interrupts) decide(d Decision, now time.Time) DecisionResult {
-	c := w.find(d.CallID)
+// Decide takes what somebody says about a call, if nothing was decided.
+func (w *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
+	c := w.Find(d.CallID)
 	switch {
 	case c == nil, !c.answeredBy(d):
 		return DecisionResult{Error: ErrorUnknownCall}
@@ -80,10 +90,10 @@ func (w *Interrupts) decide(d Decision, now time.Time) DecisionResult {
 	if d.Kind != DecisionApprove {
 		d.Remember = ""
 	}
-	if c.Approval != nil && d.approves() {
+	if c.Approval != nil && d.Approves() {
 		if result, open := c.vote(&d); open {
 			if result.Error == "" && result.Recorded == nil {
-				w.addNews(EventVoted, now, c)
+				w.notify(EventVoted, now, c)
 			}
 			return result
 		}
@@ -93,7 +103,7 @@ func (w *Interrupts) decide(d Decision, now time.Time) DecisionResult {
 		d.Args = c.Approval.Args
 	}
 	c.Decision = &d
-	w.addNews(EventDecided, now, w.release(c, now)...)
+	w.notify(EventDecided, now, w.release(c, now)...)
 	return DecisionResult{}
 }
 
@@ -181,11 +191,11 @@ func (c *Interrupt) missing(args string) int {
 
 // agrees tells whether a vote is for the arguments with which the call is made.
 func (c *Interrupt) agrees(v Decision) bool {
-	return c.Decision.approves() && (v.Args == c.Decision.Args || v.Args == "" && c.Decision.Args == c.Approval.Args)
+	return c.Decision.Approves() && (v.Args == c.Decision.Args || v.Args == "" && c.Decision.Args == c.Approval.Args)
 }
 
-// decidedWith are the votes that made a quorum, without the last one.
-func (c *Interrupt) decidedWith() []Vote {
+// DecidingVotes are the votes that made a quorum, without the last one.
+func (c *Interrupt) DecidingVotes() []Vote {
 	var votes []Vote
 	for _, v := range c.Votes {
 		if c.agrees(v) {

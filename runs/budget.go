@@ -1,10 +1,12 @@
-package workflows
+package runs
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 )
 
 // Budget is what a run has used of its [Limits], also in the AG-UI runs before it that worked on the same input.
@@ -30,32 +32,30 @@ type Spent struct {
 	Day     DayAllowance `json:"day,omitzero"`
 }
 
-// begin starts the clock of a run without predecessors.
-func (b *Budget) begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(l.Duration)} }
+// Begin starts the clock of a run without predecessors.
+func (b *Budget) Begin(l Limits, now time.Time) { *b = Budget{Deadline: now.Add(l.Duration)} }
 
-// resume takes over what the runs before have used, if this one continues their work: a client that abandoned all
+// Resume takes over what the runs before have used, if this one continues their work: a client that abandoned all
 // interrupts wants something new.
-func (b *Budget) resume(l Limits, w *Interrupts) {
+func (b *Budget) Resume(l Limits, w *Interrupts) {
 	switch {
 	case w == nil || w.Spent == nil || !slices.ContainsFunc(w.Calls, Interrupt.isKept):
 	case l.Soft == nil:
 		b.Spent.Day = w.Spent.Day
 	default:
 		b.Spent = *w.Spent
-		b.extend(-b.Spent.Duration)
+		b.Extend(-b.Spent.Duration)
 	}
 }
 
-func (c Interrupt) isKept() bool { return c.Decision == nil || c.Decision.Kind != DecisionAbandon }
+// Extend moves the deadline.
+func (b *Budget) Extend(by time.Duration) { b.Deadline = b.Deadline.Add(by) }
 
-// extend moves the deadline.
-func (b *Budget) extend(by time.Duration) { b.Deadline = b.Deadline.Add(by) }
+// IsOverdue tells whether the run's time is over.
+func (b *Budget) IsOverdue(now time.Time) bool { return !now.Before(b.Deadline) }
 
-// overdue tells whether the run's time is over.
-func (b *Budget) overdue(now time.Time) bool { return !now.Before(b.Deadline) }
-
-// use counts model calls.
-func (b *Budget) use(u Usage) { b.Usage = addUsage(b.Usage, u) }
+// Use counts model calls.
+func (b *Budget) Use(u Usage) { b.Usage = addUsage(b.Usage, u) }
 
 // tokens is how many were used for the input.
 func (b *Budget) tokens() int64 { return b.Spent.Tokens + Tokens(b.Usage) }
@@ -74,8 +74,8 @@ func (b *Budget) used(l Limits, now time.Time) Spent {
 	return s
 }
 
-// carried is what the run after an interrupt takes over; nil = nothing.
-func (b *Budget) carried(l Limits, now time.Time) *Spent {
+// Carried is what the run after an interrupt takes over; nil = nothing.
+func (b *Budget) Carried(l Limits, now time.Time) *Spent {
 	switch {
 	case l.Soft != nil:
 		used := b.used(l, now)
@@ -86,19 +86,19 @@ func (b *Budget) carried(l Limits, now time.Time) *Spent {
 	return nil
 }
 
-// overspent tells whether more tokens or money were used than the limits allow.
-func (b *Budget) overspent(l Limits) (end ending, over bool) {
+// Overspent is why the run ends if more tokens or money were used than the limits allow; nil = they were not.
+func (b *Budget) Overspent(l Limits) *pipeline.Failure {
 	switch {
 	case b.tokens() > l.Tokens:
-		return limit(CodeLimitTokens, "the run reached its limit of %d tokens", l.Tokens), true
+		return &pipeline.Failure{Code: CodeLimitTokens, Message: fmt.Sprintf("the run reached its limit of %d tokens", l.Tokens)}
 	case l.Cost > 0 && b.cost() > l.Cost:
-		return limit(CodeLimitCost, "the run reached its limit of %s for what models cost", agents.Money(l.Cost)), true
+		return &pipeline.Failure{Code: CodeLimitCost, Message: fmt.Sprintf("the run reached its limit of %s for what models cost", agents.Money(l.Cost))}
 	}
-	return ending{}, false
+	return nil
 }
 
-// remaining narrows the limits of a child to what the run has left. A child has no soft limits: it asks nobody.
-func (b *Budget) remaining(l, child Limits) Limits {
+// Remaining narrows the limits of a child to what the run has left. A child has no soft limits: it asks nobody.
+func (b *Budget) Remaining(l, child Limits) Limits {
 	child.Soft = nil
 	child.Tokens = max(1, min(child.Tokens, l.Tokens-b.tokens()))
 	if l.Cost > 0 {
@@ -110,9 +110,9 @@ func (b *Budget) remaining(l, child Limits) Limits {
 	return child
 }
 
-// excess is the first soft limit that was passed; nil = none was. Tokens and cost may be used up to their limit, like those
+// Exceeded is the first soft limit that was passed; nil = none was. Tokens and cost may be used up to their limit, like those
 // of hard limits; a turn or a duration beyond the limit does not begin.
-func (b *Budget) excess(l Limits, now time.Time) *ExceededLimit {
+func (b *Budget) Exceeded(l Limits, now time.Time) *ExceededLimit {
 	if l.Soft == nil {
 		return nil
 	}
@@ -140,8 +140,8 @@ func (b *Budget) excess(l Limits, now time.Time) *ExceededLimit {
 	return nil
 }
 
-// allow lets the run go as far as people have approved.
-func (b *Budget) allow(x ExceededLimit) {
+// Allow lets the run go as far as people have approved.
+func (b *Budget) Allow(x ExceededLimit) {
 	allowed := &b.Spent.Allowed
 	switch x.Code {
 	case CodeLimitTokens:

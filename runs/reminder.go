@@ -1,40 +1,40 @@
-package workflows
+package runs
 
 import "time"
 
 // MaxReminders bounds how often people are reminded of one approval.
 const MaxReminders = 50
 
-// next is when something happens to the calls by itself; zero = nothing does.
-func (w *Interrupts) next() time.Time {
+// NextTime is when something happens to the calls by itself; zero = nothing does.
+func (w *Interrupts) NextTime() time.Time {
 	var next time.Time
 	for i := range w.Calls {
 		c := &w.Calls[i]
-		if c.Decision != nil || !c.asksPeople() {
+		if c.Decision != nil || !c.AsksPeople() {
 			continue
 		}
-		next = earlier(next, c.Expires)
+		next = Earlier(next, c.Expires)
 		if c.Approval == nil {
 			continue
 		}
 		if c.Escalations < len(c.Approval.Escalate) {
-			next = earlier(next, c.Since(w.Opened).Add(c.Approval.Escalate[c.Escalations]))
+			next = Earlier(next, c.Since(w.Opened).Add(c.Approval.Escalate[c.Escalations]))
 		}
 		if c.Approval.Remind > 0 && c.Reminded < MaxReminders {
-			next = earlier(next, c.Since(w.Opened).Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
+			next = Earlier(next, c.Since(w.Opened).Add(time.Duration(c.Reminded+1)*c.Approval.Remind))
 		}
 	}
 	return next
 }
 
-// applyTime does what time does to the calls: the time of some is over, of others people are reminded, or more
+// ApplyTime does what time does to the calls: the time of some is over, of others people are reminded, or more
 // people may decide. Several of those that were missed are one.
-func (w *Interrupts) applyTime(now time.Time) {
+func (w *Interrupts) ApplyTime(now time.Time) {
 	var expired, escalated, reminded []*Interrupt
 	for i := range w.Calls {
 		c := &w.Calls[i]
 		switch {
-		case c.Decision != nil || !c.asksPeople():
+		case c.Decision != nil || !c.AsksPeople():
 			continue
 		case c.expired(now):
 			if c.Approval != nil { // missed escalations count: the notice tells how far the approval came
@@ -54,9 +54,9 @@ func (w *Interrupts) applyTime(now time.Time) {
 			c.Reminded, reminded = n, append(reminded, c)
 		}
 	}
-	w.addNews(EventExpired, now, expired...)
-	w.addNews(EventEscalated, now, escalated...)
-	w.addNews(EventReminded, now, reminded...)
+	w.notify(EventExpired, now, expired...)
+	w.notify(EventEscalated, now, escalated...)
+	w.notify(EventReminded, now, reminded...)
 }
 
 func (c *Interrupt) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }

@@ -1,4 +1,4 @@
-package workflows
+package runs
 
 // What is said to the workflow of a thread, by updates and signals.
 
@@ -32,7 +32,7 @@ type Submit struct {
 	// Decisions answer what the thread waits for.
 	Decisions []Decision `json:"decisions,omitempty"`
 	// Offer is the run, for whoever does not only want to attach, or to hear which run is active.
-	Offer *RunInput `json:"offer,omitempty"`
+	Offer *Input `json:"offer,omitempty"`
 }
 
 // Submitted is the workflow's answer to a Submit that it takes.

@@ -1,4 +1,4 @@
-package workflows
+package runs
 
 import "slices"
 
@@ -19,27 +19,27 @@ type Positions struct {
 	Failed *FailedStep `json:"broken,omitempty"`
 }
 
-// begun tells whether the log has a record of the run.
-func (p *Positions) begun() bool { return p.Main > 0 }
+// HasBegun tells whether the log has a record of the run.
+func (p *Positions) HasBegun() bool { return p.Main > 0 }
 
-// provideLanes makes room for calls on the first n lanes.
-func (p *Positions) provideLanes(n int) {
+// ProvideLanes makes room for calls on the first n lanes.
+func (p *Positions) ProvideLanes(n int) {
 	for len(p.Lanes) < n {
 		p.Lanes = append(p.Lanes, 0)
 	}
 }
 
-// leaveUnfinished notes a lane whose call came to no end.
-func (p *Positions) leaveUnfinished(l Lane) { p.Unfinished = append(p.Unfinished, l) }
+// LeaveUnfinished notes a lane whose call came to no end.
+func (p *Positions) LeaveUnfinished(l Lane) { p.Unfinished = append(p.Unfinished, l) }
 
-// retry forgets that a lane is unfinished: another activity takes it over.
-func (p *Positions) retry(lane int) {
+// Retry forgets that a lane is unfinished: another activity takes it over.
+func (p *Positions) Retry(lane int) {
 	p.Unfinished = slices.DeleteFunc(p.Unfinished, func(l Lane) bool { return l.Index == lane })
 }
 
-// takeOver notes that the record seq of the main lane closed what unfinished lanes and a failed step had left open. The
+// TakeOver notes that the record seq of the main lane closed what unfinished lanes and a failed step had left open. The
 // ends of the lanes of calls are unknown from then on.
-func (p *Positions) takeOver(seq uint64) {
+func (p *Positions) TakeOver(seq uint64) {
 	for _, lane := range p.Unfinished {
 		if !lane.Branch {
 			p.Lanes[lane.Index] = 0

@@ -1,0 +1,107 @@
+package runs
+
+import "time"
+
+// Finish asks for the run's terminal record.
+type Finish struct {
+	Run       Ref     `json:"run"`
+	Execution string  `json:"execution"`
+	After     uint64  `json:"after"`
+	Outcome   Outcome `json:"outcome"`
+	Code      string  `json:"code,omitempty"`
+	Message   string  `json:"message,omitempty"` // never content
+	// Detail is the record of the log with what RUN_ERROR says besides the message; 0 = none.
+	Detail uint64  `json:"detail,omitempty"`
+	Usage  []Usage `json:"usage,omitempty"`
+	// Interrupts is what the run ends with: calls that the client is to make, and questions.
+	Interrupts *Interrupts `json:"waits,omitempty"`
+	// Steered is what people said that no model call was told, since the run ends before.
+	Steered []uint64 `json:"steered,omitempty"`
+	// The beginning and Agent serve a run that ends before its first step began.
+	Beginning
+	Agent    string `json:"agent"`
+	Revision string `json:"revision"`
+	// HandedOver tells that this is another agent than the run has begun with.
+	HandedOver bool `json:"handed,omitempty"`
+	// Answers tells that the run's input has answered what its thread had waited for.
+	Answers bool `json:"answers,omitempty"`
+	// First is the id of the run's first step.
+	First string `json:"first,omitempty"`
+	// Unfinished are those whose step did not finish.
+	Unfinished []Lane `json:"lanes,omitempty"`
+}
+
+// Finished is the terminal record that stands, which may be an earlier one.
+type Finished struct {
+	Outcome Outcome `json:"outcome"`
+	Code    string  `json:"code,omitempty"`
+	Seq     uint64  `json:"seq"`
+	// AskedAt and Expires are set if the record was there before, and asks people: when it did, and until when they
+	// may decide, by call.
+	AskedAt time.Time            `json:"askedAt,omitzero"`
+	Expires map[string]time.Time `json:"expires,omitempty"`
+}
+
+// Error types: how activities and updates tell the workflow and the api what went wrong. The codes
+// of model errors (llm.Code) are used as they are.
+const (
+	// ErrorFenced: the run or the lane is in other hands.
+	ErrorFenced = "fenced"
+	// ErrorLogLost: the log lacks what the workflow knows it had.
+	ErrorLogLost = "log_lost"
+	// ErrorBusy refuses a Submit: another run is active. Its detail is an Active.
+	ErrorBusy = "busy"
+	// ErrorQueueFull refuses a Submit: too many runs wait.
+	ErrorQueueFull = "queue_full"
+	// ErrorNotActive refuses a Pause and a Steer: the run waits, or is over.
+	ErrorNotActive = "not_active"
+	// ErrorInterrupted refuses a Submit: the thread waits for decisions that it does not bring. Its detail
+	// is an Active.
+	ErrorInterrupted = "interrupted"
+	// ErrorMissingResults refuses a Submit: the thread waits for results of the client's tools that it does
+	// not bring. Its detail is an Active.
+	ErrorMissingResults = "missing_results"
+	// ErrorTooMuchSteering refuses a Steer: the run has taken as many as it can.
+	ErrorTooMuchSteering = "too_much_steering"
+	// ErrorRunIDReused refuses a Submit: the active run has this id and another input.
+	ErrorRunIDReused = "run_id_reused"
+)
+
+// FailureDetail is the detail of an activity's error: the record of the log that keeps what must not be in a history.
+type FailureDetail struct {
+	Record uint64 `json:"record"`
+}
+
+// Active is the detail of an ErrorBusy, an ErrorInterrupted and an ErrorMissingResults.
+type Active struct {
+	RunID string `json:"run"`
+	// Waiting are the calls that the run waits for.
+	Waiting []string `json:"waiting,omitempty"`
+}
+
+// Codes of RUN_ERROR that name a limit.
+const (
+	CodeLimitTurns         = "limit_turns"
+	CodeLimitTokens        = "limit_tokens"
+	CodeLimitCost          = "limit_cost"
+	CodeLimitDuration      = "limit_duration"
+	CodeLimitParallelTools = "limit_parallel_tools"
+	CodeLimitSubagents     = "limit_subagents"
+	CodeBudgetExceeded     = "budget_exceeded" // of the tenant's day
+)
+
+// CodeApprovalExpired ends a run whose agent fails when nobody decides in time.
+const CodeApprovalExpired = "approval_expired"
+
+// CodeInternal is for what should not happen.
+const CodeInternal = "internal"
+
+// CodeProgram ends a run whose program has failed.
+const CodeProgram = "program_failed"
+
+// CodeProgramUnknown ends a run whose program its worker does not have.
+const CodeProgramUnknown = "program_unknown"
+
+// ErrorRunFailed is the type of the error of a firing whose run ended with an error; Temporal may then pause the
+// schedule.
+const ErrorRunFailed = "run_failed"

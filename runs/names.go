@@ -1,0 +1,37 @@
+package runs
+
+// TaskQueue is the queue of workflows and activities alike: on the workflow's own queue activities
+// start eagerly, without a round trip.
+const TaskQueue = "perdure"
+
+// Names as Temporal knows them. They stand in histories: never change one, add a version.
+const (
+	TypeRun                = "agent.run.v1"
+	TypeChild              = "agent.branch.v1"
+	TypeParked             = "thread.parked.v1"
+	TypeDelivery           = "webhook.deliver.v1"
+	TypeNotices            = "approval.notices.v1"
+	TypeFire               = "schedule.fire.v1"
+	ActivityCallModel      = "model.call.v1"
+	ActivityCallTool       = "tool.call.v1"
+	ActivityFinish         = "run.finish.v1"
+	ActivityAnswerCall     = "branch.answer.v1"
+	ActivityNotify         = "approval.notify.v1"
+	ActivityAnnounce       = "run.hold.v1"
+	ActivityStoreResult    = "tool.result.v1"
+	ActivityAwaitQueue     = "queue.await.v1"
+	ActivityAdvance        = "steps.advance.v1"
+	ActivityLimitInterrupt = "limit.ask.v1"
+	ActivityDeliver        = "webhook.send.v1"
+	ActivityFire           = "schedule.run.v1"
+	ActivityRunStatus      = "schedule.look.v1"
+	ActivityCancelRun      = "schedule.cancel.v1"
+	UpdateSubmit           = "submit"
+	UpdateSteer            = "steer"
+	UpdatePause            = "pause"
+	UpdateResume           = "resume"
+	UpdateDecide           = "decide"
+	SignalCancel           = "cancel"
+	SignalToolResult       = "tool_result"
+	SignalEnded            = "ended"
+)

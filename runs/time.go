@@ -1,0 +1,11 @@
+package runs
+
+import "time"
+
+// Earlier returns the earlier of two times, of which a zero one is never.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

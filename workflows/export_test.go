@@ -1,3 +1,0 @@
-package workflows
-
-const MaxUsages = maxUsages
