@@ -85,7 +85,7 @@ func TestDelegation(t *testing.T) {
 		}
 	}
 	usage := events[len(events)-1].(*agui.RunFinished).Usage
-	if len(usage) != 1 || *usage[0].OutputTokens != 3*2 { // three answers in words; calls of tools tell none
+	if len(usage) != 1 || *usage[0].OutputTokens != 3*2 { // three answers in words; calls of tools report zero
 		t.Errorf("the run has used %+v", usage)
 	}
 	e.wantAsShown(events)

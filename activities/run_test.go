@@ -216,7 +216,7 @@ func call(calls ...[3]string) ([]llm.Chunk, error) {
 	for i, c := range calls {
 		chunks = append(chunks, llm.ToolCallStart{Index: i, ID: c[0], Name: c[1]}, llm.ToolCallDelta{Index: i, Arguments: c[2]})
 	}
-	return append(chunks, llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m"}), nil
+	return append(chunks, llm.Finish{Reason: llm.FinishToolCalls, Provider: "test", Model: "m", Usage: llm.Usage{Input: count(0), Output: count(0)}}), nil
 }
 
 func TestTextRun(t *testing.T) {

@@ -144,7 +144,7 @@ func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usag
 	c.note.Free = c.note.Free || c.free(err)
 	var u runs.Usage
 	switch {
-	case c.finish != nil:
+	case c.isReported():
 		u = usageOf(*c.finish)
 		c.note.Usage, c.note.Complete = u, true
 		u.Calls = 1
@@ -168,6 +168,16 @@ func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usag
 		_ = errors.Join(c.attempt.Note(c.note), c.attempt.Flush(last)) // without it the count is an estimate by the note before
 	}
 	return u
+}
+
+// isReported tells whether the answer is complete and the provider has reported what it used. Some model servers report
+// nothing: their answers are estimated like those that are cut.
+func (c *modelCall) isReported() bool {
+	if c.finish == nil {
+		return false
+	}
+	u := usageOf(*c.finish)
+	return u.Input != nil || u.Output != nil || u.Total != nil
 }
 
 // free tells whether the call costs nothing: the provider refused it, or never got it.

@@ -270,6 +270,23 @@ func metadataOf(e agui.Event) agui.Metadata {
 	return nil
 }
 
+// A model server that reports no usage is not free.
+func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) {
+		return []llm.Chunk{llm.TextDelta{Text: strings.Repeat("word ", 100)}, llm.Finish{Reason: llm.FinishStop, Model: "m", Provider: "p"}}, nil
+	})
+	events, _ := e.run("hello")
+	got := chargedBy(t, events[len(events)-1])
+	if got.cut.Calls != 1 || got.output < 50 || got.input == 0 {
+		t.Errorf("the run is charged %+v, want an estimate of one call", got)
+	}
+	thread, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	if err != nil || thread.Estimated == nil || thread.Estimated.Calls != 1 {
+		t.Errorf("the thread has used %+v (%+v): %v", thread.Usage, thread.Estimated, err)
+	}
+}
+
 // A cancel does not evade the count: what was said until then is estimated, with the input as the provider has counted it.
 func TestCancelledAnswerIsEstimated(t *testing.T) {
 	t.Parallel()
