@@ -36,8 +36,8 @@ func TestAbsurdUsage(t *testing.T) {
 				t.Errorf("%+v", result)
 			}
 			for _, u := range events[len(events)-1].(*agui.RunFinished).Usage {
-				if u.InputTokens != nil || u.OutputTokens != nil {
-					t.Errorf("%+v is reported", u)
+				if *u.InputTokens < 0 || *u.InputTokens > 1000 || *u.OutputTokens < 0 || *u.OutputTokens > 1000 {
+					t.Errorf("%d and %d tokens are reported, want an estimate", *u.InputTokens, *u.OutputTokens)
 				}
 			}
 			e.agrees(events)
