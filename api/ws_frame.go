@@ -64,6 +64,9 @@ func decodeRequest(frame []byte) (*request, error) {
 	case r.ID == "":
 		return r, invalidFrame("/id", "must be a string that is not empty")
 	}
+	if p, ok := errors.AsType[*Problem](decodeObject(frame, new(request))); ok { // only an unknown member is left to find
+		return r, invalidFrame(p.Pointer, p.Detail)
+	}
 	return r, nil
 }
 

@@ -215,6 +215,7 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 		{`{"type":"run","id":"1","agent":"nobody","input":` + valid + `}`, 404, "unknown_agent", ""},
 		{`{"type":"run","id":"1","input":` + valid + `}`, 404, "unknown_agent", ""},
 		{`{"type":"run","id":"1","agent":"a"}`, 400, "invalid_input", "/input"},
+		{`{"type":"subscribe","id":"1","threadId":"t","run":"r"}`, 400, "invalid_frame", "/run"},
 		{`{"type":"run","id":"1","agent":"a","input":[]}`, 400, "invalid_input", "/input"},
 		{`{"type":"run","id":"1","agent":"a","input":{"runId":"r","messages":[]}}`, 400, "invalid_input", "/input/threadId"},
 		{`{"type":"run","id":"1","agent":"a","input":{"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":1}]}}`, 400, "invalid_input", "/input/messages/0/content"},
