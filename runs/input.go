@@ -2,6 +2,63 @@ package runs
 
 import "time"
 
+// Input starts a run (agent.run.v1), and carries it on from one execution to the next. It refers to the agent's definition by
+// revision and to the client's input by its sequence in the log.
+type Input struct {
+	Run      Ref    `json:"run"`
+	Agent    string `json:"agent"`
+	Revision string `json:"revision"`
+	// Input is the sequence of the proposed input in the log, Digest the digest of its decoded content. Both are zero in a run
+	// that continues another one without an input.
+	Input  uint64 `json:"input"`
+	Digest string `json:"digest"`
+	Limits Limits `json:"limits"`
+	// Token is the run's name in search attributes. Only a run that waited in a Queue sets it: its execution begins with
+	// the search attributes of the run before it.
+	Token string `json:"token,omitempty"`
+
+	// ParkAfter is how long the run waits for an interrupt, or while it is paused, before it is parked; 0 means
+	// DefaultParkAfter.
+	ParkAfter time.Duration `json:"parkAfter,omitempty"`
+
+	// Trace is the W3C trace context (header traceparent) of the request that started the run.
+	Trace string `json:"trace,omitempty"`
+
+	// Fire is the ID of the schedule.fire workflow that started the run; "" = none. The run notifies it when nothing
+	// continues for it.
+	Fire string `json:"fire,omitempty"`
+
+	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is none.
+	Steps   bool   `json:"steps,omitempty"`
+	Program string `json:"program,omitempty"`
+	// Hold keeps the AG-UI run open while it waits for interrupts. Subagents and branches always hold.
+	Hold bool `json:"hold,omitempty"`
+	// OnNewInput says what becomes of an input that leaves approvals or questions open after the run's end; "" means
+	// OpenReject. OnMissingResult says the same for the client's tool calls; "" means that the thread does not wait for their
+	// results.
+	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
+	OnMissingResult OpenPolicy `json:"onMissing,omitempty"`
+
+	// HandedOver is how the thread came to the run's agent by handoffs; nil = there were none.
+	HandedOver *HandoverTrail `json:"handed,omitempty"`
+	// Resume has the decided interrupts of the run before, which this run continues; nil = there are none.
+	Resume *Interrupts `json:"resume,omitempty"`
+	// Continues is the ID of the run before, in a run that continues it without an input.
+	Continues string `json:"continues,omitempty"`
+	// Cancelled tells that the run before was cancelled while it ended with interrupts: this one only compensates.
+	Cancelled bool `json:"cancelled,omitempty"`
+	// AnswersOnly tells that the input only repeats answers to decided interrupts: the run ends at once.
+	AnswersOnly bool `json:"late,omitempty"`
+	// Progress is set where an execution continues the run of the one before it.
+	Progress *Progress `json:"progress,omitempty"`
+	// Queue are the runs that wait for the thread, oldest first. None has a queue of its own.
+	Queue []Input `json:"queue,omitempty"`
+}
+
+// TraceParent returns the trace context of the request that started the run; "" = none.
+func (in Input) TraceParent() string { return in.Trace }
+
+// ParkPatience is how long the run waits before it is parked.
 func (in Input) ParkPatience() time.Duration {
 	if in.ParkAfter == 0 {
 		return DefaultParkAfter
@@ -9,100 +66,54 @@ func (in Input) ParkPatience() time.Duration {
 	return in.ParkAfter
 }
 
-// Input starts TypeRun.
-type Input struct {
-	Run      Ref    `json:"run"`
-	Agent    string `json:"agent"`
-	Revision string `json:"revision"`
-	// Input is the sequence of the proposed input in the log, Digest that of its decoded content.
-	Input  uint64 `json:"input"`
-	Digest string `json:"digest"`
-	Limits Limits `json:"limits"`
-	// Token is the run's name in search attributes. It is set in a run that waits in a Queue, whose
-	// execution does not begin with attributes of its own.
-	Token string `json:"token,omitempty"`
-
-	// ParkAfter is how long the run waits for a person before it is parked. 0 = DefaultParkAfter.
-	ParkAfter time.Duration `json:"parkAfter,omitempty"`
-
-	// Trace is the W3C trace context of the request that asked for the run, as the header traceparent has it. An execution
-	// that continues another one takes it for its own: the run before may be another one.
-	Trace string `json:"trace,omitempty"`
-
-	// Fire is the workflow that is told when the run is over, with all that goes on for it: that of the time
-	// of a schedule at which it began.
-	Fire string `json:"fire,omitempty"`
-
-	// Steps tells that the agent consists of steps, Program which program it is; "" = none.
-	Steps   bool   `json:"steps,omitempty"`
-	Program string `json:"program,omitempty"`
-	// Hold keeps the run open while calls of its turns wait.
-	Hold bool `json:"hold,omitempty"`
-	// OnNewInput is what becomes of an input that leaves questions open, behind the run's end; none is
-	// OnOpenReject. OnMissing is the same for results of the client's tools; none is that of runs which
-	// do not wait for such results.
-	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
-	OnMissingResult OpenPolicy `json:"onMissing,omitempty"`
-
-	// HandedOver is set in a run whose thread was handed over to its agent while it was under way or waited.
-	HandedOver *HandoverTrail `json:"handed,omitempty"`
-	// Resume is set in a run that goes on with calls of the one before it: all are decided.
-	Resume *Interrupts `json:"resume,omitempty"`
-	// Continues is the run before, in a run that nobody asked for: it has no input.
-	Continues string `json:"continues,omitempty"`
-	// Cancelled is set in a run that goes on for one that was cancelled on its way to end with questions.
-	Cancelled bool `json:"cancelled,omitempty"`
-	// AnswersOnly is set in a run that only answers what was decided without it: there is nothing to do.
-	AnswersOnly bool `json:"late,omitempty"`
-	// Progress is set where an execution goes on with the run of the one before it.
-	Progress *Progress `json:"progress,omitempty"`
-	// Queue are the runs that wait for their turn on the thread, each without a queue of its own.
-	Queue []Input `json:"queue,omitempty"`
-}
-
-// TraceParent returns the trace context of the request that asked for the run; "" = none.
-func (in Input) TraceParent() string { return in.Trace }
-
-// DefaultParkAfter is how long a run waits in the workflow that runs it. Longer waits are those of the
-// night and the weekend: they move to TypeParked, which costs a continuation in each direction.
+// DefaultParkAfter is how long a run waits in agent.run before it is parked. Parking costs one continue-as-new in each
+// direction, so short waits stay where they are.
 const DefaultParkAfter = 10 * time.Minute
 
-// ParkedInput starts TypeParked: a thread whose run waits for a person.
+// MaxQueue bounds Input.Queue, in bytes of its JSON.
+const MaxQueue = 8 << 10
+
+// ParkedInput starts thread.parked.v1.
 type ParkedInput struct {
-	Run Input `json:"run"` // with its progress, unless it has ended
-	// Interrupts is what the thread waits for behind the end of the run.
+	// Run is the run that waits, with its progress unless it has ended.
+	Run Input `json:"run"`
+	// Interrupts are those that the thread waits for after the run's end; nil = the run is held or paused.
 	Interrupts *Interrupts `json:"waits,omitempty"`
 }
 
-// TraceParent returns the trace context of the request that asked for the run; "" = none.
+// TraceParent returns the trace context of the request that started the run; "" = none.
 func (p ParkedInput) TraceParent() string { return p.Run.Trace }
 
 // Progress is how far a run has come when it continues as new.
 type Progress struct {
-	// Execution is the one that began the run: the log knows the run as its.
+	// Execution is the Temporal run ID of the execution that began the run. The log knows the run by it.
 	Execution string `json:"execution"`
-	Turn      int    `json:"turn"` // the next
-	Paused    bool   `json:"paused,omitempty"`
-	Cancelled bool   `json:"cancelled,omitempty"` // it was, while it was parked
+	// Turn is the number of the next turn, from 1.
+	Turn      int  `json:"turn"`
+	Paused    bool `json:"paused,omitempty"`
+	Cancelled bool `json:"cancelled,omitempty"` // while the thread was parked
 	Positions
 	Steering
 	Budget
-	Subagents int `json:"subagents,omitempty"` // that have worked
-	Handoffs  int `json:"handoffs,omitempty"`  // of the run
-	Replies   int `json:"replies,omitempty"`   // that have come to a subagent
-	// Held is what the run waits for in a turn that has not ended.
-	Held     *Interrupts `json:"held,omitempty"`
-	Position *Position   `json:"walk,omitempty"`
+	// Subagents is how many have been started, Handoffs how often the thread was handed over.
+	Subagents int `json:"subagents,omitempty"`
+	Handoffs  int `json:"handoffs,omitempty"`
+	// Replies is how many reply signals a subagent or branch has received.
+	Replies int `json:"replies,omitempty"`
+	// Held are the interrupts of a turn that has not ended.
+	Held *Interrupts `json:"held,omitempty"`
+	// Position is set if the agent is a pipeline.
+	Position *Position `json:"walk,omitempty"`
 }
 
-// Result is how a run ended, as its terminal record says.
+// Result is how a run ended, as its terminal record in the log says.
 type Result struct {
 	Outcome Outcome `json:"outcome"`
-	Code    string  `json:"code,omitempty"`
-	Seq     uint64  `json:"seq"`
+	Code    string  `json:"code,omitempty"` // of OutcomeError
+	Seq     uint64  `json:"seq"`            // of the terminal record
 }
 
-// Outcome of a run or a step.
+// Outcome is how a run or a step ended.
 type Outcome string
 
 // The outcomes.
@@ -111,9 +122,6 @@ const (
 	OutcomeError     Outcome = "error"
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeInterrupt Outcome = "interrupt"
-	// OutcomeFenced is that of an execution whose run belongs to another one: it has no effect.
+	// OutcomeFenced is the outcome of an execution whose run another execution owns. It has no effect.
 	OutcomeFenced Outcome = "fenced"
 )
-
-// MaxQueue bounds the runs that wait for a thread, in bytes of the payload that carries them on.
-const MaxQueue = 8 << 10

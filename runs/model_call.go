@@ -1,74 +1,55 @@
 package runs
 
-// ModelCall asks for one call of the agent's model.
+// ModelCall is the input of ActivityCallModel: one call of the agent's model.
 type ModelCall struct {
 	Step
-	// Beginning is set in a run's first step.
+	// Beginning is set in the run's first step.
 	Beginning
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
-	// Steered are the proposals, by sequence, of what people have said since the last call.
+	// Steered are the proposals with what people have said since the last model call, by sequence.
 	Steered []uint64 `json:"steered,omitempty"`
 	// Handoffs is how often the run has handed its thread over.
 	Handoffs int `json:"handoffs,omitempty"`
-	// Priced tells that only models may be called that have a price.
+	// Priced tells that the model must have a price, since the run has a limit of cost.
 	Priced bool `json:"priced,omitempty"`
-	// Day is set in calls of a run that asks people when its tenant has used up the soft budget of a day: how far they
-	// have let it go. nil = nobody is asked.
+	// Day is how far people have let the run go on its tenant's day; nil = the run cannot ask them.
 	Day *DayAllowance `json:"day,omitempty"`
 }
 
-// ModelAnswer tells what the model decided, by reference.
+// ModelAnswer is the output of ActivityCallModel: what the model decided, by reference.
 type ModelAnswer struct {
 	Outcome   Outcome `json:"outcome"`
-	Seq       uint64  `json:"seq"`
+	Seq       uint64  `json:"seq"` // of the answer's last record
 	MessageID string  `json:"messageId,omitempty"`
 	Finish    string  `json:"finish,omitempty"`
-	// Calls are the tool calls of the message, in order, up to MaxCalls of them; CallCount is how many
-	// there are if they are more. Their arguments are in the log.
+	// Calls are the tool calls of the message, in order, at most MaxCalls of them. CallCount is how many there are if they are
+	// more. The arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
-	// WaitCount is how many calls wait, for the client or a person. All of those have to be named.
-	WaitCount int `json:"waitCount,omitempty"`
-	// OrderedCount is how many calls have a Queue or a Sequence. All of those have to be named, too.
+	// WaitCount is how many calls are interrupts, OrderedCount how many have a Queue or a Sequence. The run fails if Calls
+	// lacks one of them.
+	WaitCount    int `json:"waitCount,omitempty"`
 	OrderedCount int `json:"placeCount,omitempty"`
 	// Subagents are the agents that calls hand work to.
 	Subagents []AgentRef `json:"delegates,omitempty"`
-	// Handoff is the call that hands the thread over.
+	// Handoff is the call that hands the thread over; nil = none does.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	Usage   Usage    `json:"usage"`
-	// OtherUsage is what other model calls of the step have used: summaries, and attempts that did not finish.
+	// OtherUsage is the usage of summaries and of attempts that did not finish.
 	OtherUsage []Usage `json:"more,omitempty"`
-	// Exceeded is set, and nothing of the above, if the model was not called: people are to be asked about it first.
+	// Exceeded tells that the model was not called, because people are to be asked first. All other members but Seq are zero
+	// then.
 	Exceeded *ExceededLimit `json:"excess,omitempty"`
 }
 
-// MaxCalls bounds the calls that an answer names; the others are known by their place in the message.
+// MaxCalls bounds ModelAnswer.Calls. Further calls are known by their index in the message.
 const MaxCalls = 64
 
 // Count is how many calls the answer makes.
 func (a ModelAnswer) Count() int { return max(a.CallCount, len(a.Calls)) }
 
-// Call is one tool call. Tool is empty if the name is not one of ours: the client's, or made up.
-type Call struct {
-	ID   string `json:"id"`
-	Tool string `json:"tool,omitempty"`
-	// Client: the client runs the tool, when the AG-UI run has ended.
-	Client bool `json:"client,omitempty"`
-	// Subagent is the agent that the call hands work to, counted from 1; 0 = the call is a tool's.
-	Subagent int `json:"delegate,omitempty"`
-	// Approval: a person decides before the call is made.
-	Approval *Approval `json:"approval,omitempty"`
-	// Queue is the task queue that the call goes to; empty = TaskQueue.
-	Queue string `json:"queue,omitempty"`
-	// Sequence is the same in calls of the message that are made one after another; 0 = the call waits for
-	// none.
-	Sequence int `json:"sequence,omitempty"`
-}
-
-func (c Call) IsInterrupt() bool { return c.Client || c.Approval != nil }
-
-// Ordered is how many of the calls that are named have a queue or a sequence.
+// Ordered is how many of the named calls have a queue or a sequence.
 func (a ModelAnswer) Ordered() (n int) {
 	for _, c := range a.Calls {
 		if c.Placed() {
@@ -78,13 +59,33 @@ func (a ModelAnswer) Ordered() (n int) {
 	return n
 }
 
-// Placed tells whether it matters where or when the call is made.
+// Call is one tool call of an answer.
+type Call struct {
+	ID string `json:"id"`
+	// Tool is the tool's name; "" = it is none of the agent's tools, but the client's or made up by the model.
+	Tool string `json:"tool,omitempty"`
+	// Client tells that the client executes the tool: the call is an interrupt.
+	Client bool `json:"client,omitempty"`
+	// Subagent is the agent that the call hands work to, as an index into the answer's Subagents from 1; 0 = none.
+	Subagent int `json:"delegate,omitempty"`
+	// Approval is set if people decide about the call before it is made: the call is an interrupt.
+	Approval *Approval `json:"approval,omitempty"`
+	// Queue is the Temporal task queue of the tool's workers; "" means TaskQueue.
+	Queue string `json:"queue,omitempty"`
+	// Sequence is the same in calls of the message that are made one after the other; 0 = the call waits for none.
+	Sequence int `json:"sequence,omitempty"`
+}
+
+// IsInterrupt tells whether the call waits for the client or for people.
+func (c Call) IsInterrupt() bool { return c.Client || c.Approval != nil }
+
+// Placed tells whether the call has a queue or a sequence.
 func (c Call) Placed() bool { return c.Queue != "" || c.Sequence > 0 }
 
-// Agent is the agent that the call hands work to; nil = it is a tool's.
-func (c Call) Agent(delegates []AgentRef) *AgentRef {
-	if c.Subagent < 1 || c.Subagent > len(delegates) {
+// Agent is the agent that the call hands work to; nil = none.
+func (c Call) Agent(subagents []AgentRef) *AgentRef {
+	if c.Subagent < 1 || c.Subagent > len(subagents) {
 		return nil
 	}
-	return &delegates[c.Subagent-1]
+	return &subagents[c.Subagent-1]
 }

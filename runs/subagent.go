@@ -1,96 +1,97 @@
 package runs
 
-// MaxDepth is how many agents may work for one another, the run's own agent among them. MaxSubagents is how
-// many may work in a run.
+// MaxDepth bounds how deep agents hand work on, the run's own agent included. MaxSubagents bounds the subagents of a run.
 const (
 	MaxDepth     = 4
 	MaxSubagents = 100
 )
 
-// AgentRef is an agent that work is handed to, as it is when the work is handed over.
+// AgentRef is an agent to which work is handed, as its definition is at that moment.
 type AgentRef struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	Limits   Limits `json:"limits"`
-	// Steps tells that it consists of steps, Program which program it is.
+	// Steps tells that the agent is a pipeline. Program is the name of its program; "" = it is none.
 	Steps   bool   `json:"steps,omitempty"`
 	Program string `json:"program,omitempty"`
 }
 
-// MaxSubagentsPerTurn bounds the agents that the calls of one turn hand work to.
+// MaxSubagentsPerTurn bounds the different agents to which the calls of one turn hand work.
 const MaxSubagentsPerTurn = 16
 
-// ChildInput starts TypeBranch.
+// ChildInput starts TypeChild: a subagent, which works for a tool call, or a branch of a pipeline.
 type ChildInput struct {
-	Input          // the run, and the subagent's name, revision, limits and progress
+	Input          // the run, with the child's agent, limits and progress
 	Child Child    `json:"branch"`
 	Call  ToolCall `json:"call"`
-	// Subagents is how many there may still be.
+	// Subagents is how many further ones the child may start, with those below it.
 	Subagents int `json:"subagents"`
 }
 
-// TraceParent returns "": a branch stays in the trace of the step that started it.
+// TraceParent returns "": a child stays in the trace of the step that started it.
 func (ChildInput) TraceParent() string { return "" }
 
-// SubagentAnswer asks for the result of a call that a subagent has worked for.
+// SubagentAnswer is the input of ActivityAnswerCall, which writes the result of the call that a subagent worked for.
 type SubagentAnswer struct {
-	// Step is the subagent's, Call what it worked for.
+	// Step is the subagent's, Call the call that it worked for.
 	Step
 	Call    ToolCall `json:"call"`
 	Outcome Outcome  `json:"outcome"`
 	Code    string   `json:"code,omitempty"`
-	Message string   `json:"message,omitempty"` // our own words
-	// MessageID is the message that answers.
+	Message string   `json:"message,omitempty"` // never content
+	// MessageID is the message with the answer.
 	MessageID string `json:"answer,omitempty"`
-	// IsPipeline tells that the subagent's steps are told of already.
+	// IsPipeline tells that the subagent is a pipeline or a program, whose steps are in the log already.
 	IsPipeline bool `json:"walks,omitempty"`
-	// Interrupts are the questions that the subagent waits for, with those below it.
+	// Interrupts are the open interrupts of the subagent and of those below it, by their names in the run.
 	Interrupts []string `json:"asks,omitempty"`
-	// Unfinished are those whose step did not finish.
+	// Unfinished are the lanes whose step did not finish.
 	Unfinished []Lane  `json:"lanes,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`
 	Subagents  int     `json:"subagents,omitempty"`
 }
 
-// SignalInterrupt and SignalReply pass between a workflow and its children.
+// The signals between a workflow and its children.
 const (
 	SignalInterrupt = "ask"
 	SignalReply     = "reply"
 )
 
-// InterruptSignal is what SignalAsk carries.
+// InterruptSignal is the payload of SignalInterrupt, from a child to its parent: the child, or one below it, waits for
+// interrupts, is cancelled meanwhile, or has nothing else under way. Each parent forwards it to its own.
 type InterruptSignal struct {
-	// Suspended is who asks, as it waits, and Waits what for; nil = only what is below is told.
+	// Suspended is the state of the child that waits, Interrupts what it waits for; nil = the signal is about another matter.
 	Suspended  SuspendedChild `json:"suspended,omitzero"`
 	Interrupts *Interrupts    `json:"waits,omitempty"`
-	// CallID names who asks. Stays tells that it cannot end and begin again, Between who else comes along in a payload if it does,
-	// or how large they have become by now.
+	// CallID names the child that waits. MustStay tells that it cannot end and begin again. Ancestors are the subagents between
+	// it and the thread, which end with it, by their present size.
 	CallID    string         `json:"by,omitempty"`
 	MustStay  bool           `json:"stays,omitempty"`
 	Ancestors []AncestorSize `json:"between,omitempty"`
-	// From is the child that tells it. Idle tells that nothing is under way there but what waits for answers, as of so many
-	// Replies that have come.
+	// From is the workflow ID of the sender. Idle tells that nothing is under way there but waiting, as of the number of
+	// Replies that it has received: a later reply makes this outdated.
 	From    string `json:"from,omitempty"`
 	Idle    bool   `json:"idle,omitempty"`
 	Replies int    `json:"replies,omitempty"`
-	// Cancelled tells that who has asked is cancelled, and wants to hear what was decided by now.
+	// Cancelled tells that the child is cancelled. It expects a reply with what was decided until now.
 	Cancelled bool `json:"ends,omitempty"`
 }
 
-// AncestorSize is a subagent between one that asks and the thread's workflow: with all who ask below it, it is one.
+// AncestorSize is how many bytes a subagent's state takes in a payload. It counts once for all children below it.
 type AncestorSize struct {
 	CallID string `json:"by"`
 	Size   int    `json:"size"` // in bytes
 }
 
-// ReplySignal is what SignalReply carries.
+// ReplySignal is the payload of SignalReply, from the thread's workflow to a child that waits. Each workflow between them
+// forwards it.
 type ReplySignal struct {
-	// To is who has asked.
+	// To is the CallID of the child that waits.
 	To string `json:"to,omitempty"`
-	// Calls are what was waited for, with the answers.
+	// Calls are the child's interrupts, with the decisions.
 	Calls []Interrupt `json:"calls,omitempty"`
-	// Suspends tells who has asked to end where it is.
+	// Suspends tells the child to end, so that the run can end with its interrupts.
 	Suspends bool `json:"suspends,omitempty"`
-	// Cancelled tells that it is cancelled, though that may come later.
+	// Cancelled tells that the child is cancelled, also if it does not know yet.
 	Cancelled bool `json:"ends,omitempty"`
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// ChainedAdvance is the advance behind a call, for the activity that makes it: what is not the call's own.
+// ChainedAdvance is what the activity of a tool call needs to make the pipeline's next advance by itself, besides the call.
 type ChainedAdvance struct {
-	// ID is that of the advance.
+	// ID is the advance's step ID.
 	ID string `json:"step"`
-	// Position is how far the walk has come, but for the leaf, which is the call, and for what has come of it.
+	// Position is the pipeline's position, without the active step, which is the call, and its event.
 	Position Position `json:"walk"`
-	// Now is when the call was asked for, by the clock that deadlines are measured with.
+	// Now is when the workflow scheduled the call. Deadlines are measured by this clock.
 	Now time.Time `json:"now"`
-	// Day is the advance's.
+	// Day is that of the [Advance].
 	Day *DayAllowance `json:"day,omitempty"`
 }
 
-// Advance is what the call goes on with when it has come to its end. opened is the last record of the lane that the agent
-// speaks on.
+// Advance returns the chained advance for a call that has ended. opened is the last record of the lane on which the agent
+// speaks. The call must have a Chained.
 func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
 	in := Advance{Step: c.Step, Position: c.Chained.Position, Now: now, Day: c.Chained.Day, AfterCall: true}
 	in.ID, in.Turn, in.Name, in.Closes, in.After, in.Place = c.Chained.ID, 0, "", c.Name, opened, nil
@@ -31,101 +31,105 @@ func (c ToolCall) Advance(opened uint64, now time.Time) Advance {
 	return in
 }
 
-// ToolCall asks for one tool call.
+// ToolCall is the input of ActivityCallTool: one tool call.
 type ToolCall struct {
-	// Step.ID is the call's own; Open is that of the step which all calls of the turn share.
+	// Step.ID is the call's own, Open the ID of the step that all calls of the turn share.
 	Step
 	Open string `json:"open"`
-	// Lane is the slot that the call writes to, LaneAfter its last record; 0 = what stands there is older than
-	// After, if anything does.
+	// Lane is the lane that the call writes to, LaneAfter its last record; 0 = all its records are older than After.
 	Lane      int    `json:"lane"`
 	LaneAfter uint64 `json:"laneAfter,omitempty"`
-	// CallID names the call; it is empty if the answer did not, and Index, its place in the message,
-	// tells which one it is.
+	// CallID is the call's ID; "" = the answer has more than MaxCalls calls, and Index, the index in the message, tells
+	// which one it is.
 	CallID    string `json:"callId,omitempty"`
 	Index     int    `json:"index,omitempty"`
 	MessageID string `json:"messageId"`
-	// Decision is what came of it that the call had to wait.
+	// Decision is what was decided about the call; nil = it was no interrupt.
 	Decision *Decision `json:"decision,omitempty"`
-	// Question is the record with the question that the call has asked and that is decided, if it is made anew.
+	// Question is the record with the question that the tool asked: the call is made again with the answer. 0 = none.
 	Question uint64   `json:"raised,omitempty"`
 	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
-	// HandOverTo is the agent that the call hands the thread over to.
+	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
 	HandOverTo string `json:"handsTo,omitempty"`
-	// Votes are those of the people who approved before the decision, Remember is the rule under which it is
-	// to be remembered, by its digest.
+	// Votes are those that approved before the deciding one. Remember is the digest of the rule under which the approval
+	// covers further calls; "" = it does not.
 	Votes    []Vote `json:"votes,omitempty"`
 	Remember string `json:"remember,omitempty"`
-	// Cancelled tells that the run was cancelled before the call began: what was decided about it is written down, and
-	// the tool is not called.
+	// Cancelled tells that the run was cancelled before the call began: the activity records the decision, and does not call
+	// the tool.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// OutlastsCancel tells that a cancel lets the call come to its end, once it has begun: it is compensated for then.
+	// OutlastsCancel tells that a cancel does not stop the call, because a step compensates for it: whether it took effect
+	// must be known.
 	OutlastsCancel bool `json:"lasts,omitempty"`
-	// Chained is set in the call of a step where nothing but an advance can come behind it.
+	// Chained is set if nothing but an advance can follow the call: the activity makes it, too.
 	Chained *ChainedAdvance `json:"onward,omitempty"`
-	// Opens is set in the calls that a run begins with.
+	// Opens is set in the calls with which a run begins.
 	Opens *Beginning `json:"opens,omitempty"`
-	// Announces is set in those that a subagent begins with: the call that it works for.
+	// Announces is set in the calls with which a subagent begins: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
 }
 
-// ToolAnswer tells how a tool call ended; the result is in the log.
+// ToolAnswer is the output of ActivityCallTool, of ActivityAnswerCall and of a child workflow: how a call or branch ended. The
+// result is in the log.
 type ToolAnswer struct {
 	Outcome Outcome `json:"outcome"`
-	// Seq is the lane's last record, Opened that of the lane which the agent speaks on.
+	// Seq is the last record of the call's lane, Opened that of the lane on which the agent speaks.
 	Seq    uint64 `json:"seq"`
 	Opened uint64 `json:"opened"`
-	// HandedOver tells that the thread is the other agent's.
+	// HandedOver tells that the thread belongs to the other agent now.
 	HandedOver bool `json:"handedOver,omitempty"`
-	// Usage and Subagents are what a subagent has used, with those below it, and how many they were.
+	// Usage is what a subagent or branch used with all below it, Subagents how many subagents these were.
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
-	// Question is set if the call waits for an answer.
+	// Question is set if the tool asks people: the call is an interrupt.
 	Question *AskedQuestion `json:"raised,omitempty"`
-	// Suspended is a subagent that waits for people, and Waits what for.
+	// Suspended is the state of a child that ended with Interrupts, so that the run can end with them; nil = it has come to
+	// its end.
 	Suspended  *SuspendedChild `json:"suspended,omitempty"`
 	Interrupts *Interrupts     `json:"waits,omitempty"`
-	// Failed is why a branch failed, Done tells that one which did not has done something that may have to be
-	// compensated for.
+	// Failed is why a branch failed. MayNeedCompensation tells that a branch that succeeded has done something for which there
+	// is a compensation.
 	Failed              *pipeline.Failure `json:"failed,omitempty"`
 	MayNeedCompensation bool              `json:"done,omitempty"`
-	// Advanced is what comes next, if the activity has gone on as it was asked to.
+	// Advanced is the answer to the chained advance; nil = the activity did not make it.
 	Advanced *Advanced `json:"advanced,omitempty"`
 }
 
-// AwaitQueue asks to wait for workers of a task queue. It fails when there are none for long.
+// AwaitQueue is the input of ActivityAwaitQueue, which waits for workers of a task queue. It fails after
+// PERDURE_TOOL_GRACE.
 type AwaitQueue struct {
 	Queue string `json:"queue"`
 }
 
-// StoreResult asks to put a ToolResult, which comes along, into the log. The answer is the Decision.
+// StoreResult is the first input of ActivityStoreResult; a ToolResult is the second. The activity puts the result into the
+// log, and returns the Decision that refers to it.
 type StoreResult struct {
 	Run Ref `json:"run"`
 }
 
-// DigestArgs is what arguments are compared by, between what was decided about and what is executed.
+// DigestArgs returns the digest by which approved arguments are compared with those that are executed.
 func DigestArgs(arguments string) string {
 	sum := sha256.Sum256([]byte(arguments))
 	return hex.EncodeToString(sum[:16])
 }
 
-// AskedQuestion is how a call has ended that waits for an answer.
+// AskedQuestion is a question that a tool asked, which ended its call.
 type AskedQuestion struct {
 	CallID string `json:"call"`
 	Tool   string `json:"tool"`
-	// Number counts the questions of the call, from 1.
+	// Number counts the questions of the call from 1.
 	Number int `json:"number"`
-	// Expires is how long there is to answer; 0 = for ever.
+	// Expires is how long people may answer; 0 = for ever.
 	Expires time.Duration `json:"expires,omitempty"`
 }
 
-// ToolResult is what SignalToolResult carries, for whoever has nothing but Temporal's own tools: what came
-// of a call of the client's. It is the one content that enters a history, at most MaxPayload of it; an
-// activity puts it into the log, and from there on it is a decision like any other.
+// ToolResult is the payload of SignalToolResult, for programs that have only Temporal's SDK: the result of a client's tool
+// call. It is the only content that enters a history, at most MaxPayload bytes of it. ActivityStoreResult moves it into the
+// log.
 type ToolResult struct {
 	CallID string `json:"toolCallId"`
-	// Content is a text, or parts as AG-UI has them.
+	// Content is a JSON string, or a list of AG-UI content parts.
 	Content json.RawMessage `json:"content"`
-	// Error says why the call failed, if it did.
+	// Error is a JSON string that says why the call failed; none = it succeeded.
 	Error json.RawMessage `json:"error,omitempty"`
 }
