@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Advance is steps.advance.v1: it walks an agent's steps from what has come of one thing to do to the next,
+// Advance is pipeline.advance.v1: it walks an agent's steps from what has come of one thing to do to the next,
 // which it writes down in one record: the steps that begin and end, what changes of the state, and the call
 // or the question that the next step is. A later attempt of it finds that record, or nothing.
 func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Advanced, err error) {

@@ -22,7 +22,7 @@ const (
 	delegateSilent    = "The agent ended without an answer."
 )
 
-// Answer is branch.answer.v1: it ends a subagent, and the call that it has worked for with what it said
+// Answer is subagent.answer.v1: it ends a subagent, and the call that it has worked for with what it said
 // last. What it left open is taken over first, like at a run's end. A subagent that failed is a call that
 // failed: the model that made it goes on.
 func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer runs.ToolAnswer, err error) {

@@ -174,7 +174,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 	return run, nil
 }
 
-// Standing is schedule.look.v1: it tells how far a run has come that a firing began.
+// Standing is schedule.status.v1: it tells how far a run has come that a firing began.
 func (a *Activities) Standing(ctx context.Context, in runs.Ref) (out runs.Status, err error) {
 	ctx = inRun(ctx, in, "", "")
 	defer contain(ctx, &err)

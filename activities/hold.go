@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Hold is run.hold.v1: it tells readers what a run waits for that goes on afterwards. It returns the main
+// Hold is interrupt.announce.v1: it tells readers what a run waits for that goes on afterwards. It returns the main
 // lane's last record.
 func (a *Activities) Hold(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// AskLimit is limit.ask.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
+// AskLimit is limit.interrupt.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
 // call of a message that is for people only. A later attempt of it finds that record, or nothing.
 func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)

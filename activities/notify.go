@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Notify is approval.notify.v1: it makes known what has happened to questions. In this order: the audit in
+// Notify is interrupt.notify.v1: it makes known what has happened to questions. In this order: the audit in
 // the log, the index of what is pending, the event for those who follow, the webhooks. Each is written once
 // under a name of its own, so that the same notice again, also a late one, changes nothing.
 func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err error) {

@@ -151,7 +151,7 @@ func TestTraceOfARun(t *testing.T) {
 		zero: {"RunWorkflow:agent.run.v1", "RunActivity:tool.call.v1", "execute_tool keep"},
 		one: {
 			"POST /v1/agents/:agent/runs", "StartWorkflow:agent.run.v1", "RunWorkflow:agent.run.v1", "StartActivity:model.call.v1",
-			"RunActivity:model.call.v1", "chat workshop", "RunWorkflow:agent.branch.v1", "RunActivity:tool.call.v1", "execute_tool keep",
+			"RunActivity:model.call.v1", "chat workshop", "RunWorkflow:agent.child.v1", "RunActivity:tool.call.v1", "execute_tool keep",
 		},
 		two: {"POST /v1/agents/:agent/runs", "RunWorkflow:agent.run.v1", "RunActivity:model.call.v1", "chat workshop", "RunActivity:run.finish.v1"},
 	} {

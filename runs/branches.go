@@ -46,9 +46,9 @@ type Branches struct {
 	Names []string `json:"names,omitempty"`
 	Count int      `json:"count"`
 	// Concurrency is how many may be under way at a time.
-	Concurrency int `json:"atOnce"`
+	Concurrency int `json:"concurrency"`
 	// StopOnFailure tells that none begins when one has failed, and that the others are cancelled.
-	StopOnFailure bool `json:"stop,omitempty"`
+	StopOnFailure bool `json:"stopOnFailure,omitempty"`
 	// Compensates tells that there is something that compensates for branches.
 	Compensates bool `json:"compensates,omitempty"`
 	// Ends are the records with which branches ended that have done something to compensate for: see EndRecords.
@@ -65,7 +65,7 @@ type Branches struct {
 	// Last is the highest record of those that have ended.
 	Last uint64 `json:"last,omitempty"`
 	// Suspended tells that branches have ended which wait for people: the run that has the answers begins them again.
-	Suspended bool `json:"waits,omitempty"`
+	Suspended bool `json:"suspended,omitempty"`
 }
 
 // BranchFailure is why some of the branches failed.

@@ -18,7 +18,7 @@ const (
 // Decision is what somebody decided about a call. What they said is in the log.
 type Decision struct {
 	CallID string       `json:"call"`
-	Kind   DecisionKind `json:"verdict"`
+	Kind   DecisionKind `json:"kind"`
 	// Question is which question of the call's tool this is about, from 1; 0 = whether the call may be made.
 	Question int `json:"question,omitempty"`
 	// Digest is that of the decision, with all that was said: the same again is the same.

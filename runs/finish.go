@@ -14,7 +14,7 @@ type Finish struct {
 	Detail uint64  `json:"detail,omitempty"`
 	Usage  []Usage `json:"usage,omitempty"`
 	// Interrupts is what the run ends with: calls that the client is to make, and questions.
-	Interrupts *Interrupts `json:"waits,omitempty"`
+	Interrupts *Interrupts `json:"interrupts,omitempty"`
 	// Steered is what people said that no model call was told, since the run ends before.
 	Steered []uint64 `json:"steered,omitempty"`
 	// The beginning and Agent serve a run that ends before its first step began.
@@ -22,13 +22,13 @@ type Finish struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	// HandedOver tells that this is another agent than the run has begun with.
-	HandedOver bool `json:"handed,omitempty"`
+	HandedOver bool `json:"handedOver,omitempty"`
 	// Answers tells that the run's input has answered what its thread had waited for.
 	Answers bool `json:"answers,omitempty"`
 	// First is the id of the run's first step.
 	First string `json:"first,omitempty"`
 	// Unfinished are those whose step did not finish.
-	Unfinished []Lane `json:"lanes,omitempty"`
+	Unfinished []Lane `json:"unfinished,omitempty"`
 }
 
 // Finished is the terminal record that stands, which may be an earlier one.

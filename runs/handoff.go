@@ -20,7 +20,7 @@ type Handoff struct {
 type HandoffTarget struct {
 	AgentRef
 	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
-	OnMissingResult OpenPolicy `json:"onMissing,omitempty"`
+	OnMissingResult OpenPolicy `json:"onMissingResult,omitempty"`
 }
 
 // HandoverTrail is how a thread has come to a run's agent.

@@ -37,10 +37,10 @@ type Input struct {
 	// OpenReject. OnMissingResult says the same for the client's tool calls; "" means that the thread does not wait for their
 	// results.
 	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
-	OnMissingResult OpenPolicy `json:"onMissing,omitempty"`
+	OnMissingResult OpenPolicy `json:"onMissingResult,omitempty"`
 
 	// HandedOver is how the thread came to the run's agent by handoffs; nil = there were none.
-	HandedOver *HandoverTrail `json:"handed,omitempty"`
+	HandedOver *HandoverTrail `json:"handedOver,omitempty"`
 	// Resume has the decided interrupts of the run before, which this run continues; nil = there are none.
 	Resume *Interrupts `json:"resume,omitempty"`
 	// Continues is the ID of the run before, in a run that continues it without an input.
@@ -48,7 +48,7 @@ type Input struct {
 	// Cancelled tells that the run before was cancelled while it ended with interrupts: this one only compensates.
 	Cancelled bool `json:"cancelled,omitempty"`
 	// AnswersOnly tells that the input only repeats answers to decided interrupts: the run ends at once.
-	AnswersOnly bool `json:"late,omitempty"`
+	AnswersOnly bool `json:"answersOnly,omitempty"`
 	// Progress is set where an execution continues the run of the one before it.
 	Progress *Progress `json:"progress,omitempty"`
 	// Queue are the runs that wait for the thread, oldest first. None has a queue of its own.
@@ -78,7 +78,7 @@ type ParkedInput struct {
 	// Run is the run that waits, with its progress unless it has ended.
 	Run Input `json:"run"`
 	// Interrupts are those that the thread waits for after the run's end; nil = the run is held or paused.
-	Interrupts *Interrupts `json:"waits,omitempty"`
+	Interrupts *Interrupts `json:"interrupts,omitempty"`
 }
 
 // TraceParent returns the trace context of the request that started the run; "" = none.
@@ -103,7 +103,7 @@ type Progress struct {
 	// Held are the interrupts of a turn that has not ended.
 	Held *Interrupts `json:"held,omitempty"`
 	// Position is set if the agent is a pipeline.
-	Position *Position `json:"walk,omitempty"`
+	Position *Position `json:"position,omitempty"`
 }
 
 // Result is how a run ended, as its terminal record in the log says.

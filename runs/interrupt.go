@@ -12,9 +12,9 @@ func (c Interrupt) isKept() bool { return c.Decision == nil || c.Decision.Kind !
 // lane's last record.
 type AnnounceInterrupts struct {
 	Step
-	Interrupts *Interrupts `json:"waits"`
+	Interrupts *Interrupts `json:"interrupts"`
 	// Concurrent tells that it stands on a lane of its own, since others are under way: that lane's last record is the answer.
-	Concurrent bool `json:"aside,omitempty"`
+	Concurrent bool `json:"concurrent,omitempty"`
 }
 
 // DecidedHandoff is the hand-off of a turn whose calls are decided about.
@@ -57,7 +57,7 @@ type Interrupts struct {
 	MessageID string      `json:"messageId"`
 	Calls     []Interrupt `json:"calls"`
 	// Subagents are the agents that the calls hand work to.
-	Subagents []AgentRef `json:"delegates,omitempty"`
+	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Handoff is the call that hands the thread over, when the others are done.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Suspended are the subagents whose calls are among them.
@@ -71,7 +71,7 @@ type Interrupts struct {
 	// the agent goes on.
 	Step     string    `json:"step,omitempty"`
 	Tree     uint64    `json:"tree,omitempty"`
-	Position *Position `json:"walk,omitempty"`
+	Position *Position `json:"position,omitempty"`
 	// Opened is when the calls were asked for: what people decide about is reminded of, escalates and
 	// expires some time after that.
 	Opened time.Time `json:"opened,omitzero"`
@@ -79,11 +79,11 @@ type Interrupts struct {
 	Round int `json:"round,omitempty"`
 	// Exceeded is the soft limit that people are asked about, with one call. Spent is what was used before, in a run
 	// that has soft limits, and what people have allowed of its tenant's day.
-	Exceeded *ExceededLimit `json:"excess,omitempty"`
+	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
 	Spent    *Spent         `json:"spent,omitempty"`
 	// Pending are what has happened to the calls and was not made known yet, Noticed is how many there were.
-	Pending  []PendingNotification `json:"news,omitempty"`
-	Notified int                   `json:"noticed,omitempty"`
+	Pending  []PendingNotification `json:"pending,omitempty"`
+	Notified int                   `json:"notified,omitempty"`
 }
 
 // MaxInterrupts bounds the calls that a run may end with: they go on as one payload, with the run and those
@@ -116,7 +116,7 @@ type Interrupt struct {
 	Call
 	Index int `json:"index"` // its place in the message
 	// Child is the suspended subagent whose call it is, from 1; 0 = the run's own agent's.
-	Child int `json:"within,omitempty"`
+	Child int `json:"child,omitempty"`
 	// Opened is when it was asked for, if that was not with the others: while the run was under way. Expires is when nobody
 	// can decide any more; zero = never.
 	Opened  time.Time `json:"opened,omitzero"`
@@ -125,12 +125,12 @@ type Interrupt struct {
 	// unless these are others than the model's.
 	Votes []Decision `json:"votes,omitempty"`
 	// Asked is the question that the tool has asked, in a call that had begun.
-	Asked *Question `json:"raised,omitempty"`
+	Asked *Question `json:"asked,omitempty"`
 	// Escalations is how many have come, Reminded how often people were reminded.
 	Escalations int `json:"escalations,omitempty"`
 	Reminded    int `json:"reminded,omitempty"`
 	// Announced tells that it was made known that people are asked.
-	Announced bool      `json:"told,omitempty"`
+	Announced bool      `json:"announced,omitempty"`
 	Decision  *Decision `json:"decision,omitempty"`
 }
 

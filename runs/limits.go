@@ -64,7 +64,7 @@ type LimitInterrupt struct {
 	Step
 	// Beginning is set in a run's first step.
 	Beginning
-	Exceeded ExceededLimit `json:"excess"`
+	Exceeded ExceededLimit `json:"exceeded"`
 }
 
 // ScopeLimit marks what is said about limits: it is for people, and no model hears it.

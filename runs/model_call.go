@@ -30,17 +30,17 @@ type ModelAnswer struct {
 	// WaitCount is how many calls are interrupts, OrderedCount how many have a Queue or a Sequence. The run fails if Calls
 	// lacks one of them.
 	WaitCount    int `json:"waitCount,omitempty"`
-	OrderedCount int `json:"placeCount,omitempty"`
+	OrderedCount int `json:"orderedCount,omitempty"`
 	// Subagents are the agents that calls hand work to.
-	Subagents []AgentRef `json:"delegates,omitempty"`
+	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Handoff is the call that hands the thread over; nil = none does.
 	Handoff *Handoff `json:"handoff,omitempty"`
 	Usage   Usage    `json:"usage"`
 	// OtherUsage is the usage of summaries and of attempts that did not finish.
-	OtherUsage []Usage `json:"more,omitempty"`
+	OtherUsage []Usage `json:"otherUsage,omitempty"`
 	// Exceeded tells that the model was not called, because people are to be asked first. All other members but Seq are zero
 	// then.
-	Exceeded *ExceededLimit `json:"excess,omitempty"`
+	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
 }
 
 // MaxCalls bounds ModelAnswer.Calls. Further calls are known by their index in the message.
@@ -67,7 +67,7 @@ type Call struct {
 	// Client tells that the client executes the tool: the call is an interrupt.
 	Client bool `json:"client,omitempty"`
 	// Subagent is the agent that the call hands work to, as an index into the answer's Subagents from 1; 0 = none.
-	Subagent int `json:"delegate,omitempty"`
+	Subagent int `json:"subagent,omitempty"`
 	// Approval is set if people decide about the call before it is made: the call is an interrupt.
 	Approval *Approval `json:"approval,omitempty"`
 	// Queue is the Temporal task queue of the tool's workers; "" means TaskQueue.

@@ -15,7 +15,7 @@ type Notification struct {
 	Tree     uint64            `json:"tree,omitempty"`
 	Event    NotificationEvent `json:"event"`
 	// Number counts the notices about the questions of a run, from 1: what an earlier one tells is outdated.
-	Number    int       `json:"n"`
+	Number    int       `json:"number"`
 	Opened    time.Time `json:"opened"` // when the calls were asked for
 	At        time.Time `json:"at"`     // when it happened
 	MessageID string    `json:"messageId"`
@@ -42,7 +42,7 @@ const (
 // about stands in the Waits.
 type PendingNotification struct {
 	Event  NotificationEvent `json:"event"`
-	Number int               `json:"n"`
+	Number int               `json:"number"`
 	At     time.Time         `json:"at"`
 	Calls  []int             `json:"calls"` // by their place among those that wait
 }
@@ -50,7 +50,7 @@ type PendingNotification struct {
 // NotificationsInput starts TypeNotices.
 type NotificationsInput struct {
 	Thread     Ref         `json:"thread"`
-	Interrupts *Interrupts `json:"waits"`
+	Interrupts *Interrupts `json:"interrupts"`
 }
 
 // notify keeps what has happened to calls until it is made known. The same of other calls is added to what

@@ -31,27 +31,27 @@ type Position struct {
 	Number int    `json:"number,omitempty"`
 	Tree   uint64 `json:"tree,omitempty"`
 	// Child is what a subagent works for, if the steps are a subagent's.
-	Child *Child `json:"task,omitempty"`
+	Child *Child `json:"child,omitempty"`
 	// Items are the records that have the items of the branches which led here, one for each of the cursor's.
 	Items []uint64 `json:"items,omitempty"`
 	// Active is the agent or call that the walk has come to, Fan are the branches, Wake is when it goes on.
-	Active   *ActiveStep `json:"leaf,omitempty"`
-	Branches *Branches   `json:"fan,omitempty"`
+	Active   *ActiveStep `json:"active,omitempty"`
+	Branches *Branches   `json:"branches,omitempty"`
 	Wake     time.Time   `json:"wake,omitzero"`
 	// Answer has the call of a leaf that is one, until that is made.
 	Answer *ModelAnswer `json:"answer,omitempty"`
 	// Event is what has come of that; nil = it is under way. Said is the message that an agent ended with.
 	Event    *pipeline.Event `json:"event,omitempty"`
-	Answered string          `json:"said,omitempty"`
+	Answered string          `json:"answered,omitempty"`
 	// LastAnswer is the message with which the last agent has ended among the steps of a subagent: they may come to the call's
 	// result, and it may be long ago.
-	LastAnswer string `json:"last,omitempty"`
+	LastAnswer string `json:"lastAnswer,omitempty"`
 	// Advances is how often this run has advanced.
 	Advances int `json:"advances,omitempty"`
 	// Exceeded is what people are to be asked before the branches of Fan begin.
-	Exceeded *ExceededLimit `json:"excess,omitempty"`
+	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
 	// End is how the run ends when what was done is compensated for.
-	End *PendingEnd `json:"then,omitempty"`
+	End *PendingEnd `json:"end,omitempty"`
 }
 
 // PendingEnd is how a run ends.
@@ -63,11 +63,11 @@ type PendingEnd struct {
 // ActiveStep is a step that is an agent, a call or a question.
 type ActiveStep struct {
 	AgentRef           // the agent; of a call, the one whose rules it is under
-	Place    StepPlace `json:"at"`
+	Place    StepPlace `json:"place"`
 	// CallID is the call that is made; empty = the step is an agent. Lasts tells that there is something that compensates for
 	// it: whether it was done has to be known, and a cancel lets it come to its end.
 	CallID         string    `json:"callId,omitempty"`
-	OutlastsCancel bool      `json:"lasts,omitempty"`
+	OutlastsCancel bool      `json:"outlastsCancel,omitempty"`
 	Deadline       time.Time `json:"deadline,omitzero"`
 	// Turns is how often the agent's model was called. Tokens and Cost are what it has used by now, with what worked for it.
 	Turns  int   `json:"turns,omitempty"`
@@ -81,7 +81,7 @@ type Advance struct {
 	Beginning
 	// Announces is set in a subagent's first step: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
-	Position  Position  `json:"walk"`
+	Position  Position  `json:"position"`
 	// Now is the time by the clock that deadlines are measured with.
 	Now time.Time `json:"now"`
 	// Tree are the steps of a program, when it begins them. Expression is what it wants to know; nothing else
@@ -92,12 +92,12 @@ type Advance struct {
 	Day *DayAllowance `json:"day,omitempty"`
 	// Resumes tells that the walk goes on in another run: the steps that it is in begin there again, and
 	// nothing else happens.
-	Resumes bool `json:"reopens,omitempty"`
+	Resumes bool `json:"resumes,omitempty"`
 	// Suspended are the calls for which a branch ends before its steps do.
-	Suspended []string `json:"suspends,omitempty"`
+	Suspended []string `json:"suspended,omitempty"`
 	// Unfinished are those whose step did not finish, FailedStep is the one before this that did not.
-	Unfinished []Lane      `json:"lanes,omitempty"`
-	FailedStep *FailedStep `json:"broken,omitempty"`
+	Unfinished []Lane      `json:"unfinished,omitempty"`
+	FailedStep *FailedStep `json:"failedStep,omitempty"`
 	// AfterCall is set by the activity of the call before, where that goes on by itself.
 	AfterCall bool `json:"-"`
 }
@@ -106,16 +106,16 @@ type Advance struct {
 type Advanced struct {
 	Seq    uint64          `json:"seq"`
 	Cursor pipeline.Cursor `json:"cursor"`
-	Active *ActiveStep     `json:"leaf,omitempty"`
+	Active *ActiveStep     `json:"active,omitempty"`
 	// Prompts tells that the record has what the leaf is asked.
-	Prompts  bool              `json:"asks,omitempty"`
+	Prompts  bool              `json:"prompts,omitempty"`
 	Answer   *ModelAnswer      `json:"answer,omitempty"` // has the call of a leaf that is one
-	Branches *Branches         `json:"fan,omitempty"`
-	Exceeded *ExceededLimit    `json:"excess,omitempty"` // is to be asked about before the branches begin
+	Branches *Branches         `json:"branches,omitempty"`
+	Exceeded *ExceededLimit    `json:"exceeded,omitempty"` // is to be asked about before the branches begin
 	Sleep    time.Duration     `json:"sleep,omitempty"`
 	Failed   *pipeline.Failure `json:"failed,omitempty"`
 	// CallEnded tells that the call before has come to its end, and has found this out: also if that was not heard of.
-	CallEnded bool `json:"called,omitempty"`
+	CallEnded bool `json:"callEnded,omitempty"`
 	// Value is what an expression comes to.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Usage is what model calls of the step that failed have used, and of subagents whose lanes were taken over.

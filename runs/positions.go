@@ -10,13 +10,13 @@ type Positions struct {
 	// Lanes are the last records of the lanes of tool calls, by lane; 0 = none after Main is known.
 	Lanes []uint64 `json:"lanes,omitempty"`
 	// Interrupts is the last record of the lane that has the interrupts of children.
-	Interrupts uint64 `json:"asks,omitempty"`
+	Interrupts uint64 `json:"interrupts,omitempty"`
 	// OpenStep is the step whose STEP_FINISHED the next record carries; "" = none is open.
-	OpenStep string `json:"open,omitempty"`
+	OpenStep string `json:"openStep,omitempty"`
 	// Unfinished are the lanes of calls that failed or were cancelled: a late attempt may still write to them.
-	Unfinished []Lane `json:"cut,omitempty"`
+	Unfinished []Lane `json:"unfinished,omitempty"`
 	// Failed is the step that failed on the main lane since its last record.
-	Failed *FailedStep `json:"broken,omitempty"`
+	Failed *FailedStep `json:"failed,omitempty"`
 }
 
 // HasBegun tells whether the log has a record of the run.

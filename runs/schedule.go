@@ -28,7 +28,7 @@ type Fired struct {
 	Refused string `json:"refused,omitempty"`
 	// AlreadyBegun tells that the run had begun before, by a firing of the same second: it may be over already, and has told
 	// that one.
-	AlreadyBegun bool `json:"before,omitempty"`
+	AlreadyBegun bool `json:"alreadyBegun,omitempty"`
 }
 
 // Ended is what SignalEnded carries: how a run ended that a firing began. An outcome that is empty or

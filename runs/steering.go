@@ -8,7 +8,7 @@ type Steering struct {
 	// Steered are the proposals with what was said, by sequence, oldest first.
 	Steered []uint64 `json:"steered,omitempty"`
 	// Told is how many of them a model call has been told.
-	Told int `json:"folded,omitempty"`
+	Told int `json:"told,omitempty"`
 }
 
 // Has tells whether something was said before: the same proposal is taken once.

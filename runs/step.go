@@ -18,17 +18,17 @@ type Step struct {
 	// in the log, and late attempts of earlier steps are fenced by it.
 	After uint64 `json:"after"`
 	// Child is set in the steps of subagents and branches, Place in those of an agent or call of a pipeline.
-	Child *Child     `json:"branch,omitempty"`
-	Place *StepPlace `json:"at,omitempty"`
+	Child *Child     `json:"child,omitempty"`
+	Place *StepPlace `json:"place,omitempty"`
 	// Compensates tells that the step undoes another one: a cancel of the run does not stop it.
-	Compensates bool `json:"undoes,omitempty"`
+	Compensates bool `json:"compensates,omitempty"`
 }
 
 // Child tells the steps of a subagent or branch from those of the others.
 type Child struct {
 	// Lanes are the lanes of the calls and branches that led here, from the run's own agent on. Together they name the lane on
 	// which the child speaks.
-	Lanes []int `json:"slots"`
+	Lanes []int `json:"lanes"`
 	// Depth is how many agents have handed on the work that arrived here, the run's own included. Branches do not count.
 	Depth int `json:"depth,omitempty"`
 	// Since is the record after which the lane belongs to this child: lanes are used again.
@@ -46,10 +46,10 @@ type Child struct {
 	Prefix string `json:"prefix"`
 	// BranchPath is the path of the branch; "" = the child is a subagent. ParentCallID is the CallID of the subagent in whose
 	// pipeline the branch is; "" = the run's own.
-	BranchPath   string `json:"fork,omitempty"`
-	ParentCallID string `json:"within,omitempty"`
+	BranchPath   string `json:"branchPath,omitempty"`
+	ParentCallID string `json:"parentCallId,omitempty"`
 	// Compensates tells that the child undoes something: a cancel of the run does not stop it.
-	Compensates bool `json:"undoes,omitempty"`
+	Compensates bool `json:"compensates,omitempty"`
 	// Name is the name that clients see.
 	Name string `json:"name,omitempty"`
 }
@@ -62,11 +62,11 @@ type StepPlace struct {
 	Inline bool `json:"inline,omitempty"`
 	// Scope marks the messages of the step. Isolated tells that the agent hears no others.
 	Scope    string `json:"scope"`
-	Isolated bool   `json:"alone,omitempty"`
+	Isolated bool   `json:"isolated,omitempty"`
 	// Tree is the record with the steps of a program; 0 = they are the agent's.
 	Tree uint64 `json:"tree,omitempty"`
 	// Prompts are the records with what the agent is asked, besides the conversation.
-	Prompts []uint64 `json:"asked,omitempty"`
+	Prompts []uint64 `json:"prompts,omitempty"`
 }
 
 // Beginning is what a run's first record is made of.
@@ -86,7 +86,7 @@ type FailedStep struct {
 	Name    string     `json:"name"`
 	Closes  string     `json:"closes,omitempty"`
 	After   uint64     `json:"after"`
-	Place   *StepPlace `json:"at,omitempty"`
+	Place   *StepPlace `json:"place,omitempty"`
 	Steered []uint64   `json:"steered,omitempty"`
 }
 
@@ -98,6 +98,6 @@ type Lane struct {
 	Index int    `json:"lane"`
 	After uint64 `json:"after"`
 	// Subagent tells that a subagent or branch worked on the lane, Branch that it was a branch.
-	Subagent bool `json:"subagents,omitempty"`
-	Branch   bool `json:"fork,omitempty"`
+	Subagent bool `json:"subagent,omitempty"`
+	Branch   bool `json:"branch,omitempty"`
 }

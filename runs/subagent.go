@@ -22,7 +22,7 @@ const MaxSubagentsPerTurn = 16
 // ChildInput starts TypeChild: a subagent, which works for a tool call, or a branch of a pipeline.
 type ChildInput struct {
 	Input          // the run, with the child's agent, limits and progress
-	Child Child    `json:"branch"`
+	Child Child    `json:"child"`
 	Call  ToolCall `json:"call"`
 	// Subagents is how many further ones the child may start, with those below it.
 	Subagents int `json:"subagents"`
@@ -40,20 +40,20 @@ type SubagentAnswer struct {
 	Code    string   `json:"code,omitempty"`
 	Message string   `json:"message,omitempty"` // never content
 	// MessageID is the message with the answer.
-	MessageID string `json:"answer,omitempty"`
+	MessageID string `json:"messageId,omitempty"`
 	// IsPipeline tells that the subagent is a pipeline or a program, whose steps are in the log already.
-	IsPipeline bool `json:"walks,omitempty"`
+	IsPipeline bool `json:"isPipeline,omitempty"`
 	// Interrupts are the open interrupts of the subagent and of those below it, by their names in the run.
-	Interrupts []string `json:"asks,omitempty"`
+	Interrupts []string `json:"interrupts,omitempty"`
 	// Unfinished are the lanes whose step did not finish.
-	Unfinished []Lane  `json:"lanes,omitempty"`
+	Unfinished []Lane  `json:"unfinished,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`
 	Subagents  int     `json:"subagents,omitempty"`
 }
 
 // The signals between a workflow and its children.
 const (
-	SignalInterrupt = "ask"
+	SignalInterrupt = "interrupt"
 	SignalReply     = "reply"
 )
 
@@ -62,24 +62,24 @@ const (
 type InterruptSignal struct {
 	// Suspended is the state of the child that waits, Interrupts what it waits for; nil = the signal is about another matter.
 	Suspended  SuspendedChild `json:"suspended,omitzero"`
-	Interrupts *Interrupts    `json:"waits,omitempty"`
+	Interrupts *Interrupts    `json:"interrupts,omitempty"`
 	// CallID names the child that waits. MustStay tells that it cannot end and begin again. Ancestors are the subagents between
 	// it and the thread, which end with it, by their present size.
-	CallID    string         `json:"by,omitempty"`
-	MustStay  bool           `json:"stays,omitempty"`
-	Ancestors []AncestorSize `json:"between,omitempty"`
+	CallID    string         `json:"callId,omitempty"`
+	MustStay  bool           `json:"mustStay,omitempty"`
+	Ancestors []AncestorSize `json:"ancestors,omitempty"`
 	// From is the workflow ID of the sender. Idle tells that nothing is under way there but waiting, as of the number of
 	// Replies that it has received: a later reply makes this outdated.
 	From    string `json:"from,omitempty"`
 	Idle    bool   `json:"idle,omitempty"`
 	Replies int    `json:"replies,omitempty"`
 	// Cancelled tells that the child is cancelled. It expects a reply with what was decided until now.
-	Cancelled bool `json:"ends,omitempty"`
+	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // AncestorSize is how many bytes a subagent's state takes in a payload. It counts once for all children below it.
 type AncestorSize struct {
-	CallID string `json:"by"`
+	CallID string `json:"callId"`
 	Size   int    `json:"size"` // in bytes
 }
 
@@ -93,5 +93,5 @@ type ReplySignal struct {
 	// Suspends tells the child to end, so that the run can end with its interrupts.
 	Suspends bool `json:"suspends,omitempty"`
 	// Cancelled tells that the child is cancelled, also if it does not know yet.
-	Cancelled bool `json:"ends,omitempty"`
+	Cancelled bool `json:"cancelled,omitempty"`
 }

@@ -89,15 +89,15 @@ type SuspendedChild struct {
 	Edit uint64 `json:"edit,omitempty"`
 	// Turn is how far it has come, Said the message with the calls that wait.
 	Turn     int    `json:"turn"`
-	AnswerID string `json:"said"`
+	AnswerID string `json:"answerId"`
 	// Subagents are the agents that these calls hand work to.
-	Subagents []AgentRef `json:"delegates,omitempty"`
+	Subagents []AgentRef `json:"subagents,omitempty"`
 	// Branch is the branch that the subagent is, if it works for no call. Walk is how far it has come in its steps, and
 	// Step the one among them whose definition the calls are under, if one is.
-	Branch   *int      `json:"fork,omitempty"`
-	Position *Position `json:"walk,omitempty"`
+	Branch   *int      `json:"branch,omitempty"`
+	Position *Position `json:"position,omitempty"`
 	Step     string    `json:"step,omitempty"`
 	Tree     uint64    `json:"tree,omitempty"`
 	// Parent is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
-	Parent int `json:"within,omitempty"`
+	Parent int `json:"parent,omitempty"`
 }

@@ -14,7 +14,7 @@ type ChainedAdvance struct {
 	// ID is the advance's step ID.
 	ID string `json:"step"`
 	// Position is the pipeline's position, without the active step, which is the call, and its event.
-	Position Position `json:"walk"`
+	Position Position `json:"position"`
 	// Now is when the workflow scheduled the call. Deadlines are measured by this clock.
 	Now time.Time `json:"now"`
 	// Day is that of the [Advance].
@@ -47,10 +47,10 @@ type ToolCall struct {
 	// Decision is what was decided about the call; nil = it was no interrupt.
 	Decision *Decision `json:"decision,omitempty"`
 	// Question is the record with the question that the tool asked: the call is made again with the answer. 0 = none.
-	Question uint64   `json:"raised,omitempty"`
+	Question uint64   `json:"question,omitempty"`
 	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
 	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
-	HandOverTo string `json:"handsTo,omitempty"`
+	HandOverTo string `json:"handOverTo,omitempty"`
 	// Votes are those that approved before the deciding one. Remember is the digest of the rule under which the approval
 	// covers further calls; "" = it does not.
 	Votes    []Vote `json:"votes,omitempty"`
@@ -60,9 +60,9 @@ type ToolCall struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 	// OutlastsCancel tells that a cancel does not stop the call, because a step compensates for it: whether it took effect
 	// must be known.
-	OutlastsCancel bool `json:"lasts,omitempty"`
+	OutlastsCancel bool `json:"outlastsCancel,omitempty"`
 	// Chained is set if nothing but an advance can follow the call: the activity makes it, too.
-	Chained *ChainedAdvance `json:"onward,omitempty"`
+	Chained *ChainedAdvance `json:"chained,omitempty"`
 	// Opens is set in the calls with which a run begins.
 	Opens *Beginning `json:"opens,omitempty"`
 	// Announces is set in the calls with which a subagent begins: the call that it works for.
@@ -82,15 +82,15 @@ type ToolAnswer struct {
 	Usage     []Usage `json:"usage,omitempty"`
 	Subagents int     `json:"subagents,omitempty"`
 	// Question is set if the tool asks people: the call is an interrupt.
-	Question *AskedQuestion `json:"raised,omitempty"`
+	Question *AskedQuestion `json:"question,omitempty"`
 	// Suspended is the state of a child that ended with Interrupts, so that the run can end with them; nil = it has come to
 	// its end.
 	Suspended  *SuspendedChild `json:"suspended,omitempty"`
-	Interrupts *Interrupts     `json:"waits,omitempty"`
+	Interrupts *Interrupts     `json:"interrupts,omitempty"`
 	// Failed is why a branch failed. MayNeedCompensation tells that a branch that succeeded has done something for which there
 	// is a compensation.
 	Failed              *pipeline.Failure `json:"failed,omitempty"`
-	MayNeedCompensation bool              `json:"done,omitempty"`
+	MayNeedCompensation bool              `json:"mayNeedCompensation,omitempty"`
 	// Advanced is the answer to the chained advance; nil = the activity did not make it.
 	Advanced *Advanced `json:"advanced,omitempty"`
 }

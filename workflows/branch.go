@@ -59,7 +59,7 @@ func (c *child) branchPrefix() string {
 	return c.BranchPath + "/"
 }
 
-// AgentBranch is agent.branch.v1: a subagent at work, turn by turn, like a run.
+// AgentBranch is agent.child.v1: a subagent at work, turn by turn, like a run.
 func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
 	r := newRun(ctx, in.Input)
 	r.programs, r.executionCtx = p, ctx

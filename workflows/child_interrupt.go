@@ -13,7 +13,7 @@ import (
 // workflow and stays as it is: what is beside it goes on, and it goes on itself as soon as it is answered, in any order.
 //
 //	subagent                 parent              thread's workflow
-//	  │ SignalAsk ────────────▶ │ SignalAsk ───────▶ run.hold.v1: readers and the inbox are told
+//	  │ SignalAsk ────────────▶ │ SignalAsk ───────▶ interrupt.announce.v1: readers and the inbox are told
 //	  │                         │                    UpdateDecide … until all of it is answered
 //	  │ ◀──────── SignalReply │ ◀────── SignalReply
 //	  ▼ goes on

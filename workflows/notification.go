@@ -29,7 +29,7 @@ func noticesID(ctx workflow.Context, w *runs.Interrupts) string {
 	return workflow.GetInfo(ctx).WorkflowExecution.ID + "/notices/" + hex.EncodeToString(sum[:8])
 }
 
-// SendNotifications is approval.notices.v1: it gives the notices about questions of a thread that has gone on, however
+// SendNotifications is interrupt.notifications.v1: it gives the notices about questions of a thread that has gone on, however
 // long that takes.
 func SendNotifications(ctx workflow.Context, in runs.NotificationsInput) error {
 	for w := in.Interrupts; w.HasPending(); w.Pending = w.Pending[1:] {
