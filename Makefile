@@ -81,6 +81,15 @@ clients: cold $(NODE_READY) # the tests of the clients, each with its own runner
 e2e: cold $(NODE_READY) ## Test the whole program with real clients
 	if [ -d e2e ]; then go test $(RACE) -shuffle=on -timeout 50m ./e2e/...; fi
 
+SAVED ?= $(CURDIR)/.histories
+
+.PHONY: histories
+histories: cold $(NODE_READY) ## Record the histories in workflows/testdata/replay again, by the end-to-end tests
+	rm -rf $(SAVED) && mkdir -p $(SAVED)
+	E2E_HISTORIES=$(SAVED) go test -timeout 50m ./e2e
+	go build -cover -covermode=atomic -coverpkg=./workflows,./e2e/replayset -o bin/replayset ./e2e/replayset
+	GOCOVERDIR=$(SAVED) bin/replayset $(SAVED) workflows/testdata/replay
+
 # How long the random part of "make chaos" goes on, and the seed that chooses what happens; empty = any.
 CHAOS_TIME ?= 3m
 CHAOS_SEED ?=

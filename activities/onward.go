@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/activity"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // onwardPatience bounds an advance that rides on a call: what takes longer is for an activity of its own, since until then

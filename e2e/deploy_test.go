@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // finish lets a run go on to its end, which must be a good one.

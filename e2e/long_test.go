@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	commonpb "go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/proxy"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // A conversation of some 200,000 tokens, then a turn of 300 tool calls, then 20 turns of one: all of it

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/runs"
 )
 
 const panel = "/v1/agents/panel/runs"

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	historypb "go.temporal.io/api/history/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // barrier lets so many requests of tools pass, and stops those behind them until it is opened. Full is closed when

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // advance tells what has come of the last thing to do, and takes up the next one.

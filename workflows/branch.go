@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // A subagent works for one tool call of another agent. It is a child workflow, with turns of its own,

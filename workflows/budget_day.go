@@ -1,8 +1,9 @@
 package workflows
 
 import (
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // What a tenant uses in a day is known where models are called, not here. A call of a run that may ask people finds its

@@ -1,8 +1,9 @@
 package workflows
 
 import (
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // Behind the call of a step comes an advance, as a rule, and the workflow decides nothing in between. So the activity

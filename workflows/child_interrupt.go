@@ -5,8 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // Whoever comes to wait for people, or for its client, as a branch or a subagent, however deep, asks the thread's

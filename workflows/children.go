@@ -4,9 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // children are the children of a workflow that are under way: branches of a step, or subagents that work for the calls of a

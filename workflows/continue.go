@@ -3,8 +3,9 @@ package workflows
 import (
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // safePoint is the safe point before a turn: here a paused run waits, and here it may continue as new,

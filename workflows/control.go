@@ -3,9 +3,10 @@ package workflows
 import (
 	"slices"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // listen registers the handlers of the thread's updates and signals. A refusal is a validator's, so it leaves no event in the

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.

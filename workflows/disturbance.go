@@ -4,9 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // disturbances are the codes of attempts that ended for no fault of the step.

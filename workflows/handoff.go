@@ -1,8 +1,9 @@
 package workflows
 
 import (
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // A call may hand the thread over to another agent. It is made behind all others of its turn, when people have

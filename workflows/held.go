@@ -3,8 +3,9 @@ package workflows
 import (
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // A run that its client asked to hold does not end when calls of its turn wait, for the client or a

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // holding is a world whose run is held for questions in its first turn, and is done in the second. It

@@ -3,8 +3,9 @@ package workflows
 import (
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // waitsOf are the calls of an answer that are not made before the run ends, and since when.

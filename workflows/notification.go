@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // give gives a notice, as often as it takes. One that fails for good is nobody's to repair here; those behind it

@@ -3,9 +3,10 @@ package workflows
 import (
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // notifier sends the notifications about interrupts, one after the other, each as often as it takes. Neither the decision

@@ -1,8 +1,9 @@
 package workflows
 
 import (
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // ThreadParked is thread.parked.v1: a thread whose run has waited for long, for an interrupt or since it is paused. It is

@@ -1,9 +1,10 @@
 package workflows
 
 import (
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // Register makes a worker run the workflows, and the programs among them. Where the worker is versioned, a run stays on the

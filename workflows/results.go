@@ -3,9 +3,10 @@ package workflows
 import (
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // results are those that came by signal.

@@ -1,8 +1,9 @@
 package workflows
 
 import (
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // applyResumed does what was decided about the calls of the run before. over tells that the run ends with it.

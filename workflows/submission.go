@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // validateSubmit refuses an offer that the thread does not take.

@@ -5,8 +5,9 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // awaitSuccessor waits, after the end of an AG-UI run, until all of its interrupts are decided; then another run continues.

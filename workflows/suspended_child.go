@@ -1,8 +1,9 @@
 package workflows
 
 import (
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // A subagent that waits for people ends: it has no workflow meanwhile. What it waits for is a question of the

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // A call may go to a task queue that only some workers serve, or none. Temporal does not tell a queue that has

@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // placing is a world whose model makes some calls at once, and notes what becomes of them.

@@ -3,8 +3,9 @@ package workflows
 import (
 	"errors"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // thread is one execution of agent.run or thread.parked: the address of a conversation in Temporal. It has one AG-UI run at a

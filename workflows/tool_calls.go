@@ -6,9 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // toolCalls runs the tool calls of one turn that can be made, each on the lowest lane that is free: as

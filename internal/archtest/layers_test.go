@@ -55,6 +55,7 @@ var layers = []layer{
 		"runs", "agui", "agents", "agents/pipeline", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
+	{"workflows/replaytest", []string{"workflows", "runs", "agents", "go.temporal.io/sdk/..."}},
 	{"activities", []string{"runs", "agui", "agents/...", "llm", "tools", "stream", "internal/auth", "internal/budget", "internal/dispatch", "internal/inbox", "internal/schedules", "internal/webhook", "internal/telemetry", anything}},
 	{"api", []string{"runs", "agui", "agui/protobuf", "agents/...", "stream", "internal/auth", "internal/dispatch", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", "internal/version", anything}},
 
@@ -148,6 +149,7 @@ var nevers = []never{
 	{"cmd/...", "github.com/google/go-cmp/...", "test libraries stay in tests"},
 	{"cmd/...", "stream/streamtest", "test kits stay in tests"},
 	{"cmd/...", "llm/llmtest", "test kits stay in tests"},
+	{"cmd/...", "workflows/replaytest", "test kits stay in tests"},
 }
 
 func TestWhatMustNotBeReached(t *testing.T) {

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/perdure/perdure/runs"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // refusals are the types of errors by which a workflow refuses an offer. What else it may answer comes of its
