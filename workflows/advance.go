@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// advance tells what has come of the last thing to do, and takes up the next one.
+// advance reports how the active step ended, and moves the position to the next.
 func (p *interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 	w, step := p.position, p.nextStep()
 	w.Advances++
@@ -37,12 +37,12 @@ func (p *interpreter) advance(ctx workflow.Context) (runs.Advanced, error) {
 	return next, nil
 }
 
-// nextStep is that of the next advance.
+// nextStep is the step of the next advance.
 func (p *interpreter) nextStep() runs.Step {
 	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.Prefix(), p.position.Advances+1))
 }
 
-// setPosition takes up the next thing to do.
+// setPosition moves the position to what an advance has found.
 func (p *interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 	w := p.position
 	if until := workflow.Now(ctx).Add(compensationTime); w.Cursor.Undoing == nil && next.Cursor.Undoing != nil && p.run.budget.Deadline.Before(until) {
@@ -54,8 +54,7 @@ func (p *interpreter) setPosition(ctx workflow.Context, next runs.Advanced) {
 	}
 }
 
-// advanceAfterCancel finds out what has come of an advance that was cancelled: it may have been written down, and
-// what is done about the cancel has to come behind it.
+// advanceAfterCancel finds out whether a cancelled advance was recorded: compensation must come after it.
 func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -65,7 +64,7 @@ func (p *interpreter) advanceAfterCancel(ctx workflow.Context, in runs.Advance, 
 	return p.runAdvanceWith(ctx, options, in, next)
 }
 
-// cancelPatience bounds it: what it waits for may not come.
+// cancelPatience bounds advanceAfterCancel.
 const cancelPatience = 5 * time.Second
 
 func (p *interpreter) runAdvance(ctx workflow.Context, in runs.Advance, next *runs.Advanced) error {

@@ -17,20 +17,19 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Branches of a step are child workflows beside one another, each a walk of its own with a lane of its own, which
-// clients are shown as a subagent. One that waits for people keeps its slot, so that no more questions are asked at a
-// time than there are slots (beside.go). When nothing else is under way it ends, like any subagent, and is
-// begun again where it was.
+// Branches of a pipeline step are child workflows that run in parallel. Each has a position and a lane of its own, and clients
+// see it as a subagent. A branch that waits for interrupts keeps its slot, so that no more branches wait at a time than there
+// are slots. When nothing else is under way it ends, like any child, and begins again in the run that has the decisions.
 
-// maxFailures bounds the branches that may fail, since all of them are told of: behind that the others are not begun.
-// maxReasons bounds for how many different reasons, maxWords in how many bytes of words for all of them.
+// maxFailures bounds the branches that may fail, since the history names each: after that no further branch begins. maxReasons
+// bounds the different failures, maxWords the bytes of their messages.
 const (
 	maxFailures = 1000
 	maxReasons  = 16
 	maxWords    = 2 << 10
 )
 
-// branches is a fan at work.
+// branches runs the branches of one step.
 type branches struct {
 	run       *run
 	ctx       workflow.Context
@@ -46,7 +45,7 @@ type branches struct {
 	err       error
 }
 
-// runBranches runs the branches of the step that the walk is at. It fails only to continue as new.
+// runBranches runs the branches of the active step. The error is nil except to continue as new.
 func (p *interpreter) runBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	if p.position.Branches.Next == 0 {
 		if end, over, err = p.checkBeforeBranches(ctx); over || err != nil {
@@ -64,8 +63,7 @@ func (p *interpreter) runBranches(ctx workflow.Context) (end ending, over bool, 
 	}
 }
 
-// runSomeBranches runs branches until none is under way. more tells that there are others to begin, since the history
-// has grown long.
+// runSomeBranches runs branches until none is under way. more tells that others are left, since the history has grown long.
 func (p *interpreter) runSomeBranches(ctx workflow.Context) (more bool, end ending, over bool) {
 	f := &branches{run: p.run, fan: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	f.ctx, f.cancel = workflow.WithCancel(ctx)
@@ -93,7 +91,7 @@ func (p *interpreter) runSomeBranches(ctx workflow.Context) (more bool, end endi
 	return more, end, over
 }
 
-// startMore begins branches in the slots that are free.
+// startMore starts branches in the free slots.
 func (f *branches) startMore(ctx workflow.Context) {
 	for len(f.free) > 0 && f.fan.Next < f.fan.Count && !f.isStopped() && !f.isOverdue(ctx) && ctx.Err() == nil && (!historyIsLong(ctx) || f.run.mustStay()) {
 		f.start(f.fan.Next, nil, nil)
@@ -104,16 +102,16 @@ func (f *branches) startMore(ctx workflow.Context) {
 // hasFailed tells whether the step has failed with one of its branches.
 func (f *branches) hasFailed() bool { return f.fan.StopOnFailure && len(f.fan.Failures) > 0 }
 
-// isStopped tells whether no branch is to begin, or to ask.
+// isStopped tells whether no branch starts any more, and no interrupts are taken.
 func (f *branches) isStopped() bool { return f.err != nil || f.cancelled || f.hasFailed() || f.expired }
 
-// cancelAll cancels the branches that are under way. Nobody is asked any more what they ask.
+// cancelAll cancels the branches that are under way, and withdraws their interrupts.
 func (f *branches) cancelAll() {
 	f.cancel()
 	f.run.interrupts.withdraw(f.run.interrupts.concurrent...)
 }
 
-// fails ends the step, and the run with it.
+// fails ends the step and the run with an error.
 func (f *branches) fails(err error) {
 	f.err = err
 	f.cancelAll()
@@ -123,7 +121,7 @@ func (f *branches) isOverdue(ctx workflow.Context) bool {
 	return !f.fan.Deadline.IsZero() && !workflow.Now(ctx).Before(f.fan.Deadline)
 }
 
-// start starts a branch, or one again that has waited.
+// start starts a branch, or restarts one that was suspended.
 func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.SuspendedChild) {
 	r, p := f.run, branchSlot{index, f.free[0], max(f.run.log.Main, f.fan.Last)}
 	f.free = f.free[1:]
@@ -135,7 +133,7 @@ func (f *branches) start(index int, waits *runs.Interrupts, resumes *runs.Suspen
 	f.changes.AddFuture(child, func(done workflow.Future) { f.onEnd(p, done) })
 }
 
-// await waits until a branch ends or asks, or one that asks can go on; then that is taken in.
+// await waits until a branch ends or has interrupts, or those of one are resolved, and processes that.
 func (f *branches) await(ctx workflow.Context) {
 	f.children.await(ctx, f.changes, f.fan.Deadline)
 	if f.isOverdue(ctx) && f.children.isInterrupted() {
@@ -145,7 +143,7 @@ func (f *branches) await(ctx workflow.Context) {
 	f.children.replyResolved(ctx)
 }
 
-// interruptsSoFar is what branches wait for that have ended.
+// interruptsSoFar are the interrupts of the branches that have ended with some.
 func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
 	waits := f.run.waitsOf(ctx, runs.ModelAnswer{})
 	for _, s := range f.suspended {
@@ -154,13 +152,13 @@ func (f *branches) interruptsSoFar(ctx workflow.Context) *runs.Interrupts {
 	return waits
 }
 
-// branchSlot is where a branch is at work: on the lane of a slot, from a record on.
+// branchSlot is where a branch runs: its index, the lane of its slot, and the record after which it writes there.
 type branchSlot struct {
 	index, slot int
 	since       uint64
 }
 
-// onEnd takes in how a branch ended.
+// onEnd processes the end of a branch.
 func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	var answer runs.ToolAnswer
 	err := done.Get(f.ctx, &answer)
@@ -223,7 +221,7 @@ func (f *branches) addFailure(index int, why pipeline.Failure) {
 	}
 }
 
-// hasRoomFor tells whether there is room for the words of a failure.
+// hasRoomFor tells whether there is room for the message of a failure.
 func (f *branches) hasRoomFor(why pipeline.Failure) bool {
 	n := len(strconv.Quote(why.Message))
 	for _, reason := range f.fan.Failures {
@@ -235,7 +233,7 @@ func (f *branches) hasRoomFor(why pipeline.Failure) bool {
 	return n <= maxWords
 }
 
-// outcome is what has come of the branches.
+// outcome is how the step ends. more tells that branches are left.
 func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bool) {
 	r := f.run
 	failed := f.hasFailed()
@@ -270,7 +268,7 @@ func (f *branches) outcome(ctx workflow.Context) (more bool, end ending, over bo
 	return false, ending{}, false
 }
 
-// startBranch starts the child that walks a branch.
+// startBranch starts the child workflow of a branch.
 func (p *interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at branchSlot, waits *runs.Interrupts, resumes *runs.SuspendedChild, cancelled bool) workflow.ChildWorkflowFuture {
 	info, index := workflow.GetInfo(ctx), at.index
 	path := p.branchPath(f, index)
@@ -312,7 +310,7 @@ func (p *interpreter) branchPath(f *runs.Branches, index int) string {
 	return fmt.Sprintf("%s%s/%d", p.position.Prefix(), f.Path, index)
 }
 
-// branchID names the workflow of a branch.
+// branchID is the workflow ID of a branch.
 func (p *interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int) string {
 	info, path := workflow.GetInfo(ctx), p.branchPath(f, index)
 	if within := p.run.child.branchPrefix(); within != "" {
@@ -321,7 +319,7 @@ func (p *interpreter) branchID(ctx workflow.Context, f *runs.Branches, index int
 	return fmt.Sprintf("%s/%s/%s", info.WorkflowExecution.ID, shortDigest(p.run.in.Run.ID), path)
 }
 
-// branchCallID names a branch, for as long as its walk goes on, in whichever run.
+// branchCallID names a branch in all runs in which its pipeline continues.
 func (p *interpreter) branchCallID(path string) string {
 	return "call_" + shortDigest(p.position.Origin+"\n"+p.run.child.prefix()+path)
 }
@@ -331,7 +329,7 @@ func shortDigest(s string) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// runBranch is the child: what it returns is that of a subagent.
+// runBranch runs a branch, and returns how it ended.
 func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	end, err := r.turns(ctx)
 	if err != nil {
@@ -356,7 +354,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	return answer, nil
 }
 
-// suspendSteps ends the steps that a subagent is in, since it waits for people.
+// suspendSteps closes the steps that a child is in, because it ends with interrupts.
 func (p *interpreter) suspendSteps(ctx workflow.Context, waits *runs.Interrupts) error {
 	in := runs.Advance{Step: p.run.ownStep("suspend"), Position: *p.position}
 	in.Suspended, _ = waits.Open()

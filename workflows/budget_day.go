@@ -6,12 +6,11 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// What a tenant uses in a day is known where models are called, not here. A call of a run that may ask people finds its
-// tenant's soft budget used up, and says so instead of calling the model; then the run asks, as about other soft limits,
-// and takes the turn again when it may. Calls of those that cannot ask go through: of subagents and branches, before which a pipeline asks, and of what
-// compensates for what was done.
+// Only the activities know what a tenant uses in a day. A model call of a run that can ask people finds the tenant's soft budget
+// used up, and reports that instead of calling the model. The run then asks, as about other soft limits, and repeats the turn
+// when it may. Subagents, branches and compensation cannot ask: their calls are made.
 
-// dayAllowance is what a model call is told about it; nil = the run asks nobody.
+// dayAllowance is how far people have let the run go on its tenant's day; nil = the run cannot ask them.
 func (r *run) dayAllowance() *runs.DayAllowance {
 	if r.child != nil || r.isCompensating() {
 		return nil
@@ -19,7 +18,7 @@ func (r *run) dayAllowance() *runs.DayAllowance {
 	return &r.budget.Spent.Day
 }
 
-// interruptForBudget asks people in a turn in which the model was not called: it counts as none.
+// interruptForBudget asks people in a turn in which the model was not called. The turn does not count.
 func (r *run) interruptForBudget(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
 	if l := r.activeStep(); l != nil {
 		l.Turns--

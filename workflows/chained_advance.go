@@ -6,24 +6,23 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Behind the call of a step comes an advance, as a rule, and the workflow decides nothing in between. So the activity
-// that makes the call goes on with the advance:
+// A tool call of a pipeline is followed by an advance, and in most cases the workflow decides nothing in between. The activity
+// that makes the call then makes the advance, too:
 //
 //	advance ──► call, advance ──► call, advance ──► end
 //
-// In the log they stay two steps with a record each, the same as if they were two activities: an attempt that finds the
-// result of the call goes on behind it, and one that finds both returns both. Where the activity does not go on, for
-// whatever reason, its answer lacks the advance, and the workflow asks for it. So nothing depends on it but the time.
+// In the log these are two steps with a record each, as if they were two activities: an attempt that finds the result of the
+// call continues after it, and one that finds both returns both. If the activity does not make the advance, for whatever
+// reason, the workflow schedules it. So only time depends on it.
 //
-// What the workflow would have looked at in between it looks at behind the advance: whether the run is paused, cancelled, at
-// a limit, or to continue as new. By then clients are told of the next step, but it has not begun to work.
+// What the workflow checks between steps it checks after the advance: whether the run is paused, cancelled, at a limit, or is
+// to continue as new. Clients have seen the next step begin by then, but it has not done anything.
 //
-// A call may have gone on without the workflow being told: its worker died, and its time is over, or the run is cancelled.
-// Then the workflow tells an advance that the call has failed, as it always did; but it is the same step, so it finds what
-// was written, and that is what counts.
+// The workflow may not learn that a call has ended: its worker died, or the run was cancelled. It then reports the call as
+// failed to an advance with the same step ID, which finds what was written, and that counts.
 
-// chainAdvance lets a call of a step go on by itself; nil = it does not. Others may have to decide about it, or it is made by
-// workers that have nothing but tools; what compensates is left as it is.
+// chainAdvance returns what the activity of a call needs to make the next advance; nil = it must not. It must not if people or
+// other workers take part in the call, if the run is paused, or compensates.
 func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAdvance {
 	l := p.run.activeStep()
 	switch {
@@ -39,7 +38,7 @@ func (p *interpreter) chainAdvance(ctx workflow.Context, c call) *runs.ChainedAd
 	return &runs.ChainedAdvance{ID: p.nextStep().ID, Position: walk, Now: workflow.Now(ctx), Day: p.run.dayAllowance()}
 }
 
-// takeChained takes up what comes next, where the call has found that out.
+// takeChained continues with the advance that the activity of the call has made.
 func (p *interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 	next := *p.chained
 	p.chained, p.run.log.Main, p.run.log.OpenStep = nil, next.Seq, ""
@@ -47,8 +46,8 @@ func (p *interpreter) takeChained(ctx workflow.Context) runs.Advanced {
 	return next
 }
 
-// mayHaveEnded tells whether a call may have come to its end, and have gone on, without this being heard of. What there is to
-// compensate for is known to the next advance then.
+// mayHaveEnded tells whether the active call may have ended without the workflow knowing. The next advance finds out, and what
+// needs compensation.
 func (p *interpreter) mayHaveEnded() bool {
 	l := p.run.activeStep()
 	return l != nil && l.CallID != "" && len(p.run.log.Unfinished) > 0

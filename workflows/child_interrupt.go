@@ -10,24 +10,24 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Whoever comes to wait for people, or for its client, as a branch or a subagent, however deep, asks the thread's
-// workflow and stays as it is: what is beside it goes on, and it goes on itself as soon as it is answered, in any order.
+// A subagent or branch that waits for interrupts, however deep it is, signals the thread's workflow. Its siblings continue,
+// and it continues itself as soon as its interrupts are decided.
 //
-//	subagent                 parent              thread's workflow
-//	  │ SignalAsk ────────────▶ │ SignalAsk ───────▶ interrupt.announce.v1: readers and the inbox are told
-//	  │                         │                    UpdateDecide … until all of it is answered
-//	  │ ◀──────── SignalReply │ ◀────── SignalReply
-//	  ▼ goes on
+//	child                        parent                       thread
+//	  │ SignalInterrupt ──────────▶ │ SignalInterrupt ─────────▶ interrupt.announce.v1: readers and the inbox are told
+//	  │                             │                            UpdateDecide … until all are decided
+//	  │ ◀──────────── SignalReply   │ ◀─────────── SignalReply
+//	  ▼ continues
 //
-// The thread's workflow judges what is decided, counts votes and looks at the clock; who asked hears the result. Each
-// workflow knows which of its children wait (crew), and tells its parent when all do: so the thread's knows when
-// nothing is under way any more but questions. Then those who ask are told to end, and the run ends with what they ask, if
-// there is room for it; one that is held waits. So does one with a program that asks: that cannot end and begin again.
+// The thread checks decisions, counts votes and watches the clock; the child receives the result. Each workflow knows which
+// of its children wait, and signals its parent when all of them do. So the thread knows when nothing is under way but
+// waiting. Then it tells these children to end, and the run ends with their interrupts, if a payload has room for them. A
+// held run waits instead, and so does one whose program waits: a program cannot end and begin again.
 //
-// Whoever decided was told that it counts. So who is cancelled, with the run or for the failure of a
-// sibling, hears before what was decided by then, and has the log tell it.
+// People were told that their decision counts. A child that is cancelled, with the run or because a sibling failed, therefore
+// receives what was decided before, and records it.
 
-// tellParent tells the parent's workflow, also when this one is cancelled.
+// tellParent signals the parent, also when this workflow is cancelled.
 func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow.Future {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx)
@@ -35,7 +35,7 @@ func (r *run) tellParent(ctx workflow.Context, in runs.InterruptSignal) workflow
 	return workflow.SignalExternalWorkflow(ctx, info.ParentWorkflowExecution.ID, info.ParentWorkflowExecution.RunID, runs.SignalInterrupt, in)
 }
 
-// sendInterrupt tells the thread's workflow what this one waits for. over tells that it ends, since it could not.
+// sendInterrupt signals the interrupts of the turn to the thread. over tells that the child ends, because it could not.
 func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	waits := *r.interrupts.held
 	waits.Position = nil // Suspended has it
@@ -49,8 +49,8 @@ func (r *run) sendInterrupt(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// awaitReply waits for what the thread's workflow says, and does it. That is no time of this one's. over
-// tells that it ends with it.
+// awaitReply waits for the thread's reply, and does what it says. The wait does not count against the deadline. over tells
+// that the child ends.
 func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	since, replies := workflow.Now(ctx), workflow.GetSignalChannel(ctx, runs.SignalReply)
 	come := func() bool { return replies.Len() > 0 }
@@ -75,10 +75,10 @@ func (r *run) awaitReply(ctx workflow.Context) (end ending, over bool) {
 	return r.applyHeld(ctx)
 }
 
-// replyPatience is how long who is cancelled waits to hear what was decided.
+// replyPatience is how long a cancelled child waits to hear what was decided.
 const replyPatience = 10 * time.Second
 
-// addInterrupt takes what somebody asks. When all that has come is taken in, readers and the inbox are told of it (announce).
+// addInterrupt adds the interrupts of a child. They are announced when all signals that arrived with it are processed.
 func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	r := c.run
 	a := &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay, between: in.Ancestors, waits: r.waitsOf(ctx, runs.ModelAnswer{})}
@@ -95,7 +95,7 @@ func (c *children) addInterrupt(ctx workflow.Context, m *runningChild, in runs.I
 	a.announcement = &runs.AnnounceInterrupts{Step: step, Interrupts: a.waits, Concurrent: true}
 }
 
-// announceAll tells readers and the inbox what is asked, unless the run is about to end with it. ok tells that it did not fail.
+// announceAll announces the interrupts that were added, unless the run is about to end with them. ok is false if that failed.
 func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 	if c.run.child != nil || c.isIdle() && c.canSuspend(ctx) {
 		return true
@@ -108,7 +108,7 @@ func (c *children) announceAll(ctx workflow.Context) (ok bool) {
 	return true
 }
 
-// announce tells readers and the inbox what somebody asks; ok tells that it did not fail.
+// announce tells readers and the inbox about the interrupts of a child. ok is false if that failed.
 func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	r, hold := c.run, *a.announcement
 	a.announcement = nil
@@ -124,7 +124,7 @@ func (c *children) announce(ctx workflow.Context, a *childInterrupt) (ok bool) {
 	return true
 }
 
-// replyToCancelled tells who has asked and is cancelled what was decided by now. Nobody is asked any more.
+// replyToCancelled tells a cancelled child what was decided until now. Its interrupts are cancelled.
 func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == by && a.isOpen() })
 	if i < 0 {
@@ -137,7 +137,7 @@ func (c *children) replyToCancelled(ctx workflow.Context, by string) {
 	c.run.cancelInterrupts(ctx, a.waits)
 }
 
-// replyOnCancel tells who asks what was decided, when the children are cancelled.
+// replyOnCancel tells a child what was decided, when ctx of the children is cancelled.
 func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	ctx.Done().Receive(ctx, nil)
 	if !a.isOpen() || c.find(a.child.id) == nil {
@@ -149,15 +149,15 @@ func (c *children) replyOnCancel(ctx workflow.Context, a *childInterrupt) {
 	a.child.SignalChildWorkflow(ctx, runs.SignalReply, runs.ReplySignal{To: a.by, Cancelled: true, Calls: a.waits.Of(1).Calls})
 }
 
-// canSuspend tells whether the run can end with all that is asked, and go on with it. One that cannot goes on until so
-// much is answered that it can.
+// canSuspend tells whether the run can end with all open interrupts: a payload has room for them, and nothing else is about to
+// happen. A run that cannot stays open until enough of them are decided.
 func (c *children) canSuspend(ctx workflow.Context) bool {
 	r := c.run
 	if c.stopped() || r.in.Hold && !historyIsLong(ctx) || slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return a.mustStay && a.isOpen() }) {
 		return false
 	}
 	if slices.ContainsFunc(c.interrupts, (*childInterrupt).isResolved) {
-		return false // it goes on, and may fail: who has ended by then would hear nothing of that
+		return false // that child continues, and may fail: siblings that had ended would not be cancelled
 	}
 	waits, room, counted := c.interruptsSoFar(ctx), 0, map[string]bool{}
 	for _, a := range c.interrupts {
@@ -179,8 +179,8 @@ func (c *children) canSuspend(ctx workflow.Context) bool {
 // when it asked, and that it waits.
 const roomToEnd = 80
 
-// suspend has those end who ask, if the run can end with that. Until it is known whether it does, nobody decides
-// about it, and results that come by signal wait.
+// suspend tells the children that wait to end, if the run can end with their interrupts. Until the run has ended, or
+// continues after all, no decision is taken.
 func (c *children) suspend(ctx workflow.Context) {
 	if !c.canSuspend(ctx) {
 		return
@@ -205,7 +205,7 @@ func (c *children) suspend(ctx workflow.Context) {
 	}
 }
 
-// cancelInterrupts ends the wait for interrupts: nobody is going to decide. In a child the thread's workflow does so.
+// cancelInterrupts cancels interrupts: no decision is awaited any more. In a child, the thread does so.
 func (r *run) cancelInterrupts(ctx workflow.Context, all ...*runs.Interrupts) {
 	if r.child != nil {
 		r.interrupts.withdraw(all...)

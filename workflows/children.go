@@ -10,51 +10,54 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// children are the children of a workflow that are under way: branches of a step, or subagents that work for the calls of a
-// turn. Those who come to wait ask through it (see beside.go).
+// children are the child workflows of a turn or a step that are under way: subagents or branches. It knows which of them wait,
+// and passes their interrupts to the thread and the replies back (child_interrupt.go). Only coroutines of the workflow touch
+// it.
 type children struct {
 	run *run
-	// ctx is the turn's or the step's, stopped tells that nobody is to be asked any more, fails has it be so.
+	// ctx is that of the turn or the step. stopped tells that no interrupts are taken any more; fails stops the turn or step.
 	ctx     workflow.Context
 	stopped func() bool
 	fails   func(error)
-	// otherWork is how many other things are under way beside them, carried what the run waits for already if it ends.
+	// otherWork is how many activities are under way besides, interruptsSoFar what the run would end with already.
 	otherWork       func() int
 	interruptsSoFar func(workflow.Context) *runs.Interrupts
 
-	running      []*runningChild
-	interrupts   []*childInterrupt
-	reportedIdle int // the replies that had come here, and 1, when the parent was told that everybody waits
+	running    []*runningChild
+	interrupts []*childInterrupt
+	// reportedIdle is the number of replies received when the parent was told that all children wait, plus 1; 0 = it was
+	// never told.
+	reportedIdle int
 }
 
-// runningChild is a child.
+// runningChild is a child workflow that has not ended.
 type runningChild struct {
 	workflow.ChildWorkflowFuture
-	ctx    workflow.Context // which cancel ends
+	ctx    workflow.Context // ends with cancel
 	cancel workflow.CancelFunc
-	id     string
-	// isIdle tells that nothing is under way in it but what waits for answers, as of the last of the replies that were sent
-	// there: sent is how many.
+	id     string // workflow ID
+	// isIdle tells that nothing is under way in the child but waiting, as of the last of the repliesSent to it.
 	isIdle      bool
 	repliesSent int
 }
 
-// childInterrupt is somebody who waits for answers: a child, or one below it.
+// childInterrupt are the interrupts of a child, or of one below it.
 type childInterrupt struct {
-	child        *runningChild
-	by           string
-	waits        *runs.Interrupts // with it as the first of the suspended; nil = the thread's workflow has it
-	mustStay     bool
-	between      []runs.AncestorSize      // it and this workflow
-	announcement *runs.AnnounceInterrupts // what tells readers and the inbox; nil = they are told
-	// replied tells that it was answered, suspended that it was told to end.
+	child *runningChild // the direct child through which they came
+	by    string        // CallID of the one that waits
+	// waits has them, with the state of the one that waits as the first of Suspended. It is nil except in the thread.
+	waits        *runs.Interrupts
+	mustStay     bool                     // the one that waits cannot end and begin again
+	between      []runs.AncestorSize      // subagents between it and the thread
+	announcement *runs.AnnounceInterrupts // nil = readers and the inbox know them
+	// replied tells that it has its answers, suspended that it was told to end.
 	replied   bool
 	suspended bool
 }
 
 func (a *childInterrupt) isOpen() bool { return !a.replied && !a.suspended }
 
-// listen has the changes bring what children say, and replies to them.
+// listen adds the signals of children, and the replies of the parent, to the selector.
 func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
 	changes.AddReceive(workflow.GetSignalChannel(ctx, runs.SignalInterrupt), func(said workflow.ReceiveChannel, _ bool) {
 		var in runs.InterruptSignal
@@ -71,7 +74,7 @@ func (c *children) listen(ctx workflow.Context, changes workflow.Selector) {
 	})
 }
 
-// isInterrupted tells whether somebody waits for answers.
+// isInterrupted tells whether a child waits for interrupts.
 func (c *children) isInterrupted() bool {
 	return slices.ContainsFunc(c.interrupts, func(a *childInterrupt) bool { return !a.replied })
 }
@@ -80,7 +83,7 @@ func (c *children) add(ctx workflow.Context, id string, child workflow.ChildWork
 	c.running = append(c.running, &runningChild{ChildWorkflowFuture: child, ctx: ctx, cancel: cancel, id: id})
 }
 
-// cancelInterrupted cancels the children in which somebody waits for answers.
+// cancelInterrupted cancels the children that wait for interrupts.
 func (c *children) cancelInterrupted() {
 	for _, a := range c.interrupts {
 		if !a.replied {
@@ -97,12 +100,12 @@ func (c *children) find(id string) *runningChild {
 	return c.running[i]
 }
 
-// isIdle tells whether nothing is under way but what waits for answers.
+// isIdle tells whether nothing is under way but waiting for interrupts.
 func (c *children) isIdle() bool {
 	return len(c.running) > 0 && c.otherWork() == 0 && !slices.ContainsFunc(c.running, func(m *runningChild) bool { return !m.isIdle })
 }
 
-// receive takes what a child says: that somebody asks, in it or below it, or what has become of that.
+// receive handles the signal of a child: the thread takes the interrupts, others forward it.
 func (c *children) receive(ctx workflow.Context, in runs.InterruptSignal) {
 	m := c.find(in.From)
 	if m == nil {
@@ -122,7 +125,7 @@ func (c *children) receive(ctx workflow.Context, in runs.InterruptSignal) {
 	}
 }
 
-// forward tells the parent what a child has said, and that everybody waits if they do.
+// forward passes a signal on to the parent, and adds that all children wait, if they do.
 func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.InterruptSignal) {
 	if in.Interrupts != nil {
 		c.interrupts = append(c.interrupts, &childInterrupt{child: m, by: in.CallID, mustStay: in.MustStay})
@@ -136,12 +139,12 @@ func (c *children) forward(ctx workflow.Context, m *runningChild, in runs.Interr
 	}
 }
 
-// ownSize is this workflow, as large as it is by now: what has become of those that have ended is part of it.
+// ownSize is the size of this subagent's state as it would be carried on now, with the children that have ended.
 func (c *children) ownSize(ctx workflow.Context) runs.AncestorSize {
 	return runs.AncestorSize{CallID: c.run.child.CallID, Size: c.run.suspendedSize(c.interruptsSoFar(ctx))}
 }
 
-// updateSizes takes in how large those have become that are between this workflow and who asks.
+// updateSizes takes the present sizes of the subagents between the thread and a child that waits.
 func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	for _, now := range sizes {
 		for _, a := range c.interrupts {
@@ -154,7 +157,7 @@ func (c *children) updateSizes(sizes []runs.AncestorSize) {
 	}
 }
 
-// reportsIdle tells whether the parent is to be told that everybody waits: once for as many replies as have come.
+// reportsIdle tells whether the parent is to be told that all children wait: once for each number of replies received.
 func (c *children) reportsIdle() bool {
 	if c.reportedIdle == c.run.child.replies+1 || !c.isIdle() {
 		return false
@@ -163,7 +166,7 @@ func (c *children) reportsIdle() bool {
 	return true
 }
 
-// forwardReply hands a reply on to who asked, or to the child that knows who that is.
+// forwardReply passes a reply on to the child that waits, or to the direct child through which its interrupts came.
 func (c *children) forwardReply(ctx workflow.Context, in runs.ReplySignal) {
 	c.run.child.replies++
 	i := slices.IndexFunc(c.interrupts, func(a *childInterrupt) bool { return a.by == in.To && !a.replied })
@@ -185,15 +188,15 @@ func (c *children) send(ctx workflow.Context, a *childInterrupt, in runs.ReplySi
 	return a.child.SignalChildWorkflow(ctx, runs.SignalReply, in)
 }
 
-// sent takes in whether a reply has come to its child: one that has ended, or is cancelled, ends without.
+// sent handles a reply that did not arrive. A child that has ended or is cancelled does not need it.
 func (c *children) sent(ctx workflow.Context, a *childInterrupt, err error) {
 	if err != nil && !temporal.IsCanceledError(err) && ctx.Err() == nil && c.find(a.child.id) != nil {
 		c.fails(err)
 	}
 }
 
-// remove is done with a child that has ended, and with what was asked in it. If it waits still, it is for what people
-// have not said by now.
+// remove forgets a child that has ended, with its interrupts. If it ended so that the run can end with these, they become
+// suspended, with the decisions that have arrived.
 func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	m := c.find(id)
 	c.running = slices.DeleteFunc(c.running, func(other *runningChild) bool { return other == m })
@@ -213,8 +216,8 @@ func (c *children) remove(id string, answer *runs.ToolAnswer) {
 	})
 }
 
-// await waits until there is something to take in among the changes, and takes it in, or until some time. Cancelled
-// children end, so it needs no context that does.
+// await waits for changes, or until a time, and processes all that have arrived. It does not end with ctx: cancelled children
+// end, which is a change.
 func (c *children) await(ctx workflow.Context, changes workflow.Selector, until time.Time) {
 	r := c.run
 	if !c.announceAll(ctx) { // what the run did not end with, though it seemed to
@@ -245,8 +248,7 @@ func (c *children) await(ctx workflow.Context, changes workflow.Selector, until 
 	}
 }
 
-// nextCheck is when to look again at the latest: when time runs out for a question, or at the time that is given if there
-// are any.
+// nextCheck is when time changes an interrupt, at the latest at the given time; zero = no child waits.
 func (c *children) nextCheck(at time.Time) (until time.Time) {
 	for _, a := range c.interrupts {
 		if !a.isOpen() || c.stopped() {
@@ -264,7 +266,7 @@ func (a *childInterrupt) isResolved() bool {
 	return a.waits != nil && a.isOpen() && a.waits.IsResolved()
 }
 
-// replyResolved has those go on who have their answers, also if nobody was told that they ask: it may be too late already.
+// replyResolved replies to children whose interrupts are all decided. Time may decide them before they are announced.
 func (c *children) replyResolved(ctx workflow.Context) {
 	for _, a := range c.interrupts {
 		if a.waits == nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// compensationTime is how long a run may take to compensate for what it has done.
+// compensationTime is how long a run may take to undo what it has done.
 const compensationTime = 10 * time.Minute
 
-// compensate lets the walk compensate for what was done, since the run is to end. over tells that there is nothing.
+// compensate lets the pipeline undo what was done, before the run ends. over tells that there is nothing to undo.
 func (p *interpreter) compensate(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	goesOn := p.run.in.Program != "" // the program may: its steps are to be closed

@@ -8,9 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// safePoint is the safe point before a turn: here a paused run waits, and here it may continue as new,
-// when its history grows long, a newer version of the worker is there or the wait grows long. Nothing
-// is under way here, so nothing is repeated or lost.
+// safePoint is reached between turns and steps, when nothing is under way: a paused run waits here, and a run continues as new
+// here if its history has grown long or a newer worker version is current.
 func (r *run) safePoint(ctx workflow.Context) error {
 	if r.paused {
 		if err := r.thread.pause(ctx); err != nil {
@@ -88,19 +87,19 @@ func (t *thread) fits(queue []runs.Input, steering runs.Steering) bool {
 	return t.run.fitsAs(next)
 }
 
-// mayContinue tells whether to continue as new: there is a reason, and nothing that is more urgent.
+// mayContinue tells whether to continue as new.
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
 	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.mustStay()
 }
 
-// mustStay tells whether the execution cannot be followed by another one: a program is in the middle of its code.
+// mustStay tells whether the execution cannot continue as new, because a program is running.
 func (r *run) mustStay() bool {
 	return r.in.Program != "" && (r.thread == nil || !r.thread.phase.isOver())
 }
 
-// continueWith ends the execution; another one goes on with in, on the current version of the worker.
+// continueWith ends the execution. The next one starts with in, on the current worker version.
 func continueWith(ctx workflow.Context, workflowType string, in any) error {
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,

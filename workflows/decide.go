@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// decide takes decisions one by one. A run that goes on with decided calls still tells what was decided.
+// decide handles the update "decide". Each decision is judged for itself; a run that continues with decided calls still tells
+// what was decided.
 //
-// What was decided about is told by the log, and Temporal may hear of it later: a worker dies, or a task is done
-// once more since something came while it was. Then the update is in the same task as what lets the run come to
-// its question, or to its end, and handlers run first. So this one lets the run catch up: a question that is still
-// to be asked is waited for, for a second, and what was cancelled takes no answer.
+// The log announces an interrupt before the workflow task that records the announcement is completed. A decision may thus
+// arrive in the same task, and update handlers run first. So the handler lets the run catch up: it waits up to a second for
+// an interrupt that is not known yet.
 func (t *thread) decide(ctx workflow.Context, in runs.Decide) (runs.Decided, error) {
 	t.catchUp(ctx)
 	if unknown := func() bool { return !t.phase.isOver() && !t.asked(in) }; unknown() {
@@ -31,18 +31,17 @@ func (t *thread) decide(ctx workflow.Context, in runs.Decide) (runs.Decided, err
 	return out, nil
 }
 
-// catchUp has whatever else the task has brought come first: a coroutine that is begun now has its turn behind
-// the others.
+// catchUp lets all other coroutines run first: one that is started now runs after them.
 func (t *thread) catchUp(ctx workflow.Context) {
 	caughtUp := false
 	workflow.Go(ctx, func(workflow.Context) { caughtUp = true })
 	_ = workflow.Await(ctx, func() bool { return caughtUp && t.phase.takesDecisions() }) // a handler's context does not end
 }
 
-// decidePatience is how long a decision may be early.
+// decidePatience is how long a decision may be ahead of its interrupt.
 const decidePatience = time.Second
 
-// asked tells whether somebody was asked about one of these calls.
+// asked tells whether one of the calls is an interrupt of the thread.
 func (t *thread) asked(in runs.Decide) bool {
 	return slices.ContainsFunc(in.Decisions, func(d runs.Decision) bool { return t.run.interruptsOf(d.CallID).Find(d.CallID) != nil })
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// disturbances are the codes of attempts that ended for no fault of the step.
+// disturbances are the error codes of attempts that failed without a fault of the step.
 var disturbances = []string{"worker_lost", "worker_stopped", "log_unavailable"}
 
-// isDisturbed tells whether an activity came to no end in its time because of what happened around it. Temporal tells of its last attempt
-// then, and an undisturbed one would have failed with the time.
+// isDisturbed tells whether an activity ran out of time because of disturbances. Temporal then reports the last attempt's error
+// instead of a timeout.
 func isDisturbed(err error) bool {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || !slices.Contains(disturbances, app.Type()) {
@@ -28,7 +28,8 @@ func isDisturbed(err error) bool {
 	return errors.As(err, &timedOut) && timedOut.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
 }
 
-// overdueEnding is the end of what is late: that of the step's time if it has less than the run.
+// overdueEnding is how the run ends when an activity has run out of time: with the step's timeout if that is earlier than the
+// run's deadline.
 func (r *run) overdueEnding() ending {
 	if l := r.activeStep(); l != nil && runs.Earlier(l.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
 		return ending{outcome: runs.OutcomeError, code: timeout.Code, message: timeout.Message}

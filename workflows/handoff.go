@@ -6,12 +6,12 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A call may hand the thread over to another agent. It is made behind all others of its turn, when people have
-// decided about those: they are done by the agent that has asked for them. From then on the run is the other
-// agent's, with its model, tools and rules from the next turn on. The run goes on counting.
+// A call may hand the thread over to another agent. It is made after all others of its turn, when these are decided: they
+// belong to the agent that made them. From the next turn on the run belongs to the other agent, with its model, tools and
+// rules. Its counts continue.
 
-// callHandoff hands the thread over, if a call of the turn does and people have to decide about none: then it goes
-// on to wait. over tells that the run ends with it.
+// callHandoff makes the call of the turn that hands the thread over, unless people are still to decide about others. over tells
+// that the run ends.
 func (r *run) callHandoff(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
 	h := waits.Handoff
 	if h == nil || waits.AsksPeople() {
@@ -27,7 +27,7 @@ func (r *run) callHandoff(ctx workflow.Context, t toolCalls, waits *runs.Interru
 	return r.callTools(ctx, t, waits)
 }
 
-// handOver makes the run that of another agent. Of the limits of both the tighter hold for what is left of it.
+// handOver gives the run to another agent. The tighter limits of both agents apply.
 func (r *run) handOver(ctx workflow.Context, by runs.HandoffTarget) {
 	was, limits := r.in, by.Limits
 	limits.Turns, limits.Tokens = min(limits.Turns, was.Limits.Turns), min(limits.Tokens, was.Limits.Tokens)

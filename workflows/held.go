@@ -8,15 +8,13 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A run that its client asked to hold does not end when calls of its turn wait, for the client or a
-// person: it says so, waits, and goes on with the turn.
+// A held run does not end when its turn has interrupts: it announces them, waits, and continues the turn.
 
-// stepHeld are the calls of a turn that were waited for; what clients see of the step is named like that
-// of the others.
+// stepHeld is the ID of the step in which held calls are made. Clients see the name of other tool steps.
 const stepHeld = "held"
 
-// holdIfFits tells whether what a turn waits for can be carried on. A run that holds has it from here on, before
-// the other calls of the turn are made: an answer may come early.
+// holdIfFits tells whether a payload has room for the interrupts of a turn. A held run takes decisions about them from here on:
+// a decision may arrive before the other calls of the turn have been made.
 func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	if !r.in.Hold {
 		return w.Fits(r.in)
@@ -25,8 +23,8 @@ func (r *run) holdIfFits(w *runs.Interrupts) bool {
 	return len(w.Calls) <= runs.MaxInterrupts && r.fits()
 }
 
-// announceHeld tells readers what the run waits for, unless that is answered by now. over tells that the run
-// ends, since it could not.
+// announceHeld tells readers and the inbox about the interrupts of the turn, unless they are resolved already. over tells that
+// the run ends, because that failed.
 func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	if r.child != nil {
 		return r.sendInterrupt(ctx)
@@ -46,8 +44,8 @@ func (r *run) announceHeld(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// continueHeld waits until everything is answered, and does what was decided. over tells that the run ends
-// with it. It fails only to continue as new.
+// continueHeld waits until the interrupts of the turn are resolved, and applies the decisions. over tells that the run ends. The
+// error is nil except to continue as new.
 func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err error) {
 	if r.child != nil {
 		end, over = r.awaitReply(ctx)
@@ -60,7 +58,7 @@ func (r *run) continueHeld(ctx workflow.Context) (end ending, over bool, err err
 	return end, over, nil
 }
 
-// applyHeld does what was decided about the calls that were waited for.
+// applyHeld applies the decisions about the interrupts of the turn.
 func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 	w := r.interrupts.held
 	r.interrupts.held = nil // whatever comes of it: steps may go on behind a failure, and compensate behind a cancel
@@ -77,8 +75,8 @@ func (r *run) applyHeld(ctx workflow.Context) (end ending, over bool) {
 	return r.applyDecisions(ctx, w, r.step(r.turn, w.StepName(stepHeld), stepTools))
 }
 
-// awaitHeld waits until everything is answered or the run is cancelled. Where it takes longer than the
-// patience, the run is parked: that is the error. The wait is no time of the run's.
+// awaitHeld waits until the interrupts of the turn are resolved, or the run is cancelled. After the patience the thread is
+// parked, which is the error. The wait does not count against the deadline.
 func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	w, since := r.interrupts.held, workflow.Now(ctx)
 	late := since.Add(patience)
@@ -98,7 +96,7 @@ func (r *run) awaitHeld(ctx workflow.Context, patience time.Duration) error {
 	return nil
 }
 
-// waitUntil is until when to wait here.
+// waitUntil is how long to wait in this execution.
 func (r *run) waitUntil(next, late time.Time) time.Time {
 	if r.mustStay() {
 		return next
@@ -106,7 +104,7 @@ func (r *run) waitUntil(next, late time.Time) time.Time {
 	return runs.Earlier(next, late)
 }
 
-// awaitHeldUntil waits until everything is answered, or some time, or the run is cancelled; zero = for ever.
+// awaitHeldUntil waits until the interrupts of the turn are resolved, the run is cancelled, or a time; zero = for ever.
 func (r *run) awaitHeldUntil(ctx workflow.Context, until time.Time) {
 	ready := func() bool { return r.interrupts.held.IsResolved() || historyIsLong(ctx) && !r.mustStay() }
 	if until.IsZero() {

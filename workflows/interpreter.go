@@ -8,17 +8,17 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// An agent that consists of steps walks them:
+// A pipeline alternates between advances, which find the next step, and steps:
 //
 //	advance ──► agent ──► advance ──► call ──► advance ──► branches ──► advance ──► end
 //	   │         turns       │         one        │         children
-//	   └ tells what has come of the step before, changes the state, and finds out what is next
+//	   └ records how the step before ended, changes the state, and evaluates what is next
 //
-// The workflow does not know the steps. An activity that holds the content walks from one thing to do to the
-// next; the workflow has the cursor, does what it is told, and says what came of it. So a history
-// has what was done of a tree and nothing of the tree, and no expression is evaluated here. Before each
-// advance the run may pause, or continue as new: Walk has everything. Where nothing can come in between, an advance rides on
-// the call before it, and the run may pause behind it (onward.go).
+// The workflow does not know the steps. The activity pipeline.advance has the definition and the state; the workflow has the
+// cursor, does what the activity returns, and reports how it ended. So a history has what was done, and no definition, and
+// no expression is evaluated here. Before each advance the run may pause or continue as new: the position has everything
+// that the next execution needs. Where nothing can come in between, the activity of a tool call makes the next advance, too
+// (chained_advance.go).
 
 // endingOf is how the run ends when it has compensated for what was done.
 func endingOf(t *runs.PendingEnd) ending {
@@ -33,13 +33,13 @@ func endingOf(t *runs.PendingEnd) ending {
 // interpreter executes the steps of an agent that is a pipeline, or of a step that a program does.
 type interpreter struct {
 	run      *run
-	position *runs.Position // the position; nil = the agent is no pipeline
-	// chained is the answer to the next advance, if the activity of the call before has found it.
+	position *runs.Position // nil = the agent is no pipeline, or its program is between two steps
+	// chained is the answer to the next advance, if the activity of the call before has made it.
 	chained *runs.Advanced
 	tree    []byte // the steps of a program's step, until an advance has written them down
 }
 
-// restorePosition takes the walk up where the execution or the run before this one left it, or at its beginning.
+// restorePosition takes the position from the execution or the run before this one, or sets it to the beginning.
 func (r *run) restorePosition() {
 	switch {
 	case r.pipeline.position != nil:
@@ -55,7 +55,7 @@ func (r *run) restorePosition() {
 	}
 }
 
-// outputPrefix is where the outputs of a subagent stand: not among those of the agent that it works for, nor of another one.
+// outputPrefix begins the names of a subagent's outputs in the state, so that they are apart from those of other agents.
 func (r *run) outputPrefix() string {
 	if r.child == nil {
 		return ""
@@ -63,7 +63,7 @@ func (r *run) outputPrefix() string {
 	return agents.AgentPrefix + r.child.CallID
 }
 
-// steps goes on until the walk is at its end. It fails only to continue as new.
+// steps runs the pipeline to its end. The error is nil except to continue as new.
 func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
 	if !p.run.log.HasBegun() && p.run.in.Resume != nil {
 		if end, over := p.reopen(ctx); over {
@@ -96,7 +96,7 @@ func (p *interpreter) steps(ctx workflow.Context) (ending, error) {
 	}
 }
 
-// compensationCtx is the context of what is done.
+// compensationCtx is the context for the next step: a cancel of the run does not end compensation.
 func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	if !p.run.isCompensating() {
 		return ctx
@@ -105,7 +105,7 @@ func (p *interpreter) compensationCtx(ctx workflow.Context) workflow.Context {
 	return ctx
 }
 
-// endOfSteps is how the run ends with its steps.
+// endOfSteps is how the run ends after its last step.
 func (p *interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) ending {
 	switch then := p.position.End; {
 	case then != nil:
@@ -118,20 +118,20 @@ func (p *interpreter) endOfSteps(ctx workflow.Context, last runs.Advanced) endin
 	return ending{outcome: runs.OutcomeSuccess}
 }
 
-// noteFailedStep notes a step that failed, for what comes behind it.
+// noteFailedStep notes a step that failed on the main lane of a pipeline, which continues after it.
 func (r *run) noteFailedStep(s runs.Step, steered []uint64) {
 	if r.pipeline.position != nil {
 		r.log.Failed = &runs.FailedStep{ID: s.ID, Name: s.Name, Closes: s.Closes, After: s.After, Place: s.Place, Steered: steered}
 	}
 }
 
-// stepReopen is the first step of a run that goes on with a walk, stepAdvance that of one that begins a walk.
+// The IDs of a run's first step: stepReopen if it continues a pipeline, stepAdvance if it begins one.
 const (
 	stepReopen  = "reopen"
 	stepAdvance = "advance/1"
 )
 
-// firstStepID is the id of the run's first step.
+// firstStepID is the ID of the run's first step.
 func (r *run) firstStepID() string {
 	switch {
 	case r.in.Program != "":
@@ -144,8 +144,7 @@ func (r *run) firstStepID() string {
 	return r.ownStep(stepAdvance).ID
 }
 
-// reopen begins the run that goes on with a walk, and does what was decided about the calls that it
-// has waited for. over tells that the run ends with it.
+// reopen begins a run that continues a pipeline, and applies the decisions about its interrupts. over tells that the run ends.
 func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	in := runs.Advance{Step: p.run.ownStep(stepReopen), Position: *p.position, Resumes: true}
 	opening, _ := workflow.NewDisconnectedContext(ctx) // what is done about a cancel comes behind the beginning
@@ -172,7 +171,8 @@ func (p *interpreter) reopen(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// runActiveStep does what the walk has come to. over tells that the run ends with it. It fails only to continue as new.
+// runActiveStep runs the step that the pipeline has reached. over tells that the run ends. The error is nil except to continue as
+// new.
 func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool, err error) {
 	w := p.position
 	end, over = p.run.exhausted(ctx)
@@ -199,7 +199,7 @@ func (p *interpreter) runActiveStep(ctx workflow.Context) (end ending, over bool
 	return end, over, nil
 }
 
-// sleep waits until the walk goes on, but not for longer than the run has time.
+// sleep waits until the position's wake time, or until the run's deadline.
 func (p *interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
 	if workflow.Sleep(ctx, runs.Earlier(p.position.Wake, p.run.budget.Deadline).Sub(workflow.Now(ctx))) != nil {
 		return p.onStepEnd(ctx, ending{outcome: runs.OutcomeCancelled})
@@ -211,7 +211,7 @@ func (p *interpreter) sleep(ctx workflow.Context) (end ending, over bool) {
 	return ending{}, false
 }
 
-// runCall makes the call of a step, unless that waits already, and waits for who decides about it.
+// runCall makes the call of a step, unless it waits already, and waits for its interrupts.
 func (p *interpreter) runCall(ctx workflow.Context) (end ending, over bool, err error) {
 	if answer := p.position.Answer; answer != nil {
 		p.position.Answer = nil
@@ -253,12 +253,10 @@ func (p *interpreter) runAgent(ctx workflow.Context) (end ending, over bool, err
 	}
 }
 
-// isDoneDespiteCancel tells whether the step that the walk is at has come to its end, with nothing left to do, although the
-// run is cancelled: then it is compensated for like others.
+// isDoneDespiteCancel tells whether the active step is done, although the run is cancelled: then it is compensated for, too.
 func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
 
-// onStepEnd takes in how the thing to do has ended: with an event for the walk, as a rule. over tells that the
-// run ends with it.
+// onStepEnd turns the end of a step into the event for the next advance. over tells that the run ends instead.
 func (p *interpreter) onStepEnd(ctx workflow.Context, end ending) (_ ending, over bool) {
 	w := p.position
 	if end.waits != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// results are those that came by signal.
+// results are tool results that arrive by signal.
 type results struct {
 	come workflow.ReceiveChannel
 	busy bool // one is on its way into the log
 }
 
-// takeResults takes the results that come by signal, one after the other.
+// takeResults takes the tool results that arrive by signal, one after the other.
 func (t *thread) takeResults(ctx workflow.Context) {
 	t.results.come = workflow.GetSignalChannelWithOptions(ctx, runs.SignalToolResult, workflow.SignalChannelOptions{
 		Description: `say what came of a call of the client's: {"toolCallId", "content"}`,
@@ -29,8 +29,8 @@ func (t *thread) takeResults(ctx workflow.Context) {
 	})
 }
 
-// takeResult takes a result that is waited for. Nobody hears an answer to a signal: what is unknown, too
-// large, no content or not the first changes nothing.
+// takeResult stores a result that the thread waits for, and takes it as a decision. A signal has no answer: a result that is
+// unknown, too large, malformed or not the first is ignored.
 func (t *thread) takeResult(ctx workflow.Context, in runs.ToolResult) {
 	t.results.busy = true
 	defer func() { t.results.busy = false }()
@@ -66,7 +66,7 @@ func (t *thread) awaitResults(ctx workflow.Context) (ok bool) {
 	return workflow.Await(ctx, func() bool { return !t.results.busy && t.results.come.Len() == 0 }) == nil
 }
 
-// interruptsOf are those that a decision about a call is for.
+// interruptsOf are the interrupts that have the call of a decision; nil = none.
 func (r *run) interruptsOf(callID string) *runs.Interrupts {
 	return r.interrupts.find(callID, r.in.Resume, r.isCancelled() && !r.isCompensating())
 }

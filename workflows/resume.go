@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// applyResumed does what was decided about the calls of the run before. over tells that the run ends with it.
+// applyResumed applies the decisions about the interrupts of the run before. over tells that the run ends.
 func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 	w := r.in.Resume
 	if w == nil || r.log.HasBegun() {
@@ -28,7 +28,7 @@ func (r *run) applyResumed(ctx workflow.Context) (end ending, over bool) {
 	return end, over
 }
 
-// applyDecisions does what was decided about calls. over tells that the run ends with it.
+// applyDecisions makes or answers the calls that were decided. over tells that the run ends.
 func (r *run) applyDecisions(ctx workflow.Context, w *runs.Interrupts, step runs.Step) (end ending, over bool) {
 	if w.Exceeded != nil {
 		return r.applyLimitDecision(ctx, w, step)

@@ -12,15 +12,16 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// heartbeatTimeout is the backstop for workers that die without anyone noticing. A heartbeat is a
-// persisted write, so it is rare; dead workers are noticed sooner by other means.
+// heartbeatTimeout is the last resort against a worker that dies: other means notice sooner. A heartbeat is a persisted write, so
+// it is rare.
 const heartbeatTimeout = 30 * time.Second
 
-// stepAttempts bounds the attempts of one step. It is the last resort against a step that takes its
-// worker down each time; an activity whose step fails by itself gives up sooner.
+// stepAttempts bounds the attempts of a step. It is the last resort against a step that kills its worker each time. An activity
+// whose step fails gives up sooner.
 const stepAttempts = 100
 
-// run is the state of one execution. It holds references only.
+// run is an AG-UI run in one execution: of a thread, or of a child. It loops over turns, or runs a pipeline or a program. It
+// holds references to content, and no content. Only coroutines of the workflow touch it.
 type run struct {
 	in        runs.Input
 	execution string
@@ -47,7 +48,7 @@ type run struct {
 	mayDelegate   int    // how many may
 }
 
-// newRun takes up the run where the execution before this one left it, or at its beginning.
+// newRun continues the run where the execution before this one left it, or begins it.
 func newRun(ctx workflow.Context, in runs.Input) *run {
 	r := &run{in: in, executionCtx: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
 	r.pipeline.run = r
@@ -63,7 +64,7 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 	return r
 }
 
-// ending is how a run is to end.
+// ending is how a run, a turn or a step ends.
 type ending struct {
 	outcome runs.Outcome
 	waits   *runs.Interrupts // what it ends with
@@ -74,7 +75,7 @@ type ending struct {
 	ofStep  bool   // it is a limit of a step's agent, and not of the run
 }
 
-// turns goes on until the run is over. It fails only to continue as new.
+// turns runs the agent until the run is over. The error is nil except to continue as new.
 func (r *run) turns(ctx workflow.Context) (ending, error) {
 	if r.in.AnswersOnly {
 		return ending{outcome: runs.OutcomeSuccess}, nil
@@ -115,8 +116,7 @@ func (r *run) beginTurn(ctx workflow.Context) (end ending, over bool, err error)
 	return end, over, nil
 }
 
-// takeTurn is one turn of model and tools, but for calls that the run is held for. over tells that the run
-// ends with it.
+// takeTurn calls the model, and makes the tool calls that are no interrupts. over tells that the run ends.
 func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	r.budget.Spent.Turns++
 	answer, err := r.callModel(ctx)
@@ -143,7 +143,8 @@ func (r *run) takeTurn(ctx workflow.Context) (end ending, over bool) {
 	return r.makeCalls(ctx, answer)
 }
 
-// makeCalls makes the calls of a turn, but for those that wait, and at last the one that hands the thread over.
+// makeCalls makes the calls of a turn: those that are no interrupts, and then the one that hands the thread over. over tells
+// that the run ends.
 func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) (end ending, over bool) {
 	waits, most := r.waitsOf(ctx, answer), r.activeAgent().Limits.ParallelTools
 	if answer.Count() > most || answer.WaitCount > len(waits.Calls) || answer.OrderedCount > answer.Ordered() || answer.WaitCount > 0 && !r.holdIfFits(waits) {
@@ -182,7 +183,7 @@ func (r *run) step(turn int, id, name string) runs.Step {
 	return s
 }
 
-// ownStep is one of the run's own agent, and of none of its steps.
+// ownStep is a step of the run's own agent, outside of its pipeline.
 func (r *run) ownStep(id string) runs.Step {
 	return runs.Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
@@ -190,16 +191,16 @@ func (r *run) ownStep(id string) runs.Step {
 	}
 }
 
-// isCompensating tells whether what is done now compensates for what was done: then a cancel of the run ends nothing.
+// isCompensating tells whether the run undoes what it has done: then a cancel does not stop it.
 func (r *run) isCompensating() bool {
 	w := r.pipeline.position
 	return w != nil && (w.End != nil || w.Cursor.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
 }
 
-// isCancelled tells whether the whole run is to end, as opposed to something that it does.
+// isCancelled tells whether the whole run is cancelled, as opposed to a part of it.
 func (r *run) isCancelled() bool { return r.cancelled || r.executionCtx.Err() != nil }
 
-// activeStep is the step that the walk is at, if it is an agent or a call.
+// activeStep is the agent or call that the pipeline has reached; nil = none.
 func (r *run) activeStep() *runs.ActiveStep {
 	if r.pipeline.position == nil {
 		return nil
@@ -207,7 +208,7 @@ func (r *run) activeStep() *runs.ActiveStep {
 	return r.pipeline.position.Active
 }
 
-// activeAgent is the one that speaks: the run's own, or that of the step that its walk is at.
+// activeAgent is the agent that speaks: that of the active step, or the run's own.
 func (r *run) activeAgent() runs.AgentRef {
 	if l := r.activeStep(); l != nil {
 		return l.AgentRef
@@ -215,7 +216,7 @@ func (r *run) activeAgent() runs.AgentRef {
 	return runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits}
 }
 
-// stepName is the name that clients see of a step of the agent's, behind those of the steps that it stands in.
+// stepName is the name that clients see of a step: after those of the pipeline's steps around it.
 func (r *run) stepName(name string) string {
 	if l := r.activeStep(); l != nil && name != "" {
 		return l.Place.Name + "/" + name
@@ -227,7 +228,7 @@ func (r *run) beginning() *runs.Beginning {
 	return &runs.Beginning{Input: r.in.Input, Digest: r.in.Digest, Continues: r.in.Continues, Edits: r.in.Resume.HasEdits()}
 }
 
-// opening is what the agent's first step has to open: the run, or a subagent.
+// opening is what the agent's first step opens: the run, or a subagent. Both are nil in a branch.
 func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 	switch {
 	case r.child != nil && r.child.BranchPath != "":
@@ -259,8 +260,8 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	return answer, err
 }
 
-// options bound a step by what is left of the run's duration, so that the limit needs no timer of
-// its own. Cancellation is waited for: the activity closes what it opened and says what it kept.
+// options bounds an activity by the time that is left, so that the deadline needs no timer. A cancelled activity is waited for:
+// it closes what it opened, and reports what it recorded.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
 	until := r.budget.Deadline
 	if l := r.activeStep(); l != nil {
@@ -279,8 +280,8 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 	}
 }
 
-// failure turns the error of a step into the run's end. Its words are ours: what the model or a
-// tool said is in the log and nowhere else.
+// failure turns an activity's error into the end of the run. Its message is never content: what the model or a tool said is in
+// the log.
 func (r *run) failure(ctx workflow.Context, err error) ending {
 	var app *temporal.ApplicationError
 	var timedOut *temporal.TimeoutError
@@ -318,9 +319,8 @@ func limit(code, format string, args ...any) ending {
 	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// finish writes the terminal record. It goes on when the run is cancelled. A local activity does it
-// within the workflow task that decided; where that fails (the log is out of reach), a regular one
-// waits as long as it takes.
+// finish writes the terminal record, also when the run is cancelled. A local activity does it within the workflow task that
+// decided. If that fails, since the log is out of reach, a regular activity retries as long as it takes.
 func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -358,7 +358,7 @@ func (r *run) cancel() {
 	r.cancelled = true
 }
 
-// resumeChildren is reached when no child ends with interrupts that go to the end of the run.
+// resumeChildren is called when no child ends with interrupts: the run continues.
 func (r *run) resumeChildren(ctx workflow.Context) {
 	if r.thread != nil {
 		r.thread.closeSuspended(ctx, false)

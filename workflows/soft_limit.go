@@ -7,17 +7,16 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A run that has passed a soft limit asks people whether it may go on: before its next turn, as a call of the tool
-// approve that no model has made. It waits for them like for any other question, and goes on, or ends with the
-// limit's code. What was used before a question counts behind it, in whichever AG-UI run that is: the limits, hard
-// ones too, are those of all that is done for one input.
+// A run that has passed a soft limit asks people whether it may continue: before its next turn, as an interrupt with a call of
+// the tool "approve". It waits for the decision like for any other, and continues, or ends with the limit's code. Limits
+// count all that is done for one input, in however many AG-UI runs.
 //
 // Only the run's own agent asks. What subagents and branches use counts when they have ended.
 
-// stepLimit is what clients see of the step in which people are asked.
+// stepLimit is the name that clients see of the step in which people are asked.
 const stepLimit = "limit"
 
-// excess is the first soft limit that the run has passed; nil = none, or the run compensates for what was done.
+// excess is the first soft limit that the run has passed; nil = none, or the run compensates.
 func (r *run) excess(ctx workflow.Context) *runs.ExceededLimit {
 	if r.isCompensating() {
 		return nil
@@ -25,9 +24,8 @@ func (r *run) excess(ctx workflow.Context) *runs.ExceededLimit {
 	return r.budget.Exceeded(r.in.Limits, workflow.Now(ctx))
 }
 
-// checkSoftLimits asks people whether the run may go on, if it has passed a soft limit: then it waits, or over tells that it
-// ends. What those have used that work for it may have taken it beyond a hard one, and then there is nothing to ask. The
-// question takes the number of a turn.
+// checkSoftLimits asks people whether the run may continue, if it has passed a soft limit. over tells that the run ends: it may
+// have passed a hard limit meanwhile. The question takes the number of a turn.
 func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 	if end, over = r.checkLimits(); over {
 		return end, true
@@ -39,7 +37,7 @@ func (r *run) checkSoftLimits(ctx workflow.Context) (end ending, over bool) {
 	return r.interruptForLimit(ctx, *x)
 }
 
-// interruptForLimit asks people about an excess: the run is held, or ends with it.
+// interruptForLimit asks people about a limit: the run is held, or ends with the interrupt.
 func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end ending, over bool) {
 	in := runs.LimitInterrupt{Step: r.limitStep(r.step(r.turn, "limit", "")), Exceeded: x}
 	if !r.log.HasBegun() {
@@ -66,14 +64,14 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) (end
 	return ending{outcome: waits.Outcome(), waits: waits}, true
 }
 
-// limitStep makes a step one of the question whether the run may go on.
+// limitStep makes a step the one in which people are asked about a limit.
 func (r *run) limitStep(s runs.Step) runs.Step {
 	s.Agent, s.Revision, s.Name = r.in.Agent, r.in.Revision, r.stepName(stepLimit)
 	s.Place = &runs.StepPlace{Path: pipeline.LimitPath, Name: stepLimit, Inline: true, Scope: runs.ScopeLimit}
 	return s
 }
 
-// applyLimitDecision does what was decided about a soft limit. over tells that the run ends with it.
+// applyLimitDecision applies the decision about a limit. over tells that the run ends.
 func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step runs.Step) (end ending, over bool) {
 	calls := toolCalls{messageID: w.MessageID, calls: decidedCalls(w), step: r.limitStep(step)}
 	if end, over = r.callTools(ctx, calls, &runs.Interrupts{}); over {
@@ -94,8 +92,8 @@ func (r *run) applyLimitDecision(ctx workflow.Context, w *runs.Interrupts, step 
 	return ending{}, false
 }
 
-// checkBeforeBranches asks, before branches begin, whether the run may go on. over tells that it does not. It fails only to
-// continue as new.
+// checkBeforeBranches asks people, before branches begin, whether the run may continue. over tells that it may not. The error is
+// nil except to continue as new.
 func (p *interpreter) checkBeforeBranches(ctx workflow.Context) (end ending, over bool, err error) {
 	for {
 		if p.run.interrupts.held == nil {

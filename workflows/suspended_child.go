@@ -6,11 +6,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A subagent that waits for people ends: it has no workflow meanwhile. What it waits for is a question of the
-// run, like those of the run's own agent, and goes the same way. When all is decided the next run begins
-// the subagent again where it was, as the work for the same call.
+// A suspended child has ended with its interrupts, and has no workflow. They are interrupts of the run, like those of its own
+// agent. When all are decided, the next run starts the child again where it was.
 
-// suspendedChild is this subagent as it waits.
+// suspendedChild is the state of this subagent or branch, from which it can begin again.
 func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
 	return &runs.SuspendedChild{
 		AgentRef: runs.AgentRef{Agent: r.in.Agent, Revision: r.in.Revision, Limits: r.in.Limits, Steps: r.in.Steps},
@@ -19,8 +18,8 @@ func (r *run) suspendedChild(w *runs.Interrupts) *runs.SuspendedChild {
 	}
 }
 
-// restartChild starts a subagent, also when the run is cancelled if it was suspended: what it has done is known to nobody else, and
-// it compensates for it. The cancel reaches it when it has begun.
+// restartChild starts a child. One that was suspended starts also when the run is cancelled, because only it knows what it has
+// done and has to undo; the cancel reaches it when it has started.
 func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, start func(workflow.Context) workflow.ChildWorkflowFuture) workflow.ChildWorkflowFuture {
 	if resumes == nil {
 		return start(ctx)
@@ -35,7 +34,7 @@ func (r *run) restartChild(ctx workflow.Context, resumes *runs.SuspendedChild, s
 	return child
 }
 
-// suspendedSize is how many bytes this subagent takes as it waits for what those below it ask.
+// suspendedSize is how many bytes this subagent's state takes in a payload, if those below it are suspended.
 func (r *run) suspendedSize(w *runs.Interrupts) int {
 	s := r.suspendedChild(w)
 	if r.child.BranchPath != "" {
@@ -48,7 +47,7 @@ func (r *run) suspendedSize(w *runs.Interrupts) int {
 	return len(body)
 }
 
-// resumedCalls are the calls for which suspended subagents go on to work.
+// resumedCalls are the calls for which suspended subagents continue to work.
 func resumedCalls(w *runs.Interrupts) []call {
 	var calls []call
 	for i := range w.Suspended {

@@ -11,9 +11,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A call may go to a task queue that only some workers serve, or none. Temporal does not tell a queue that has
-// no workers from one whose workers are busy; workers announce themselves, which an activity on the queue of all
-// workers looks at.
+// A call may go to a task queue that only some workers serve, or none. Temporal does not distinguish a queue without workers
+// from one whose workers are busy. Workers announce themselves, and the activity queue.await reads these announcements.
 
 // sending is a call on its way to a task queue of its own.
 type sending struct {
@@ -30,7 +29,7 @@ const (
 	maxPatience = 5 * time.Minute
 )
 
-// send puts the call on its queue. It does not begin twice: who takes it finds what was done of it in the log.
+// send schedules the call on its queue. A repeated call does not take effect twice: the worker finds its record in the log.
 func (s *sending) send() {
 	options := s.turn.run.options(s.turn.ctx, s.summary)
 	options.TaskQueue, options.ScheduleToStartTimeout = s.call.queue, s.patience
@@ -38,7 +37,7 @@ func (s *sending) send() {
 	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, s.in), s.arrive)
 }
 
-// arrive ends the call, unless nobody has taken it yet.
+// arrive ends the call, unless no worker has taken it yet.
 func (s *sending) arrive(f workflow.Future) {
 	var late *temporal.TimeoutError
 	if err := f.Get(s.turn.ctx, nil); !errors.As(err, &late) || late.TimeoutType() != enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
@@ -49,7 +48,7 @@ func (s *sending) arrive(f workflow.Future) {
 	s.turn.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityAwaitQueue, runs.AwaitQueue{Queue: s.call.queue}), s.again)
 }
 
-// again sends the call once more when there are workers, and ends it if none have come.
+// again schedules the call again when there are workers, and ends it if none have come.
 func (s *sending) again(f workflow.Future) {
 	if err := f.Get(s.turn.ctx, nil); err != nil {
 		s.turn.onEnd(s.call, s.in.Lane, f)

@@ -12,10 +12,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// toolCalls runs the tool calls of one turn that can be made, each on the lowest lane that is free: as
-// many at a time as there are lanes, the others in their order as lanes become free. Those of one sequence go
-// one after another; meanwhile the ones behind them begin. All that have begun end before the turn does; none
-// begins behind a failure or a cancel, but for subagents that were suspended.
+// toolCalls runs the tool calls of one turn, each on the lowest free lane. As many run at a time as there are lanes. Calls of one
+// sequence run one after the other; later calls of other sequences start meanwhile. All calls that have started end before
+// the turn does. None starts after a failure or a cancel, except for suspended subagents.
 type toolCalls struct {
 	run       *run
 	ctx       workflow.Context
@@ -36,13 +35,13 @@ type toolCalls struct {
 	err       error
 }
 
-// droppedCall is a call that was decided about and was cancelled before a worker took it, or had to give it up.
+// droppedCall is a decided call that was cancelled before it took effect.
 type droppedCall struct {
 	call
 	lane int
 }
 
-// call is one to be made.
+// call is a tool call that is to be made, or answered without being made.
 type call struct {
 	index    int // its place in the message
 	id, tool string
@@ -61,7 +60,7 @@ type call struct {
 	raised   *runs.Question // what its tool has asked
 }
 
-// freeCalls are those of an answer that wait for nothing, but for the one that hands the thread over.
+// freeCalls are the calls of an answer that are no interrupts, without the one that hands the thread over.
 func freeCalls(a runs.ModelAnswer) []call {
 	var calls []call
 	for i := range a.Count() {
@@ -77,8 +76,8 @@ func freeCalls(a runs.ModelAnswer) []call {
 	return calls
 }
 
-// callTools makes the calls of a turn. over tells that the run ends with that; if it does not, waits has what
-// subagents are waiting for, and what tools ask.
+// callTools runs the calls of a turn. over tells that the run ends; otherwise waits has the interrupts of subagents and the
+// questions of tools.
 func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupts) (end ending, over bool) {
 	var ok bool
 	if t.share, ok = r.shareSubagents(t.calls); !ok {
@@ -121,8 +120,8 @@ func (r *run) callTools(ctx workflow.Context, t toolCalls, waits *runs.Interrupt
 	return ending{}, false
 }
 
-// await waits until a call ends, or a subagent that asks can go on; then that is taken in. A subagent does not wait any
-// more when the turn has failed, or its step has no time left.
+// await waits until a call ends or a subagent that waits can continue, and processes that. Subagents no longer wait when the
+// turn has failed, or the step's deadline has passed.
 func (t *toolCalls) await(ctx workflow.Context) {
 	var until time.Time
 	if l := t.run.activeStep(); l != nil {
@@ -136,15 +135,15 @@ func (t *toolCalls) await(ctx workflow.Context) {
 	t.children.replyResolved(ctx)
 }
 
-// isStopped tells whether nobody is to be asked any more.
+// isStopped tells whether no interrupts are taken any more.
 func (t *toolCalls) isStopped() bool { return t.err != nil || t.expired || t.ctx.Err() != nil }
 
 func (t *toolCalls) fails(err error) { t.err = errors.Join(t.err, err) }
 
-// otherWork is how many calls are under way that no subagent works for.
+// otherWork is how many calls are under way that are no subagents.
 func (t *toolCalls) otherWork() int { return t.underWay - len(t.children.running) }
 
-// interruptsSoFar is what the turn waits for by now.
+// interruptsSoFar are the interrupts that the turn has now.
 func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	waits.Suspended, waits.Calls = slices.Clone(waits.Suspended), slices.Clone(waits.Calls)
 	for _, s := range t.suspended {
@@ -154,8 +153,8 @@ func (t *toolCalls) interruptsSoFar(waits runs.Interrupts) *runs.Interrupts {
 	return &waits
 }
 
-// next takes the next call that may begin; ok is false if there is none. Those that are left then wait for
-// ones of their sequence that are under way, and take over their lanes.
+// next takes the next call that may start; ok is false if there is none. The calls that are left then wait for others of their
+// sequence, and take over their lanes.
 func (t *toolCalls) next() (c call, ok bool) {
 	at := slices.IndexFunc(t.calls, func(c call) bool { return !t.busy[c.sequence] && (c.resumes != nil || t.ctx.Err() == nil) })
 	if at < 0 {
@@ -167,7 +166,7 @@ func (t *toolCalls) next() (c call, ok bool) {
 	return c, true
 }
 
-// start starts the next call on a lane, if one may begin.
+// start starts the next call on a lane, if one may start.
 func (t *toolCalls) start(lane int) {
 	c, ok := t.next()
 	if !ok {
@@ -208,7 +207,7 @@ func (t *toolCalls) startSubagent(c *call, in runs.ToolCall) (child workflow.Chi
 	return child
 }
 
-// request asks for a call on a lane.
+// request is the activity input for a call on a lane.
 func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	in := runs.ToolCall{Step: t.step, Open: t.step.ID, Lane: lane, LaneAfter: t.run.log.Lanes[lane], CallID: c.id, MessageID: t.messageID, Decision: c.decision, OnExpiry: c.onExpiry}
 	in.Votes, in.Remember = c.votes, c.remember
@@ -232,14 +231,15 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	return in
 }
 
-// outlastsCancel tells whether a call comes to its end when the run is cancelled. One that waits for workers of its own does not.
+// outlastsCancel tells whether a call ends by itself when the run is cancelled. A call that waits for workers of its own task
+// queue does not.
 func (r *run) outlastsCancel(c call) bool {
 	l := r.activeStep()
 	return l != nil && l.OutlastsCancel && c.queue == "" && c.delegate == nil && c.isMade()
 }
 
-// recordDropped has the log tell what was decided about calls of a cancelled run that have come to nothing: whoever
-// decided was told that it counts. None is made.
+// recordDropped records what was decided about calls that were cancelled before they took effect: people were told that their
+// decision counts. None of the tools is called.
 func (t *toolCalls) recordDropped() {
 	left := t.dropped
 	for _, c := range t.calls {
@@ -262,7 +262,7 @@ func (t *toolCalls) recordDropped() {
 	}
 }
 
-// onEnd takes in how the call on a lane ended, and gives the lane to the next.
+// onEnd processes the end of the call on a lane, and gives the lane to the next.
 func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	t.underWay--
 	delete(t.busy, c.sequence)

@@ -14,21 +14,18 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A subagent works for one tool call of another agent. It is a child workflow, with turns of its own,
-// and lanes of its own in the log of the run: what it says and does is part of the run. It ends with the
-// call's result, so for the agent that called it it is a tool like any other.
-//
-// Nobody addresses it: clients talk to the thread's workflow. A cancel reaches it as the child's of the
-// one that is cancelled, and its model and tools at once, since they are the run's.
+// A subagent works for one tool call of another agent. It is a child workflow with turns of its own, and lanes of its own in
+// the run's log. It ends with the result of the call, so the agent that made the call sees a tool like any other. Clients
+// talk to the thread only. A cancel reaches the subagent as a child of the cancelled workflow.
 
-// child is what a subagent or a branch is, besides a run; nil = the run is a thread's own.
+// child is what a subagent or branch has besides its run; nil = the run is a thread's own.
 type child struct {
 	runs.Child
 	call    runs.ToolCall // that a subagent works for
 	replies int           // replies from the parent that have arrived
 }
 
-// branch returns the place of a child for its activities; nil = the run is a thread's own.
+// branch returns the child's place for its activities; nil = the run is a thread's own.
 func (c *child) branch() *runs.Child {
 	if c == nil {
 		return nil
@@ -60,7 +57,7 @@ func (c *child) branchPrefix() string {
 	return c.BranchPath + "/"
 }
 
-// AgentBranch is agent.child.v1: a subagent at work, turn by turn, like a run.
+// AgentBranch is agent.child.v1: a subagent or a branch at work.
 func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
 	r := newRun(ctx, in.Input)
 	r.programs, r.executionCtx = p, ctx
@@ -92,7 +89,7 @@ func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.To
 	return answer, err
 }
 
-// answerCall writes the call's result. It goes on when the run is cancelled.
+// answerCall writes the result of the call that the subagent worked for, also when the run is cancelled.
 func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -112,8 +109,8 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, err
 	return answer, err
 }
 
-// shareSubagents tells how many subagents each of those may have below it that a turn hands work to; ok is
-// false if there may not even be those.
+// shareSubagents divides the subagents that may still start among the calls of a turn that hand work on. ok is false if there
+// are too few for these calls.
 func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	n := 0
 	for _, c := range calls {
@@ -128,7 +125,7 @@ func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 	return max(left, 0) / n, left >= 0
 }
 
-// isForSubagent tells whether the call hands work to an agent, as opposed to one that is answered without.
+// isForSubagent tells whether the call starts a subagent.
 func (c call) isForSubagent() bool {
 	return c.delegate != nil && c.isMade()
 }
@@ -136,7 +133,7 @@ func (c call) isForSubagent() bool {
 // isMade tells whether the call is made, as opposed to answered without.
 func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() }
 
-// startSubagent starts the subagent that a call hands work to, as the workflow of that id. What it returns is a tool's answer.
+// startSubagent starts the subagent for a call, and returns its workflow ID.
 func (r *run) startSubagent(ctx workflow.Context, c call, call runs.ToolCall, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.delegate
 	info, sum := workflow.GetInfo(ctx), sha256.Sum256([]byte(r.in.Run.ID))
