@@ -8,19 +8,18 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// Branches that come to their end may have to be compensated for much later. Each says in its last record what it has
-// done; the step knows these records. There are up to agents.MaxItemsCompensated of them, and all have to be told of in
-// one payload: so each is two varints, the differences to the one before.
+// Branches may have to be compensated for long after they have ended. The last record of each has what it did, and Ends has
+// the sequences of these records. There are up to agents.MaxItemsCompensated, in one payload: each takes two varints, the
+// differences to the one before.
 
-// NoteEnd notes the record with which a branch came to its end.
+// NoteEnd adds the record with which a branch ended.
 func (f *Branches) NoteEnd(index int, seq uint64) {
 	f.Ends = binary.AppendVarint(f.Ends, int64(index-f.EndedIndex))
 	f.Ends = binary.AppendVarint(f.Ends, int64(seq-f.EndedSeq)) //nolint:gosec // a difference, which wraps back
 	f.EndedIndex, f.EndedSeq = index, seq
 }
 
-// EndRecords are the records with which branches came to their end that have done something to compensate for, by the
-// branch's index; 0 = not so.
+// EndRecords are the last records of the branches that may need compensation, by index; 0 = the branch needs none.
 func (f *Branches) EndRecords() []uint64 {
 	records := make([]uint64, f.Count)
 	var index int
@@ -39,42 +38,41 @@ func (f *Branches) EndRecords() []uint64 {
 	return records
 }
 
-// Branches is a step with branches.
+// Branches is a pipeline step with branches (parallel or map), and how far it has come.
 type Branches struct {
 	Path string `json:"path"`
-	// Names are those of the branches; none = they go by their numbers.
+	// Names are the branches' names; none = they are numbered.
 	Names []string `json:"names,omitempty"`
 	Count int      `json:"count"`
-	// Concurrency is how many may be under way at a time.
+	// Concurrency is how many run at a time.
 	Concurrency int `json:"concurrency"`
-	// StopOnFailure tells that none begins when one has failed, and that the others are cancelled.
+	// StopOnFailure tells that a failed branch cancels the others.
 	StopOnFailure bool `json:"stopOnFailure,omitempty"`
-	// Compensates tells that there is something that compensates for branches.
+	// Compensates tells that branches have compensations.
 	Compensates bool `json:"compensates,omitempty"`
-	// Ends are the records with which branches ended that have done something to compensate for: see EndRecords.
-	// EndedIndex and EndedSeq are the last one of them.
+	// Ends has the records of [Branches.EndRecords], EndedIndex and EndedSeq the last of them.
 	Ends       []byte `json:"ends,omitempty"`
 	EndedIndex int    `json:"endedIndex,omitempty"`
 	EndedSeq   uint64 `json:"endedSeq,omitempty"`
-	// Record has the items; 0 = the branches have none.
+	// Record is the record with the items; 0 = there are none.
 	Record   uint64    `json:"record,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Next is the first branch that has not begun. Failures are the branches that have failed.
+	// Next is the index of the first branch that has not begun.
 	Next     int             `json:"next"`
 	Failures []BranchFailure `json:"failures,omitempty"`
-	// Last is the highest record of those that have ended.
+	// Last is the highest record of the branches that have ended.
 	Last uint64 `json:"last,omitempty"`
-	// Suspended tells that branches have ended which wait for people: the run that has the answers begins them again.
+	// Suspended tells that branches ended with interrupts: the run that has the decisions begins them again.
 	Suspended bool `json:"suspended,omitempty"`
 }
 
-// BranchFailure is why some of the branches failed.
+// BranchFailure is a failure, with the indexes of the branches that had it.
 type BranchFailure struct {
 	pipeline.Failure
 	Branches []int `json:"branches"`
 }
 
-// BranchFailures are the branches that failed, in their order.
+// BranchFailures are the failed branches, by index.
 func (f *Branches) BranchFailures() []pipeline.BranchFailure {
 	if f == nil {
 		return nil

@@ -1,62 +1,61 @@
 package runs
 
-// DecisionKind is what was decided about a call.
+// DecisionKind is what a [Decision] says.
 type DecisionKind string
 
-// The verdicts.
+// The kinds of decisions.
 const (
-	DecisionApprove    DecisionKind = "approve" // make it
-	DecisionEdit       DecisionKind = "edit"    // make it with other arguments
+	DecisionApprove    DecisionKind = "approve" // make the call
+	DecisionEdit       DecisionKind = "edit"    // make the call with other arguments
 	DecisionReject     DecisionKind = "reject"  // tell the model that it may not be made, and why
-	DecisionAnswer     DecisionKind = "answer"  // give the model this result instead, or the tool that asks this answer
-	DecisionCancel     DecisionKind = "cancel"  // nobody is going to decide
+	DecisionAnswer     DecisionKind = "answer"  // give the model this result instead, or the tool this answer
+	DecisionCancel     DecisionKind = "cancel"  // no decision is awaited any more
 	DecisionExpire     DecisionKind = "expire"  // nobody decided in time
-	DecisionToolResult DecisionKind = "result"  // the client's result of its own call
-	DecisionAbandon    DecisionKind = "abandon" // the client went on without it
+	DecisionToolResult DecisionKind = "result"  // the result of the client's own tool
+	DecisionAbandon    DecisionKind = "abandon" // the client went on without a result
 )
 
-// Decision is what somebody decided about a call. What they said is in the log.
+// Decision is the resolution of an interrupt. What the person or client said is in the log.
 type Decision struct {
 	CallID string       `json:"call"`
 	Kind   DecisionKind `json:"kind"`
-	// Question is which question of the call's tool this is about, from 1; 0 = whether the call may be made.
+	// Question is the number of the tool's question that is answered, from 1; 0 = the decision is about making the call.
 	Question int `json:"question,omitempty"`
-	// Digest is that of the decision, with all that was said: the same again is the same.
+	// Digest is the digest of the decision with all that was said. A decision with the same digest is a repetition.
 	Digest string `json:"digest,omitempty"`
-	// Input is the proposal that has what was said, 0 if nothing was.
+	// Input is the proposal in the log with what was said; 0 = nothing was.
 	Input uint64 `json:"input,omitempty"`
-	// Args is the digest of the arguments that the call is to be made with.
+	// Args is the digest of the arguments with which the call is made.
 	Args string `json:"args,omitempty"`
-	// Allowed is how far a run may go that has passed a soft limit, in its units, if an edit says so.
+	// Allowed is the new value of a soft limit, in its units, if an edit sets it.
 	Allowed int64 `json:"allowed,omitempty"`
-	// By is a digest of who decided: nobody counts twice.
+	// By is a digest of the principal who decided: each counts once in a quorum.
 	By string `json:"by,omitempty"`
-	// Remember says which further calls of the tool, to which the same rule applies, are made without asking. Only of
-	// VerdictApprove.
+	// Remember says which further calls of the tool are approved, too, as long as the rule stays the same. Only DecisionApprove
+	// has it.
 	Remember RememberScope `json:"remember,omitempty"`
 }
 
-// Decide is what UpdateDecide carries: decisions about calls that a thread waits for. Each is judged
-// for itself.
+// Decide is the payload of UpdateDecide. Each decision is judged for itself.
 type Decide struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// Decided answers a Decide, decision by decision.
+// Decided is the result of UpdateDecide, with a result for each decision.
 type Decided struct {
 	Results []DecisionResult `json:"results"`
 }
 
-// DecisionResult tells what became of a decision: taken if there is neither an error nor a recorded one.
+// DecisionResult tells what happened to a decision. It was taken if neither Error nor Recorded is set.
 type DecisionResult struct {
 	// Error is ErrorUnknownCall, ErrorDecided, ErrorExpired or ErrorOtherEdit.
 	Error string `json:"error,omitempty"`
-	// Recorded is the decision that stands, if there was one before; the same one if there is no error.
+	// Recorded is the earlier decision, which stands. Without an Error it is the same as the new one.
 	Recorded *Decision `json:"recorded,omitempty"`
-	// Missing is how many more people have to vote for the same arguments. Proposals counts the votes for each proposal.
+	// Missing is how many further votes for the same arguments complete the quorum. Proposals counts the votes.
 	Missing   int     `json:"missing,omitempty"`
 	Proposals []Tally `json:"proposals,omitempty"`
-	// Settled tells that nothing is open any more of what was asked together with the call: the thread goes on.
+	// Settled tells that all interrupts of the thread are resolved: it continues.
 	Settled bool `json:"settled,omitempty"`
 }
 
@@ -65,11 +64,11 @@ const (
 	ErrorUnknownCall = "unknown_call"
 	ErrorDecided     = "decided"
 	ErrorExpired     = "expired"
-	// ErrorOtherEdit: people have approved of other arguments, which are not the model's either.
+	// ErrorOtherEdit: others have voted for another edit of the arguments.
 	ErrorOtherEdit = "other_edit"
 )
 
-// Approves tells whether a decision is for making the call.
+// Approves tells whether the call is made.
 func (d Decision) Approves() bool { return d.Kind == DecisionApprove || d.Kind == DecisionEdit }
 
 // isRepeatedBy tells whether another one says the same.

@@ -2,44 +2,44 @@ package runs
 
 import "slices"
 
-// MaxHandoffs is how often a run may hand its thread over.
+// MaxHandoffs bounds how often a run may hand its thread over.
 const MaxHandoffs = 10
 
 // Handoff is a call that hands the thread over.
 type Handoff struct {
-	// CallID is the call, Tool what the model calls it, Index its place in the message.
+	// CallID is the tool call, Tool the name by which the model called it, Index its index in the message.
 	CallID string        `json:"call"`
 	Tool   string        `json:"tool"`
 	Index  int           `json:"index"`
 	To     HandoffTarget `json:"to"`
-	// Waited is the call, decided about, where it still waits for others of its turn.
+	// Waited is the decided interrupt of the call, if it had one.
 	Waited *Interrupt `json:"waited,omitempty"`
 }
 
-// HandoffTarget is an agent that takes a thread over, as it is when the call is asked for.
+// HandoffTarget is the agent that takes the thread over, as its definition is when the model makes the call.
 type HandoffTarget struct {
 	AgentRef
 	OnNewInput      OpenPolicy `json:"onNewInput,omitempty"`
 	OnMissingResult OpenPolicy `json:"onMissingResult,omitempty"`
 }
 
-// HandoverTrail is how a thread has come to a run's agent.
+// HandoverTrail is how a thread came to its present agent by handoffs.
 type HandoverTrail struct {
-	// From are the agents that have handed it over and did not get it back, up to maxFrom of them.
+	// From are the agents that handed the thread over and did not get it back, at most the last maxFrom.
 	From []string      `json:"from"`
 	To   HandoffTarget `json:"to"`
 }
 
-// maxHanded is what that takes, in bytes of the message that carries a run on.
+// maxHanded bounds the JSON of a HandoverTrail in bytes, maxFrom its agents.
 const (
 	maxHanded = 1 << 10
 	maxFrom   = 8
 )
 
-// Is tells whether the call is the one at some place in the message.
+// Is tells whether the call has an index in the message. It is false if h is nil.
 func (h *Handoff) Is(index int) bool { return h != nil && h.Index == index }
 
-// Append is how a thread has come to an agent that one has handed it over to.
+// Append returns the trail after a further handoff. h may be nil.
 func (h *HandoverTrail) Append(by string, to HandoffTarget) *HandoverTrail {
 	next := &HandoverTrail{To: to}
 	if h != nil {
@@ -50,8 +50,8 @@ func (h *HandoverTrail) Append(by string, to HandoffTarget) *HandoverTrail {
 	return next
 }
 
-// Redirect is a run as it begins behind one whose thread was handed over so: if its agent has handed the thread over
-// since the run was asked for, it is that of the agent that has it.
+// Redirect returns a queued run as it begins: with the agent that has the thread now, if the run's own agent has handed it
+// over meanwhile. h may be nil.
 func (h *HandoverTrail) Redirect(in Input) Input {
 	switch {
 	case h == nil:
@@ -66,6 +66,5 @@ func (h *HandoverTrail) Redirect(in Input) Input {
 	return in
 }
 
-// MaxCarried bounds, in bytes, what is handed on without the usage, which grows by itself up to 4 KiB, and how the
-// thread has come to its agent.
+// MaxCarried bounds the JSON of an [Input] in bytes, without its usage, for which 4 KiB are reserved, and its trail.
 const MaxCarried = MaxPayload - 4<<10 - maxHanded

@@ -7,14 +7,14 @@ import (
 	"github.com/perdure/perdure/agents/pipeline"
 )
 
-// DayAllowance is how much a tenant may have used on a day, as people have allowed one run. It says nothing about another day.
+// DayAllowance is how much of a tenant's day people have allowed one run to use. It holds for that day only.
 type DayAllowance struct {
 	Date   string `json:"date,omitempty"` // in UTC, such as 2026-01-31
 	Tokens int64  `json:"tokens,omitempty"`
 	Cost   int64  `json:"cost,omitempty"`
 }
 
-// allow adds what people have approved.
+// allow sets what people have approved.
 func (d *DayAllowance) allow(x ExceededLimit) {
 	if d.Date != x.Date {
 		*d = DayAllowance{Date: x.Date}
@@ -26,19 +26,19 @@ func (d *DayAllowance) allow(x ExceededLimit) {
 	d.Tokens = x.Allowed
 }
 
-// Limits end a run that goes too far, with an error whose code names the limit.
+// Limits end a run that exceeds them, with an error whose code names the limit.
 type Limits struct {
 	Turns         int           `json:"turns"`
 	Tokens        int64         `json:"tokens"`
 	Duration      time.Duration `json:"duration"`
 	ParallelTools int           `json:"parallelTools"`
-	// Cost is in millionths of the currency of the worker's prices; 0 = whatever it costs.
+	// Cost is in millionths of the currency of the worker's prices; 0 = no limit.
 	Cost int64 `json:"cost,omitempty"`
-	// Soft is set in those of a run that asks people before it goes further.
+	// Soft are the limits beyond which people are asked; nil = there are none.
 	Soft *SoftLimits `json:"soft,omitempty"`
 }
 
-// SoftLimits are the limits beyond which people are asked; zero = nobody is. Units are those of [Limits].
+// SoftLimits are limits beyond which people are asked, in the units of [Limits]; zero members have no limit.
 type SoftLimits struct {
 	Turns    int           `json:"turns,omitempty"`
 	Tokens   int64         `json:"tokens,omitempty"`
@@ -46,20 +46,21 @@ type SoftLimits struct {
 	Cost     int64         `json:"cost,omitempty"`
 }
 
-// ExceededLimit is a soft limit that was passed. Its figures have the units of the limit.
+// ExceededLimit is a soft limit that a run has passed. Its figures have the units of the limit.
 type ExceededLimit struct {
-	// Code is that of the limit, with which the run ends if people do not let it go on.
+	// Code is the error code with which the run ends if people do not let it continue.
 	Code string `json:"code"`
-	// Limit and Date are set where it is a tenant's day that was used up: [pipeline.LimitTokensPerDay] or
-	// [pipeline.LimitCostPerDay], and the day in UTC. The figures are those of all its runs.
+	// Limit and Date are set if a tenant's day is used up: [pipeline.LimitTokensPerDay] or [pipeline.LimitCostPerDay], and the
+	// day in UTC. The figures then count all runs of the tenant.
 	Limit string `json:"limit,omitempty"`
 	Date  string `json:"date,omitempty"`
 	Used  int64  `json:"used"`
-	// Allowed is how far the run may go if they do.
+	// Allowed is the new limit if they do.
 	Allowed int64 `json:"allowed"`
 }
 
-// LimitInterrupt asks to put the question of an excess into the log. The answer is a ModelAnswer with its call.
+// LimitInterrupt is the input of ActivityLimitInterrupt, which records the question whether a run may continue. The output is a
+// ModelAnswer with the call that people decide about.
 type LimitInterrupt struct {
 	Step
 	// Beginning is set in a run's first step.
@@ -67,10 +68,10 @@ type LimitInterrupt struct {
 	Exceeded ExceededLimit `json:"exceeded"`
 }
 
-// ScopeLimit marks what is said about limits: it is for people, and no model hears it.
+// ScopeLimit marks messages about limits: they are for people, and no model is sent them.
 const ScopeLimit = "limit"
 
-// LimitsOfRun are those of an agent whose run it is.
+// LimitsOfRun are the limits of a run of an agent.
 func LimitsOfRun(l agents.Limits) Limits {
 	limits := LimitsOfSubagent(l)
 	if s := l.Soft; s != nil {
@@ -79,10 +80,11 @@ func LimitsOfRun(l agents.Limits) Limits {
 	return limits
 }
 
-// CountsCost tells whether it has to be known what models cost.
+// CountsCost tells whether models must have a price.
 func (l Limits) CountsCost() bool { return l.Cost > 0 || l.Soft != nil && l.Soft.Cost > 0 }
 
-// LimitsOfSubagent are those of an agent that works for another one: it asks nobody whether it may go on.
+// LimitsOfSubagent are the limits of an agent that works for another one. They have no soft limits: a subagent does not ask
+// people whether it may continue.
 func LimitsOfSubagent(l agents.Limits) Limits {
 	return Limits{Turns: l.Turns, Tokens: l.Tokens, Duration: l.Duration, ParallelTools: l.ParallelTools, Cost: int64(l.Cost)}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Notification asks ActivityNotify to make known what has happened to questions that a thread waits with. It is
-// asked at least once, and may be asked while a late attempt at an earlier notice is still under way.
+// Notification is the input of ActivityNotify, which tells the inbox and webhooks what happened to interrupts. It is sent at least
+// once, and possibly while a late attempt at an earlier notification still runs.
 type Notification struct {
 	Run      Ref               `json:"run"`
 	Agent    string            `json:"agent"`
@@ -14,37 +14,36 @@ type Notification struct {
 	Step     string            `json:"step,omitempty"`
 	Tree     uint64            `json:"tree,omitempty"`
 	Event    NotificationEvent `json:"event"`
-	// Number counts the notices about the questions of a run, from 1: what an earlier one tells is outdated.
+	// Number counts the notifications about these interrupts, from 1. Earlier ones are outdated.
 	Number    int       `json:"number"`
-	Opened    time.Time `json:"opened"` // when the calls were asked for
-	At        time.Time `json:"at"`     // when it happened
+	Opened    time.Time `json:"opened"` // when the interrupts were announced
+	At        time.Time `json:"at"`     // when the event happened
 	MessageID string    `json:"messageId"`
-	// Calls are those that it happened to, as they are now.
+	// Calls are the interrupts of the event, as they are now.
 	Calls []Interrupt `json:"calls"`
-	// After is a record that the log has to have: the run's terminal one.
+	// After is the record that announced the interrupts. The activity must see it in the log.
 	After uint64 `json:"after"`
 }
 
-// NotificationEvent is what has happened.
+// NotificationEvent is what happened to interrupts.
 type NotificationEvent string
 
-// What may have happened.
+// The events.
 const (
 	EventOpened    NotificationEvent = "opened"
 	EventReminded  NotificationEvent = "reminded"
 	EventEscalated NotificationEvent = "escalated"
-	EventVoted     NotificationEvent = "voted" // one more approves, and others have to
+	EventVoted     NotificationEvent = "voted" // an approval that does not complete the quorum
 	EventDecided   NotificationEvent = "decided"
 	EventExpired   NotificationEvent = "expired"
 )
 
-// PendingNotification is a notice that was not given yet. It goes from execution to execution, so it is small: what it is
-// about stands in the Waits.
+// PendingNotification is a notification that has not been sent. It travels with its Interrupts, and refers to them.
 type PendingNotification struct {
 	Event  NotificationEvent `json:"event"`
 	Number int               `json:"number"`
 	At     time.Time         `json:"at"`
-	Calls  []int             `json:"calls"` // by their place among those that wait
+	Calls  []int             `json:"calls"` // indexes into Interrupts.Calls
 }
 
 // NotificationsInput starts TypeNotices.
@@ -53,9 +52,8 @@ type NotificationsInput struct {
 	Interrupts *Interrupts `json:"interrupts"`
 }
 
-// notify keeps what has happened to calls until it is made known. The same of other calls is added to what
-// waits, but for the first, which may be under way: so there is one of each kind at most, and that. The client's
-// own calls are nobody else's business.
+// notify adds a notification about calls. It joins a pending one of the same event, except for the first, which may be under way:
+// so at most one of each event is pending, and that one. Calls of the client's own tools are left out.
 func (w *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*Interrupt) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *Interrupt) bool { return !c.AsksPeople() })
 	if len(calls) == 0 {
@@ -76,7 +74,7 @@ func (w *Interrupts) notify(event NotificationEvent, now time.Time, calls ...*In
 	}
 }
 
-// NoteOpened notes that people are asked, unless that was known before.
+// NoteOpened adds the notification that interrupts are open, for those that people do not know.
 func (w *Interrupts) NoteOpened() {
 	var asked []*Interrupt
 	for i := range w.Calls {
@@ -88,11 +86,10 @@ func (w *Interrupts) NoteOpened() {
 	w.notify(EventOpened, w.Opened, asked...)
 }
 
-// maxPending is how many bytes all that waits may take.
+// maxPending is how many bytes all pending notifications may take.
 func (w *Interrupts) maxPending() int { return 7 * (96 + 3*len(w.Calls)) }
 
-// Notification is the first that waits. It has no calls if all that it is about has been decided meanwhile: that is
-// the next one's to tell.
+// Notification is the first pending one. It has no calls if all were decided meanwhile: the next notification tells that.
 func (w *Interrupts) Notification(thread Ref) Notification {
 	news := w.Pending[0]
 	thread.ID = w.RunID
@@ -109,6 +106,8 @@ func (w *Interrupts) Notification(thread Ref) Notification {
 	return n
 }
 
+// IsNotified tells whether no notification is pending.
 func (w *Interrupts) IsNotified() bool { return !w.HasPending() }
 
+// HasPending tells whether notifications are to be sent. The interrupts must have been announced.
 func (w *Interrupts) HasPending() bool { return w != nil && w.After > 0 && len(w.Pending) > 0 }

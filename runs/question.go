@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Question is a question that a tool has asked.
+// Question refers to a question that a tool asked in the middle of a call.
 type Question struct {
-	// Seq is the record that has it.
+	// Seq is the record with the question. Number counts the questions of the call, from 1.
 	Seq    uint64 `json:"seq"`
 	Number int    `json:"number"`
 }
 
-// AsksPeople tells whether people are asked something about a call, as opposed to the client's own tools.
+// AsksPeople tells whether people decide, as opposed to the client's own tools.
 func (c *Interrupt) AsksPeople() bool { return c.Approval != nil || c.Asked != nil }
 
-// number tells which question of the call waits, from 1; 0 = whether it may be made.
+// number is the number of the question that is open, from 1; 0 = the interrupt is about making the call.
 func (c *Interrupt) number() int {
 	if c.Asked == nil {
 		return 0
@@ -23,7 +23,7 @@ func (c *Interrupt) number() int {
 	return c.Asked.Number
 }
 
-// Question is a name of what people are asked, among those of a run.
+// Question names the interrupt; the name is unique in the run.
 func (c *Interrupt) Question() string {
 	if c.Asked == nil {
 		return c.ID
@@ -31,7 +31,7 @@ func (c *Interrupt) Question() string {
 	return fmt.Sprintf("%s/%d", c.ID, c.Asked.Number)
 }
 
-// OpenQuestions are those that are open.
+// OpenQuestions are the names of the open interrupts.
 func (w *Interrupts) OpenQuestions() []string {
 	var names []string
 	for i := range w.Calls {
@@ -42,7 +42,7 @@ func (w *Interrupts) OpenQuestions() []string {
 	return names
 }
 
-// Add adds questions, in the order of the calls.
+// Add adds questions of tools, in the order of their calls.
 func (w *Interrupts) Add(raised []Interrupt) {
 	slices.SortFunc(raised, func(a, b Interrupt) int { return a.Index - b.Index })
 	w.Calls = append(w.Calls, raised...)

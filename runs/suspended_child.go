@@ -1,6 +1,6 @@
 package runs
 
-// AdoptDecisions takes over what people have said about calls, and since when they are asked about them.
+// AdoptDecisions takes over the decisions that the thread has about the interrupts of a child, and when they opened.
 func (w *Interrupts) AdoptDecisions(said *Interrupts) {
 	for _, c := range said.Of(1).Calls {
 		if own := w.Find(c.ID); own != nil {
@@ -15,7 +15,7 @@ func (w *Interrupts) AdoptDecisions(said *Interrupts) {
 	w.Notified = max(w.Notified, said.Notified)
 }
 
-// Adopt adds what a subagent waits for, and those below it.
+// Adopt adds a suspended child with its interrupts, and those of the children below it.
 func (w *Interrupts) Adopt(s SuspendedChild, below *Interrupts) {
 	w.Suspended = append(w.Suspended, s)
 	at := len(w.Suspended)
@@ -29,7 +29,7 @@ func (w *Interrupts) Adopt(s SuspendedChild, below *Interrupts) {
 	}
 }
 
-// Of is what the i-th suspended subagent waits for, with those below it; 0 = the run's own agent.
+// Of returns the interrupts of the i-th suspended child, from 1, with those of the children below it.
 func (w *Interrupts) Of(i int) *Interrupts {
 	s := w.Suspended[i-1]
 	below := &Interrupts{MessageID: s.AnswerID, Subagents: s.Subagents, Position: s.Position}
@@ -50,21 +50,21 @@ func (w *Interrupts) Of(i int) *Interrupts {
 	return below
 }
 
-// InterruptSource is whose call it is that waits.
+// InterruptSource tells which agent made the call of an interrupt.
 type InterruptSource struct {
 	Agent, Revision string
-	// MessageID is the message that has the call.
+	// MessageID is the message with the call.
 	MessageID string
-	// CallID is what the asker works for, if it is a subagent.
+	// CallID is the call that the agent works for; "" = it is the run's own agent.
 	CallID string
-	// Step is the path of the step that has the definition, if one does, and Tree the record that has it.
+	// Step is the path of the pipeline step that defines the agent inline, Tree the record with the step.
 	Step string
 	Tree uint64
-	// Question is the record that has what the step asks.
+	// Question is the record with what an approve step asks; 0 = none.
 	Question uint64
 }
 
-// Source tells whose call it is that waits.
+// Source tells which agent made the call of an interrupt.
 func (w *Interrupts) Source(c Interrupt) InterruptSource {
 	if c.Child == 0 {
 		return InterruptSource{Agent: w.Agent, Revision: w.Revision, Step: w.Step, Tree: w.Tree, Question: w.Position.question(), MessageID: w.MessageID}
@@ -77,27 +77,26 @@ func (w *Interrupts) Source(c Interrupt) InterruptSource {
 	return InterruptSource{Agent: by.Agent, Revision: by.Revision, Step: s.Step, Tree: s.Tree, Question: s.Position.question(), MessageID: s.AnswerID, CallID: s.CallID}
 }
 
-// SuspendedChild is a subagent that waits.
+// SuspendedChild is the state of a subagent or branch that ended with interrupts. The run that has the decisions begins it again.
 type SuspendedChild struct {
-	AgentRef // as it was
-	// CallID is the call that it works for, MessageID the message that has it, Index its place there.
+	AgentRef
+	// CallID, MessageID and Index are those of its [Child], and so are Args and Edit.
 	CallID    string `json:"callId"`
 	MessageID string `json:"messageId"`
 	Index     int    `json:"index"`
-	// Args and Edit are those of its Branch.
-	Args string `json:"args,omitempty"`
-	Edit uint64 `json:"edit,omitempty"`
-	// Turn is how far it has come, Said the message with the calls that wait.
+	Args      string `json:"args,omitempty"`
+	Edit      uint64 `json:"edit,omitempty"`
+	// Turn is the turn that it is in, AnswerID the message with the calls that wait.
 	Turn     int    `json:"turn"`
 	AnswerID string `json:"answerId"`
-	// Subagents are the agents that these calls hand work to.
+	// Subagents are the agents to which these calls hand work.
 	Subagents []AgentRef `json:"subagents,omitempty"`
-	// Branch is the branch that the subagent is, if it works for no call. Walk is how far it has come in its steps, and
-	// Step the one among them whose definition the calls are under, if one is.
+	// Branch is the index of a branch; nil = the child is a subagent. Position is set in a pipeline. Step and Tree are those of
+	// [InterruptSource].
 	Branch   *int      `json:"branch,omitempty"`
 	Position *Position `json:"position,omitempty"`
 	Step     string    `json:"step,omitempty"`
 	Tree     uint64    `json:"tree,omitempty"`
-	// Parent is the suspended subagent that has handed it the work, from 1; 0 = the run's own agent has.
+	// Parent is the suspended child that started it, as an index from 1; 0 = the run's own agent did.
 	Parent int `json:"parent,omitempty"`
 }
