@@ -27,11 +27,13 @@ type decided struct {
 	// Missing is how many more people have to vote for the same arguments. Proposals counts the votes for each proposal.
 	Missing   int              `json:"missing,omitempty"`
 	Proposals []inbox.Proposal `json:"proposals,omitempty"`
-	// By and At are set in a recorded decision: the subject who decided, and when. Args are those of an edit.
-	By     string          `json:"by,omitempty"`
-	At     time.Time       `json:"at,omitzero"`
-	Args   json.RawMessage `json:"args,omitempty"`
-	Reason string          `json:"reason,omitempty"`
+	// By and At are set in a recorded decision: the subject who decided, and when. Args are those of an edit; Truncated
+	// tells that they are left out.
+	By        string          `json:"by,omitempty"`
+	At        time.Time       `json:"at,omitzero"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
 	// Cursor is what a reader waits for that is to see what came of the decision.
 	Cursor string `json:"cursor,omitempty"`
 }

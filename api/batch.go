@@ -122,5 +122,19 @@ func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judge
 			r.Pointer = fmt.Sprintf("/decisions/%d%s", i, p.Pointer)
 		}
 	}
+	if stands, ok := r.Recorded.(*decided); ok {
+		r.Recorded = stands.short()
+	}
 	return r
+}
+
+// short returns the decision without arguments of more than inbox.MaxArgs bytes. A batch may name one decision in all of
+// its entries, and its answer would be as many times larger than the arguments.
+func (d *decided) short() *decided {
+	if len(d.Args) <= inbox.MaxArgs {
+		return d
+	}
+	without := *d
+	without.Args, without.Truncated = nil, true
+	return &without
 }

@@ -281,3 +281,23 @@ func TestRunsSayWhoCancelledThem(t *testing.T) {
 		t.Errorf("the run is %s", a.body)
 	}
 }
+
+// One decision that stands may be named by every entry of a batch. The answer does not repeat its arguments if they are large;
+// the route of the decision itself has them.
+func TestABatchLeavesOutLargeArguments(t *testing.T) {
+	t.Parallel()
+	o := personalOffice(t)
+	id := o.asks("t1", "c1")[0]
+	large := strings.Repeat("x", 100<<10)
+	if status, got := o.decides("ann", id, `{"decision":"edit","args":{"to":"`+large+`"}}`); status != http.StatusOK {
+		t.Fatalf("%d %+v", status, got)
+	}
+	if status, got := o.decides("bob", id, `{"decision":"reject"}`); status != http.StatusConflict || len(got.Recorded.Args) < len(large) {
+		t.Errorf("alone: %d with %d bytes of arguments", status, len(got.Recorded.Args))
+	}
+	entry := `{"threadId":"t1","id":"` + id + `","decision":"reject"}`
+	a := o.do(http.MethodPost, "/v1/approvals/batch", `{"decisions":[`+strings.Repeat(entry+",", 99)+entry+`]}`)
+	if n := strings.Count(a.body, `"truncated":true`); a.status != http.StatusOK || n != 100 || len(a.body) > len(large) {
+		t.Errorf("%d with %d bytes, and arguments left out %d times", a.status, len(a.body), n)
+	}
+}

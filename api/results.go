@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -46,7 +47,9 @@ type acceptedResult struct {
 	ToolCallID string `json:"toolCallId"`
 	Content    any    `json:"content,omitempty"` // of one that stands: text or parts
 	Error      string `json:"error,omitempty"`
-	Repeated   bool   `json:"repeated,omitempty"`
+	// Truncated tells that content and error of one that stands are left out.
+	Truncated bool `json:"truncated,omitempty"`
+	Repeated  bool `json:"repeated,omitempty"`
 	// Cursor is what a reader waits for that is to see what came of the result.
 	Cursor string `json:"cursor,omitempty"`
 }
@@ -231,6 +234,9 @@ func errAnswered(m *agui.Message) *Problem {
 	recorded := acceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
 	if !m.Content.IsText() {
 		recorded.Content = m.Content.Parts()
+	}
+	if text, err := json.Marshal(recorded); err != nil || len(text) > inbox.MaxArgs { // the conversation has it
+		recorded = acceptedResult{ToolCallID: m.ToolCallID, Truncated: true}
 	}
 	p.Recorded = recorded
 	return p

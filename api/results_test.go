@@ -69,6 +69,11 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
 	post(`{"content":[{"text":"blue","type":"text"}],"error":"dim","toolCallId":"c1"}`, 200, `"repeated":true`)
 	post(`{"toolCallId":"c1","content":"blue"}`, 409, `"recorded":{"toolCallId":"c1","content":[{"type":"text","text":"blue"}],"error":"dim"}`)
+	taken = nil
+	post(`{"toolCallId":"c1","content":"`+strings.Repeat("x", 9<<10)+`"}`, 200, `"cursor"`)
+	post(`{"toolCallId":"c1","content":"blue"}`, 409, `"recorded":{"toolCallId":"c1","truncated":true}`)
+	taken = nil
+	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
 	said, err := n.log.Decision(n.ctx(), taken.Input)
 	if err != nil || said.Verdict != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
 		t.Errorf("the log has %+v: %v", said, err)

@@ -165,7 +165,8 @@ type Decided struct {
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Pointer string `json:"pointer,omitempty"` // of the member that is at fault, in all decisions
-	// Recorded is the decision that stands: {id, decision, by?, at?, args?, reason?}.
+	// Recorded is the decision that stands: {id, decision, by?, at?, args?, truncated?, reason?}. Arguments of more than 8 KiB are
+	// left out, which truncated tells.
 	Recorded json.RawMessage `json:"recorded,omitempty"`
 }
 

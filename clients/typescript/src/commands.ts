@@ -58,6 +58,8 @@ export interface RecordedDecision {
   at?: string;
   /** The arguments of an edit. */
   args?: Record<string, unknown>;
+  /** The arguments are left out: a batch does so beyond 8 KiB. */
+  truncated?: boolean;
   reason?: string;
 }
 
