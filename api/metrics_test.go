@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +19,46 @@ import (
 
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/workflows"
 )
+
+// TestSizesOfBodies: a body without a declared length has the size that was read, and a response without a body has none.
+func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process's meter provider
+	meters := otel.GetMeterProvider()
+	tel, err := telemetry.Start(t.Context(), "test", func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		otel.SetMeterProvider(meters)
+		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
+	})
+	n := newNode(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
+	n.temporal.start = func(in workflows.RunInput) error { n.end(n.begin(in, "e1")); return nil }
+	n.post(inputOf("r1", "hello"))
+	handler := n.server.Handler()
+	serve := func(method, path string, body io.Reader) string {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, body))
+		return w.Body.String()
+	}
+	for range 10 {
+		serve(http.MethodPost, "/v1/threads/t/runs/r1/cancel", io.MultiReader(strings.NewReader(`{"reason":"too dear"}`)))
+	}
+	shown := serve(http.MethodGet, "/metrics", nil)
+	sum := func(metric string) string {
+		for line := range strings.Lines(shown) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+			if strings.HasPrefix(name, metric+"_sum{") && strings.Contains(name, "/cancel") {
+				return value
+			}
+		}
+		return ""
+	}
+	if in, out := sum("http_server_request_body_size_bytes"), sum("http_server_response_body_size_bytes"); in != "210" || out != "0" {
+		t.Errorf("ten requests of 21 bytes and their empty responses are counted as %s and %s bytes", in, out)
+	}
+}
 
 // TestClientsAddNoTimeSeries: whatever clients put into requests, /metrics and the names of spans stay the same.
 func TestClientsAddNoTimeSeries(t *testing.T) { //nolint:paralleltest // sets the process's meter and tracer providers

@@ -152,7 +152,7 @@ func (s *Server) routes() *gin.Engine {
 	// decoded by segment, since gin would read "+" as a space.
 	r.UseEscapedPath, r.UnescapePathValues = true, false
 	r.HandleMethodNotAllowed = true
-	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(traced)))
+	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(traced)), countSizes)
 	r.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
