@@ -166,6 +166,12 @@ type runStub struct {
 
 func (r runStub) Get(context.Context, any) error { r.closed(); return nil }
 
+// GetWithOptions waits for an execution that lasts.
+func (r runStub) GetWithOptions(ctx context.Context, _ any, _ client.WorkflowRunGetOptions) error {
+	<-ctx.Done()
+	return nil
+}
+
 func running(execution string) error {
 	return serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", execution)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -134,10 +135,21 @@ func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execu
 	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
 }
 
-// offer is Offer to an execution that may close meanwhile, for another one to go on: then Temporal tells nothing at all.
+// offer is Offer to an execution that may close before it takes the offer, for another one to continue the thread. Temporal
+// does not answer such an update, so the offer ends when the execution has closed.
 func (d *Dispatcher) offer(ctx context.Context, thread stream.Thread, submit runs.Submit, execution string) (runs.Submitted, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerPatience)
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	defer cancel()
+	watch.Go(func() {
+		if pause(ctx, closeCheck); ctx.Err() != nil { // most offers are answered by then
+			return
+		}
+		_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).GetWithOptions(ctx, nil, client.WorkflowRunGetOptions{DisableFollowingRuns: true})
+		pause(ctx, closeCheck) // the last task of the execution may have taken the offer
+		cancel()
+	})
 	return d.Offer(ctx, thread, submit, execution)
 }
 
