@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/runs"
@@ -87,6 +88,49 @@ func TestHeartbeatsOfAQueuedRun(t *testing.T) {
 	n.end(place)
 	n.end(n.begin(next, "e1"))
 	second.until("RUN_FINISHED")
+}
+
+// A run that is held shows what it waits for, and then nothing until it is answered. Whether it is parked meanwhile makes no
+// difference: its workflow goes on in another execution, whose status says so.
+func TestHeartbeatsOfAHeldRun(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
+	var place stream.Place
+	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	parked := make(chan struct{}, 1)
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		select {
+		case parked <- struct{}{}:
+		default:
+		}
+		return enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, nil
+	}
+	posted := n.watchRun(inputOf("r1", "hello"))
+	posted.until("RUN_STARTED")
+	held, err := stream.HeldEvents([]agui.Interrupt{{ID: "int_1", Reason: "tool_call", ToolCallID: "c1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if place.After, err = n.log.Open(n.ctx(), place, nil, held...); err != nil {
+		t.Fatal(err)
+	}
+	streams := []*watched{posted}
+	for _, path := range []string{"runs/r1/events", "runs/r1/events?join=true", "events"} {
+		streams = append(streams, n.watch("/v1/threads/t/"+path))
+	}
+	for _, w := range streams {
+		w.until("perdure.approval")
+	}
+	<-parked
+	for range 3 {
+		for _, w := range streams {
+			w.until(beat)
+		}
+	}
+	n.end(place)
+	for _, w := range streams {
+		w.until("RUN_FINISHED")
+	}
 }
 
 // While the node waits for Temporal's answer about a silent run, heartbeats go on.
