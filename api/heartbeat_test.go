@@ -96,7 +96,7 @@ func TestHeartbeatsOfAHeldRun(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(c *api.Config) { c.Heartbeat, c.Silence = 100*time.Millisecond, 10*time.Millisecond })
 	var place stream.Place
-	n.temporal.start = func(in workflows.RunInput) error { place = n.begin(in, "e1"); return nil }
+	n.temporal.start = func(in runs.Input) error { place = n.begin(in, "e1"); return nil }
 	parked := make(chan struct{}, 1)
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		select {

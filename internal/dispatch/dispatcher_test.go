@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // continuing is a Temporal whose execution closes some time after it was offered a run, and never answers the offer.
@@ -54,9 +54,9 @@ func TestAnOfferEndsWithItsExecution(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &dispatch.Dispatcher{Temporal: &continuing{closes: 10 * time.Millisecond}}
-		in := runs.Input{Run: workflows.Run{Tenant: "t", Thread: "t", ID: "r2"}}
+		in := runs.Input{Run: runs.Ref{Tenant: "t", Thread: "t", ID: "r2"}}
 		begun := time.Now()
-		_, placed, err := d.Place(t.Context(), in, dispatch.Terms{OnBusy: workflows.OnBusyEnqueue}, &stream.Reduction{})
+		_, placed, err := d.Place(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &stream.Reduction{})
 		if took := time.Since(begun); placed || err != nil || took > 300*time.Millisecond {
 			t.Errorf("after %s: placed %v, %v", took, placed, err)
 		}
