@@ -30,7 +30,7 @@ func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer run
 	}
 	defer leave()
 	if answer, err = a.callTool(work, in); err == nil {
-		answer.Advanced, _ = a.onward(ctx, in, answer, began) // a matter of speed: the workflow asks for it otherwise
+		answer.Advanced, _ = a.chained(ctx, in, answer, began) // a matter of speed: the workflow asks for it otherwise
 	}
 	return answer, fail(ctx, err)
 }

@@ -36,7 +36,7 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 		place.Agent = in.Agent
 	}
 	if in.After == 0 {
-		if err := a.openUnbegun(ctx, place, in); err != nil {
+		if err := a.openLost(ctx, place, in); err != nil {
 			return runs.Finished{}, err
 		}
 	}
@@ -124,9 +124,9 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 	return used, nil
 }
 
-// openUnbegun opens a run whose first step failed before it could: a run's first event is
+// openLost opens a run whose first step failed before it could: a run's first event is
 // RUN_STARTED, whatever happened. A run that has begun is left as it is, if it is this execution's.
-func (a *Activities) openUnbegun(ctx context.Context, p stream.Place, in runs.Finish) error {
+func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finish) error {
 	begun, err := a.Log.Begun(ctx, p.Run)
 	switch {
 	case err != nil:

@@ -19,7 +19,7 @@ import (
 
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/telemetry"
-	"github.com/perdure/perdure/workflows"
+	"github.com/perdure/perdure/runs"
 )
 
 // TestSizesOfBodies: a body without a declared length has the size that was read, and a response without a body has none.
@@ -34,7 +34,7 @@ func TestSizesOfBodies(t *testing.T) { //nolint:paralleltest // sets the process
 		tel.Shutdown(context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler))
 	})
 	n := newNode(t, func(c *api.Config) { c.Metrics = tel.Metrics() })
-	n.temporal.start = func(in workflows.RunInput) error { n.end(n.begin(in, "e1")); return nil }
+	n.temporal.start = func(in runs.Input) error { n.end(n.begin(in, "e1")); return nil }
 	n.post(inputOf("r1", "hello"))
 	handler := n.server.Handler()
 	serve := func(method, path string, body io.Reader) string {

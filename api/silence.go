@@ -19,7 +19,7 @@ import (
 // left to write its end. Its silence gives it away: a node that shows a run which says nothing for
 // some time asks Temporal, and if the workflow has closed and the log still has no end, writes one,
 // under the fence. Besides proposals, wishes to cancel and forks this, and the beginning of such a run if
-// it has none (unbegun.go), is all that the api writes.
+// it has none (lost_run.go), is all that the api writes.
 
 // longestSilence bounds how long a silent run is left alone: each look at it doubles the pause until
 // the next one. silentRuns bounds how many are remembered; forgetting costs a look too many.
@@ -44,7 +44,7 @@ type look struct {
 
 // due tells whether to look at a run now, and for how long readers here have heard nothing of one that
 // has not begun.
-func (s *silences) due(run stream.Run, now time.Time) (unbegun time.Duration, due bool) {
+func (s *silences) due(run stream.Run, now time.Time) (waited time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.runs[run]
@@ -79,7 +79,7 @@ func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) error {
 // lookAfter writes the end of a run whose workflow has closed without one. It fails with stream.ErrGone if the run was
 // purged with its thread: what a reader was not shown by then it will not be shown.
 func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
-	unbegun, due := s.silences.due(run, time.Now())
+	waited, due := s.silences.due(run, time.Now())
 	if !due {
 		return nil
 	}
@@ -89,10 +89,10 @@ func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
 		return err
 	case begun == nil && s.purged(ctx, run.Thread):
 		return stream.ErrGone
-	case begun == nil && unbegun < unbegunSilences*s.Silence:
+	case begun == nil && waited < lostSilences*s.Silence:
 		return nil
 	case begun == nil:
-		return s.lookAfterUnbegun(ctx, run)
+		return s.lookAfterLost(ctx, run)
 	}
 	status, err := s.closedAs(ctx, run, begun.Execution)
 	if err != nil || status == "" {

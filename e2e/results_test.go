@@ -137,7 +137,7 @@ func TestToolResults(t *testing.T) {
 }
 
 // What was answered outside of an input, and is sent again in one, is said once.
-func TestToolResultsBesideAnInput(t *testing.T) {
+func TestToolResultsWithoutAnInput(t *testing.T) {
 	t.Parallel()
 	prompt, done := say("Ask me."), say("Thank you.")
 	picks(t, prompt, done, "sky", "sea", "sun")

@@ -138,8 +138,8 @@ func (s *story) tell() {
 	s.step()
 }
 
-// tellBeside writes a run in which two lanes speak at the same time, and attempts die on each while the other goes on.
-func (s *story) tellBeside() {
+// tellConcurrently writes a run in which two lanes speak at the same time, and attempts die on each while the other goes on.
+func (s *story) tellConcurrently() {
 	proposal := must[stream.Proposal](s.t)(s.log.ProposeInput(s.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.Said{{ID: user.ID, Message: &user}}},
 	}))
@@ -292,7 +292,7 @@ func (c continued) all() []stream.Frame {
 // has. Cut again within what it got then, it does so again.
 func TestCutAtEveryEventAtAnyTime(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*story){"one after the other": (*story).tell, "beside one another": (*story).tellBeside} {
+	for name, tell := range map[string]func(*story){"one after the other": (*story).tell, "beside one another": (*story).tellConcurrently} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cutEverywhere(t, tell)

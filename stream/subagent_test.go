@@ -124,7 +124,7 @@ func TestSupersedeSubagents(t *testing.T) {
 	p := s.subagent(0, "sub1")
 	speaks := s.attempt(p, start("m2"), text("m2", "Wait"))
 	works := s.attempt(s.lane(p.Lane.Tool(3), "sub1/1/tools/3"))
-	beside := s.attempt(s.lane(stream.LaneMain.Tool(1), "1/tools/1"))
+	concurrent := s.attempt(s.lane(stream.LaneMain.Tool(1), "1/tools/1"))
 	over := s.lane(p.Lane, "")
 	over.Since = s.after
 	if err := s.log.SupersedeSubagents(s.ctx, over, false); err != nil {
@@ -135,7 +135,7 @@ func TestSupersedeSubagents(t *testing.T) {
 			t.Errorf("%s goes on", name)
 		}
 	}
-	if _, err := beside.Finish(s.ctx, says()); err != nil {
+	if _, err := concurrent.Finish(s.ctx, says()); err != nil {
 		t.Errorf("a tool of the run's own agent: %v", err)
 	}
 }

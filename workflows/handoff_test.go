@@ -234,7 +234,7 @@ func TestApprovedHandoffWaitsOn(t *testing.T) {
 }
 
 // Calls of the client's need no agent: the thread is handed over, and their results are for the other agent.
-func TestHandoffBesideTheClientsCalls(t *testing.T) {
+func TestHandoffWithTheClientsCalls(t *testing.T) {
 	t.Parallel()
 	answer := says(10, "client", "over")
 	answer.Calls[0].Client, answer.WaitCount = true, 1

@@ -92,7 +92,7 @@ func count(list []string, s string) (n int) {
 // next step.
 func TestProgramsDoOneThingAtATime(t *testing.T) {
 	t.Parallel()
-	beside := func(ctx workflow.Context, a *workflows.Agent, s agents.Step) workflow.Future {
+	concurrent := func(ctx workflow.Context, a *workflows.Agent, s agents.Step) workflow.Future {
 		done, set := workflow.NewFuture(ctx)
 		begun := false
 		workflow.Go(ctx, func(ctx workflow.Context) {
@@ -107,21 +107,21 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 		did  string
 	}{
 		"two at once": {func(ctx workflow.Context, a *workflows.Agent) error {
-			one, two := beside(ctx, a, tool("one")), beside(ctx, a, tool("two"))
+			one, two := concurrent(ctx, a, tool("one")), concurrent(ctx, a, tool("two"))
 			if err := one.Get(ctx, nil); err != nil {
 				return err
 			}
 			if err := two.Get(ctx, nil); !errors.Is(err, workflows.ErrAtWork) {
 				return fmt.Errorf("the second is told %w", err)
 			}
-			three := beside(ctx, a, tool("three"))
+			three := concurrent(ctx, a, tool("three"))
 			if err := a.Value(ctx, "state.n", new(int)); !errors.Is(err, workflows.ErrAtWork) {
 				return fmt.Errorf("who asks meanwhile is told %w", err)
 			}
 			return three.Get(ctx, nil)
 		}, "one three"},
 		"left behind": {func(ctx workflow.Context, a *workflows.Agent) error {
-			beside(ctx, a, tool("one"))
+			concurrent(ctx, a, tool("one"))
 			return nil
 		}, "one"},
 		"begun behind the end": {func(ctx workflow.Context, a *workflows.Agent) error {
@@ -130,7 +130,7 @@ func TestProgramsDoOneThingAtATime(t *testing.T) {
 		}, ""},
 		"cancelled, and not waited for": {func(ctx workflow.Context, a *workflows.Agent) error {
 			asking, cancel := workflow.WithCancel(ctx)
-			asked := beside(asking, a, question("ask"))
+			asked := concurrent(asking, a, question("ask"))
 			_, _ = workflow.AwaitWithTimeout(ctx, time.Second/2, asked.IsReady)
 			cancel()
 			return a.Do(ctx, tool("then"))

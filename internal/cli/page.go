@@ -28,15 +28,15 @@ type page struct {
 // column tells whether a line is not ended yet.
 type column struct{ open bool }
 
-// pages are those of a command: for its answer, and for what it says beside.
-func (e *environment) pages(out, beside io.Writer) (answer, notes *page) {
+// pages are those of a command: for its answer, and for its notices.
+func (e *environment) pages(out, notices io.Writer) (answer, notes *page) {
 	colors := e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
 	of := func(w io.Writer, c *column) *page {
 		terminal := isTerminal(w)
 		return &page{w: w, terminal: terminal, colors: terminal && colors, column: c}
 	}
 	shared := &column{}
-	answer, notes = of(out, shared), of(beside, shared)
+	answer, notes = of(out, shared), of(notices, shared)
 	if answer.terminal != notes.terminal {
 		notes.column = &column{}
 	}

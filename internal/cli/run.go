@@ -153,7 +153,7 @@ type viewer struct {
 	*transcript
 	client      *client.Client
 	json        io.Writer // nil = a person reads
-	beside      io.Writer // for what is said when the view ends
+	notices     io.Writer // for what is said when the view ends
 	questions   *questions
 	thread, run string
 	after       string // the last cursor
@@ -164,7 +164,7 @@ func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *
 	if quiet {
 		notes = &page{w: io.Discard, column: &column{}}
 	}
-	v := &viewer{client: c, transcript: newTranscript(answer, notes), beside: cmd.ErrOrStderr()}
+	v := &viewer{client: c, transcript: newTranscript(answer, notes), notices: cmd.ErrOrStderr()}
 	if e.json {
 		v.json = cmd.OutOrStdout()
 	}
@@ -251,14 +251,14 @@ func (v *viewer) left(err error) error {
 	if v.after != "" {
 		behind = " --after " + v.after
 	}
-	fmt.Fprintf(v.beside, "The run goes on. Come back with: perdure tail %s%s\n", v.thread, behind)
+	fmt.Fprintf(v.notices, "The run goes on. Come back with: perdure tail %s%s\n", v.thread, behind)
 	return err
 }
 
 // endLine ends the line that somebody has pressed Ctrl-C in.
 func (v *viewer) endLine() {
 	if v.notes.terminal {
-		fmt.Fprintln(v.beside)
+		fmt.Fprintln(v.notices)
 		return
 	}
 	v.answer.end()

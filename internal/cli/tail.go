@@ -60,7 +60,7 @@ func (v *viewer) tails() {
 func (v *viewer) leftTail(err error) error {
 	if errors.Is(err, context.Canceled) && v.after != "" && v.json == nil {
 		v.endLine()
-		fmt.Fprintf(v.beside, "Go on with: perdure tail %s --after %s\n", v.thread, v.after)
+		fmt.Fprintf(v.notices, "Go on with: perdure tail %s --after %s\n", v.thread, v.after)
 	}
 	return err
 }

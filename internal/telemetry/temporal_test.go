@@ -46,7 +46,7 @@ func TestReplaysReportTheSameSpan(t *testing.T) {
 	t.Parallel()
 	var first []sdktrace.ReadOnlySpan
 	for range 2 {
-		spans := replayed(t, "asks-answered.json") // it has updates
+		spans := replayed(t, "agent-run-apply-held.json") // it has updates
 		if len(spans) != 1 || spans[0].Name() != "RunWorkflow:agent.run.v1" {
 			t.Fatalf("%d spans: %v", len(spans), spans)
 		}

@@ -1,0 +1,172 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/tools"
+)
+
+// calling has the engine make calls in a way of its own.
+func (e *engine) calling(do func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error)) {
+	e.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: runs.ActivityCallTool, DisableAlreadyRegisteredCheck: true})
+}
+
+// counting counts the advances that are activities of their own.
+func (e *engine) counting() *atomic.Int32 {
+	var n atomic.Int32
+	e.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.Advance) (runs.Advanced, error) {
+		if activity.GetInfo(ctx).Attempt == 1 {
+			n.Add(1)
+		}
+		return e.acts.Advance(ctx, in)
+	}, activity.RegisterOptions{Name: runs.ActivityAdvance, DisableAlreadyRegisteredCheck: true})
+	return &n
+}
+
+const three = `
+  - {name: one, tool: note, args: {note: "one"}}
+  - {name: sum, set: {/sum: "${steps.one}"}}
+  - {name: two, tool: note, args: {note: "two", fail: true}, onError: continue}
+  - {name: three, tool: note, args: {note: "${steps.two.error.code}"}}`
+
+// Whenever a worker dies behind a call, whether or not there is time for another attempt, no call is made again, and what
+// is shown is the same as when none dies. If the last attempt has not come to advance, the call has failed for the workflow.
+func TestDeathsBehindACall(t *testing.T) {
+	t.Parallel()
+	calm, _ := newWalking(t, echo, three)
+	shown, _ := calm.run("go")
+	// before, while and behind leave the log as an attempt does that dies there.
+	before := func(e *engine, ctx context.Context, in runs.ToolCall) error {
+		in.Chained = nil
+		_, err := e.acts.CallTool(ctx, in)
+		return err
+	}
+	while := func(e *engine, ctx context.Context, in runs.ToolCall) error {
+		chained := *in.Chained
+		in.Chained = nil
+		answer, err := e.acts.CallTool(ctx, in)
+		if err != nil {
+			return err
+		}
+		attempt, _, err := e.log.Begin(ctx, stream.Place{Run: run, Lane: stream.LaneMain, Step: chained.ID, Execution: in.Execution, After: answer.Opened})
+		if err == nil {
+			attempt.Close()
+		}
+		return err
+	}
+	behind := func(e *engine, ctx context.Context, in runs.ToolCall) error {
+		answer, err := e.acts.CallTool(ctx, in)
+		if answer.Advanced == nil {
+			t.Error("it has not advanced")
+		}
+		return err
+	}
+	for name, c := range map[string]struct {
+		dies  func(e *engine, ctx context.Context, in runs.ToolCall) error
+		last  bool // there is no other attempt
+		code  string
+		notes []string
+		asked int32
+	}{
+		"before it advances":                   {before, false, "", []string{"one", "two", "tool_failed"}, 1},
+		"while it advances":                    {while, false, "", []string{"one", "two", "tool_failed"}, 1},
+		"when it has":                          {behind, false, "", []string{"one", "two", "tool_failed"}, 1},
+		"before it advances, the last attempt": {before, true, "gone", []string{"one"}, 2},
+		"while it advances, the last attempt":  {while, true, "gone", []string{"one"}, 2},
+		"when it has, the last attempt":        {behind, true, "", []string{"one", "two", "tool_failed"}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, j := newWalking(t, echo, three)
+			e.calling(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+				switch {
+				case in.Chained == nil:
+					t.Errorf("the call %s is not to go on", in.ID)
+				case activity.GetInfo(ctx).Attempt > 1:
+					return e.acts.CallTool(ctx, in)
+				}
+				if err := c.dies(e, ctx, in); err != nil {
+					t.Error(err)
+				}
+				return runs.ToolAnswer{}, temporal.NewApplicationErrorWithOptions("the worker died", "gone", temporal.ApplicationErrorOptions{NonRetryable: c.last})
+			})
+			asked := e.counting()
+			events, _ := e.run("go")
+			if code := failureOf(events); code != c.code || asked.Load() != c.asked {
+				t.Errorf("the run ends with the code %q, %d advances were asked for: %s", code, asked.Load(), typesOf(events))
+			}
+			if c.code == "" && typesOf(events) != typesOf(shown) {
+				t.Errorf("shown was\n%s, want\n%s", typesOf(events), typesOf(shown))
+			}
+			j.want(t, c.notes...)
+			e.wantAsShown(events)
+		})
+	}
+}
+
+// The advance behind a call is a matter of speed: if it fails the call does not, and another activity advances.
+func TestACallWhoseAdvanceFails(t *testing.T) {
+	t.Parallel()
+	var e *engine
+	calls := 0
+	tool := tools.Func("note", "notes", func(_ context.Context, in note) (string, error) {
+		calls++
+		e.outage.Store(3)
+		return in.Note, nil
+	})
+	e = newEngine(t, echo, tool)
+	e.agent = parsed(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+`
+  - {name: one, tool: note, args: {note: "one"}}
+  - {name: two, tool: note, args: {note: "two"}}`)
+	asked := e.counting()
+	events, result := e.run("go")
+	if result.Outcome != runs.OutcomeSuccess || calls != 2 || asked.Load() != 3 {
+		t.Errorf("%+v, %d calls, %d advances were asked for", result, calls, asked.Load())
+	}
+	e.wantState(`{"steps":{"one":"one","two":"two"}}`)
+	e.wantAsShown(events)
+}
+
+// A run that is cancelled when a call has come to its end, and the worker with it, compensates for that call too.
+func TestCancelledBehindACall(t *testing.T) {
+	t.Parallel()
+	e, j := newWalking(t, echo, `
+  - {name: one, tool: note, args: {note: "one"}, compensate: {tool: note, args: {note: "undo one"}}}
+  - {name: two, tool: note, args: {note: "two"}}`)
+	e.calling(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+		answer, err := e.acts.CallTool(ctx, in)
+		if err != nil || in.Compensates {
+			return answer, err
+		}
+		e.env.SignalWorkflow(runs.SignalCancel, runs.Cancel{RunID: run.ID})
+		return answer, temporal.NewNonRetryableApplicationError("the worker died", "gone", errors.New("why"))
+	})
+	events, result := e.run("go")
+	if result.Outcome != runs.OutcomeCancelled {
+		t.Errorf("%+v: %s", result, typesOf(events))
+	}
+	j.want(t, "one", "undo one")
+	var steps []string
+	for _, ev := range events {
+		switch ev := ev.(type) {
+		case *agui.StepStarted:
+			steps = append(steps, "+"+ev.StepName)
+		case *agui.StepFinished:
+			steps = append(steps, "-"+ev.StepName)
+		}
+	}
+	if want := []string{"+one", "+one/tools", "-one/tools", "-one", "+two"}; !slices.Equal(steps[:min(5, len(steps))], want) {
+		t.Errorf("the steps are %q", steps)
+	}
+	e.wantAsShown(events)
+}

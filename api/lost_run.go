@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// A workflow may die before its run's first record: it is terminated while no worker is there, or no
+// worker can run it. Then the log has only the run's proposed input, which looks the same
+//
+//   - while a client's POST is on its way from the proposal to the start of the workflow,
+//   - if it never got there: the client will send the same again, and that starts the run,
+//   - while the run waits behind another one of its thread.
+//
+// What tells them apart is whether an execution that has closed had taken the run: began with it, had it
+// in its queue, or accepted it. Such a run is begun and ended here; all others are left alone.
+
+// lostSilences is for how many silences a run that has not begun is left alone: starting a run may take
+// a moment, and one that waits says nothing.
+const lostSilences = 6
+
+// lookAfterLost begins and ends a run whose workflow has closed before the log had anything of it. The
+// run's first record is fenced like any: if the run has begun meanwhile nothing happens, and whoever
+// begins it later finds it ended.
+func (s *Server) lookAfterLost(ctx context.Context, run stream.Run) error {
+	description, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("api: describe workflow: %w", err)
+	}
+	status := closings[description.GetWorkflowExecutionInfo().GetStatus()]
+	if status == "" {
+		return nil
+	}
+	execution := description.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	taken, err := s.takenBy(ctx, run, execution)
+	if err != nil || taken == nil {
+		return err
+	}
+	place := silencePlace(run, execution)
+	_, err = s.Log.OpenRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest}, true)
+	if errors.Is(err, stream.ErrFenced) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("api: begin run %q: %w", run.ID, err)
+	}
+	return s.endFromOutside(ctx, place, status)
+}
+
+// takenBy finds a run among those that an execution had taken; nil = it is none of them.
+func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
+	events := s.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return nil, fmt.Errorf("api: read history: %w", err)
+		}
+		taken, err := takenIn(e)
+		if err != nil {
+			return nil, fmt.Errorf("api: read history, event %d: %w", e.GetEventId(), err)
+		}
+		for _, in := range taken {
+			if in.Run.ID == run.ID {
+				return &in, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// takenIn lists the runs that an execution takes with one event of its history.
+func takenIn(e *historypb.HistoryEvent) ([]runs.Input, error) {
+	if started := e.GetWorkflowExecutionStartedEventAttributes(); started != nil {
+		var parked runs.ParkedInput
+		var into any = &parked.Run
+		if started.GetWorkflowType().GetName() == runs.TypeParked {
+			into = &parked
+		}
+		err := runs.DataConverter().FromPayloads(started.GetInput(), into)
+		return append([]runs.Input{parked.Run}, parked.Run.Queue...), err
+	}
+	accepted := e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetInput()
+	if accepted.GetName() != runs.UpdateSubmit {
+		return nil, nil
+	}
+	var in runs.Submit
+	if err := runs.DataConverter().FromPayloads(accepted.GetArgs(), &in); err != nil || in.Offer == nil {
+		return nil, err
+	}
+	return []runs.Input{*in.Offer}, nil
+}
