@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// maxUnsent bounds what an attempt holds that the log has not acknowledged. When it is reached,
-// Emit waits: the model's reader waits with it, and nothing is dropped.
+// maxUnsent bounds the bytes that an attempt holds before the log has acknowledged them. Emit waits when it is reached, so that
+// the reader of the model waits, and nothing is dropped.
 const maxUnsent = 1 << 20
 
 // Result is what a finished step leaves for reduction and for a later attempt of it.
@@ -50,9 +50,8 @@ func (r *Result) answerID() string {
 	return ""
 }
 
-// Attempt is the right to write to a lane, for one attempt of a step. Emit may be called by one
-// goroutine at a time. It owns one goroutine, which sends what gathered since the last
-// acknowledgement as one frame; Close waits for it and must be called.
+// Attempt is the right of one attempt of a step to write to a lane. One goroutine at a time may call Emit. The attempt owns a
+// goroutine, which sends all events since the last acknowledgement as one frame. Close waits for it, and must be called.
 type Attempt struct {
 	log    *Log
 	place  Place
@@ -83,19 +82,18 @@ func newAttempt(l *Log, p Place, writer string, last uint64, resumed bool) *Atte
 	return a
 }
 
-// Resumed tells whether an earlier attempt of the step began and did not finish: whether its side
-// effects happened is unknown.
+// Resumed tells whether an earlier attempt of the step began and did not finish. Whether its side effects happened is unknown.
 func (a *Attempt) Resumed() bool { return a.resume }
 
-// Context is a child of ctx that also ends when the attempt is fenced off or the log is lost, with
-// the reason as its cause: run the work under it.
+// Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with the reason as its cause.
+// The step's work runs under it.
 func (a *Attempt) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// Emit hands events to the log, in order. It returns as soon as there is room for them.
+// Emit adds events to the next frame, in order. It waits only for room.
 func (a *Attempt) Emit(ctx context.Context, events ...agui.Event) error {
 	lines, err := a.place.encode(events)
 	if err != nil {
@@ -129,8 +127,8 @@ func (a *Attempt) ended(ctx context.Context) error {
 	return nil
 }
 
-// Note has the next frame carry v as the attempt's note. The newest note of an attempt replaces the ones before it, and
-// [Log.Spoken] returns it. Note does not wait: use Flush to know that the log has it.
+// Note sets the attempt's note, which the next frame carries. The newest note replaces earlier ones; [Log.Spoken] returns it.
+// Note does not wait: Flush does.
 func (a *Attempt) Note(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -155,7 +153,7 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	return a.ended(ctx)
 }
 
-// Writer names the attempt in the log.
+// Writer is the attempt's name in the log.
 func (a *Attempt) Writer() string { return a.writer }
 
 func (a *Attempt) wake() {

@@ -1,18 +1,16 @@
 package stream
 
-// The lane protocol. A lane has one writer at a time and at most one message in flight, whose
-// expected last sequence is the fence: JetStream refuses a record whose writer no longer is the
-// newest. What a step writes, over all its attempts:
+// The lane protocol. A lane has one writer at a time, with at most one message in flight. Its expected last sequence is the
+// fence: JetStream refuses the record of a writer that another one has replaced. A step writes, over all its attempts:
 //
 //	main: … done(step 1)   open(step 2)  attempt(w1) events(w1) events(w1) ✗
 //	                                     attempt(w2) events(w2) done(w2)     open(step 3) …
 //
-// open is written once, whoever comes first; attempt voids what the attempt before it left
-// unfinished; done holds the result, so a later attempt that finds it returns it and does nothing.
+// open is written once, by the attempt that comes first. attempt voids what the attempt before it left unfinished. done has
+// the result: a later attempt that finds it returns it and does nothing.
 //
-// Every entry names the last record that the workflow knew of (after). It is what tells a late
-// attempt of an old step from a new attempt of the present one: a lane that went on in other hands
-// fences it off.
+// Every writer names the last record that the workflow knows (after). That tells a late attempt of an earlier step from a new
+// attempt of the present one: if the lane has later records of other steps, the late attempt is fenced.
 
 import (
 	"context"
@@ -30,25 +28,24 @@ import (
 type Place struct {
 	Run  Run
 	Lane Lane
-	// Step is the same for every attempt of a step and unlike every other step's of the run.
+	// Step is the step's ID: the same for all its attempts, and unique in the run.
 	Step string
-	// Then is the step that whoever finishes this one goes on with, before it is known elsewhere that it is finished: to
-	// an attempt that comes late that is no other hand. "" = none.
+	// Then is the ID of the step that the activity of this one continues with; "" = none. Records of that step do not fence a
+	// late attempt of this one.
 	Then string
-	// Execution names the workflow execution; a run that another execution began is not touched.
+	// Execution is the Temporal run ID of the execution that began the run. A run of another execution is not written to.
 	Execution string
-	// After is the sequence of the lane's last record as the workflow knows it, 0 for none.
+	// After is the lane's last record as the workflow knows it; 0 = none.
 	After uint64
-	// Since is where the lane's present use begins: a slot is used again, and what stands there up to here is
-	// over. It serves who has not written there yet.
+	// Since is the record after which the lane belongs to this use: lanes are used again. It counts until the step has written.
 	Since uint64
-	// Agent is set where a run is sealed whose agent has handed the thread over: the one that has it now.
+	// Agent is the agent that has the thread after a handoff; it is set where a run is sealed, "" = the run's own.
 	Agent string
-	// Subagent is whose events are written, by its subagentRunId; empty = the run's own agent's.
+	// Subagent is the subagentRunId of the events; "" = they are the run's own agent's.
 	Subagent string
 }
 
-// executionTag begins every writer's name.
+// executionTag begins the names of all writers of an execution.
 func executionTag(execution string) string {
 	sum := sha256.Sum256([]byte(execution))
 	return tokenEncoding.EncodeToString(sum[:5])
@@ -62,7 +59,8 @@ func (r *Record) writtenFor(execution string) bool {
 	return strings.HasPrefix(r.Writer, executionTag(execution)+".")
 }
 
-// ours judges the lane's last record from a step's point of view.
+// ours judges the last record of the lane for a step. begun tells that it is a record of the step. The error is ErrOver if
+// another step or execution has written, and ErrLogLost if the record After is missing.
 func (p Place) ours(last *Record) (begun bool, err error) {
 	switch found := lastSeq(last); {
 	case found == p.After, p.After == 0 && found <= p.Since:
@@ -78,11 +76,10 @@ func (p Place) ours(last *Record) (begun bool, err error) {
 
 func (p Place) has(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
 
-// Open writes the lifecycle events of a step unless that has been done, and returns where the lane
-// ends without an attempt of the step: at that record, or, where attempts have come behind it already,
-// at Place.After. note is kept beside the events, for reduction; nil = none.
+// Open writes the lifecycle events of a step once, and returns Place.After for its attempt. note is stored with the events, for
+// reduction; nil = none.
 //
-// It writes first and looks only if it is refused: as a rule the lane ends where the workflow knows.
+// It writes first, and reads the lane only if the write is refused: usually the lane ends where the workflow knows.
 func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		_, steers := note.(Steering)
@@ -108,9 +105,8 @@ func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event)
 	}
 }
 
-// Begin makes the caller the only writer of a lane for one attempt of a step. If an earlier attempt
-// finished the step, its last record is returned instead and nothing is written. Place.After may be
-// what Open returned. Like Open, it looks only if it is refused.
+// Begin makes the caller the only writer of a lane, for one attempt of a step. If an earlier attempt finished the step, Begin
+// returns its last record and writes nothing. Place.After may be what Open returned. The caller must Close the attempt.
 func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err error) {
 	resumed := false
 	for last := p.After; ; {
@@ -137,9 +133,8 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 	}
 }
 
-// Succeed prepares a lane for a step which comes behind one that has failed: that one is opened, unless it was, with
-// note and events as [Log.Open] has them, and what it has left is withdrawn. Succeed returns where the lane ends
-// then, for Place.After of the step.
+// Succeed prepares a lane for a step after one that failed. It opens the failed step, unless that was done, with note and events
+// like [Log.Open], voids what the step left, and returns Place.After for the next step.
 func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
@@ -168,10 +163,9 @@ func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...
 	}
 }
 
-// Supersede takes a lane over that its step did not finish, so that whoever may still write there
-// is fenced off. With keep what the unfinished attempt has said is kept and closed, else it is
-// withdrawn. A tool's lane is taken over even if the step did not begin: the run's end would not keep
-// a late attempt from calling the tool. A finished step, and a main lane that is idle, are left alone.
+// Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. With keep, what the unfinished attempt
+// said is kept and closed; otherwise it is retracted. A tool's lane is taken over even if its step has not begun, so that a
+// late attempt does not call the tool. A finished step, and an idle main lane, are left alone.
 func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	var partial saying
 	for {
@@ -203,8 +197,8 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	}
 }
 
-// Seal ends a run with its terminal event, after which nothing of it counts. If it is ended already,
-// the record that did it is returned and nothing is written: the first one stands.
+// Seal ends a run with its terminal events. If the run has ended before, Seal returns the record that ended it and writes
+// nothing.
 func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
 	for {
 		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, LaneMain))
@@ -230,7 +224,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 	}
 }
 
-// put writes one record of a lane.
+// put writes one record of a lane, fenced by expected.
 func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note any, events []agui.Event) (uint64, error) {
 	lines, err := p.encode(events)
 	if err != nil {
@@ -245,12 +239,12 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 	return l.write(ctx, l.laneSubject(p.Run, p.Lane), s, expected, lines, result)
 }
 
-// write puts what is too large for a frame aside and appends the record.
+// write stores what is too large for a frame as a blob, and appends the record.
 func (l *Log) write(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte) (uint64, error) {
 	return l.writeOn(ctx, subject, s, expected, events, result, nil)
 }
 
-// writeOn is write on a mark, unless that is nil.
+// writeOn is write together with a mark; nil = without one.
 func (l *Log) writeOn(ctx context.Context, subject string, s stamp, expected uint64, events [][]byte, result []byte, on *mark) (uint64, error) {
 	_, _, lane, _ := splitSubject(subject)
 	s.shared = s.shared || lane.sharesAny(events)
@@ -270,7 +264,7 @@ func (l *Log) writeOn(ctx context.Context, subject string, s stamp, expected uin
 	return l.append(ctx, msg, s, expected)
 }
 
-// encode makes lines of events, each told whose it is.
+// encode encodes events, attributed to the place's subagent.
 func (p Place) encode(events []agui.Event) ([][]byte, error) {
 	lines := make([][]byte, 0, len(events))
 	for _, e := range events {

@@ -39,8 +39,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Log is the event log. It is safe for concurrent use; it owns no goroutine and needs no Close (the
-// connection belongs to the caller).
+// Log is the event log. It is safe for concurrent use. It owns no goroutine and needs no Close; the caller owns the connection.
 type Log struct {
 	nc         *nats.Conn
 	js         jetstream.JetStream
@@ -54,11 +53,12 @@ type Log struct {
 	reductions *reductions
 }
 
-// epochKey is where the stream's metadata holds the epoch: random, made with the stream, and kept
-// by backups, so that a cursor of another log is recognized.
+// epochKey is the member of the stream's metadata with the epoch. The epoch is random, created with the stream and kept by
+// backups, so that a cursor of another log is recognized.
 const epochKey = "perdure.epoch"
 
-// Open connects to the log and creates what is missing. Two processes may do so at the same time.
+// Open opens the log and creates what is missing. Several processes may do so concurrently. It fails if the NATS server is older
+// than 2.12.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	o = o.withDefaults()
 	js, err := jetstream.New(nc)
@@ -85,10 +85,10 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	return l, nil
 }
 
-// ensureStream creates the stream or finds it, and returns its epoch.
+// ensureStream creates or finds the stream, and returns its epoch.
 //
-// No age limit and DiscardNew: with an age or a byte limit that discards old records a used lane
-// would accept expected sequence 0 again, and parked threads would lose their beginning.
+// The stream has no age limit, and refuses new records when it is full. If it discarded old ones, a lane in use would accept
+// expected sequence 0 again, and parked threads would lose their beginning.
 func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	cfg := jetstream.StreamConfig{
 		Name:        l.name,
@@ -130,15 +130,14 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	return epoch, nil
 }
 
-// Epoch names this log; a cursor carries it.
+// Epoch is the name of this log, which cursors carry.
 func (l *Log) Epoch() string { return l.epoch }
 
-// ErrFull: the log answers and has no room. What is to be written waits until there is some.
+// ErrFull: the log answers, but has no room. Writes wait until it has.
 var ErrFull = errors.New("stream: the log is full")
 
-// Ready tells whether the log answers and takes writes; ErrFull says that it lacks room. A full stream
-// refuses only what does not fit, so its size is what tells; that the server has no room is told by
-// a write, which goes to a bucket where it replaces the one before.
+// Ready checks that the log answers and takes writes. The error is ErrFull if it has no room. A full stream still takes records
+// that fit, so Ready compares its size; a write to a bucket shows whether the server has room.
 func (l *Log) Ready(ctx context.Context) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -158,14 +157,13 @@ func (l *Log) Ready(ctx context.Context) error {
 	return nil
 }
 
-// codesNoRoom are JetStream's answers where an account or a server has no room.
+// codesNoRoom are JetStream's error codes if an account or a server has no room.
 var codesNoRoom = []jetstream.ErrorCode{10002, 10023, 10047}
 
 // Conn is the connection that the log uses.
 func (l *Log) Conn() *nats.Conn { return l.nc }
 
-// KeyValue opens a bucket beside the log, creating it if it is missing, with as many replicas as the
-// log has.
+// KeyValue opens a bucket of the log, with its number of replicas, and creates it if it is missing.
 func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	cfg.Bucket, cfg.Replicas = l.name+"_"+cfg.Bucket, l.replicas
 	kv, err := l.js.KeyValue(ctx, cfg.Bucket)
@@ -178,7 +176,7 @@ func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetst
 	return kv, nil
 }
 
-// LastRevision is that of the newest change to some keys of a bucket; 0 = there was none.
+// LastRevision is the revision of the newest change to the keys of a bucket that match keys; 0 = there was none.
 func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
 	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})
 	if err != nil || m == nil {

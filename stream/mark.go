@@ -15,27 +15,26 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// A lane orders what its one writer says; nothing orders lanes among one another. So two branches that read the same
-// counter, and each write it with one added, would lose one of the two.
+// A lane orders the records of its writer; nothing orders different lanes. Two branches that read the same counter and each
+// write it plus one would lose an increment.
 //
-// Who changes the state by what it was writes two records at once: a mark, on a lane that all of the run share, and its
-// own. The mark has to stand right behind the last one that the writer has seen. If it does not, others have changed the
-// state meanwhile: neither record is written, and the writer looks again.
-//
-// JetStream writes both or neither (atomic batches, NATS 2.12).
+// A step that changes the state depending on its value therefore writes two records at once: a mark, on a lane that all of
+// the run share, and its own record. The mark must follow the last mark that the step has seen. If it does not, the state
+// was changed meanwhile: neither record is written, and the step reads the state again. JetStream writes both or neither
+// (atomic batches, ADR-50, NATS 2.12).
 
-// ErrStale: others have changed the state since it was looked at. Nothing was written.
+// ErrStale: the state was changed after the caller read it. Nothing was written.
 var ErrStale = errors.New("stream: the state was changed meanwhile")
 
-// mark is where the next one has to stand: on a subject, behind a record.
+// mark is where the next mark is written: its subject, and the mark that it must follow.
 type mark struct {
 	subject string
 	behind  uint64
 }
 
-// FinishOn is Finish for a step that changes the state by what it was, as it is reduced up to the run's mark behind, and that
-// has emitted nothing. If others have changed it meanwhile that is ErrStale, and the step may be finished again. Events that
-// are too many for one record are written as Finish does.
+// FinishOn is Finish for a step that changes the state depending on its value. behind is the last mark of the run in the
+// reduction that the caller has read. FinishOn returns ErrStale if there is a later one, and may be called again. The step
+// must not have emitted events. Events that are too many for one record are written by Finish, without a mark.
 func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.lines(events)
 	if err != nil {
@@ -56,7 +55,7 @@ func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, e
 	return seq, nil
 }
 
-// appendOn is append of a record and a mark, both or neither.
+// appendOn appends a record and a mark, both or neither.
 func (l *Log) appendOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		seq, err := l.publishOn(ctx, msg, s, expected, on)
@@ -91,7 +90,7 @@ const (
 	headerBatchCommit = "Nats-Batch-Commit"
 )
 
-// publishOn sends the mark and the record, and waits for their acknowledgement.
+// publishOn sends the mark and the record as a batch, and waits for the acknowledgement.
 func (l *Log) publishOn(ctx context.Context, msg *nats.Msg, s stamp, expected uint64, on mark) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
