@@ -2,10 +2,13 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
@@ -35,6 +38,35 @@ func (n *node) calls(in runs.Input, end bool) stream.Place {
 		}
 	}
 	return p
+}
+
+// What a thread waits for is what has no result, also while others of the same message are missing.
+func TestAnsweredToolCallsAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.temporal.start = func(in runs.Input) error { n.calls(in, true); return nil }
+	if a := n.post(inputOf("r1", "hello")); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"another call is open":       {temporal.NewApplicationError("", runs.ErrorMissingResults, runs.Active{RunID: "r1", Waiting: []string{"c2"}}), nil},
+		"the call is open":           {temporal.NewApplicationError("", runs.ErrorInterrupted, runs.Active{RunID: "r1", Waiting: []string{"c1"}}), []string{"c1"}},
+		"the workflow keeps nothing": {serviceerror.NewNotFound(""), []string{"c1"}},
+		"Temporal is away":           {errors.New("away"), []string{"c1"}},
+	} {
+		n.temporal.submit = func(string, runs.Submit) (runs.Submitted, error) { return runs.Submitted{}, c.err }
+		var sum struct {
+			Waiting struct {
+				ToolCallIDs []string `json:"toolCallIds"`
+			} `json:"waiting"`
+		}
+		if n.get("/v1/threads/t", &sum); !slices.Equal(sum.Waiting.ToolCallIDs, c.want) {
+			t.Errorf("%s: waits for %q, want %q", name, sum.Waiting.ToolCallIDs, c.want)
+		}
+	}
 }
 
 const resultsPath = "/v1/threads/t/tool-results"

@@ -2,16 +2,19 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -117,14 +120,29 @@ func (s *Server) answered(ctx context.Context, thread stream.Thread) (map[string
 	return ids, nil
 }
 
-func summaryOf(thread stream.Thread, r *stream.Reduction, answered map[string]bool) threadSummary {
+// openToolCalls are those of the client's tool calls that have no result. The thread's workflow knows of results that came
+// one by one before the thread continues; the log does not. All calls are listed if the workflow does not answer, or keeps
+// no results.
+func (s *Server) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	_, err := s.dispatch.Offer(ctx, thread, runs.Submit{}, "") // an offer without a run asks what the thread waits for
+	var active runs.Active
+	refused, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok || refused.Type() != runs.ErrorInterrupted && refused.Type() != runs.ErrorMissingResults || refused.Details(&active) != nil {
+		return calls
+	}
+	return slices.DeleteFunc(slices.Clone(calls), func(id string) bool { return !slices.Contains(active.Waiting, id) })
+}
+
+func summaryOf(thread stream.Thread, r *stream.Reduction, answered map[string]bool, toolCalls []string) threadSummary {
 	sum := threadSummary{
 		ThreadID: thread.ID, Agent: r.Agent(), Status: r.Status(), RunID: stream.ShownRunID(r.RunID),
 		Runs: len(r.Runs), Messages: len(r.Messages()), Usage: r.Usage, Estimated: r.Estimated, UpdatedAt: r.Active.UTC(),
 	}
 	open := slices.DeleteFunc(slices.Clone(r.Interrupts), func(q agui.Interrupt) bool { return answered[q.ID] })
-	if len(open)+len(r.Waits) > 0 {
-		sum.Waiting = &waiting{Interrupts: open, ToolCallIDs: r.Waits}
+	if len(open)+len(toolCalls) > 0 {
+		sum.Waiting = &waiting{Interrupts: open, ToolCallIDs: toolCalls}
 	}
 	if r.Origin != nil {
 		sum.ForkedFrom = &origin{r.Origin.Thread, r.Origin.Run}
@@ -157,7 +175,11 @@ func (s *Server) showThread(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	sum := summaryOf(thread, now, answered)
+	toolCalls := now.Waits
+	if len(toolCalls) > 0 {
+		toolCalls = s.openToolCalls(c.Request.Context(), thread, toolCalls)
+	}
+	sum := summaryOf(thread, now, answered, toolCalls)
 	if paused {
 		sum.Status = stream.StatusPaused
 	}
