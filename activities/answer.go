@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -120,7 +121,7 @@ func workResult(in runs.SubagentAnswer, thread *stream.Reduction) tools.Result {
 	case runs.OutcomeCancelled:
 		return tools.Failed(delegateCancelled)
 	default:
-		return tools.Failed(delegateFailed + ": " + in.Code + ".")
+		return tools.Failed(strings.Join(slices.DeleteFunc([]string{delegateFailed, in.Code, in.Message}, func(s string) bool { return s == "" }), ": ") + ".")
 	}
 	at := slices.IndexFunc(thread.Entries, func(e stream.Entry) bool { return e.Message.ID == in.MessageID })
 	if in.MessageID == "" || at < 0 || thread.Entries[at].Message.Content.IsAbsent() {

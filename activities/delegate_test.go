@@ -123,7 +123,7 @@ func TestDelegationThatFails(t *testing.T) {
 	}{
 		"no task":      {`{"job":"x"}`, nil, "invalid arguments", 0},
 		"model":        {`{"task":"x"}`, &llm.Error{Code: llm.CodeInvalidRequest, Message: "SECRET"}, "The agent did not finish its work: " + string(llm.CodeInvalidRequest), 1},
-		"its own turn": {`{"task":"x"}`, nil, "limit_turns", 1},
+		"its own turn": {`{"task":"x"}`, nil, "The agent did not finish its work: limit_turns: the run reached its limit of 1 turns.", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
