@@ -179,7 +179,7 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	for _, u := range answer.Usage {
 		f.run.budget.Use(u)
 	}
-	f.run.subagents += answer.Subagents
+	f.run.delegation.subagents += answer.Subagents
 	if answer.Suspended != nil {
 		f.suspended = append(f.suspended, answer) // it keeps its slot
 		return
@@ -291,7 +291,7 @@ func (p *interpreter) startBranch(ctx workflow.Context, f *runs.Branches, at bra
 		in.Child.Name = f.Names[index]
 	}
 	in.Limits = p.run.budget.Remaining(p.run.in.Limits, p.run.in.Limits)
-	in.Subagents = max(0, p.run.mayDelegate-p.run.subagents) / f.Concurrency
+	in.Subagents = max(0, p.run.delegation.allowed-p.run.delegation.subagents) / f.Concurrency
 	if p.run.child != nil {
 		in.Child.ParentCallID, in.Child.Lanes = p.run.child.CallID, slices.Clone(p.run.child.Lanes)
 	}
@@ -335,7 +335,7 @@ func (r *run) runBranch(ctx workflow.Context) (runs.ToolAnswer, error) {
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	answer := runs.ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.subagents}
+	answer := runs.ToolAnswer{Outcome: end.outcome, Usage: r.budget.Usage, Subagents: r.delegation.subagents}
 	switch {
 	case end.waits != nil:
 		if err := r.pipeline.suspendSteps(ctx, end.waits); err != nil {

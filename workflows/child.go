@@ -61,7 +61,7 @@ func (c *child) branchPrefix() string {
 func (p Programs) AgentBranch(ctx workflow.Context, in runs.ChildInput) (runs.ToolAnswer, error) {
 	r := newRun(ctx, in.Input)
 	r.programs, r.executionCtx = p, ctx
-	r.child, r.mayDelegate = &child{Child: in.Child, call: in.Call}, in.Subagents
+	r.child, r.delegation.allowed = &child{Child: in.Child, call: in.Call}, in.Subagents
 	if in.Progress != nil {
 		r.child.replies = in.Progress.Replies
 	}
@@ -95,7 +95,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, err
 	defer cancel()
 	in := runs.SubagentAnswer{
 		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
-		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
+		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.delegation.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
 	}
 	if end.waits != nil {
 		in.Interrupts = end.waits.OpenQuestions()
@@ -118,7 +118,7 @@ func (r *run) shareSubagents(calls []call) (share int, ok bool) {
 			n++
 		}
 	}
-	left := r.mayDelegate - r.subagents - n
+	left := r.delegation.allowed - r.delegation.subagents - n
 	if n == 0 {
 		return 0, true
 	}

@@ -24,7 +24,7 @@ func (r *run) safePoint(ctx workflow.Context) error {
 	}
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) // cancelled: so are they
 	if r.child != nil {
-		return continueWith(ctx, runs.TypeChild, runs.ChildInput{Input: r.carry(), Child: r.child.Child, Call: r.child.call, Subagents: r.mayDelegate})
+		return continueWith(ctx, runs.TypeChild, runs.ChildInput{Input: r.carry(), Child: r.child.Child, Call: r.child.call, Subagents: r.delegation.allowed})
 	}
 	return continueWith(ctx, runs.TypeRun, r.carry())
 }
@@ -59,7 +59,7 @@ func (r *run) carry() runs.Input {
 	next.Progress = &runs.Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.paused,
 		Positions: r.log, Budget: r.budget, Steering: r.steering,
-		Held: r.interrupts.held, Subagents: r.subagents, Handoffs: r.handoffs, Position: r.pipeline.position,
+		Held: r.interrupts.held, Subagents: r.delegation.subagents, Handoffs: r.delegation.handoffs, Position: r.pipeline.position,
 	}
 	if r.child != nil {
 		next.Progress.Replies = r.child.replies

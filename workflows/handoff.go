@@ -39,6 +39,6 @@ func (r *run) handOver(ctx workflow.Context, by runs.HandoffTarget) {
 	r.in.Agent, r.in.Revision, r.in.Limits = by.Agent, by.Revision, limits
 	r.in.OnNewInput, r.in.OnMissingResult = by.OnNewInput, by.OnMissingResult
 	r.in.HandedOver = was.HandedOver.Append(was.Agent, by)
-	r.handoffs++
+	r.delegation.handoffs++
 	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(by.Agent)) // for Temporal's UI only
 }

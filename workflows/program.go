@@ -28,11 +28,13 @@ type Programs map[string]Program
 // Agent is what a program does its steps with, in whichever of its coroutines: one thing at a time is done with it,
 // and several at once by a step with branches.
 type Agent struct {
-	run   *run
-	outer workflow.Context // behind the end of a run
-	steps int
-	doing workflow.Context // that of what is under way; nil = nothing is
-	over  bool             // the program has ended
+	run *run
+	// origin is the run that began the program, input its input: later runs that continue it have others.
+	origin string
+	input  uint64
+	steps  int              // that it has done
+	doing  workflow.Context // of the step that is under way; nil = none
+	over   bool             // the program has ended
 }
 
 // StepError is a step that has failed.
@@ -78,7 +80,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	r := a.run
 	a.steps++
 	r.pipeline.position = &runs.Position{
-		Origin: fmt.Sprintf("%s/%d", r.origin, a.steps), Input: r.began, Child: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
+		Origin: fmt.Sprintf("%s/%d", a.origin, a.steps), Input: a.input, Child: r.child.branch(), Number: a.steps, Event: &pipeline.Event{Kind: pipeline.EventBegun},
 		Cursor: pipeline.Cursor{Keeps: true, Home: r.outputPrefix()},
 	}
 	r.pipeline.tree = tree
@@ -176,7 +178,7 @@ func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	r.turn, r.log, r.steering = 1, runs.Positions{}, runs.Steering{}
 	r.budget.Begin(next.Limits, workflow.Now(ctx))
 	r.budget.Resume(next.Limits, next.Resume)
-	r.answerMessage, r.subagents = "", 0
+	r.answerMessage, r.delegation.subagents = "", 0
 	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
 	r.pipeline.position.Advances = 0
 	t.enter(ctx, phaseRunning)
@@ -193,7 +195,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	walk := runs.Position{Origin: r.origin, Input: r.began, Child: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
+	walk := runs.Position{Origin: a.origin, Input: a.input, Child: r.child.branch(), Number: a.steps, Cursor: pipeline.Cursor{Home: r.outputPrefix()}}
 	in := runs.Advance{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: walk, Expression: expression}
 	var next runs.Advanced
 	if err := r.pipeline.runAdvance(ctx, in, &next); err != nil {
@@ -215,8 +217,7 @@ func (r *run) program(ctx workflow.Context) ending {
 	if !ok {
 		return ending{outcome: runs.OutcomeError, code: runs.CodeProgramUnknown, message: "the worker does not have the agent's program"}
 	}
-	r.origin, r.began = r.in.Run.ID, r.in.Input
-	a := &Agent{run: r, outer: r.executionCtx}
+	a := &Agent{run: r, origin: r.in.Run.ID, input: r.in.Input}
 	err := program(ctx, a)
 	if a.doing != nil {
 		lasting, _ := workflow.NewDisconnectedContext(ctx)

@@ -23,29 +23,31 @@ const stepAttempts = 100
 // run is an AG-UI run in one execution: of a thread, or of a child. It loops over turns, or runs a pipeline or a program. It
 // holds references to content, and no content. Only coroutines of the workflow touch it.
 type run struct {
-	in        runs.Input
-	execution string
-	turn      int
+	in        runs.Input // as a handoff has changed it
+	execution string     // the Temporal run ID under which the log knows the run
+	turn      int        // from 1
+	paused    bool
+	cancelled bool // executionCtx does not end with this
 	log       runs.Positions
 	steering  runs.Steering
 	budget    runs.Budget
-	paused    bool
-	cancelled bool
 
+	delegation delegation
 	interrupts interrupts
-	thread     *thread // whose run this is; nil = a child
-	child      *child  // what else a subagent or branch is; nil = the thread's run
+	pipeline   interpreter
+	thread     *thread // whose run this is; nil = a child's
+	child      *child  // nil = the thread's
 
-	programs     Programs
-	executionCtx workflow.Context // which a cancel of the run does not end
-	origin       string           // the run that began the program
-	began        uint64           // and its input
+	programs      Programs
+	executionCtx  workflow.Context
+	answerMessage string // the message with which the run or the pipeline's last agent ended
+}
 
-	pipeline      interpreter
-	answerMessage string // the message that it ends with
-	subagents     int    // how many have worked for this agent, and for those
-	handoffs      int    // how often the thread was handed over
-	mayDelegate   int    // how many may
+// delegation counts what other agents do for the run.
+type delegation struct {
+	subagents int // that were started, with those below them
+	allowed   int // how many may be
+	handoffs  int
 }
 
 // newRun continues the run where the execution before this one left it, or begins it.
@@ -57,7 +59,7 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.steering = p.Positions, p.Budget, p.Steering
-		r.interrupts.held, r.subagents, r.pipeline.position, r.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
+		r.interrupts.held, r.delegation.subagents, r.pipeline.position, r.delegation.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
 	} else {
 		r.budget.Resume(in.Limits, in.Resume)
 	}
@@ -240,7 +242,7 @@ func (r *run) opening() (*runs.Beginning, *runs.ToolCall) {
 }
 
 func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
-	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
+	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Priced: r.priced(), Day: r.dayAllowance()}
 	if opens, announces := r.opening(); !r.log.HasBegun() && announces != nil {
 		call.Announces = announces
 	} else if !r.log.HasBegun() {
@@ -326,7 +328,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	defer cancel()
 	in := runs.Finish{
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
-		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.handoffs > 0,
+		Usage: r.budget.Usage, Beginning: *r.beginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
 		First: r.firstStepID(), Interrupts: end.waits, Steered: r.steering.Untold(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished

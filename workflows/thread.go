@@ -30,7 +30,7 @@ type thread struct {
 // newThread begins or continues the run of in, as a thread. ctx ends with the run's cancel.
 func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) *thread {
 	t := &thread{run: newRun(ctx, in), queue: in.Queue, cancelRun: cancel}
-	t.run.thread, t.run.mayDelegate = t, runs.MaxSubagents
+	t.run.thread, t.run.delegation.allowed = t, runs.MaxSubagents
 	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, handedOver: map[*runs.Interrupts]bool{}}
 	return t
 }

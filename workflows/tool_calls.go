@@ -178,7 +178,7 @@ func (t *toolCalls) start(lane int) {
 	}
 	t.underWay++
 	if c.isForSubagent() {
-		t.run.subagents++
+		t.run.delegation.subagents++
 		child := t.startSubagent(&c, in)
 		t.changes.AddFuture(child, func(f workflow.Future) { t.onEnd(c, lane, f) })
 		return
@@ -281,7 +281,7 @@ func (t *toolCalls) onEnd(c call, lane int, f workflow.Future) {
 	}
 	t.run.log.Lanes[lane], t.run.pipeline.chained = done.Seq, done.Advanced
 	t.run.log.Main, t.run.log.OpenStep = max(t.run.log.Main, done.Opened), t.step.Name
-	t.run.subagents += done.Subagents
+	t.run.delegation.subagents += done.Subagents
 	for _, u := range done.Usage {
 		t.run.use(u)
 	}
