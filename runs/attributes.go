@@ -2,7 +2,7 @@ package runs
 
 import "go.temporal.io/sdk/temporal"
 
-// Search attributes, for Temporal's own UI. They decide nothing.
+// The search attributes of runs, for Temporal's UI. Perdure does not read them.
 var (
 	AttributeTenant = temporal.NewSearchAttributeKeyKeyword("PerdureTenant")
 	AttributeAgent  = temporal.NewSearchAttributeKeyKeyword("PerdureAgent")

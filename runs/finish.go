@@ -2,7 +2,7 @@ package runs
 
 import "time"
 
-// Finish asks for the run's terminal record.
+// Finish is the input of ActivityFinish, which writes the run's terminal record.
 type Finish struct {
 	Run       Ref     `json:"run"`
 	Execution string  `json:"execution"`
@@ -31,7 +31,7 @@ type Finish struct {
 	Unfinished []Lane `json:"unfinished,omitempty"`
 }
 
-// Finished is the terminal record that stands, which may be an earlier one.
+// Finished is the run's terminal record: the one that was written, or an earlier one, which stands.
 type Finished struct {
 	Outcome Outcome `json:"outcome"`
 	Code    string  `json:"code,omitempty"`
@@ -67,12 +67,12 @@ const (
 	ErrorRunIDReused = "run_id_reused"
 )
 
-// FailureDetail is the detail of an activity's error: the record of the log that keeps what must not be in a history.
+// FailureDetail is the detail of an activity's error: the record of the log with what must not enter a history.
 type FailureDetail struct {
 	Record uint64 `json:"record"`
 }
 
-// Active is the detail of an ErrorBusy, an ErrorInterrupted and an ErrorMissingResults.
+// Active is the detail of ErrorBusy, ErrorInterrupted and ErrorMissingResults.
 type Active struct {
 	RunID string `json:"run"`
 	// Waiting are the calls that the run waits for.
@@ -93,7 +93,7 @@ const (
 // CodeApprovalExpired ends a run whose agent fails when nobody decides in time.
 const CodeApprovalExpired = "approval_expired"
 
-// CodeInternal is for what should not happen.
+// CodeInternal ends a run because of a defect.
 const CodeInternal = "internal"
 
 // CodeProgram ends a run whose program has failed.
@@ -102,6 +102,5 @@ const CodeProgram = "program_failed"
 // CodeProgramUnknown ends a run whose program its worker does not have.
 const CodeProgramUnknown = "program_unknown"
 
-// ErrorRunFailed is the type of the error of a firing whose run ended with an error; Temporal may then pause the
-// schedule.
+// ErrorRunFailed is the error type of a firing whose run failed. Temporal may then pause the schedule.
 const ErrorRunFailed = "run_failed"

@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// MaxPayload bounds everything that goes into a history, in bytes.
+// MaxPayload bounds each value in a history, in bytes.
 const MaxPayload = 16 << 10
 
-// PayloadError refuses a value that is too large to be a reference or a small decision.
+// PayloadError refuses a value that is too large: content belongs in the log.
 type PayloadError struct {
 	Value string // its type
 	Size  int
@@ -23,7 +23,7 @@ func (e *PayloadError) Error() string {
 	return fmt.Sprintf("runs: %s takes %d bytes, more than the %d that may enter a history: content belongs in the log", e.Value, e.Size, MaxPayload)
 }
 
-// DataConverter is what clients and workers use: JSON, bounded by MaxPayload.
+// DataConverter returns the data converter of clients and workers: JSON, bounded by MaxPayload.
 func DataConverter() converter.DataConverter {
 	return bounded{converter.GetDefaultDataConverter()}
 }
@@ -59,8 +59,7 @@ func Fits(value any) bool {
 	return err == nil && len(body) <= MaxPayload
 }
 
-// Encode writes JSON without the escapes that only HTML needs: ids may be full of <, and would take six
-// times their length.
+// Encode encodes JSON without HTML escapes: an ID may be full of "<", which would take six times its length.
 func Encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

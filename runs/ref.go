@@ -1,19 +1,19 @@
 package runs
 
-// Ref names a run and its address.
+// Ref refers to a run by tenant, thread and run ID.
 type Ref struct {
 	Tenant string `json:"tenant"`
 	Thread string `json:"thread"`
 	ID     string `json:"run"`
 }
 
-// With returns another run of the same thread.
+// With returns the reference to another run of the thread.
 func (r Ref) With(id string) Ref {
 	r.ID = id
 	return r
 }
 
-// LogAttrs returns the attributes of a log line about the run, and more of them. An empty agent is unknown.
+// LogAttrs returns the attributes of a log line about the run, followed by more. An empty agent is left out.
 func (r Ref) LogAttrs(agent string, more ...any) []any {
 	attrs := []any{"tenant", r.Tenant, "thread", r.Thread, "run", r.ID}
 	if agent != "" {

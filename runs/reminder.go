@@ -2,10 +2,10 @@ package runs
 
 import "time"
 
-// MaxReminders bounds how often people are reminded of one approval.
+// MaxReminders bounds the reminders of one approval.
 const MaxReminders = 50
 
-// NextTime is when something happens to the calls by itself; zero = nothing does.
+// NextTime is when time next changes a call: it expires, is escalated, or people are reminded; zero = never.
 func (w *Interrupts) NextTime() time.Time {
 	var next time.Time
 	for i := range w.Calls {
@@ -27,8 +27,7 @@ func (w *Interrupts) NextTime() time.Time {
 	return next
 }
 
-// ApplyTime does what time does to the calls: the time of some is over, of others people are reminded, or more
-// people may decide. Several of those that were missed are one.
+// ApplyTime expires calls, escalates them, and reminds people, as of now. Events that were missed while no worker ran are one.
 func (w *Interrupts) ApplyTime(now time.Time) {
 	var expired, escalated, reminded []*Interrupt
 	for i := range w.Calls {
@@ -61,7 +60,7 @@ func (w *Interrupts) ApplyTime(now time.Time) {
 
 func (c *Interrupt) expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
 
-// escalations is how many have come when an approval has been open for some time.
+// escalations is how many are due when the approval has been open for a time.
 func (a *Approval) escalations(open time.Duration) int {
 	come := 0
 	for _, after := range a.Escalate {
@@ -72,7 +71,7 @@ func (a *Approval) escalations(open time.Duration) int {
 	return come
 }
 
-// reminders is how many are due by then.
+// reminders is how many are due when the approval has been open for a time.
 func (a *Approval) reminders(open time.Duration) int {
 	if a.Remind <= 0 {
 		return 0

@@ -2,7 +2,7 @@ package runs
 
 import "time"
 
-// FireInput starts TypeFire: a time of a schedule has come. What the schedule says is where schedules are kept.
+// FireInput starts schedule.fire.v1: a time of a schedule has come. The schedule itself is in its store.
 type FireInput struct {
 	Tenant   string `json:"tenant"`
 	Schedule string `json:"schedule"`
@@ -21,7 +21,7 @@ type FireInput struct {
 	Fired *Fired `json:"fired,omitempty"`
 }
 
-// Fired is what a firing began.
+// Fired is the run that a firing started.
 type Fired struct {
 	Run Ref `json:"run"`
 	// Refused is why the thread did not take the run (ErrorBusy …); empty = it did.
@@ -31,20 +31,20 @@ type Fired struct {
 	AlreadyBegun bool `json:"alreadyBegun,omitempty"`
 }
 
-// Ended is what SignalEnded carries: how a run ended that a firing began. An outcome that is empty or
-// OutcomeFenced is one that the log knows better.
+// Ended is the payload of SignalEnded: how a run ended that a firing started. If the outcome is empty or OutcomeFenced, the log
+// has it.
 type Ended struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	Code    string  `json:"code,omitempty"`
 }
 
-// Status tells how far a run has come: over means that nothing goes on for it, and nobody is waited for.
+// Status is how far a run has come. Over tells that nothing continues for it, and no interrupts are open.
 type Status struct {
 	Over bool `json:"over,omitempty"`
 	Ended
 }
 
-// FireResult is what came of a firing.
+// FireResult is the result of schedule.fire.v1.
 type FireResult struct {
 	Fired
 	Ended

@@ -2,7 +2,7 @@ package runs
 
 import "time"
 
-// Earlier returns the earlier of two times, of which a zero one is never.
+// Earlier returns the earlier of two times. The zero time means never.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Usage is what calls of one model cost. A nil count is unknown, not zero.
+// Usage is what the calls of one model used. A nil count is unknown, and not zero.
 type Usage struct {
 	Provider    string `json:"provider,omitempty"`
 	Model       string `json:"model,omitempty"`
@@ -31,11 +31,10 @@ type Estimate struct {
 	Cost   int64 `json:"cost,omitempty"`
 }
 
-// MaxUsages bounds the entries of a run: a provider may answer with another model each time.
+// MaxUsages bounds the entries of a run, since a provider may answer with another model each time.
 const MaxUsages = 8
 
-// addUsage adds a call's usage to the entry of its provider and model; what is beyond the bound goes
-// to one entry without names.
+// addUsage adds usage to the entry of its provider and model. What exceeds MaxUsages goes to one entry without names.
 func addUsage(sum []Usage, u Usage) []Usage {
 	if u == (Usage{}) {
 		return sum
@@ -74,7 +73,7 @@ func addCount(a, b *int64) *int64 {
 	return &n
 }
 
-// addEstimate returns the sum in a value of its own: a and b may belong to others.
+// addEstimate returns the sum in a new value, because a and b may be shared.
 func addEstimate(a, b *Estimate) *Estimate {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -90,7 +89,7 @@ func (u Usage) total() *int64 {
 	return addCount(u.Input, u.Output)
 }
 
-// Tokens is what a run has used; a call that did not say counts as nothing.
+// Tokens is the sum of all tokens; unknown counts are zero.
 func Tokens(usage []Usage) int64 {
 	var n int64
 	for _, u := range usage {
@@ -99,7 +98,7 @@ func Tokens(usage []Usage) int64 {
 	return n
 }
 
-// Estimated returns the part of the tokens that is estimated, and how many calls that is of.
+// Estimated returns the estimated part of the tokens, and the number of calls it is of.
 func Estimated(usage []Usage) (tokens, calls int64) {
 	for _, u := range usage {
 		if e := u.Estimated; e != nil {
@@ -118,7 +117,7 @@ func Sum(usage ...[]Usage) []Usage {
 	return sum
 }
 
-// Cost is what a run has cost, in millionths; a call that has no price counts as nothing. known tells whether one has.
+// Cost is the sum of all costs, in millionths; unknown ones are zero. known tells whether one is known.
 func Cost(usage []Usage) (sum int64, known bool) {
 	for _, u := range usage {
 		sum, known = sum+value(u.Cost), known || u.Cost != nil

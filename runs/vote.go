@@ -44,8 +44,7 @@ func (s RememberScope) narrowest(other RememberScope) RememberScope {
 	return other
 }
 
-// Contradicts tells whether something else stands than one of these decisions. Who comes so late is shown what goes on
-// without them, and told what stands.
+// Contradicts tells whether one of the decisions differs from what was decided before.
 func (w *Interrupts) Contradicts(decisions []Decision) bool {
 	return slices.ContainsFunc(decisions, func(d Decision) bool {
 		c := w.Find(d.CallID)
@@ -53,7 +52,7 @@ func (w *Interrupts) Contradicts(decisions []Decision) bool {
 	})
 }
 
-// DecideAll takes decisions about some of the calls.
+// DecideAll takes the decisions about calls for which about is true.
 func (w *Interrupts) DecideAll(decisions []Decision, now time.Time, about func(*Interrupt) bool) {
 	for _, d := range decisions {
 		if c := w.Find(d.CallID); c != nil && about(c) {
@@ -67,8 +66,7 @@ func (a *Approval) quorum() int { return max(1, a.Quorum) }
 // canonical is the digest that calls with equal arguments share.
 func (a *Approval) canonical() string { return cmp.Or(a.Canonical, a.Args) }
 
-// maxVotes is how many votes there can be that do not decide: all but one of a quorum, for the model's
-// arguments and for one edit of them.
+// maxVotes bounds the votes without a decision: one less than the quorum, for the model's arguments and for one edit.
 func (a *Approval) maxVotes() int {
 	if a == nil {
 		return 0
@@ -76,7 +74,8 @@ func (a *Approval) maxVotes() int {
 	return 2 * (a.quorum() - 1)
 }
 
-// Decide takes what somebody says about a call, if nothing was decided.
+// Decide takes a decision about a call, unless the call is decided or expired. An approval is a vote if a quorum is needed. now is
+// the workflow's time.
 func (w *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 	c := w.Find(d.CallID)
 	switch {
@@ -121,9 +120,9 @@ func (c *Interrupt) recorded(d Decision) DecisionResult {
 	return before
 }
 
-// vote counts an approval, in place of an earlier vote of the same person. open tells that the call stays undecided, and
-// result what became of the vote. Otherwise the vote completes the quorum: d is the decision, and covers further calls as
-// far as the whole quorum says.
+// vote counts an approval, in place of the person's earlier vote. open tells that the call stays undecided, and result what
+// happened to the vote. Otherwise the vote completes the quorum: d is the decision, and remembers only what the whole quorum
+// remembers.
 func (c *Interrupt) vote(d *Decision) (result DecisionResult, open bool) {
 	v := Decision{Kind: d.Kind, Digest: d.Digest, Input: d.Input, By: d.By, Remember: d.Remember}
 	if d.Args != c.Approval.Args {
@@ -178,7 +177,7 @@ func (c *Interrupt) Tallies() []Tally {
 	return c.tallies()
 }
 
-// missing is how many more people have to approve of some arguments; empty are the model's.
+// missing is how many further votes for some arguments complete the quorum; "" = the model's arguments.
 func (c *Interrupt) missing(args string) int {
 	missing := c.Approval.quorum()
 	for _, v := range c.Votes {
@@ -194,7 +193,7 @@ func (c *Interrupt) agrees(v Decision) bool {
 	return c.Decision.Approves() && (v.Args == c.Decision.Args || v.Args == "" && c.Decision.Args == c.Approval.Args)
 }
 
-// DecidingVotes are the votes that made a quorum, without the last one.
+// DecidingVotes are the votes of a quorum without the last one, which is the decision.
 func (c *Interrupt) DecidingVotes() []Vote {
 	var votes []Vote
 	for _, v := range c.Votes {
@@ -205,7 +204,7 @@ func (c *Interrupt) DecidingVotes() []Vote {
 	return votes
 }
 
-// release makes the other calls as well that a decision is to be remembered for, and returns all of them.
+// release decides the other calls that a remembered approval covers, and returns all calls that it decided.
 func (w *Interrupts) release(decided *Interrupt, now time.Time) []*Interrupt {
 	released := []*Interrupt{decided}
 	d := decided.Decision

@@ -1,14 +1,13 @@
 package runs
 
-// Delivery starts TypeDelivery: it names an event and the webhook that is told of it. What the event says is
-// where the event is kept.
+// Delivery starts webhook.deliver.v1: it names an event, which the inbox has, and the webhook that receives it.
 type Delivery struct {
 	Tenant  string `json:"tenant"`
 	Event   string `json:"event"` // its id
 	Webhook string `json:"webhook"`
 }
 
-// Delivered is what a receiver answered at last: a success, or 410, which says that it wants no more of it.
+// Delivered is the receiver's final answer: a success, or 410 if it wants no more of these events.
 type Delivered struct {
 	Status int `json:"status"`
 }

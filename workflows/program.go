@@ -13,20 +13,20 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Program is an agent that is written as a workflow: for what no tree of steps can say. It is ordinary workflow
-// code, deterministic, and free to use activities, timers and signals of its own; what clients are to see, and
-// people to decide, it does with the [Agent] that it is given.
+// Program is an agent that is written as a Go workflow function, for what steps cannot express. It is ordinary deterministic
+// workflow code, and may use activities, timers and signals of its own. What clients see and people decide, it does through
+// its [Agent].
 //
-// A program runs in one execution for as long as it takes, also while people decide and through the AG-UI runs that go on
-// with their answers: it does not continue as new, and its worker's version stays with it. Its end is the run's; an
-// error fails the run with the code of a [StepError], or CodeProgram.
+// A program runs in one execution, also while people decide and through the AG-UI runs that continue with their decisions. It
+// does not continue as new, and stays on its worker version. The run ends when it returns; an error fails the run with the
+// code of a [StepError], or [runs.CodeProgram].
 type Program func(ctx workflow.Context, a *Agent) error
 
-// Programs are those of a worker, by the name that definitions say.
+// Programs are a worker's programs, by the name that definitions use.
 type Programs map[string]Program
 
-// Agent is what a program does its steps with, in whichever of its coroutines: one thing at a time is done with it,
-// and several at once by a step with branches.
+// Agent does steps for a program. Any coroutine of the program may use it, one step at a time. For several steps in parallel,
+// use one step with branches.
 type Agent struct {
 	run *run
 	// origin is the run that began the program, input its input: later runs that continue it have others.
@@ -37,32 +37,30 @@ type Agent struct {
 	over   bool             // the program has ended
 }
 
-// StepError is a step that has failed.
+// StepError is the failure of a step.
 type StepError struct{ pipeline.Failure }
 
 func (e *StepError) Error() string { return fmt.Sprintf("step failed: %s: %s", e.Code, e.Message) }
 
-// ErrAbandoned ends a program whose client went on with something else.
+// ErrAbandoned tells a program that its client went on without answering.
 var ErrAbandoned = errors.New("workflows: the client went on with something else")
 
-// ErrAtWork refuses what a program asks of its [Agent] while that is at work for another coroutine.
+// ErrAtWork refuses a step while another coroutine's step is under way.
 var ErrAtWork = errors.New("workflows: the agent is at work: several steps at once are one step with branches, such as agents.Parallel")
 
-// errOver refuses what a coroutine asks for that has outlived its program.
+// errOver refuses a step of a coroutine whose program has returned.
 var errOver = errors.New("workflows: the program has ended")
 
-// maxTree bounds, in bytes of JSON, a step that a program does.
+// maxTree bounds the JSON of a program's step, in bytes.
 const maxTree = 12 << 10
 
-// Do does one step of any kind, with all that stands in it: an agent, a tool, a question, branches, a change of
-// the state. Texts in it are the templates of pipelines, so that content need not pass through the workflow; its outputs
-// are in the state below steps, for templates of later steps and for Value. Where it asks people, the AG-UI run ends, and
-// Do returns in the one that has their answers.
+// Do does one step of any kind: an agent, a tool, an approval, branches, or a change of the state. Its texts are templates as in
+// pipelines, so content need not pass through the workflow. Its outputs are in the state under "steps", for later templates
+// and for Value. If the step asks people, the AG-UI run ends, and Do returns in the run that has their answers.
 //
-// Where ctx ends, so does the step: what it has done is compensated for, its questions are given up, and the run goes on.
+// When ctx ends, the step ends: it is compensated for, its interrupts are cancelled, and the run continues.
 //
-// The error is a *StepError if the step has failed, a temporal.CanceledError if ctx has ended, as it does when the run is
-// cancelled, ErrAbandoned, or ErrAtWork.
+// The error is a *StepError if the step failed, a temporal.CanceledError if ctx has ended, ErrAbandoned, or ErrAtWork.
 func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	s := step.AsStep()
 	tree, err := json.Marshal([]agents.Step{s}) //workflowcheck:ignore the same value gives the same text
@@ -107,7 +105,7 @@ func (a *Agent) Do(ctx workflow.Context, step agents.Stepper) error {
 	}
 }
 
-// take has the agent at work until done is called. What is under way and has to end is waited for.
+// take claims the agent for a step until done is called. A step whose context has ended is waited for.
 func (a *Agent) take(ctx workflow.Context) (done func(), err error) {
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError()
@@ -127,12 +125,12 @@ func (a *Agent) take(ctx workflow.Context) (done func(), err error) {
 	return func() { a.doing = nil }, nil
 }
 
-// rest waits until nothing is under way.
+// rest waits until no step is under way.
 func (a *Agent) rest(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return a.doing == nil })
 }
 
-// wait ends the AG-UI run, and goes on in the one that has what it waits for.
+// wait ends the AG-UI run with interrupts, and continues in the run that has the decisions.
 func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	t, w := a.run.thread, end.waits
 	t.awaitBehind(ctx, w)
@@ -156,7 +154,7 @@ func (a *Agent) wait(ctx workflow.Context, end ending) error {
 	return nil
 }
 
-// awaitAnswers waits until all is answered, or given up since ctx has ended.
+// awaitAnswers waits until all interrupts are decided, or cancelled because ctx has ended.
 func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
 	t := a.run.thread
 	for t.successor == nil && !w.IsResolved() {
@@ -169,7 +167,7 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, w *runs.Interrupts) error {
 	return nil
 }
 
-// become makes the execution, which a program runs in, go on as another run.
+// become continues the execution, in which a program runs, as another run.
 func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	r := t.run
 	t.notifier.handOver(ctx, append(r.interrupts.past(), r.in.Resume))
@@ -185,8 +183,8 @@ func (t *thread) become(ctx workflow.Context, next runs.Input) {
 	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(next.Agent), runs.AttributeRun.ValueSet(next.Run.ID)) // for Temporal's UI only
 }
 
-// Value evaluates an expression in CEL over input, messages, state, steps and caller, as steps see them, and
-// reads what it comes to into v. That is at most 8 KiB: a decision to branch on, and no content.
+// Value evaluates a CEL expression over input, messages, state, steps and caller, and decodes the result into v. The result has at
+// most 8 KiB of JSON: something to branch on, and no content.
 func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	done, err := a.take(ctx)
 	if err != nil {
@@ -211,7 +209,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	return nil
 }
 
-// program runs the agent's program, until nothing is under way that it has begun with its agent.
+// program runs the agent's program, and waits for steps that it has left under way.
 func (r *run) program(ctx workflow.Context) ending {
 	program, ok := r.programs[r.in.Program]
 	if !ok {

@@ -6,9 +6,8 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Do does a step as [Agent.Do] does, and then reads its output as [Value] does: a decision to branch on. What
-// is content, or may be more than 8 KiB, had better stay where it is: leave that to [Agent.Do], and refer to the step in later ones. A step that
-// was skipped has no output, and is a *StepError.
+// Do does a step like [Agent.Do], and reads its output like [Value]: something to branch on. Leave content, and what may exceed
+// 8 KiB, to [Agent.Do], and refer to the step in later ones. A skipped step has no output, which is a *StepError.
 func Do[T any](ctx workflow.Context, a *Agent, step agents.StepOf[T]) (T, error) {
 	if err := a.Do(ctx, step); err != nil {
 		var none T
@@ -17,7 +16,7 @@ func Do[T any](ctx workflow.Context, a *Agent, step agents.StepOf[T]) (T, error)
 	return Value(ctx, a, step)
 }
 
-// Value reads what a reference refers to, of at most 8 KiB, as [Agent.Value] does.
+// Value reads the value of a reference, of at most 8 KiB of JSON, like [Agent.Value].
 func Value[T any](ctx workflow.Context, a *Agent, of agents.Value[T]) (T, error) {
 	var v T
 	err := a.Value(ctx, of.Expr(), &v)

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Register makes a worker run the workflows, and the programs among them. Where the worker is versioned, a run stays on the
-// version that began it until it continues as new; one that is parked is on whatever is current.
+// Register registers the workflows with a worker, and the programs. With Worker Versioning, a run stays on the version that began it
+// until it continues as new; a parked thread is on the current version.
 func Register(r worker.WorkflowRegistry, programs Programs) {
 	r.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{
 		Name: runs.TypeRun, VersioningBehavior: workflow.VersioningBehaviorPinned,

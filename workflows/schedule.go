@@ -9,19 +9,18 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A run tells when it is over. Looks are for one whose workflow was stopped from outside; the pause between two
-// doubles.
+// The run signals its end. The workflow also looks at it, in case it was terminated from outside; the pause between looks
+// doubles from firstLook to lastLook.
 const (
 	firstLook = time.Minute
 	lastLook  = time.Hour
 )
 
-// attributeNominal is where Temporal's schedules put the nominal time of what they start.
+// attributeNominal is the search attribute in which Temporal's schedules put the nominal time.
 var attributeNominal = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
 
-// ScheduleFire is schedule.fire.v1: it begins the run of a time of a schedule, and lasts until that is over, so
-// that what Temporal does about overlaps is about runs. A run that waits for people is not over. It waits as
-// cheaply as they do: for a signal, and a look now and then.
+// ScheduleFire is schedule.fire.v1: it starts the run of a time of a schedule, and lasts until the run is over, so that Temporal's
+// overlap policies apply to runs. A run that waits for interrupts is not over.
 func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, error) {
 	f := &fire{in: in}
 	if in.Fired != nil {
@@ -51,14 +50,14 @@ func ScheduleFire(ctx workflow.Context, in runs.FireInput) (runs.FireResult, err
 	return result, nil
 }
 
-// fire is the state of one execution.
+// fire is the state of one execution of schedule.fire.
 type fire struct {
 	in    runs.FireInput
 	fired runs.Fired
 	ended *runs.Ended
 }
 
-// begin begins the run. Where that is cancelled, it may have begun nevertheless.
+// begin starts the run. If it is cancelled, the run may have started nevertheless.
 func (f *fire) begin(ctx workflow.Context) error {
 	f.in.Fire = workflow.GetInfo(ctx).WorkflowExecution.ID
 	f.in.At = workflow.GetInfo(ctx).WorkflowStartTime
@@ -75,7 +74,7 @@ func (f *fire) begin(ctx workflow.Context) error {
 	return err
 }
 
-// patiently is for what takes a moment, and waits for the log as long as that takes.
+// patiently is the context for an activity that takes a moment, and retries as long as the log is out of reach.
 func patiently(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, Summary: summary, WaitForCancellation: true,
@@ -83,7 +82,7 @@ func patiently(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// listen hears that the run is over.
+// listen receives the signal that the run is over.
 func (f *fire) listen(ctx workflow.Context) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // it is heard after a cancel, too
 	signals := workflow.GetSignalChannelWithOptions(ctx, runs.SignalEnded, workflow.SignalChannelOptions{Description: "the run is over"})
@@ -94,8 +93,7 @@ func (f *fire) listen(ctx workflow.Context) {
 	})
 }
 
-// await waits until the run is over, and cancels it when the firing is cancelled. It fails also to continue as
-// new.
+// await waits until the run is over, and cancels it when the firing is cancelled. The error may be to continue as new.
 func (f *fire) await(ctx workflow.Context) error {
 	for pause := firstLook; f.ended == nil; pause = min(2*pause, lastLook) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && ctx.Err() == nil {
@@ -131,7 +129,7 @@ func (f *fire) look(ctx workflow.Context) error {
 	return err
 }
 
-// standing also tells it to a firing that has been cancelled.
+// standing returns the run's status, also when the firing is cancelled.
 func (f *fire) standing(ctx workflow.Context) (s runs.Status, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -139,8 +137,8 @@ func (f *fire) standing(ctx workflow.Context) (s runs.Status, err error) {
 	return s, err
 }
 
-// awaitCancelled cancels the run and waits for its end, unless it is only to try. What the run asks people stays asked:
-// nobody gives questions up by not answering them.
+// awaitCancelled cancels the run and waits for its end, unless TryCancel is set. Interrupts of the run stay open: nobody gives
+// them up by not answering.
 func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	s, err := f.withdraw(ctx)
 	if err != nil {
@@ -157,7 +155,7 @@ func (f *fire) awaitCancelled(ctx workflow.Context) error {
 	return f.await(apart)
 }
 
-// withdraw cancels the run, and tells how far it has come.
+// withdraw cancels the run, and returns its status.
 func (f *fire) withdraw(ctx workflow.Context) (s runs.Status, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -169,7 +167,7 @@ func (f *fire) withdraw(ctx workflow.Context) (s runs.Status, err error) {
 	return s, err
 }
 
-// notifySchedule tells the firing that began a run that it is over. That may be over itself.
+// notifySchedule signals the end of the run to the firing that started it, which may have ended itself.
 func (r *run) notifySchedule(ctx workflow.Context, ended runs.Ended) {
 	if r.in.Fire == "" {
 		return
