@@ -282,6 +282,9 @@ type runItem struct {
 	Code      string     `json:"code,omitempty"`
 	// Cancel is the request that cancelled the run.
 	Cancel *cancelItem `json:"cancel,omitempty"`
+	// Usage and Estimated are those of the run's last event.
+	Usage     []agui.TokenUsage      `json:"usage,omitempty"`
+	Estimated *stream.EstimatedUsage `json:"estimated,omitempty"`
 }
 
 // cancelItem is a request to cancel a run.
@@ -294,7 +297,7 @@ type cancelItem struct {
 func runItemOf(n stream.RunNote) runItem {
 	item := runItem{
 		RunID: stream.ShownRunID(n.ID), Segment: n.Segment(), Agent: n.Agent, Revision: n.Revision, Continues: stream.ShownRunID(n.Continues),
-		StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code,
+		StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code, Usage: n.Usage, Estimated: n.Estimated,
 	}
 	if !n.Ended.IsZero() {
 		at := n.Ended.UTC()

@@ -98,6 +98,7 @@ type listed struct {
 		Outcome  string `json:"outcome"`
 		Agent    string `json:"agent"`
 		Ended    string `json:"endedAt"`
+		Usage    []agui.TokenUsage
 	} `json:"items"`
 	NextCursor string `json:"nextCursor"`
 }
@@ -141,6 +142,11 @@ func TestThreadsCanBeRead(t *testing.T) {
 	n.get("/v1/threads/t/runs?limit=2", &p)
 	if len(p.Items) != 2 || p.Items[0].RunID != "r2" || p.Items[0].Outcome != "success" || p.Items[0].Agent != "a" || p.Items[0].Ended == "" || p.Items[1].RunID != "r1" {
 		t.Errorf("runs: %+v", p)
+	}
+	for _, run := range p.Items {
+		if len(run.Usage) != 1 || *run.Usage[0].TotalTokens != 3 {
+			t.Errorf("run %s has used %+v", run.RunID, run.Usage)
+		}
 	}
 	rest := listed{}
 	n.get("/v1/threads/t/runs?limit=2&cursor="+p.NextCursor, &rest)

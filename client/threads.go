@@ -76,6 +76,9 @@ type ThreadRun struct {
 	EndedAt   time.Time `json:"endedAt"` // zero = it has not
 	Outcome   string    `json:"outcome"`
 	Code      string    `json:"code"` // of its error
+	// Usage is what the run used, nil while it goes on; Estimated is the part of it that is estimated, nil = none.
+	Usage     []agui.TokenUsage `json:"usage"`
+	Estimated *EstimatedUsage   `json:"estimated"`
 }
 
 // Runs lists the runs of a thread, the last one first.

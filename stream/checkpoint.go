@@ -28,7 +28,7 @@ const (
 const (
 	checkpointSeq     = "seq"
 	checkpointVersion = "version"
-	currentCheckpoint = "2"
+	currentCheckpoint = "3"
 )
 
 // checkpoint is one of a thread's places for them, and what it holds by now; 0 = nothing.

@@ -31,6 +31,9 @@ type RunNote struct {
 	Superseded *Superseded `json:"superseded,omitempty"`
 	// Cancel is the request that cancelled the run.
 	Cancel *Cancel `json:"cancel,omitempty"`
+	// Usage is what the run says that it has used, each model once; Estimated is the part of it that is estimated.
+	Usage     []agui.TokenUsage `json:"usage,omitempty"`
+	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
 }
 
 // Segment counts the parts of a run, from 1.
@@ -65,9 +68,9 @@ func (f *fold) ended(ctx context.Context, rec *Record, last agui.Event) error {
 	run.Outcome, run.Code = outcomeOf(last)
 	switch e := last.(type) {
 	case *agui.RunFinished:
-		f.used(e.Usage, e.Metadata)
+		f.used(run, e.Usage, e.Metadata)
 	case *agui.RunError:
-		f.used(e.Usage, e.Metadata)
+		f.used(run, e.Usage, e.Metadata)
 	}
 	if run.Outcome != string(agui.OutcomeCancelled) {
 		return nil
@@ -91,10 +94,12 @@ func outcomeOf(last agui.Event) (outcome, code string) {
 	return OutcomeError, ""
 }
 
-// used adds the usage of a run to the thread's.
-func (f *fold) used(more []agui.TokenUsage, metadata agui.Metadata) {
+// used notes the usage of a run, and adds it to the thread's.
+func (f *fold) used(run *RunNote, more []agui.TokenUsage, metadata agui.Metadata) {
+	run.Usage = addUsage(nil, more)
 	f.r.Usage = addUsage(f.r.Usage, more)
 	if cut := estimatedIn(metadata); cut.Calls > 0 {
+		run.Estimated = &cut
 		before := EstimatedUsage{}
 		if f.r.Estimated != nil {
 			before = *f.r.Estimated

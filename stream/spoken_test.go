@@ -85,7 +85,7 @@ func TestNoteAloneIsNothingToKeep(t *testing.T) {
 	}
 }
 
-// A thread adds up what its runs say of estimates, and totals of answers that have none.
+// A thread adds up what its runs say of estimates, and totals of answers that have none. It keeps what each run says.
 func TestThreadAddsUpEstimates(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
@@ -116,5 +116,13 @@ func TestThreadAddsUpEstimates(t *testing.T) {
 	estimated := &stream.EstimatedUsage{Calls: 2, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(8), OutputTokens: n(2), TotalTokens: n(10)}}}
 	if diff := cmp.Diff(estimated, r.Estimated); diff != "" {
 		t.Errorf("estimates (-want +got):\n%s", diff)
+	}
+	whole := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(10), OutputTokens: n(2), TotalTokens: n(12)}}
+	part := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1)}}
+	for i, want := range []stream.RunNote{{Usage: whole}, {Usage: part, Estimated: &cut}, {Usage: part, Estimated: &cut}} {
+		got := stream.RunNote{Usage: r.Runs[i].Usage, Estimated: r.Runs[i].Estimated}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("run %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
