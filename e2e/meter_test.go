@@ -15,8 +15,8 @@ import (
 )
 
 // meter is a model server that keeps a journal of what it bills. It speaks Chat Completions, asks for the tools that it is
-// offered, and at random refuses requests and breaks connections. Each answer reports another usage, so that a sum tells
-// which answers it is of. A meter is safe for concurrent use.
+// offered, and at random refuses requests, breaks connections and reports no usage. Each answer has another usage, so that a
+// sum tells which answers it is of. A meter is safe for concurrent use.
 type meter struct {
 	server *httptest.Server
 
@@ -32,7 +32,9 @@ type billed struct {
 	step          string
 	refused       bool
 	whole         bool // the answer with its usage was sent, whether anybody was there or not
+	silent        bool // the end of the answer has no usage
 	input, output int64
+	said          int64 // bytes of text and tool calls that were sent
 }
 
 func openMeter(t *testing.T, random *rand.Rand) *meter {
@@ -78,6 +80,7 @@ type plan struct {
 	pause   time.Duration
 	refuses bool
 	breaks  int // after so many pieces; -1 = never
+	silent  bool
 	tools   int // calls, if there are tools
 }
 
@@ -91,8 +94,10 @@ func (m *meter) enter(thread, step string) (*billed, plan) {
 		p.refuses = true
 	case 1:
 		p.breaks = r.IntN(p.pieces)
+	case 2:
+		p.silent = true
 	}
-	b := &billed{thread: thread, step: step, refused: p.refuses, input: 1 + r.Int64N(1<<20), output: 1 + r.Int64N(1<<20)}
+	b := &billed{thread: thread, step: step, refused: p.refuses, silent: p.silent, input: 1 + r.Int64N(1<<20), output: 1 + r.Int64N(1<<20)}
 	m.journal = append(m.journal, b)
 	return b, p
 }
@@ -121,7 +126,12 @@ func (m *meter) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for i := range p.pieces {
-		if !a.pace(i == p.breaks, p.pause) || !a.text(fmt.Sprintf("word %d of %s ", i, thread)) {
+		if !a.pace(i == p.breaks, p.pause) {
+			return
+		}
+		text := fmt.Sprintf("word %d of %s ", i, thread)
+		m.says(b, text)
+		if !a.text(text) {
 			return
 		}
 	}
@@ -150,11 +160,22 @@ func (m *meter) callTools(a *act, b *billed, p plan, tool string) {
 	quoted, _ := json.Marshal(arguments) // a string always has a JSON form
 	for i := range p.tools {
 		delta := fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"c%d","type":"function","function":{"name":%q,"arguments":%s}}]}`, i, i, tool, quoted)
-		if !a.pace(p.breaks == i, p.pause) || !a.chunk(delta, "null", "") {
+		if !a.pace(p.breaks == i, p.pause) {
+			return
+		}
+		m.says(b, tool+arguments)
+		if !a.chunk(delta, "null", "") {
 			return
 		}
 	}
 	m.report(a, b, "tool_calls")
+}
+
+// says notes what is sent next.
+func (m *meter) says(b *billed, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b.said += int64(len(text))
 }
 
 // report ends an answer.
@@ -165,6 +186,9 @@ func (m *meter) report(a *act, b *billed, reason string) {
 	m.mu.Lock()
 	b.whole = true
 	m.mu.Unlock()
-	usage := fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, b.input, b.output, b.input+b.output)
+	usage := ""
+	if !b.silent {
+		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, b.input, b.output, b.input+b.output)
+	}
 	a.send(strings.Join([]string{chunkOf(`{}`, `"`+reason+`"`, usage), "data: [DONE]\n\n"}, ""))
 }
