@@ -288,8 +288,10 @@ func (a *Activities) stepUsed(ctx context.Context, attempts, summaries []stream.
 	return a.cutAndSummaries(ctx, attempts, summaries)
 }
 
-// cutAndSummaries is the usage of attempts that did not finish, and of summaries.
+// cutAndSummaries is the usage of attempts that did not finish, and of summaries. It records the metrics of a summary whose
+// worker died, unless another attempt has followed it.
 func (a *Activities) cutAndSummaries(ctx context.Context, attempts, summaries []stream.Spoken) ([]runs.Usage, error) {
+	a.meterCut(ctx, summaries)
 	var used []runs.Usage
 	for _, s := range attempts {
 		u, ok, err := a.cut(s)

@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
@@ -336,6 +340,59 @@ func TestCutCallsCountForTheLimit(t *testing.T) {
 	if _, result := e.run("go"); result.Code != runs.CodeLimitTokens || e.calls.Load() != 2 {
 		t.Errorf("the run ends with %+v after %d calls", result, e.calls.Load())
 	}
+}
+
+// A summary whose worker dies is in the metrics, also if the run is cancelled and nobody makes another one.
+func TestCutSummaryIsInTheMetrics(t *testing.T) {
+	reader := metric.NewManualReader()
+	before := otel.GetMeterProvider()
+	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	t.Cleanup(func() { otel.SetMeterProvider(before) })
+	e := newEngine(t, nil)
+	e.acts.Models["test"] = llm.ModelFunc(func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Chunk, error] {
+		return func(yield func(llm.Chunk, error) bool) {
+			if !strings.Contains(req.Messages[0].Text(), "notes of an assistant") {
+				t.Error("the model is asked for more than the summary")
+			}
+			if !yield(llm.UsageReport{Provider: "test", Model: "m", Usage: llm.Usage{Input: count(70), Output: count(3)}}, nil) {
+				return
+			}
+			if _, err := e.log.RequestCancel(ctx, run, stream.Cancel{}); err != nil {
+				t.Error(err)
+			}
+			panic("the worker dies")
+		}
+	})
+	e.agent.Context = agents.Context{MaxTokens: 2000, Policy: agents.ContextSummarize}
+	e.more = talk(20)
+	events, result := e.run("the very first question")
+	got := chargedBy(t, events[len(events)-1])
+	if result.Outcome != workflows.OutcomeCancelled || got.cut.Calls != 1 || got.input != 70 {
+		t.Errorf("the run ends with %+v and is charged %+v", result, got)
+	}
+	if metered := meteredTokens(t, reader); metered != got.input+got.output {
+		t.Errorf("the metric has %d tokens, the run is charged %+v", metered, got)
+	}
+}
+
+// meteredTokens is the sum of the metric of tokens.
+func meteredTokens(t *testing.T, reader metric.Reader) int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if h, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "gen_ai.client.token.usage" {
+				for _, point := range h.DataPoints {
+					sum += point.Sum
+				}
+			}
+		}
+	}
+	return int64(sum)
 }
 
 // failing answers the model calls of the agent "works" with a text, and cuts those of other agents for good.
