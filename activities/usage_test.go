@@ -23,7 +23,6 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/workflows"
 )
 
 // inRun executes a further run of the thread, behind those that have ended, and returns its last event.
@@ -40,7 +39,7 @@ func (e *engine) inRun(id, message string) agui.Event {
 	}
 	env := newWorkflowEnv(slog.DiscardHandler)
 	env.SetDataConverter(runs.DataConverter())
-	workflows.Register(env, nil)
+	runs.Register(env, nil)
 	e.acts.Register(env)
 	env.ExecuteWorkflow(runs.TypeRun, runs.Input{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
@@ -367,7 +366,7 @@ func TestCutSummaryIsInTheMetrics(t *testing.T) {
 	e.more = talk(20)
 	events, result := e.run("the very first question")
 	got := chargedBy(t, events[len(events)-1])
-	if result.Outcome != workflows.OutcomeCancelled || got.cut.Calls != 1 || got.input != 70 {
+	if result.Outcome != runs.OutcomeCancelled || got.cut.Calls != 1 || got.input != 70 {
 		t.Errorf("the run ends with %+v and is charged %+v", result, got)
 	}
 	if metered := meteredTokens(t, reader); metered != got.input+got.output {
