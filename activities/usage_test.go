@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/workflows"
 )
 
 // inRun executes a further run of the thread, behind those that have ended, and returns its last event.
@@ -39,7 +40,7 @@ func (e *engine) inRun(id, message string) agui.Event {
 	}
 	env := newWorkflowEnv(slog.DiscardHandler)
 	env.SetDataConverter(runs.DataConverter())
-	runs.Register(env, nil)
+	workflows.Register(env, nil)
 	e.acts.Register(env)
 	env.ExecuteWorkflow(runs.TypeRun, runs.Input{
 		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: id}, Agent: "a", Input: p.Seq, Digest: p.Digest, Limits: e.limits,
