@@ -170,14 +170,14 @@ func (c *modelCall) end(ctx context.Context, err error, finishes bool) runs.Usag
 	return u
 }
 
-// isReported tells whether the answer is complete and the provider has reported what it used. Some model servers report
-// nothing: their answers are estimated like those that are cut.
+// isReported tells whether the answer is complete and the provider has reported its total, or both input and output. Some
+// model servers do not: their answers are estimated like those that are cut.
 func (c *modelCall) isReported() bool {
 	if c.finish == nil {
 		return false
 	}
 	u := usageOf(*c.finish)
-	return u.Input != nil || u.Output != nil || u.Total != nil
+	return u.Total != nil || u.Input != nil && u.Output != nil
 }
 
 // free tells whether the call costs nothing: the provider refused it, or never got it.
