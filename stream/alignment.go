@@ -45,8 +45,8 @@ func (r *Reduction) align(sent []agui.Message) alignment {
 	return a
 }
 
-// alignGaps aligns messages with new IDs that precede one with a known ID: some clients give answers the server's IDs, and
-// make new ones for what users say. Messages after the last known one are new, whatever they say.
+// alignGaps aligns messages with new IDs before, between and after those with known IDs: some clients give answers the
+// server's IDs and make new ones for what users say, others make new ones for answers.
 func (r *Reduction) alignGaps(sent []agui.Message, a *alignment) {
 	before := unknown // the position of the entry before the gap
 	var gap []int
@@ -64,6 +64,30 @@ func (r *Reduction) alignGaps(sent []agui.Message, a *alignment) {
 			a.first = min(a.first, r.alignGap(sent, gap, a, before+1, pos))
 		}
 		before, gap = pos, nil
+	}
+	r.alignRest(sent, gap, a, before+1)
+}
+
+// alignRest aligns the messages after the last known one with the entries from a position on, until one differs. The last
+// aligned message is one of an agent: what users say after it is new, whatever it says, because people repeat
+// themselves. gap has positions in sent.
+func (r *Reduction) alignRest(sent []agui.Message, gap []int, a *alignment, from int) {
+	var equal []int // positions of entries that equal the first messages of the gap
+	proven := 0     // how many of them there are up to the last one of an agent
+	for p := from; p < len(r.Entries) && len(equal) < len(gap); p++ {
+		e, m := r.Entries[p], sent[gap[len(equal)]]
+		fromClient := e.Sent != "" && !isInstruction(e.Message)
+		if e.Message.Role == m.Role && comparable(e.Message) && sameContent(e.Message, m) {
+			equal = append(equal, p)
+			if !fromClient {
+				proven = len(equal)
+			}
+		} else if fromClient {
+			break
+		}
+	}
+	for i, p := range equal[:proven] {
+		a.at[gap[i]] = p
 	}
 }
 

@@ -71,8 +71,11 @@ type Acceptance struct {
 	Last string `json:"last,omitempty"`
 	// Cut tells that the messages after the kept ones leave the conversation, unless Tail names them.
 	// Without Cut, messages that join the thread until the run starts are kept as well.
-	Cut  bool   `json:"cut,omitempty"`
-	Tail []Said `json:"tail,omitempty"`
+	Cut bool `json:"cut,omitempty"`
+	// Append tells that the input only adds messages. It builds on none of the kept ones, so it also continues a
+	// conversation that was cut meanwhile.
+	Append bool   `json:"append,omitempty"`
+	Tail   []Said `json:"tail,omitempty"`
 	// Updated are new versions of kept system and developer messages. They take the place of the old ones.
 	Updated []agui.Message `json:"updated,omitempty"`
 	// Differs tells that the conversation isn't what the client believes it to be.
@@ -145,7 +148,7 @@ func (r *Reduction) replace(sent []agui.Message) Acceptance {
 
 // add keeps the thread's messages and adds the new ones among the input's.
 func (r *Reduction) add(sent []agui.Message) Acceptance {
-	a := Acceptance{Keep: len(r.Entries)}
+	a := Acceptance{Keep: len(r.Entries), Append: true}
 	at := r.positions()
 	for _, m := range sent {
 		pos, known := at[m.ID]
@@ -224,8 +227,11 @@ func (r *Reduction) Renew(a Acceptance) (_ Acceptance, ok bool) {
 	keep := 0
 	if a.Last != "" {
 		keep = 1 + slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Message.ID == a.Last })
-		if keep == 0 {
+		switch {
+		case keep == 0 && !a.Append:
 			return a, false
+		case keep == 0:
+			a.Differs = true
 		}
 	}
 	if !a.Cut {

@@ -156,6 +156,13 @@ func TestConversationRule(t *testing.T) {
 		{name: "makes new IDs for what users say, and edits", sent: "u8=u1 a1 u9=better a2 u3", want: "s1 u1 r1 a1 u9=better a2 u3", differs: true},
 		{name: "makes new IDs for what users say, and says it again", sent: "u8=u1 a1 u9=u2 a2 u3=u2", want: "s1 u1 r1 a1 u2 a2 u3=u2", differs: true},
 
+		{name: "makes new IDs for answers", sent: "s1 u1 a8=a1 u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "makes new IDs for answers, and lacks the last", sent: "s1 u1 a8=a1 u2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "makes new IDs for answers, and edits", sent: "s1 u1 a8=a1 u9=better", want: "s1 u1 r1 a1 u9=better", differs: true},
+		{name: "makes new IDs for answers, and runs again", sent: "s1 u1 a8=a1 u2 a9=a2", want: "s1 u1 r1 a1 u2 a2", differs: true},
+		{name: "knows the first ID only", sent: "s1 u1 a8=a1 u9=u2 a9=a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "invents an answer after those that it knows", sent: "s1 u1 r1 a1 u2 a2 a9=invented u3", want: "s1 u1 r1 a1 u2 a2 a9=invented u3"},
+
 		{name: "saw the first run, and says something", seen: 1, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u2 a2 u9", differs: true},
 		{name: "saw the first run, and has its list", seen: 1, sent: "s1 u1 r1 a1", want: "s1 u1 r1 a1 u2 a2", differs: true},
 		{name: "saw the first run, and edits", seen: 1, sent: "s1 u1=better", want: "s1 u1=better"},
@@ -249,9 +256,16 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	if a, ok := moved.Renew(edited); !ok || words(moved.Apply(a)) != "u1 t9 a1 u8" {
 		t.Errorf("after a move, an input in the thread's place has %s: %+v, %v", words(moved.Apply(a)), a, ok)
 	}
+	lost := judged.Accept(stream.Claim{Messages: msgs("u7")})
+	added := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u7"), History: stream.HistoryAppend})
 	cut := write(t, l, 3, "u1=other", "a9")
 	if a, ok := cut.Renew(away); ok {
 		t.Errorf("an input that builds on what was cut is accepted: %+v", a)
+	}
+	for what, a := range map[string]stream.Acceptance{"a list without old messages": lost, "append": added} {
+		if a, ok := cut.Renew(a); !ok || !a.Differs || words(cut.Apply(a)) != "u1=other a9 u7" {
+			t.Errorf("%s builds on no message, and after a cut the conversation is %s: %+v, %v", what, words(cut.Apply(a)), a, ok)
+		}
 	}
 }
 
