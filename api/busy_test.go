@@ -193,6 +193,18 @@ func TestSteer(t *testing.T) {
 	} else if in, err := n.log.Input(n.ctx(), told[2].Input); err != nil || in.Accepted.Tail[0].Message.ID != "u-r2" {
 		t.Errorf("%+v, %v", in, err)
 	}
+	// What the run cannot be told is refused: a known message is not said again, whatever its content.
+	edit := inputOf("r3", "other words")
+	edit.Messages[0].ID = "u-r1"
+	if a := n.post(asking(edit, `{"onBusy":"steer"}`)); a.status != http.StatusConflict || a.problem.Code != "busy" || a.problem.ActiveRun != "r1" || len(told) != 3 {
+		t.Errorf("a run that edits: %d %s", a.status, a.body)
+	}
+	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"other words"}}`); a.status != http.StatusBadRequest || a.problem.Pointer != "/message/id" || len(told) != 3 {
+		t.Errorf("a message with the ID of another: %d %s", a.status, a.body)
+	}
+	if a := n.do(http.MethodPost, path, `{"message":{"id":"u-r1","role":"user","content":"hello"}}`); a.status != http.StatusAccepted {
+		t.Errorf("a message that the thread has: %d %s", a.status, a.body)
+	}
 	for message, pointer := range map[string]string{
 		``: "/message", `{}`: "/message", `{"message":{"id":"s1","role":"assistant","content":""}}`: "/message/role",
 		`{"message":{"id":"","role":"user","content":"x"}}`: "/message/id", `{"message":{"id":"s1","role":"user"}}`: "/message/content",

@@ -150,6 +150,11 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	in.ParkAfter, in.Hold, in.AnswersOnly = s.ParkAfter, o.props.Hold, late && len(accepted.Tail) == 0
 	taken, placed, err := s.dispatch.Place(ctx, in, dispatch.Terms{OnBusy: o.props.OnBusy, Decisions: decisions}, thread)
 	if active, busy := dispatch.BusyWith(err); busy && o.props.OnBusy == runs.OnBusySteer {
+		if !thread.CanSteer(accepted) {
+			p := problem(http.StatusConflict, "busy", "the input changes messages or asks for another answer, and the active run can only be told new messages")
+			p.ActiveRun = stream.ShownRunID(active)
+			return false, p
+		}
 		return s.steerInstead(ctx, o, in.Input, stream.Run{Thread: o.run.Thread, ID: active})
 	}
 	if err != nil {

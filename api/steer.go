@@ -56,12 +56,19 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	run, err := s.activeRun(ctx, thread)
+	now, err := s.Log.Reduce(ctx, thread, 0)
 	if err != nil {
 		return steered{}, err
 	}
-	tail := []stream.Said{{ID: message.ID, Message: message}}
-	p, err := s.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: stream.Acceptance{Tail: tail}, Requester: requester(ctx)})
+	run, err := s.activeRun(ctx, thread, now)
+	if err != nil {
+		return steered{}, err
+	}
+	accepted := stream.Acceptance{Tail: []stream.Said{{ID: message.ID, Message: message}}}
+	if !now.CanSteer(accepted) {
+		return steered{}, badRequest("invalid_input", "/message/id", "is the ID of another message of the thread")
+	}
+	p, err := s.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: requester(ctx)})
 	if err != nil {
 		return steered{}, err
 	}
@@ -70,15 +77,11 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 
 // activeRun is the run of a thread that has begun and not ended. One that has begun in Temporal may not
 // be in the log yet: then its workflow says which it is, by refusing to make way.
-func (s *Server) activeRun(ctx context.Context, thread stream.Thread) (stream.Run, error) {
-	now, err := s.Log.Reduce(ctx, thread, 0)
-	if err != nil {
-		return stream.Run{}, err
-	}
+func (s *Server) activeRun(ctx context.Context, thread stream.Thread, now *stream.Reduction) (stream.Run, error) {
 	if now.RunID != "" && !now.Sealed {
 		return stream.Run{Thread: thread, ID: now.RunID}, nil
 	}
-	_, err = s.dispatch.Offer(ctx, thread, runs.Submit{}, "")
+	_, err := s.dispatch.Offer(ctx, thread, runs.Submit{}, "")
 	if active, busy := dispatch.BusyWith(err); busy {
 		return stream.Run{Thread: thread, ID: active}, nil
 	}

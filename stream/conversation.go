@@ -243,6 +243,20 @@ func (r *Reduction) Renew(a Acceptance) (_ Acceptance, ok bool) {
 	return a, true
 }
 
+// CanSteer tells whether a run that is under way can be told what an input says: messages that the thread does not have.
+// It can not if the input changes a message of the thread, or only cuts the conversation.
+func (r *Reduction) CanSteer(a Acceptance) bool {
+	at, added := r.positionsOf(a.Tail), false
+	for _, s := range a.Tail {
+		pos, known := at[s.ID]
+		if s.Message != nil && known && r.Entries[pos].differs(*s.Message) {
+			return false
+		}
+		added = added || !known
+	}
+	return added || !a.Cut
+}
+
 // apply returns the conversation that an acceptance describes. What is behind r.Entries must be free to be
 // written to, or clipped: where all of them are kept they are not copied.
 func (r *Reduction) apply(a Acceptance) []Entry {
