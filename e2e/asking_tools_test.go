@@ -169,6 +169,7 @@ func TestToolsOfOthersAsk(t *testing.T) {
 			})
 		}
 	}
+	p.awaitAnswers()
 	p.kill()
 	p.start(t)
 	for _, answer := range answers {

@@ -77,7 +77,7 @@ func (b *browser) tell(t *testing.T, command map[string]any) seen {
 // proxy is an address that stays while the api behind an endpoint comes and goes.
 func (p *endpoint) proxy(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(&httputil.ReverseProxy{
+	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			where, err := p.addresses(r.In.Context())
 			if err != nil {
@@ -91,7 +91,19 @@ func (p *endpoint) proxy(t *testing.T) string {
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients are told
-	})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.proxied.RLock()
+		defer p.proxied.RUnlock()
+		forward.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// awaitAnswers waits until the proxy has forwarded every answer to its end. CopilotKit's runtime does not handle an error of a
+// connection whose run has finished: its process exits, although the client lost nothing.
+func (p *endpoint) awaitAnswers() {
+	p.proxied.Lock()
+	defer p.proxied.Unlock()
 }

@@ -14,6 +14,9 @@ type endpoint struct {
 	mu    sync.Mutex
 	up    chan struct{} // closed while the api serves
 	where addresses
+
+	// proxied is held for reading by each request that the proxy forwards.
+	proxied sync.RWMutex
 }
 
 // addresses is what <data>/addresses.json holds.

@@ -49,10 +49,14 @@ func TestCopilotKitWaits(t *testing.T) {
 			if name != "nothing" {
 				front = at.proxy(t)
 			}
+			killed := func() {
+				at.awaitAnswers()
+				kill()
+			}
 			kit := launchCopilotKit(t, "careful", front+careful, "clerk", front+"/v1/agents/clerk/runs")
-			decidesInBrowser(t, at, kit, kill, false)
-			decidesInBrowser(t, at, kit, kill, true)
-			answersInBrowser(t, at, kit, kill)
+			decidesInBrowser(t, at, kit, killed, false)
+			decidesInBrowser(t, at, kit, killed, true)
+			answersInBrowser(t, at, kit, killed)
 		})
 	}
 }
