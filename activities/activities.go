@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -35,11 +37,12 @@ type Definitions interface {
 // Activities are the side effects of runs. All fields must be set before Register; the value is
 // used concurrently.
 type Activities struct {
-	Log     *stream.Log
-	Agents  Definitions
-	Models  map[string]llm.Model // by provider
-	Tools   *tools.Registry
-	Cancels *stream.Cancels
+	Log       *stream.Log
+	Snapshots *snapshot.Store // of Log
+	Agents    Definitions
+	Models    map[string]llm.Model // by provider
+	Tools     *tools.Registry
+	Cancels   *stream.Cancels
 	// ToolGrace is how long a step waits for a worker that has its agent's tools. 0 = DefaultToolGrace.
 	ToolGrace time.Duration
 	// Inbox is told which approvals wait, and Webhooks what happens to them, by deliveries that StartDelivery

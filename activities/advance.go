@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -110,7 +112,7 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advan
 		if in.Resumes { // steps count on what those before them have left, and what was done is compensated for by it
 			o.Keeps = pipeline.Outputs
 		}
-		return a.Log.OpenRun(ctx, p, o, false)
+		return a.Snapshots.OpenRun(ctx, p, o, false)
 	case b != nil && b.BranchPath != "" && in.After == 0:
 		started := &agui.SubagentStarted{SubagentRunID: p.Subagent, Name: b.Name}
 		if b.ParentCallID != "" {
@@ -127,7 +129,7 @@ type walker struct {
 	in         runs.Advance
 	place      stream.Place
 	definition *agents.Definition
-	thread     *stream.Reduction
+	thread     *snapshot.Snapshot
 	said       string // by the user at last
 
 	next   runs.Advanced
@@ -142,10 +144,10 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if f := w.in.Position.Branches; f != nil {
 		after = max(after, f.Last)
 	}
-	if w.thread, err = w.activities.Log.Reduce(ctx, w.place.Run.Thread, after); err != nil {
+	if w.thread, err = w.activities.Snapshots.Latest(ctx, w.place.Run.Thread, after); err != nil {
 		return err
 	}
-	_ = w.activities.Log.Checkpoint(ctx, w.place.Run.Thread, w.thread, false) // a matter of speed
+	_ = w.activities.Snapshots.Checkpoint(ctx, w.place.Run.Thread, w.thread, false) // a matter of speed
 	if w.in.Closes != "" {
 		w.tell(&agui.StepFinished{StepName: w.in.Closes})
 	}

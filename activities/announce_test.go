@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/agents"
@@ -29,10 +31,10 @@ func TestAHeldRunIsShown(t *testing.T) {
 	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: time.Hour}}
 	e.input.Tools = []agui.Tool{{Name: "pick"}}
 	e.hold = true
-	var waits *stream.Reduction
+	var waits *snapshot.Snapshot
 	e.env.RegisterDelayedCallback(func() {
 		var err error
-		if waits, err = e.log.Reduce(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.Waits) != 1 {
+		if waits, err = e.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.Waits) != 1 {
 			t.Errorf("the thread waits for %+v: %v", waits, err)
 			e.env.CancelWorkflow()
 			return
@@ -56,7 +58,7 @@ func TestAHeldRunIsShown(t *testing.T) {
 	if !strings.Contains(types, asked) || strings.Count(types, "TOOL_CALL_RESULT") != 2 || strings.Count(types, question) != 2 || !strings.HasSuffix(types, "MESSAGES_SNAPSHOT RUN_FINISHED") {
 		t.Errorf("readers were shown %s", types)
 	}
-	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

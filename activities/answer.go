@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -60,7 +62,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 		return recordedToolAnswer(ctx, done)
 	}
 	defer attempt.Close()
-	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, max(opened, in.After))
+	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, max(opened, in.After))
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -115,7 +117,7 @@ func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (s
 }
 
 // workResult is what the call comes to.
-func workResult(in runs.SubagentAnswer, thread *stream.Reduction) tools.Result {
+func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result {
 	switch in.Outcome {
 	case runs.OutcomeSuccess:
 	case runs.OutcomeCancelled:
@@ -123,7 +125,7 @@ func workResult(in runs.SubagentAnswer, thread *stream.Reduction) tools.Result {
 	default:
 		return tools.Failed(strings.Join(slices.DeleteFunc([]string{delegateFailed, in.Code, in.Message}, func(s string) bool { return s == "" }), ": ") + ".")
 	}
-	at := slices.IndexFunc(thread.Entries, func(e stream.Entry) bool { return e.Message.ID == in.MessageID })
+	at := slices.IndexFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == in.MessageID })
 	if in.MessageID == "" || at < 0 || thread.Entries[at].Message.Content.IsAbsent() {
 		return tools.Result{Content: delegateSilent}
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -17,7 +19,7 @@ import (
 type gate func(tool, arguments string) *runs.Approval
 
 // gate is that of an agent's rules, on the state and the input as they are now.
-func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *stream.Reduction) (gate, error) {
+func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
 	}

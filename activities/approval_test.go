@@ -20,7 +20,7 @@ import (
 func TestQuestionsNameTheirRule(t *testing.T) {
 	t.Parallel()
 	e, w := asking(t)
-	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "add", `{"a":1,"b":2}`}) }, add())
 	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, Expires: 3 * time.Hour}}
 	e.ask("go")
-	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestEqualArgumentsAreRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	now, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

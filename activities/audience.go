@@ -4,19 +4,20 @@ import (
 	"context"
 	"slices"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 )
 
 // heard is the part of a thread's conversation that an agent takes part in: the run's own agent in what no
 // subagent says, a subagent in its task and what it has said since. An agent that is a step hears as much,
 // or only what it is asked and has said there.
-func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
+func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
 		return a.heardAlone(ctx, in, thread)
 	}
-	var entries []stream.Entry
+	var entries []snapshot.Entry
 	if b := in.Child; b != nil && b.BranchPath == "" {
 		task, err := a.task(ctx, b, thread)
 		if err != nil {
@@ -32,8 +33,8 @@ func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *strea
 	return a.askAgain(ctx, in, entries)
 }
 
-func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *stream.Reduction) ([]stream.Entry, error) {
-	var entries []stream.Entry
+func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
+	var entries []snapshot.Entry
 	for _, e := range thread.Entries {
 		if e.Scope == in.Place.Scope {
 			entries = append(entries, e)
@@ -44,7 +45,7 @@ func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *
 
 // askAgain puts what the agent of a step is asked where it was asked: at the beginning, or behind an answer of
 // its own that was not good enough.
-func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []stream.Entry) ([]stream.Entry, error) {
+func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
 	if in.Place == nil {
 		return entries, nil
 	}
@@ -58,7 +59,7 @@ func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []
 		}
 		at := 0
 		if k.Behind != "" {
-			at = 1 + slices.IndexFunc(entries, func(e stream.Entry) bool { return e.Message.ID == k.Behind })
+			at = 1 + slices.IndexFunc(entries, func(e snapshot.Entry) bool { return e.Message.ID == k.Behind })
 		}
 		entries = slices.Insert(entries, at, saidToIt(in.ID, k.Prompt))
 	}
@@ -66,6 +67,6 @@ func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []
 }
 
 // saidToIt is something that only the agent is told.
-func saidToIt(id, text string) stream.Entry {
-	return stream.Entry{Message: agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}}
+func saidToIt(id, text string) snapshot.Entry {
+	return snapshot.Entry{Message: agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}}
 }

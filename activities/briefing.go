@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/stream"
 )
 
 // maxVisibleState bounds in bytes the state that a model is shown.
@@ -17,7 +18,7 @@ const maxVisibleState = 64 << 10
 
 // briefing is what the model is told before the conversation: the agent's instructions, what it has to answer, what the
 // run's input says about its context, and the state, if the model may see it.
-func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, thread *stream.Reduction) (string, error) {
+func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, thread *snapshot.Snapshot) (string, error) {
 	var sections []string
 	if d.Instructions != "" {
 		sections = append(sections, d.Instructions)

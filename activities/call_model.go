@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents"
@@ -79,7 +81,7 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 	if in.Beginning == (runs.Beginning{}) {
 		return a.openStep(ctx, p, in.Step, in.Steered)
 	}
-	return a.Log.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
+	return a.Snapshots.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
 // narrate runs the completion, unless people are to be asked first whether the run may go on. It is cancelled before it
@@ -101,11 +103,11 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narrator
 	if in.Child != nil {
 		after = max(after, in.Child.Since)
 	}
-	conversation, err := a.Log.Reduce(ctx, run.Thread, after)
+	conversation, err := a.Snapshots.Latest(ctx, run.Thread, after)
 	if err != nil {
 		return err
 	}
-	_ = a.Log.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
+	_ = a.Snapshots.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
 	if n.answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.answer.Exceeded != nil || err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narrator
 	}
 	req.Output = outputOf(output)
 	n.summarizes = definition.Context.Summarizes()
-	var heard []stream.Entry
+	var heard []snapshot.Entry
 	if req.Messages, heard, err = a.messages(ctx, fitting{call: in, definition: definition, output: output, thread: conversation}, req.Tools); err != nil {
 		return err
 	}
@@ -183,7 +185,7 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 }
 
 // messages are what the model is told, as much of the conversation as it has room for, and the whole conversation.
-func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []stream.Entry, error) {
+func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
 	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
 		return nil, nil, err

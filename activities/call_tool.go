@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
@@ -58,7 +60,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	defer attempt.Close()
 	ctx, cancel := attempt.Context(ctx)
 	defer cancel()
-	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, opened)
+	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, opened)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -110,7 +112,7 @@ func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64
 	if in.Opens == nil {
 		return a.openStep(ctx, place, in.Step, nil)
 	}
-	return a.Log.OpenRun(ctx, place, opening(in.Agent, in.Revision, *in.Opens), false, &agui.StepStarted{StepName: in.Name})
+	return a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, *in.Opens), false, &agui.StepStarted{StepName: in.Name})
 }
 
 // What the model is told when a call came to no end of its own.
@@ -173,7 +175,7 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 }
 
 // findCall reads the call that the model made: arguments are content and come from the log.
-func findCall(thread *stream.Reduction, in runs.ToolCall) (agui.ToolCall, error) {
+func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error) {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		m := thread.Entries[i].Message
 		if m.ID != in.MessageID {

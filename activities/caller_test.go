@@ -31,7 +31,7 @@ func TestRulesKnowWhoAsked(t *testing.T) {
 			e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: `!("finance" in caller.roles) && caller.tenant == "default"`}}
 			e.requester = tt.requester
 			e.ask("go")
-			r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || len(r.Interrupts) != tt.asks {
 				t.Errorf("%d questions, %v", len(r.Interrupts), err)
 			}

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/stream"
 )
 
 // A client's tools come with each of its inputs, and run there: the run ends with their calls, and the
@@ -23,7 +24,7 @@ var callable = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // clientTools are the tools of the run's input that the agent lets its clients bring. One that has the
 // name of a tool of ours is left out, as is one whose name no model could say.
-func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *stream.Reduction, ours []llm.Tool) ([]llm.Tool, error) {
+func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, ours []llm.Tool) ([]llm.Tool, error) {
 	_, patterns := agents.SplitTools(d.Tools)
 	if !thread.Tools || len(patterns) == 0 {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 // open then.
 func (e *engine) says(t *testing.T, after time.Duration, question string, asked *[]string) {
 	e.env.RegisterDelayedCallback(func() {
-		r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+		r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil {
 			t.Error(err)
 			return

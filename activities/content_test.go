@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agents"
@@ -136,7 +139,7 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 		t.Errorf("the model hears of its thoughts (-want +got):\n%s", diff)
 	}
 	e.agrees(events)
-	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,17 +147,17 @@ func TestClientsSeeNoEmptyReasoning(t *testing.T) {
 	if len(shown) != len(r.Entries)-2 {
 		t.Errorf("clients have %d of %d messages", len(shown), len(r.Entries))
 	}
-	for mode, cut := range map[stream.History]bool{stream.HistoryAuto: false, stream.HistoryAppend: false, stream.HistoryReplace: true} {
+	for mode, cut := range map[snapshot.History]bool{snapshot.HistoryAuto: false, snapshot.HistoryAppend: false, snapshot.HistoryReplace: true} {
 		asked := append(slices.Clip(shown), agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")})
-		if a := r.Accept(stream.Claim{Messages: asked, History: mode}); a.Differs || a.Cut != cut || a.Keep != len(r.Entries) || len(a.Tail) != 1 {
+		if a := r.Accept(snapshot.Claim{Messages: asked, History: mode}); a.Differs || a.Cut != cut || a.Keep != len(r.Entries) || len(a.Tail) != 1 {
 			t.Errorf("history %q: %+v", mode, a)
 		}
 	}
 	for _, profile := range []stream.Profile{stream.Profile0, stream.Profile1} {
-		view := e.follower.View(run, stream.ViewOptions{Profile: profile, Join: true})
-		defer view.Close()
+		shown := e.views().Run(run, view.Options{Profile: profile, Join: true})
+		defer shown.Close()
 		for {
-			frames, err := view.Next(t.Context(), time.Minute)
+			frames, err := shown.Next(t.Context(), time.Minute)
 			if errors.Is(err, io.EOF) {
 				break
 			}

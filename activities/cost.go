@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -95,7 +97,7 @@ func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 	if err := a.costMetadata(metadata, usage); err != nil {
 		return nil, err
 	}
-	var cut stream.EstimatedUsage
+	var cut snapshot.EstimatedUsage
 	for _, u := range usage {
 		if e := u.Estimated; e != nil {
 			total := e.Input + e.Output

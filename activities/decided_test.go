@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
@@ -28,7 +30,7 @@ func askingWith(t *testing.T, arguments func() string) (*engine, *runs.Interrupt
 	}, add())
 	e.agent.Approvals = []agents.Approval{{Tools: []string{"add"}, When: "args.a == 1"}}
 	e.ask("go")
-	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,11 +120,11 @@ func TestWhatWasDecidedIsDone(t *testing.T) {
 			if _, err := e.resume(w, d, tt.then); err != nil {
 				t.Fatal(err)
 			}
-			r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			result := r.Entries[slices.IndexFunc(r.Entries, func(e stream.Entry) bool { return e.Message.ToolCallID == w.Calls[0].ID })].Message
+			result := r.Entries[slices.IndexFunc(r.Entries, func(e snapshot.Entry) bool { return e.Message.ToolCallID == w.Calls[0].ID })].Message
 			if got := result.Content.Text(); got != tt.want || r.RunID != "r2" || len(r.Interrupts) != 0 {
 				t.Errorf("the result is %q, want %q; the run is %s", got, tt.want, r.RunID)
 			}

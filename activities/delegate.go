@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents"
@@ -154,7 +156,7 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step,
 }
 
 // task is what the call asks a subagent to do: as the model wrote it, or as a person has put it instead.
-func (a *Activities) task(ctx context.Context, b *runs.Child, thread *stream.Reduction) (string, error) {
+func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.Snapshot) (string, error) {
 	of := runs.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
 	call, err := findCall(thread, of)
 	if err != nil {

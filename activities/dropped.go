@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/sdk/activity"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/stream"
 )
 
 // customContentDropped names the event that tells clients of a content part which the model is not sent.
@@ -29,7 +30,7 @@ type droppedPart struct {
 
 // droppedParts finds the parts that a model is not sent, in messages that no model has answered yet: each is told with
 // the first model call that would have read it, and not again with every later one.
-func droppedParts(provider, name string, model llm.Model, entries []stream.Entry) []droppedPart {
+func droppedParts(provider, name string, model llm.Model, entries []snapshot.Entry) []droppedPart {
 	var dropped []droppedPart
 	reader, _ := model.(llm.MediaReader)
 	for _, e := range unanswered(entries) {
@@ -53,7 +54,7 @@ func droppedParts(provider, name string, model llm.Model, entries []stream.Entry
 }
 
 // unanswered returns the entries after the last answer.
-func unanswered(entries []stream.Entry) []stream.Entry {
+func unanswered(entries []snapshot.Entry) []snapshot.Entry {
 	for i := len(entries) - 1; i >= 0; i-- {
 		if entries[i].Message.Role == agui.RoleAssistant {
 			return entries[i+1:]

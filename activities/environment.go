@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 )
 
 // env is what the expressions of the steps see.
@@ -86,7 +87,7 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 
 // heardBy tells whether an agent hears what a message says: that of the run does not hear subagents, and
 // a branch hears whom it is part of.
-func heardBy(b *runs.Child, e stream.Entry) bool {
+func heardBy(b *runs.Child, e snapshot.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {
 	case b == nil:

@@ -3,8 +3,9 @@ package activities
 import (
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/stream"
 )
 
 // Tokens are estimated, since each model counts its own way and none can be asked: four ASCII characters are one,
@@ -32,7 +33,7 @@ func textTokens(s string) int64 {
 }
 
 // entryTokens estimates a message as the model is sent it.
-func entryTokens(e stream.Entry) int64 {
+func entryTokens(e snapshot.Entry) int64 {
 	n := tokensPerMessage + partTokens(parts(e.Message.Content))
 	for _, c := range e.Message.ToolCalls {
 		n += tokensPerTool + textTokens(c.Name) + textTokens(c.Arguments)

@@ -141,7 +141,7 @@ func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finis
 		return err
 	}
 	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
-	_, err = a.Log.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true, told...)
+	_, err = a.Snapshots.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true, told...)
 	return err
 }
 
@@ -154,11 +154,11 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Fini
 	if err != nil || len(input.Late) == 0 {
 		return nil, err
 	}
-	thread, err := a.Log.Reduce(ctx, t, in.Input)
+	thread, err := a.Snapshots.Latest(ctx, t, in.Input)
 	if err != nil {
 		return nil, err
 	}
-	return a.Log.LateEvents(ctx, input.Late, thread)
+	return a.Snapshots.LateEvents(ctx, input.Late, thread)
 }
 
 // toldOtherwise is what a run has to say whose input has answered questions of which others have decided some in
@@ -171,11 +171,11 @@ func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.
 	if err != nil || len(input.Answers) == 0 {
 		return nil, err
 	}
-	thread, err := a.Log.Reduce(ctx, runOf(in.Run).Thread, in.After)
+	thread, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
 		return nil, err
 	}
-	return a.Log.LateEvents(ctx, input.Answers, thread)
+	return a.Snapshots.LateEvents(ctx, input.Answers, thread)
 }
 
 // noteSteering brings in what people said to a run that ends before a model hears it: the next run does.
@@ -187,8 +187,8 @@ func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered [
 
 // checkpoint is a matter of speed: a run does not fail over it.
 func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
-	if r, err := a.Log.ReduceTo(ctx, t, seq); err == nil {
-		_ = a.Log.Checkpoint(ctx, t, r, true)
+	if r, err := a.Snapshots.At(ctx, t, seq); err == nil {
+		_ = a.Snapshots.Checkpoint(ctx, t, r, true)
 	}
 }
 

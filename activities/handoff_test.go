@@ -44,7 +44,7 @@ func hands(t *testing.T, events []agui.Event) (all []stream.Handoff) {
 
 func (e *engine) has() string {
 	e.t.Helper()
-	now, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	now, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
 		e.t.Fatal(err)
 	}

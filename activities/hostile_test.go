@@ -70,7 +70,7 @@ func TestHostileArguments(t *testing.T) {
 				t.Errorf("%+v after %d calls", result, e.calls.Load())
 			}
 			screen := onScreen(t, events)
-			r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || string(screen.State()) != string(r.State) {
 				t.Fatalf("the client's state has %d bytes, the log's %d, %v", len(screen.State()), len(r.State), err)
 			}
@@ -142,7 +142,7 @@ func TestHostileTools(t *testing.T) {
 				t.Fatalf("%+v after %d calls", result, e.calls.Load())
 			}
 			onScreen(t, events)
-			r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestHostileTools(t *testing.T) {
 			if tool.Spec().Name == "deepReports" && answer.Content.Text() != "all were refused" {
 				t.Error(answer.Content.Text())
 			}
-			next, err := e.log.Reduce(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
+			next, err := e.acts.Snapshots.Latest(t.Context(), stream.Thread{Tenant: "default", ID: "t2"}, 0)
 			if err != nil || len(next.Entries) != 0 {
 				t.Errorf("another thread has %+v, %v", next, err)
 			}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
@@ -18,14 +20,14 @@ import (
 type recollection struct {
 	activities *Activities
 	notice     runs.Notification
-	thread     *stream.Reduction // as of the run's end
+	thread     *snapshot.Snapshot // as of the run's end
 	requester  string
 }
 
 // recall reads what a notice is about, as it was when the run had ended: what the calls were made with since
 // then is another matter.
 func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recollection, error) {
-	thread, err := a.Log.ReduceTo(ctx, runOf(in.Run).Thread, in.After)
+	thread, err := a.Snapshots.At(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
 		return nil, err
 	}

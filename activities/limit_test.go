@@ -54,7 +54,7 @@ func newAsking(t *testing.T, decides func() runs.Decision) *limited {
 	l.limits.Tokens = 10_000
 	l.hold = true
 	l.env.RegisterDelayedCallback(func() {
-		r, err := l.log.Reduce(t.Context(), run.Thread, 0)
+		r, err := l.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 		if err != nil || len(r.Interrupts) != 1 {
 			t.Errorf("the thread waits for %+v: %v", r, err)
 			l.env.CancelWorkflow()

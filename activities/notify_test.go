@@ -44,7 +44,7 @@ func newDesk(t *testing.T, hooks ...webhook.Hook) *desk {
 	e.agent.Approvals[0].Approvers, e.agent.Approvals[0].Escalate = []string{"role:finance"}, []agents.Escalation{{After: time.Hour, To: []string{"alice"}}}
 	e.agent.Name = "a"
 	d := &desk{engine: e, waits: w}
-	r, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

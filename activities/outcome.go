@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -40,7 +42,7 @@ func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 }
 
 func (w *walker) find(is func(agui.Message) bool) int {
-	return slices.IndexFunc(w.thread.Entries, func(e stream.Entry) bool { return is(e.Message) })
+	return slices.IndexFunc(w.thread.Entries, func(e snapshot.Entry) bool { return is(e.Message) })
 }
 
 // toolFailed is the code of a step whose tool said that it failed.

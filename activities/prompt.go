@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/stream"
 )
 
 // prompt turns a conversation into what a model is sent: what it is told first, then the messages.
 // Models refuse a conversation in which a tool call has no result, so calls without one (of a
 // cancelled run) are left out. They are told their own names of tool calls.
-func prompt(told string, entries []stream.Entry) []llm.Message {
+func prompt(told string, entries []snapshot.Entry) []llm.Message {
 	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
 	var messages []llm.Message
 	if told != "" {
@@ -59,7 +60,7 @@ func sortResults(messages []llm.Message) {
 // thoughtsOf finds the reasoning of each answer. In the conversation it has messages of its own; for
 // models it is a part of the answer. Of reasoning that a client sent nobody knows whose it is: it is
 // taken for the next answer's.
-func thoughtsOf(entries []stream.Entry) map[string][]llm.Reasoning {
+func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 	thoughts := map[string][]llm.Reasoning{}
 	var next []llm.Reasoning
 	for _, e := range entries {

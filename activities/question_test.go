@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -47,9 +50,9 @@ func raising(t *testing.T, tool tools.Tool) (*engine, agui.Interrupt, string) {
 	return e, r.Interrupts[0], r.Entries[1].Message.ID
 }
 
-func (e *engine) reduction() *stream.Reduction {
+func (e *engine) reduction() *snapshot.Snapshot {
 	e.t.Helper()
-	r, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -181,11 +184,11 @@ func TestLegacyClientsAreAsked(t *testing.T) {
 	e := newEngine(t, func(int, *llm.Request) ([]llm.Chunk, error) { return call([3]string{"x", "send", `{"what":"a book"}`}) }, shop(&keys))
 	e.agent.LegacyInterrupts = true
 	e.ask("go")
-	view := e.follower.View(run, stream.ViewOptions{})
-	defer view.Close()
+	shown := e.views().Run(run, view.Options{})
+	defer shown.Close()
 	var before, last json.RawMessage
 	for {
-		frames, err := view.Next(t.Context(), time.Minute)
+		frames, err := shown.Next(t.Context(), time.Minute)
 		if errors.Is(err, io.EOF) {
 			break
 		}

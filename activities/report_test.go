@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
-	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -30,10 +31,10 @@ func onScreen(t *testing.T, events []agui.Event) *agui.Reducer {
 }
 
 // agrees checks that the thread is what the client has.
-func (e *engine) agrees(events []agui.Event) *stream.Reduction {
+func (e *engine) agrees(events []agui.Event) *snapshot.Snapshot {
 	e.t.Helper()
 	screen := onScreen(e.t, events)
-	r, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
 		e.t.Fatal(err)
 	}

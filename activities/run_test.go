@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
+	"github.com/perdure/perdure/stream/view"
+
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
@@ -115,7 +119,7 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 	})
 	workflows.Register(e.env, nil)
 	e.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
-	e.acts = &activities.Activities{Log: e.log, Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: e}
+	e.acts = &activities.Activities{Log: e.log, Snapshots: snapshot.NewStore(e.log), Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: e}
 	e.acts.Register(e.env)
 	return e
 }
@@ -123,10 +127,10 @@ func newEngine(t *testing.T, s script, available ...tools.Tool) *engine {
 // awaitShown returns when readers see as many pieces of text and thought: what a model says right before it fails
 // may or may not get out, and a test needs to know.
 func (e *engine) awaitShown(ctx context.Context, n int) {
-	view := e.follower.View(run, stream.ViewOptions{})
-	defer view.Close()
+	shown := e.views().Run(run, view.Options{})
+	defer shown.Close()
 	for n > 0 {
-		frames, err := view.Next(ctx, time.Minute)
+		frames, err := shown.Next(ctx, time.Minute)
 		if err != nil || frames == nil {
 			e.t.Errorf("nothing is shown: %v", err)
 			return
@@ -163,12 +167,12 @@ func (e *engine) run(message string) ([]agui.Event, runs.Result) {
 	if err := e.env.GetWorkflowResult(&result); err != nil {
 		e.t.Fatalf("workflow: %v", err)
 	}
-	view := e.follower.View(run, stream.ViewOptions{})
-	defer view.Close()
+	shown := e.views().Run(run, view.Options{})
+	defer shown.Close()
 	var events []agui.Event
 	var verifier agui.Verifier
 	for {
-		frames, err := view.Next(ctx, time.Minute)
+		frames, err := shown.Next(ctx, time.Minute)
 		if errors.Is(err, io.EOF) {
 			return events, result
 		}
@@ -190,7 +194,7 @@ func (e *engine) run(message string) ([]agui.Event, runs.Result) {
 
 func (e *engine) conversation() []agui.Message {
 	e.t.Helper()
-	r, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -414,4 +418,9 @@ func TestLanesAgree(t *testing.T) {
 	if runs.MaxLanes != stream.MaxToolLanes {
 		t.Errorf("%d lanes in the workflow, %d in the log", runs.MaxLanes, stream.MaxToolLanes)
 	}
+}
+
+// views shows runs as readers see them.
+func (e *engine) views() view.Viewer {
+	return view.Viewer{Follower: e.follower, Snapshots: e.acts.Snapshots}
 }

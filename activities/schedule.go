@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
@@ -68,7 +70,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 		if begun, err := a.Log.Begun(ctx, run); begun != nil || err != nil {
 			return "", begun != nil, err
 		}
-		thread, err := a.Log.Reduce(ctx, run.Thread, 0)
+		thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
 		if err != nil {
 			return "", false, err
 		}
@@ -79,7 +81,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 		said := *input
 		said.Messages = nil
 		proposal, err := a.Log.ProposeInput(ctx, run, digest, &stream.Input{
-			Input: said, Accepted: thread.Accept(stream.Claim{Messages: input.Messages, History: stream.HistoryAppend}), Requester: k.Requester,
+			Input: said, Accepted: thread.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: k.Requester,
 		})
 		if err != nil {
 			return "", false, err
@@ -99,7 +101,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 }
 
 // speaker is the agent of a run that is to begin: the schedule's, or the one that it has handed the thread over to.
-func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *stream.Reduction) (catalog.Published, error) {
+func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	if name := thread.Speaker(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)
 	}
@@ -155,7 +157,7 @@ const links = 100
 // current is the run that goes on for another one, which has ended with questions that were answered; the run
 // itself if there is none.
 func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, error) {
-	thread, err := a.Log.Reduce(ctx, run.Thread, 0)
+	thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
 	if err != nil || thread.RunID == "" || thread.Sealed {
 		return run, err
 	}
@@ -205,7 +207,7 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Sta
 	}
 	out.Outcome, out.Code, out.Over = runs.Outcome(how.Outcome), how.Code, true
 	if open { // the thread may still wait for what the run has ended with, or go on for it
-		thread, err := a.Log.ReduceTo(ctx, run.Thread, end.Seq)
+		thread, err := a.Snapshots.At(ctx, run.Thread, end.Seq)
 		if err != nil {
 			return out, err
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -63,7 +65,7 @@ func newFirings(t *testing.T, change ...func(*schedules.Kept)) *firings {
 	}
 	f.in.Revision, f.run = f.kept.Revision, f.kept.RunAt("shop", f.in.At)
 	f.env = newActivityEnv()
-	f.acts = &activities.Activities{Log: f.log, Agents: f, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: f.log, Temporal: f}}
+	f.acts = &activities.Activities{Log: f.log, Snapshots: snapshot.NewStore(f.log), Agents: f, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: f.log, Temporal: f}}
 	f.acts.Register(f.env)
 	return f
 }

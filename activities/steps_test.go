@@ -92,7 +92,7 @@ func echo(_ int, req *llm.Request) ([]llm.Chunk, error) {
 // state is the thread's.
 func (e *engine) state() string {
 	e.t.Helper()
-	r, err := e.log.Reduce(e.t.Context(), run.Thread, 0)
+	r, err := e.acts.Snapshots.Latest(e.t.Context(), run.Thread, 0)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -456,7 +456,7 @@ func TestHeldWalksGoOnBehindTheirQuestions(t *testing.T) {
 // awaitResults waits until so many calls have results: what is cancelled before it has one is not known to be done.
 func (e *engine) awaitResults(ctx context.Context, n int) {
 	for ctx.Err() == nil {
-		thread, err := e.log.Reduce(ctx, run.Thread, 0)
+		thread, err := e.acts.Snapshots.Latest(ctx, run.Thread, 0)
 		if err != nil {
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
@@ -22,12 +24,12 @@ type fitting struct {
 	call       runs.ModelCall
 	definition *agents.Definition
 	output     *agents.Output // what the agent has to answer; nil = any text
-	thread     *stream.Reduction
+	thread     *snapshot.Snapshot
 	window     *window
 }
 
 // fit returns what of the entries the model is told, whose other input takes so many tokens.
-func (a *Activities) fit(ctx context.Context, f fitting, entries []stream.Entry, other int64) ([]stream.Entry, error) {
+func (a *Activities) fit(ctx context.Context, f fitting, entries []snapshot.Entry, other int64) ([]snapshot.Entry, error) {
 	c := f.definition.Context
 	if c.MaxTokens == 0 {
 		return entries, nil
@@ -86,14 +88,14 @@ func (f *fitting) behind() []group { return f.window.groups[f.window.first:] }
 
 // known is the newest summary of what the agent has heard, and of how many groups it is.
 func (f *fitting) known(ctx context.Context) (s summary, count int, err error) {
-	var entries []stream.Entry
+	var entries []snapshot.Entry
 	ends := map[int]int{} // groups by the number of entries up to their end
 	for i, g := range f.behind() {
 		entries = append(entries, g.entries...)
 		ends[len(entries)] = i + 1
 	}
 	for _, noted := range slices.Backward(f.thread.Summaries) {
-		if count = ends[noted.Messages]; count == 0 || !noted.Covers(entries) {
+		if count = ends[noted.Messages]; count == 0 || !snapshot.Covers(noted, entries) {
 			continue
 		}
 		err = f.activities.Log.Kept(ctx, runOf(f.call.Run).Thread, noted.Seq, &s)
@@ -152,11 +154,11 @@ func (f *fitting) write(ctx context.Context, old summary, from, until int) (summ
 	if made, err = f.ask(ctx, attempt, f.transcript(old.Text, f.behind()[from:until])); err != nil {
 		return summary{}, err
 	}
-	var covered []stream.Entry
+	var covered []snapshot.Entry
 	for _, g := range f.behind()[:until] {
 		covered = append(covered, g.entries...)
 	}
-	result := &stream.Result{Summary: stream.Summarize(covered)}
+	result := &stream.Result{Summary: snapshot.Summarize(covered)}
 	if result.Kept, err = json.Marshal(made); err != nil {
 		return summary{}, fmt.Errorf("activities: encode summary: %w", err)
 	}

@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -70,14 +71,14 @@ func TestAToolThatDoesNotComeEndsTheRun(t *testing.T) {
 func TestWhatARunLacksIsTold(t *testing.T) {
 	t.Parallel()
 	d := newDeploying(t, 4)
-	view := d.follower.View(run, stream.ViewOptions{})
-	defer view.Close()
+	shown := d.views().Run(run, view.Options{})
+	defer shown.Close()
 	var told []agui.Event
 	watching := make(chan error, 1)
 	go func() {
 		var verifier agui.Verifier
 		for {
-			frames, err := view.Next(t.Context(), time.Minute)
+			frames, err := shown.Next(t.Context(), time.Minute)
 			if errors.Is(err, io.EOF) {
 				err = nil
 				watching <- err

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -66,7 +68,7 @@ func (e *engine) inRun(id, message string) agui.Event {
 // charged is what the last event of a run reports.
 type charged struct {
 	input, output int64 // with the estimated part
-	cut           stream.EstimatedUsage
+	cut           snapshot.EstimatedUsage
 }
 
 func chargedBy(t *testing.T, last agui.Event) (c charged) {
@@ -128,7 +130,7 @@ func TestSummaryIsChargedToTheRunThatMadeIt(t *testing.T) {
 			t.Errorf("run %d is charged %+v, want %d tokens of input", i+1, got[i], want)
 		}
 	}
-	thread, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil || summaries != 1 || len(thread.Usage) != 1 || *thread.Usage[0].InputTokens != 40 || *thread.Usage[0].OutputTokens != 8 || thread.Estimated != nil {
 		t.Errorf("after %d summaries the thread has used %+v (%+v): %v", summaries, thread.Usage, thread.Estimated, err)
 	}
@@ -250,7 +252,7 @@ func TestCutCallsAreEstimated(t *testing.T) {
 			if used := want.input + want.output; used > 0 {
 				wantOfDay(t, e, used)
 			}
-			thread, err := e.log.Reduce(t.Context(), run.Thread, 0)
+			thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 			if err != nil || (thread.Estimated != nil) != (c.calls > 0) || c.calls > 0 && thread.Estimated.Calls != c.calls {
 				t.Errorf("the thread has %+v by an estimate: %v", thread.Estimated, err)
 			}
@@ -285,7 +287,7 @@ func TestAnswerWithoutUsageIsEstimated(t *testing.T) {
 	if got.cut.Calls != 1 || got.output < 50 || got.input == 0 {
 		t.Errorf("the run is charged %+v, want an estimate of one call", got)
 	}
-	thread, err := e.log.Reduce(t.Context(), run.Thread, 0)
+	thread, err := e.acts.Snapshots.Latest(t.Context(), run.Thread, 0)
 	if err != nil || thread.Estimated == nil || thread.Estimated.Calls != 1 {
 		t.Errorf("the thread has used %+v (%+v): %v", thread.Usage, thread.Estimated, err)
 	}

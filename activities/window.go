@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/stream"
 )
 
 // window is the part of a conversation that a model is told. What it leaves out are whole groups, the oldest first:
@@ -15,26 +16,26 @@ type window struct {
 	groups []group
 	room   int64 // tokens
 	first  int   // groups at the beginning that are to be kept
-	told   *stream.Entry
+	told   *snapshot.Entry
 }
 
 // group is what stands or falls together: a message; or an answer, the thoughts before it and the results of its calls.
 type group struct {
-	entries []stream.Entry
+	entries []snapshot.Entry
 	fixed   bool // is never left out
 	kept    bool // is left out last
 	out     bool
 }
 
-func newWindow(entries []stream.Entry, room int64) *window {
+func newWindow(entries []snapshot.Entry, room int64) *window {
 	return &window{groups: groupsOf(entries), room: max(room, 1)}
 }
 
 // groupsOf puts results behind their calls and thoughts to their answers. Activities are for people.
-func groupsOf(entries []stream.Entry) []group {
+func groupsOf(entries []snapshot.Entry) []group {
 	var groups []group
 	byID, byCall := map[string]int{}, map[string]int{}
-	var thoughts []stream.Entry // of an answer that comes
+	var thoughts []snapshot.Entry // of an answer that comes
 	for _, e := range entries {
 		m := e.Message
 		at, known := byCall[m.ToolCallID]
@@ -99,7 +100,7 @@ func (g *group) messages() int {
 }
 
 func (g *group) says(r agui.Role) bool {
-	return slices.ContainsFunc(g.entries, func(e stream.Entry) bool { return e.Message.Role == r })
+	return slices.ContainsFunc(g.entries, func(e snapshot.Entry) bool { return e.Message.Role == r })
 }
 
 func (g *group) tokens() int64 {
@@ -183,8 +184,8 @@ func (w *window) squeeze() {
 }
 
 // entries are what the model is sent.
-func (w *window) entries() []stream.Entry {
-	var entries []stream.Entry
+func (w *window) entries() []snapshot.Entry {
+	var entries []snapshot.Entry
 	told := false
 	for i := range w.groups {
 		if !told && w.told != nil && i >= w.first {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/inbox"
@@ -46,7 +48,7 @@ func (s *Server) linkRoutes(r gin.IRoutes) {
 
 // forget takes an approval out of the list when a decision shows that nothing waits for it: the run has gone
 // on, or there is none. That it stays listed for a while would do no harm, so that this may fail.
-func (s *Server) forget(ctx context.Context, thread stream.Thread, now *stream.Reduction, id string, err error) {
+func (s *Server) forget(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
 	var p *Problem
 	if s.Inbox == nil || !errors.As(err, &p) {
 		return

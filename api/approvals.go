@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/inbox"
@@ -95,7 +97,7 @@ func (s *Server) decideAll(ctx context.Context, thread stream.Thread, all []aske
 
 func (s *Server) decideSome(ctx context.Context, thread stream.Thread, all []asked) []judged {
 	answers := make([]judged, len(all))
-	now, err := s.Log.Reduce(ctx, thread, 0)
+	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return failAll(answers, err)
 	}
@@ -131,7 +133,7 @@ func failAll(answers []judged, err error) []judged {
 }
 
 // proposeAnswer writes down what somebody says about a question that was asked.
-func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *stream.Reduction, a asked) (runs.Decision, error) {
+func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, a asked) (runs.Decision, error) {
 	question := questionOf(slices.Concat(now.Interrupts, now.Answered), a.id)
 	if question == nil {
 		return runs.Decision{}, errNoApproval(a.id)
@@ -286,7 +288,7 @@ func (s *Server) says(ctx context.Context, d runs.Decision, before *standing) (b
 
 // decidedBefore answers from the log, where the thread has gone on from what was decided.
 func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id string, d runs.Decision) (decided, error) {
-	now, err := s.Log.Reduce(ctx, thread, 0)
+	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return decided{}, err
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -83,7 +85,7 @@ func (s *Server) stepRules(ctx context.Context, t stream.Thread, d *agents.Defin
 
 // mayDecide refuses whoever may not answer a question of a thread, an answer that does not fit it, and an edit that is
 // not theirs to make; at is where the answer stands in the request.
-func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *stream.Reduction, question *agui.Interrupt, v verdict, at string) error {
+func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *snapshot.Snapshot, question *agui.Interrupt, v verdict, at string) error {
 	if err := s.suits(question, v, at); err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func isRequester(input *stream.Input, who auth.Principal) bool {
 
 // covers refuses arguments about which others would have to be asked: an edit may leave the rule that asks, but
 // not get around another one.
-func (a *asking) covers(thread *stream.Reduction, tool string, input *stream.Input, args json.RawMessage, at string) error {
+func (a *asking) covers(thread *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, at string) error {
 	said, err := json.Marshal(input.Input)
 	if err != nil {
 		return fmt.Errorf("api: encode input: %w", err)
@@ -175,10 +177,10 @@ func (a *asking) covers(thread *stream.Reduction, tool string, input *stream.Inp
 }
 
 // toolOf is the name of the tool that a call on a thread is of.
-func toolOf(thread *stream.Reduction, callID string) string { return askedCall(thread, callID).Name }
+func toolOf(thread *snapshot.Snapshot, callID string) string { return askedCall(thread, callID).Name }
 
 // askedCall is a call on a thread, or nothing.
-func askedCall(thread *stream.Reduction, callID string) agui.ToolCall {
+func askedCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		for _, c := range thread.Entries[i].Message.ToolCalls {
 			if c.ID == callID {

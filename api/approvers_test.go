@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
@@ -19,7 +21,7 @@ import (
 // court is an api on a log with a thread whose run, which ann asked for, has ended with a question.
 type court struct {
 	*Server
-	thread *stream.Reduction
+	thread *snapshot.Snapshot
 }
 
 func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval) *court {
@@ -65,7 +67,7 @@ func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval)
 		t.Fatal(err)
 	}
 	c := &court{Server: &Server{Config: Config{Log: l, Catalog: kept}}}
-	if c.thread, err = l.Reduce(ctx, run.Thread, 0); err != nil {
+	if c.thread, err = snapshot.NewStore(l).Latest(ctx, run.Thread, 0); err != nil {
 		t.Fatal(err)
 	}
 	return c

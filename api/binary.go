@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/protobuf"
 	"github.com/perdure/perdure/internal/live"
-	"github.com/perdure/perdure/stream"
 )
 
 // binary is the transport of a response in frames of AG-UI's binary wire. It has no heartbeats: the wire has no frame
@@ -19,7 +20,7 @@ import (
 // that are gone.
 type binary struct{ w *live.Writer }
 
-func (b binary) Send(frames []stream.Frame) error {
+func (b binary) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		e, err := agui.Decode(f.Event)
 		if err != nil {

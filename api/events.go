@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -22,7 +24,7 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	var o stream.ViewOptions
+	var o view.Options
 	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
 		o.Join, err = flag(c, "join", false)
 	}
@@ -47,7 +49,7 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	view := s.Follower.View(run, o)
+	view := s.views.Run(run, o)
 	defer view.Close()
 	s.showEvents(c, view, o.After)
 }
@@ -90,7 +92,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	var o stream.ThreadOptions
+	var o view.ThreadOptions
 	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
 		o.Follow, err = flag(c, "follow", true)
 	}
@@ -101,7 +103,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	view := s.Follower.ViewThread(thread, o)
+	view := s.views.Thread(thread, o)
 	defer view.Close()
 	if !o.Follow || wantsPage(c) {
 		if err := s.knowsThread(c.Request.Context(), thread, o.After); err != nil {
@@ -114,7 +116,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 
 // showEvents answers with a page or with a stream. What is at hand comes first, so that what is wrong
 // with a cursor has a status of its own.
-func (s *Server) showEvents(c *gin.Context, view *stream.View, after *stream.Cursor) {
+func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) {
 	if wantsPage(c) {
 		s.showPage(c, view, after)
 		return
@@ -156,7 +158,7 @@ type item struct {
 	Event  json.RawMessage `json:"event"`
 }
 
-func (s *Server) showPage(c *gin.Context, view *stream.View, after *stream.Cursor) {
+func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor) {
 	limit, err := limitOf(c)
 	if err != nil {
 		s.refuse(c, err)
@@ -171,7 +173,7 @@ func (s *Server) showPage(c *gin.Context, view *stream.View, after *stream.Curso
 }
 
 // readPage reads what the log has by now.
-func readPage(ctx context.Context, view *stream.View, after *stream.Cursor, limit int) (page, error) {
+func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit int) (page, error) {
 	p := page{Items: []item{}}
 	if after != nil {
 		p.NextCursor = after.String()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
@@ -34,7 +36,7 @@ func TestAnEditNamesAFigure(t *testing.T) {
 			t.Fatal(err)
 		}
 		question := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
-		thread := &stream.Reduction{Entries: []stream.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
+		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
 		v, err := verdict{Decision: "edit", Args: json.RawMessage(c.args)}.aboutLimit(thread, question, c.at)
 		var p *Problem
 		switch {

@@ -55,7 +55,7 @@ func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	if err := s.knows(ctx, from, nil); err != nil {
 		return err
 	}
-	err = s.Log.Fork(ctx, from, to)
+	err = s.Snapshots.Fork(ctx, from, to)
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
 		p := problem(http.StatusConflict, "run_active", "the run has not ended: fork it when it has, or an earlier one")

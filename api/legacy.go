@@ -3,8 +3,9 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/stream"
 )
 
 // Before AG-UI had interrupts, clients were asked by the custom event on_interrupt, and answered in
@@ -32,7 +33,7 @@ func resumeByCommand(in *agui.RunAgentInput) {
 }
 
 // meant are entries of resume as such a client means them, where a thread waits or has waited for answers.
-func (s *Server) meant(sent []agui.ResumeEntry, thread *stream.Reduction) []agui.ResumeEntry {
+func (s *Server) meant(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
 	asked := thread.Interrupts
 	if len(asked) == 0 {
 		asked = thread.Answered

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/links"
@@ -26,7 +28,7 @@ func TestWhatALinkPageShows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := &question{Interrupt: agui.Interrupt{Message: "Ship it?", Metadata: agui.Metadata{stream.MetadataApproval: asked}}, thread: &stream.Reduction{}}
+		q := &question{Interrupt: agui.Interrupt{Message: "Ship it?", Metadata: agui.Metadata{stream.MetadataApproval: asked}}, thread: &snapshot.Snapshot{}}
 		q.call.Name, q.call.Arguments = c.tool, c.args
 		c.want.Decision, c.want.Subject, c.want.Message, c.want.Thread = "approve", "ada", "Ship it?", "t1"
 		if got, err := linkPageOf(links.Link{Decision: "approve", Subject: "ada", Thread: "t1"}, q); err != nil || got != c.want {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -125,7 +127,7 @@ type question struct {
 	call agui.ToolCall
 	open bool // the thread has not gone on from it
 	// thread is as it was when it was looked up.
-	thread *stream.Reduction
+	thread *snapshot.Snapshot
 }
 
 // args is the digest of what is decided about.
@@ -133,7 +135,7 @@ func (q *question) args() string { return runs.DigestArgs(q.call.Arguments) }
 
 // question looks an approval up that a thread has asked for last.
 func (s *Server) question(ctx context.Context, thread stream.Thread, id string) (*question, error) {
-	now, err := s.Log.Reduce(ctx, thread, 0)
+	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return nil, err
 	}

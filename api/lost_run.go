@@ -50,7 +50,7 @@ func (s *Server) lookAfterLost(ctx context.Context, run stream.Run) error {
 		return err
 	}
 	place := silencePlace(run, execution)
-	_, err = s.Log.OpenRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest}, true)
+	_, err = s.Snapshots.OpenRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest}, true)
 	if errors.Is(err, stream.ErrFenced) {
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -12,7 +14,7 @@ import (
 // props are what a client may ask of us in forwardedProps.perdure, beside what the protocol has.
 type props struct {
 	// History says how the input's messages relate to the thread's; "" = as the agent's definition says.
-	History stream.History `json:"history"`
+	History snapshot.History `json:"history"`
 	// Seen is the newest cursor of the thread that the client has; "" = it does not say.
 	Seen               string      `json:"seen"`
 	OnBusy             runs.OnBusy `json:"onBusy"`
@@ -38,7 +40,7 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 		}
 	}
 	switch p.History {
-	case "", stream.HistoryAuto, stream.HistoryAppend, stream.HistoryReplace:
+	case "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace:
 	default:
 		return p, badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "auto", "append" or "replace"`)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -35,7 +37,7 @@ func (s *Server) deleteThread(c *gin.Context) {
 // purgePatience bounds a delete: a long thread has many blobs.
 const purgePatience = time.Minute
 
-func (s *Server) purge(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
+func (s *Server) purge(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	if err := s.stop(ctx, thread, now); err != nil {
 		return err
 	}
@@ -44,7 +46,7 @@ func (s *Server) purge(ctx context.Context, thread stream.Thread, now *stream.Re
 			return err
 		}
 	}
-	return s.Log.Purge(ctx, thread)
+	return s.Snapshots.Purge(ctx, thread)
 }
 
 // stopPatience is how long a workflow may take to come to rest, and then to close; restCheck is the pause
@@ -57,7 +59,7 @@ const (
 // stop ends a thread's workflow. What is under way is waited for, since Temporal forgets activities that
 // outlive their workflow, and what they write would come behind the purge. A workflow that does not close,
 // since no worker is there, is terminated.
-func (s *Server) stop(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
+func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	id := dispatch.WorkflowID(thread)
 	if err := s.rest(ctx, thread, now); err != nil {
 		return err
@@ -89,7 +91,7 @@ func (s *Server) stop(ctx context.Context, thread stream.Thread, now *stream.Red
 
 // rest cancels the active run, so that its readers see it end, and those that wait for their turn, and waits a
 // while until the workflow does nothing or has closed.
-func (s *Server) rest(ctx context.Context, thread stream.Thread, now *stream.Reduction) error {
+func (s *Server) rest(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	resting, end := context.WithTimeout(ctx, stopPatience)
 	defer end()
 	look := time.NewTicker(restCheck)
@@ -111,7 +113,7 @@ func (s *Server) rest(ctx context.Context, thread stream.Thread, now *stream.Red
 		case <-resting.Done():
 			return ctx.Err()
 		}
-		if now, err = s.Log.Reduce(ctx, thread, 0); err != nil {
+		if now, err = s.Snapshots.Latest(ctx, thread, 0); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/runs"
@@ -21,7 +23,7 @@ type settlement struct {
 }
 
 // became looks up what was decided about a question; nil = nothing.
-func (s *Server) became(ctx context.Context, thread stream.Thread, now *stream.Reduction, question *agui.Interrupt) (*settlement, error) {
+func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
 	by, err := stream.RaisedIn(*question)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -91,7 +93,7 @@ func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolRes
 		return acceptedResult{}, err
 	}
 	for look := 1; ; look++ {
-		now, err := s.Log.Reduce(ctx, thread, 0)
+		now, err := s.Snapshots.Latest(ctx, thread, 0)
 		if err != nil {
 			return acceptedResult{}, err
 		}
@@ -111,7 +113,7 @@ func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolRes
 	}
 }
 
-func (s *Server) tryResult(ctx context.Context, now *stream.Reduction, run stream.Run, m *agui.Message, channel string) (acceptedResult, error) {
+func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stream.Run, m *agui.Message, channel string) (acceptedResult, error) {
 	if callOf(now, m.ToolCallID) < 0 {
 		return acceptedResult{}, errUnknownCall()
 	}
@@ -162,7 +164,7 @@ func (s *Server) resultStands(ctx context.Context, thread stream.Thread, m *agui
 
 // resultMissed answers from the log, where the thread has gone on.
 func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui.Message) (acceptedResult, error) {
-	now, err := s.Log.Reduce(ctx, thread, 0)
+	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return acceptedResult{}, err
 	}
@@ -177,14 +179,14 @@ func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui
 }
 
 // callOf is the entry of the conversation that makes a call; -1 = none.
-func callOf(now *stream.Reduction, id string) int {
-	return slices.IndexFunc(now.Entries, func(e stream.Entry) bool {
+func callOf(now *snapshot.Snapshot, id string) int {
+	return slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool {
 		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
 	})
 }
 
 // lastCalls is the last entry of the conversation in which the run's own agent makes calls; -1 = none.
-func lastCalls(now *stream.Reduction) int {
+func lastCalls(now *snapshot.Snapshot) int {
 	last := -1
 	for i, e := range now.Entries {
 		if len(e.Message.ToolCalls) > 0 && e.Message.SubagentRunID == "" {
@@ -195,8 +197,8 @@ func lastCalls(now *stream.Reduction) int {
 }
 
 // resultOf is the entry of the conversation that answers a call; nil = none.
-func resultOf(now *stream.Reduction, id string) *stream.Entry {
-	i := slices.IndexFunc(now.Entries, func(e stream.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
+func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
+	i := slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
 	if i < 0 {
 		return nil
 	}
@@ -204,7 +206,7 @@ func resultOf(now *stream.Reduction, id string) *stream.Entry {
 }
 
 // answeredBefore tells what became of a call that has a result in the conversation.
-func answeredBefore(now *stream.Reduction, m *agui.Message) (answer acceptedResult, known bool, err error) {
+func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer acceptedResult, known bool, err error) {
 	e := resultOf(now, m.ToolCallID)
 	if e == nil {
 		return acceptedResult{}, false, nil

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
@@ -87,7 +89,7 @@ func isObject(raw json.RawMessage) bool {
 
 // resumed are the answers that an input has for what the thread waits for: the entries of resume, and
 // results of the client's own tools.
-func (s *Server) resumed(ctx context.Context, o *offer, thread *stream.Reduction) ([]runs.Decision, []stream.LateAnswer, error) {
+func (s *Server) resumed(ctx context.Context, o *offer, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
 	if !thread.Sealed || len(thread.Interrupts)+len(thread.Waits) == 0 {
 		return nil, nil, nil
 	}
@@ -119,7 +121,7 @@ type answer struct {
 
 // answers reads the entries of resume, and refuses all of them if one is not to be taken. Those that answer what
 // was not asked are only counted.
-func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t stream.Thread, thread *stream.Reduction) (answers []answer, unknown int, err error) {
+func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t stream.Thread, thread *snapshot.Snapshot) (answers []answer, unknown int, err error) {
 	answered := map[string]bool{}
 	for i, entry := range resume {
 		at := fmt.Sprintf("/resume/%d", i)
@@ -148,7 +150,7 @@ func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t strea
 }
 
 // results are those of the client's own tools, for calls that the thread waits for: one for each.
-func results(messages []agui.Message, thread *stream.Reduction) []runs.Decision {
+func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision {
 	open := map[string]bool{}
 	if at := lastCalls(thread); at >= 0 {
 		for _, c := range thread.Entries[at].Message.ToolCalls {
@@ -174,8 +176,8 @@ func questionOf(asked []agui.Interrupt, id string) *agui.Interrupt {
 	return &asked[i]
 }
 
-func knows(thread *stream.Reduction, id string) bool {
-	return slices.ContainsFunc(thread.Entries, func(e stream.Entry) bool { return e.Message.ID == id })
+func knows(thread *snapshot.Snapshot, id string) bool {
+	return slices.ContainsFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == id })
 }
 
 // verdictOf reads an entry of resume, whose payload is what the question's responseSchema asks for.
@@ -265,7 +267,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 }
 
 // lateAnswers are the entries of resume about what was decided before. One that is no answer says nothing.
-func lateAnswers(resume []agui.ResumeEntry, thread *stream.Reduction) []stream.LateAnswer {
+func lateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.LateAnswer {
 	var late []stream.LateAnswer
 	for _, entry := range resume {
 		question := questionOf(thread.Answered, entry.InterruptID)
@@ -314,19 +316,19 @@ func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, er
 // withoutAnswers leaves out the tool messages that some clients send beside an answer: they repeat what
 // the person said, and are not the call's result. It also leaves out, unless the client's list is to be
 // taken literally, results of calls that were answered otherwise meanwhile.
-func withoutAnswers(messages []agui.Message, thread *stream.Reduction, history stream.History) []agui.Message {
+func withoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history snapshot.History) []agui.Message {
 	asked := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
 		if m.Role != agui.RoleTool || knows(thread, m.ID) {
 			return false
 		}
-		return history != stream.HistoryReplace && answersTwice(m, thread) ||
+		return history != snapshot.HistoryReplace && answersTwice(m, thread) ||
 			slices.ContainsFunc(asked, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	})
 }
 
 // answersTwice tells whether a message has a result for a call that the thread has one of.
-func answersTwice(m agui.Message, thread *stream.Reduction) bool {
+func answersTwice(m agui.Message, thread *snapshot.Snapshot) bool {
 	if m.Role != agui.RoleTool || knows(thread, m.ID) {
 		return false
 	}
@@ -336,7 +338,7 @@ func answersTwice(m agui.Message, thread *stream.Reduction) bool {
 
 // answersLate tells whether an input answers nothing but what was answered before, by somebody else or
 // by time: then it is shown what became of that.
-func answersLate(in *agui.RunAgentInput, thread *stream.Reduction) bool {
+func answersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
 	if len(in.Resume) > 0 {
 		return !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {
 			return !slices.ContainsFunc(thread.Answered, func(q agui.Interrupt) bool { return q.ID == entry.InterruptID })

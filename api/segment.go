@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/stream"
 )
 
@@ -37,7 +39,7 @@ func (s *Server) move(o *offer, run stream.Run) {
 		return
 	}
 	o.view.Close()
-	o.run, o.view = run, s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(o.input.ProtocolVersion)})
+	o.run, o.view = run, s.views.Run(run, view.Options{Profile: stream.ProfileOf(o.input.ProtocolVersion)})
 }
 
 // latest is the last segment of a run.
@@ -52,7 +54,7 @@ func (s *Server) latest(ctx context.Context, run stream.Run) (stream.Run, error)
 
 // segmentAt is the segment of a run that a reader is to be shown, and from where: who joins has the last,
 // others the one with their cursor, or, if they have all of that, the next from its start.
-func (s *Server) segmentAt(ctx context.Context, run stream.Run, o stream.ViewOptions) (stream.Run, stream.ViewOptions, error) {
+func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error) {
 	if o.Join {
 		run, err := s.latest(ctx, run)
 		return run, o, err
@@ -74,8 +76,8 @@ func (s *Server) segmentAt(ctx context.Context, run stream.Run, o stream.ViewOpt
 }
 
 // probe looks whether a segment, which has ended, has something for a reader: io.EOF = nothing more.
-func (s *Server) probe(ctx context.Context, run stream.Run, o stream.ViewOptions) error {
-	view := s.Follower.View(run, o)
+func (s *Server) probe(ctx context.Context, run stream.Run, o view.Options) error {
+	view := s.views.Run(run, o)
 	defer view.Close()
 	_, err := view.NextPast(ctx)
 	return err

@@ -11,6 +11,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
@@ -28,11 +31,12 @@ import (
 
 // Config is what a Server works with.
 type Config struct {
-	Log      *stream.Log
-	Follower *stream.Follower
-	Catalog  *catalog.Catalog // watched
-	Temporal client.Client
-	Logger   *slog.Logger
+	Log       *stream.Log
+	Snapshots *snapshot.Store  // of Log
+	Follower  *stream.Follower // of Log
+	Catalog   *catalog.Catalog // watched
+	Temporal  client.Client
+	Logger    *slog.Logger
 	// Auth finds out who calls. Required.
 	Auth auth.Authenticator
 	// AdminRole is the role of those who may change what all tenants share. Defaults to "admin".
@@ -83,6 +87,7 @@ type Config struct {
 type Server struct {
 	Config
 	logger   *slog.Logger
+	views    view.Viewer
 	dispatch *dispatch.Dispatcher
 	clock    *schedules.Clock
 	silences *silences
@@ -123,6 +128,7 @@ func New(cfg Config) *Server {
 		cfg.Streams = 20_000
 	}
 	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
+	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.clock = &schedules.Clock{Temporal: cfg.Temporal, ParkAfter: cfg.ParkAfter}
 	s.sockets.places.most, s.streams.most = int64(cfg.Sockets), int64(cfg.Streams)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
@@ -41,12 +43,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamtest.Leaks()) }
 
 // node is an api on a real log, with what Temporal answers in the test's hands.
 type node struct {
-	t        *testing.T
-	nats     *natsserver.Server
-	log      *stream.Log
-	server   *api.Server
-	http     *httptest.Server
-	temporal *temporalStub
+	t         *testing.T
+	nats      *natsserver.Server
+	log       *stream.Log
+	snapshots *snapshot.Store
+	server    *api.Server
+	http      *httptest.Server
+	temporal  *temporalStub
 }
 
 // temporalStub is the part of Temporal that the api uses. What a test does not set must not be asked.
@@ -180,6 +183,7 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 	t.Helper()
 	n := &node{t: t, nats: streamtest.Server(t), temporal: &temporalStub{}}
 	n.log = streamtest.OpenOn(t, n.nats)
+	n.snapshots = snapshot.NewStore(n.log)
 	// On a busy machine any run may look silent.
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
@@ -202,7 +206,7 @@ func newNode(t *testing.T, change ...func(*api.Config)) *node {
 		t.Fatal(err)
 	}
 	cfg := api.Config{
-		Schedules: said, Log: n.log, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
+		Schedules: said, Log: n.log, Snapshots: n.snapshots, Follower: streamtest.Follow(t, n.log), Catalog: agentsOf, Temporal: n.temporal,
 		Auth:   &auth.Anonymous{Roles: []string{"admin"}},
 		Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20, Silence: 10 * time.Millisecond,
 	}

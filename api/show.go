@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui/protobuf"
@@ -18,11 +20,11 @@ import (
 // it fail.
 type transport interface {
 	// Send hands frames over, in order, and flushes them.
-	Send(frames []stream.Frame) error
+	Send(frames []view.Frame) error
 }
 
 // show answers a request with the frames of a view until that is over or the client is gone.
-func (s *Server) show(c *gin.Context, view *stream.View, frames []stream.Frame) {
+func (s *Server) show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
 		s.refuse(c, errDrain)
 		return
@@ -53,7 +55,7 @@ func (s *Server) transport(c *gin.Context, profile stream.Profile) (transport, e
 // events is the transport of an SSE response.
 type events struct{ w *sse.Writer }
 
-func (e events) Send(frames []stream.Frame) error {
+func (e events) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		if err := e.w.Event(f.Cursor.String(), f.Event); err != nil {
 			return err
@@ -70,7 +72,7 @@ func (e events) Send(frames []stream.Frame) error {
 // pump sends the frames of a view, those at hand first, until the view is over, which is io.EOF, or
 // something else ends it: then the stream ends, maybe without a terminal event, and the client comes
 // back with its last cursor.
-func (s *Server) pump(ctx context.Context, view *stream.View, frames []stream.Frame, to transport) error {
+func (s *Server) pump(ctx context.Context, view *view.View, frames []view.Frame, to transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(errDrain) })()

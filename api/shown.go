@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/stream"
 )
 
@@ -16,7 +18,7 @@ const showPatience = 5 * time.Second
 
 // decisionCursor is the cursor of an acknowledgement. proposal is the record of the decision if the thread goes on with
 // it; 0 = the log will show no effect yet, and the cursor is where the thread was.
-func (s *Server) decisionCursor(now *stream.Reduction, proposal uint64) string {
+func (s *Server) decisionCursor(now *snapshot.Snapshot, proposal uint64) string {
 	if proposal == 0 {
 		proposal = now.Seq
 	}
@@ -25,18 +27,18 @@ func (s *Server) decisionCursor(now *stream.Reduction, proposal uint64) string {
 
 // awaitShown waits until the log shows that the thread goes on with what was acknowledged with a cursor.
 func (s *Server) awaitShown(ctx context.Context, thread stream.Thread, cursor string) error {
-	return s.awaitDecision(ctx, thread, cursor, (*stream.Decision).IsShown)
+	return s.awaitDecision(ctx, thread, cursor, (*snapshot.Snapshot).Shows)
 }
 
 // awaitCarriedOut is awaitShown for an input: what it says again has to be known as that.
 func (s *Server) awaitCarriedOut(ctx context.Context, thread stream.Thread, cursor string) error {
-	return s.awaitDecision(ctx, thread, cursor, (*stream.Decision).IsCarriedOut)
+	return s.awaitDecision(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
 // awaitDecision waits until the thread meets a condition of the decision whose cursor the text is; "" = of none. It fails
 // only if the text is not a cursor, or with ctx: there is nothing to wait for in a log that was replaced, and a reader is
 // not refused because the effect is late.
-func (s *Server) awaitDecision(ctx context.Context, thread stream.Thread, text string, met func(*stream.Decision, *stream.Reduction) bool) error {
+func (s *Server) awaitDecision(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
 	if text == "" {
 		return nil
 	}
@@ -52,7 +54,7 @@ func (s *Server) awaitDecision(ctx context.Context, thread stream.Thread, text s
 	defer context.AfterFunc(s.closed, cancel)()
 	said, err := s.Log.DecisionIn(patient, thread, cursor.Seq)
 	if err == nil && said != nil {
-		err = s.Follower.Await(patient, thread, func(now *stream.Reduction) bool { return met(said, now) })
+		err = s.Snapshots.Await(patient, s.Follower, thread, func(now *snapshot.Snapshot) bool { return met(now, said) })
 	}
 	if err != nil && ctx.Err() == nil {
 		s.logger.WarnContext(ctx, "a reader is answered before the log shows a decision that was acknowledged", "thread", thread.ID, "error", err)

@@ -114,7 +114,7 @@ func silencePlace(run stream.Run, execution string) stream.Place {
 func (s *Server) endFromOutside(ctx context.Context, place stream.Place, status string) error {
 	err := s.Log.Supersede(ctx, place, false) // half an answer is no part of the conversation
 	if err == nil {
-		if thread, err := s.Log.Reduce(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil { // else the list is a cache
+		if thread, err := s.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil { // else the list is a cache
 			place.Agent = thread.Handed.To
 		}
 		_, _, err = s.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the run's workflow ended from outside"})

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
@@ -26,7 +29,7 @@ type offer struct {
 	digest [32]byte
 	agent  catalog.Published
 	props  props
-	view   *stream.View
+	view   *view.View
 	// sent are the entries of resume as they came, where they are to be understood by what the thread has asked.
 	sent []agui.ResumeEntry
 	// steered is set when the thread was busy and what the input says was told to its active run.
@@ -50,7 +53,7 @@ func (s *Server) offer(ctx context.Context, agent catalog.Published, input *agui
 	if agent.LegacyInterrupts {
 		resumeByCommand(input)
 	}
-	view := s.Follower.View(run, stream.ViewOptions{Profile: stream.ProfileOf(input.ProtocolVersion)})
+	view := s.views.Run(run, view.Options{Profile: stream.ProfileOf(input.ProtocolVersion)})
 	return &offer{run: run, input: input, digest: digestInput(input), agent: agent, props: wanted, view: view, sent: input.Resume}, nil
 }
 
@@ -77,7 +80,7 @@ func (s *Server) strip(ctx context.Context, input *agui.RunAgentInput) {
 // Temporal only that one at a time is alive on a thread.
 func (s *Server) place(ctx context.Context, o *offer) error {
 	for range dispatch.Rounds {
-		thread, err := s.Log.Reduce(ctx, o.run.Thread, 0)
+		thread, err := s.Snapshots.Latest(ctx, o.run.Thread, 0)
 		if err != nil {
 			return err
 		}
@@ -102,7 +105,7 @@ func (s *Server) place(ctx context.Context, o *offer) error {
 
 // start writes the input down and starts the workflow. It reports false if the thread has to be
 // looked at again.
-func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) (bool, error) {
+func (s *Server) start(ctx context.Context, o *offer, thread *snapshot.Snapshot) (bool, error) {
 	if o.agent.LegacyInterrupts {
 		o.input.Resume = s.meant(o.sent, thread)
 	}
@@ -117,10 +120,10 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	if err != nil {
 		return false, err
 	}
-	input, history := *o.input, cmp.Or(o.props.History, stream.History(o.agent.History), stream.HistoryAuto)
+	input, history := *o.input, cmp.Or(o.props.History, snapshot.History(o.agent.History), snapshot.HistoryAuto)
 	input.Messages = nil
-	if len(decisions) > 0 && len(thread.Interrupts) > 0 && history == stream.HistoryAuto {
-		history = stream.HistoryAppend // an input that answers interrupts does not ask for another answer
+	if len(decisions) > 0 && len(thread.Interrupts) > 0 && history == snapshot.HistoryAuto {
+		history = snapshot.HistoryAppend // an input that answers interrupts does not ask for another answer
 	}
 	seen, err := s.seen(o.props.Seen)
 	if err != nil {
@@ -129,9 +132,9 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 	said := withoutAnswers(o.input.Messages, thread, history)
 	late := answersLate(o.input, thread)
 	if late {
-		history, o.props.OnBusy = stream.HistoryAppend, runs.OnBusyEnqueue // it waits for what goes on
+		history, o.props.OnBusy = snapshot.HistoryAppend, runs.OnBusyEnqueue // it waits for what goes on
 	}
-	accepted := thread.Accept(stream.Claim{Messages: said, History: history, Seen: seen})
+	accepted := thread.Accept(snapshot.Claim{Messages: said, History: history, Seen: seen})
 	accepted.Differs = accepted.Differs || len(said) < len(o.input.Messages)
 	asker, err := s.asker(ctx, thread, len(decisions) > 0 && len(accepted.Tail) == 0)
 	if err != nil {
@@ -167,7 +170,7 @@ func (s *Server) start(ctx context.Context, o *offer, thread *stream.Reduction) 
 }
 
 // speaker is the agent of a run that is asked for: the one that is named, or the one that it has handed the thread over to.
-func (s *Server) speaker(named catalog.Published, thread *stream.Reduction) (catalog.Published, error) {
+func (s *Server) speaker(named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	name := thread.Speaker(named.Name)
 	if name == named.Name {
 		return named, nil
@@ -180,7 +183,7 @@ func (s *Server) speaker(named catalog.Published, thread *stream.Reduction) (cat
 }
 
 // mayHaveOutputs refuses a state that the outputs of the agent's steps would replace: they are a member of it.
-func mayHaveOutputs(agent catalog.Published, input *agui.RunAgentInput, thread *stream.Reduction) error {
+func mayHaveOutputs(agent catalog.Published, input *agui.RunAgentInput, thread *snapshot.Snapshot) error {
 	if len(agent.Steps) == 0 && agent.Workflow == "" {
 		return nil
 	}
@@ -193,7 +196,7 @@ func mayHaveOutputs(agent catalog.Published, input *agui.RunAgentInput, thread *
 
 // asker is who asks for a run. Who only answers what another run has asked asks for nothing: what goes on is
 // still asked for by whoever began it, and they are not to approve it because somebody else has answered once.
-func (s *Server) asker(ctx context.Context, thread *stream.Reduction, answers bool) (*auth.Principal, error) {
+func (s *Server) asker(ctx context.Context, thread *snapshot.Snapshot, answers bool) (*auth.Principal, error) {
 	if !answers || thread.Input == 0 {
 		return requester(ctx), nil
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
@@ -56,7 +58,7 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	now, err := s.Log.Reduce(ctx, thread, 0)
+	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
 		return steered{}, err
 	}
@@ -77,7 +79,7 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 
 // activeRun is the run of a thread that has begun and not ended. One that has begun in Temporal may not
 // be in the log yet: then its workflow says which it is, by refusing to make way.
-func (s *Server) activeRun(ctx context.Context, thread stream.Thread, now *stream.Reduction) (stream.Run, error) {
+func (s *Server) activeRun(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) (stream.Run, error) {
 	if now.RunID != "" && !now.Sealed {
 		return stream.Run{Thread: thread, ID: now.RunID}, nil
 	}

@@ -3,6 +3,8 @@ package api
 import (
 	"fmt"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 )
@@ -33,7 +35,7 @@ func strictly(to transport, resumed bool) *strict {
 }
 
 // Send hands over the frames before the first breach, and returns that.
-func (s *strict) Send(frames []stream.Frame) error {
+func (s *strict) Send(frames []view.Frame) error {
 	for i, f := range frames {
 		if err := s.check(f.Event); err != nil {
 			if sent := s.transport.Send(frames[:i]); sent != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -34,7 +36,7 @@ func (s *Server) listSuperseded(c *gin.Context) {
 		older, err = countBehind(c.Query("cursor"))
 	}
 	var thread stream.Thread
-	var now *stream.Reduction
+	var now *snapshot.Snapshot
 	if err == nil {
 		thread, now, err = s.threadAsItIs(c)
 	}
@@ -67,7 +69,7 @@ func (s *Server) listSuperseded(c *gin.Context) {
 }
 
 // forkBefore is the run that ended with the conversation as it was before a run began.
-func forkBefore(thread stream.Thread, now *stream.Reduction, i int) *origin {
+func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
 	if i == 0 {
 		if now.Origin == nil {
 			return nil
@@ -107,7 +109,7 @@ func (s *Server) showSuperseded(c *gin.Context) {
 			page.NextCursor = cursorBehind(from + i)
 			break
 		}
-		bytes += stream.Entry{Message: m}.Weight()
+		bytes += snapshot.Entry{Message: m}.Weight()
 		page.Items = append(page.Items, m)
 	}
 	c.JSON(http.StatusOK, page)
@@ -128,7 +130,7 @@ func (s *Server) superseded(c *gin.Context, run stream.Run) ([]agui.Message, err
 		if n.Superseded == nil {
 			continue
 		}
-		more, err := s.Log.SupersededBy(c.Request.Context(), run.Thread, n.Superseded)
+		more, err := s.Snapshots.SupersededBy(c.Request.Context(), run.Thread, n.Superseded)
 		if err != nil {
 			return nil, err
 		}

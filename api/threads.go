@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/sdk/temporal"
 
@@ -86,13 +88,13 @@ type threadSummary struct {
 	// RunID is the last run that began: it is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
 	// Waiting is what is to be answered, also by a run that is held.
-	Waiting    *waiting               `json:"waiting,omitempty"`
-	Runs       int                    `json:"runs"`
-	Messages   int                    `json:"messages"`
-	Usage      []agui.TokenUsage      `json:"usage,omitempty"`
-	Estimated  *stream.EstimatedUsage `json:"estimated,omitempty"`
-	UpdatedAt  time.Time              `json:"updatedAt,omitzero"`
-	ForkedFrom *origin                `json:"forkedFrom,omitempty"`
+	Waiting    *waiting                 `json:"waiting,omitempty"`
+	Runs       int                      `json:"runs"`
+	Messages   int                      `json:"messages"`
+	Usage      []agui.TokenUsage        `json:"usage,omitempty"`
+	Estimated  *snapshot.EstimatedUsage `json:"estimated,omitempty"`
+	UpdatedAt  time.Time                `json:"updatedAt,omitzero"`
+	ForkedFrom *origin                  `json:"forkedFrom,omitempty"`
 }
 
 type waiting struct {
@@ -135,7 +137,7 @@ func (s *Server) openToolCalls(ctx context.Context, thread stream.Thread, calls 
 	return slices.DeleteFunc(slices.Clone(calls), func(id string) bool { return !slices.Contains(active.Waiting, id) })
 }
 
-func summaryOf(thread stream.Thread, r *stream.Reduction, answered map[string]bool, toolCalls []string) threadSummary {
+func summaryOf(thread stream.Thread, r *snapshot.Snapshot, answered map[string]bool, toolCalls []string) threadSummary {
 	sum := threadSummary{
 		ThreadID: thread.ID, Agent: r.Agent(), Status: r.Status(), RunID: stream.ShownRunID(r.RunID),
 		Runs: len(r.Runs), Messages: len(r.Messages()), Usage: r.Usage, Estimated: r.Estimated, UpdatedAt: r.Active.UTC(),
@@ -161,7 +163,7 @@ func (s *Server) showThread(c *gin.Context) {
 		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
 		_ = s.lookAfterSilent(ctx, stream.Run{Thread: thread, ID: now.RunID})
 		end()
-		now, err = s.Log.Reduce(c.Request.Context(), thread, 0)
+		now, err = s.Snapshots.Latest(c.Request.Context(), thread, 0)
 	}
 	var answered map[string]bool
 	if err == nil && len(now.Interrupts) > 0 {
@@ -187,12 +189,12 @@ func (s *Server) showThread(c *gin.Context) {
 }
 
 // threadAsItIs reduces the thread that a path names.
-func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *stream.Reduction, error) {
+func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
 	thread, err := threadOf(c)
 	if err != nil {
 		return thread, nil, err
 	}
-	now, err := s.Log.Reduce(c.Request.Context(), thread, 0)
+	now, err := s.Snapshots.Latest(c.Request.Context(), thread, 0)
 	if err == nil && now.Seq == 0 {
 		err = errNoThread(thread)
 	}
@@ -249,7 +251,7 @@ func (s *Server) showMessages(c *gin.Context) {
 
 // conversationAt is the thread that a page is of, and where the page begins: as it is now or, with a cursor,
 // as it was.
-func (s *Server) conversationAt(c *gin.Context) (*stream.Reduction, int, error) {
+func (s *Server) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")
 	if cursor == "" {
 		_, now, err := s.threadAsItIs(c)
@@ -264,7 +266,7 @@ func (s *Server) conversationAt(c *gin.Context) (*stream.Reduction, int, error) 
 	if n, err := fmt.Sscanf(cursor, "%012x-%x", &seq, &from); n != 2 || err != nil || from < 0 || fmt.Sprintf("%012x-%x", seq, from) != cursor {
 		return nil, 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
 	}
-	then, err := s.Log.ReduceAt(c.Request.Context(), thread, seq)
+	then, err := s.Snapshots.AtCursor(c.Request.Context(), thread, seq)
 	return then, from, err
 }
 
@@ -283,8 +285,8 @@ type runItem struct {
 	// Cancel is the request that cancelled the run.
 	Cancel *cancelItem `json:"cancel,omitempty"`
 	// Usage and Estimated are those of the run's last event.
-	Usage     []agui.TokenUsage      `json:"usage,omitempty"`
-	Estimated *stream.EstimatedUsage `json:"estimated,omitempty"`
+	Usage     []agui.TokenUsage        `json:"usage,omitempty"`
+	Estimated *snapshot.EstimatedUsage `json:"estimated,omitempty"`
 }
 
 // cancelItem is a request to cancel a run.
@@ -294,7 +296,7 @@ type cancelItem struct {
 	At     time.Time `json:"at"`
 }
 
-func runItemOf(n stream.RunNote) runItem {
+func runItemOf(n snapshot.RunNote) runItem {
 	item := runItem{
 		RunID: stream.ShownRunID(n.ID), Segment: n.Segment(), Agent: n.Agent, Revision: n.Revision, Continues: stream.ShownRunID(n.Continues),
 		StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code, Usage: n.Usage, Estimated: n.Estimated,
@@ -319,7 +321,7 @@ func (s *Server) listRuns(c *gin.Context) {
 	if err == nil {
 		older, err = countBehind(c.Query("cursor"))
 	}
-	var now *stream.Reduction
+	var now *snapshot.Snapshot
 	if err == nil {
 		_, now, err = s.threadAsItIs(c)
 	}

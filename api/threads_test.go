@@ -38,7 +38,7 @@ func (n *node) answers() {
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e-" + in.Run.ID}
 		var err error
-		if p.After, err = n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {
+		if p.After, err = n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: in.Agent, Revision: in.Revision, Input: in.Input, Digest: in.Digest}, false); err != nil {
 			return err
 		}
 		a, _, err := n.log.Begin(n.ctx(), p)
@@ -199,7 +199,7 @@ func TestThreadsAreListed(t *testing.T) {
 	n.says("t3", "r")
 	n.temporal.start = func(in runs.Input) error {
 		p := stream.Place{Run: streamRun(in), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-		_, err := n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest}, false)
+		_, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "b", Input: in.Input, Digest: in.Digest}, false)
 		return err
 	}
 	ctx, cancel := context.WithCancel(n.ctx())
@@ -284,7 +284,7 @@ func TestSummariesOfThreads(t *testing.T) {
 		t.Errorf("a thread that asks: %s", a.body)
 	}
 	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "dead"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	if _, err := n.log.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}, false); err != nil {
+	if _, err := n.snapshots.OpenRun(n.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}, false); err != nil {
 		t.Fatal(err)
 	}
 	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
@@ -396,7 +396,7 @@ func TestDeleteEndsSilentReaders(t *testing.T) {
 	told := make(chan answer, 1)
 	go func() { told <- n.says("t", "r1") }()
 	p := <-begun
-	if err := n.log.Purge(n.ctx(), p.Run.Thread); err != nil {
+	if err := n.snapshots.Purge(n.ctx(), p.Run.Thread); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-told; strings.Contains(a.body, "RUN_FINISHED") || strings.Contains(a.body, "RUN_ERROR") {
@@ -527,7 +527,7 @@ func TestAPausedThreadIsShownAsPaused(t *testing.T) {
 	n := newNode(t, listing(t))
 	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
-	if _, err := n.log.OpenRun(n.ctx(), place, opening, false, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {
+	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, false, &agui.RunStarted{ThreadID: "t", RunID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
 	n.temporal.pause = func(string) error { return nil }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/stream"
 )
 
@@ -168,7 +170,7 @@ func newEnvelope(request string, run stream.Run) (envelope, error) {
 }
 
 // wrap appends the frame of an event. A cursor's text needs no escapes; inside a prelude there is none.
-func (e envelope) wrap(to []byte, f stream.Frame) []byte {
+func (e envelope) wrap(to []byte, f view.Frame) []byte {
 	to = append(to, e.head...)
 	if cursor := f.Cursor.String(); cursor != "" {
 		to = append(to, `,"cursor":"`...)

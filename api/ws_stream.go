@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 )
@@ -49,12 +51,12 @@ func (s *session) run(ctx context.Context, r *request) error {
 
 // subscribe shows a run, or a whole thread, again: what GET events does.
 func (s *session) subscribe(ctx context.Context, r *request) error {
-	run, after, view, err := s.attach(ctx, r)
+	run, after, reader, err := s.attach(ctx, r)
 	if err != nil {
 		return err
 	}
-	defer view.Close()
-	var frames []stream.Frame
+	defer reader.Close()
+	var frames []view.Frame
 	err = s.inSlot(ctx, func() error {
 		if err := s.server.awaitShown(ctx, run.Thread, r.WaitFor); err != nil {
 			return within("/waitFor", err)
@@ -66,18 +68,18 @@ func (s *session) subscribe(ctx context.Context, r *request) error {
 			err = s.server.knowsThread(ctx, run.Thread, after)
 		}
 		if err == nil {
-			frames, err = view.NextPast(ctx)
+			frames, err = reader.NextPast(ctx)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.show(ctx, r, run, view, frames)
+	return s.show(ctx, r, run, reader, frames)
 }
 
 // attach makes the view that a frame asks for. Without a runId the run that it names is empty.
-func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.Cursor, *stream.View, error) {
+func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.Cursor, *view.View, error) {
 	run, err := r.run(ctx)
 	if r.RunID == nil {
 		run.Thread, err = r.thread(ctx)
@@ -90,12 +92,12 @@ func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.C
 	case err != nil:
 		return run, nil, nil, err
 	case r.RunID == nil:
-		o := stream.ThreadOptions{After: after, Profile: profile, Follow: r.follows()}
-		return run, after, s.server.Follower.ViewThread(run.Thread, o), nil
+		o := view.ThreadOptions{After: after, Profile: profile, Follow: r.follows()}
+		return run, after, s.server.views.Thread(run.Thread, o), nil
 	case r.Join && after != nil:
 		return run, nil, nil, invalidFrame("/join", "is for clients without a cursor: send either join or after")
 	}
-	return run, after, s.server.Follower.View(run, stream.ViewOptions{After: after, Join: r.Join, Profile: profile}), nil
+	return run, after, s.server.views.Run(run, view.Options{After: after, Join: r.Join, Profile: profile}), nil
 }
 
 // cancel cancels a run: what POST cancel does.
@@ -166,7 +168,7 @@ func within(part string, err error) error {
 const codeInterrupted = "interrupted"
 
 // show acknowledges the request and sends its events, until the view is over: io.EOF.
-func (s *session) show(ctx context.Context, r *request, run stream.Run, view *stream.View, frames []stream.Frame) error {
+func (s *session) show(ctx context.Context, r *request, run stream.Run, view *view.View, frames []view.Frame) error {
 	s.send(ack(r, run))
 	if current, ok := view.Run(); ok {
 		run = current // of a thread, the run in which the client goes on
@@ -196,7 +198,7 @@ type subscription struct {
 const maxKept = 64 << 10
 
 // Send sends each event as a frame of its own. Streams take turns by the frame.
-func (t *subscription) Send(frames []stream.Frame) error {
+func (t *subscription) Send(frames []view.Frame) error {
 	for _, f := range frames {
 		if err := t.turnTo(f); err != nil {
 			return err
@@ -214,7 +216,7 @@ func (t *subscription) Send(frames []stream.Frame) error {
 }
 
 // turnTo notes that another run of the thread begins.
-func (t *subscription) turnTo(f stream.Frame) error {
+func (t *subscription) turnTo(f view.Frame) error {
 	if f.Type != agui.EventRunStarted {
 		return nil
 	}

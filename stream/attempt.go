@@ -15,41 +15,6 @@ import (
 // the reader of the model waits, and nothing is dropped.
 const maxUnsent = 1 << 20
 
-// Result is what a finished step leaves for reduction and for a later attempt of it.
-type Result struct {
-	// Messages are finished messages, in the order in which they joined the conversation. Changes of
-	// the state are not here: the step's events are what counts. Nor is what activities say; on the main
-	// lane one that is named here, by its id, stands in this place among the messages.
-	Messages []agui.Message `json:"messages,omitempty"`
-	// Edited are the arguments, by tool call, with which a call was made instead of the model's.
-	Edited map[string]string `json:"edited,omitempty"`
-	// Decided is what people decided about the call that the step made, or did not make.
-	Decided *Decided `json:"decided,omitempty"`
-	// Handoff tells that the call has handed the thread over.
-	Handoff *Handoff `json:"handoff,omitempty"`
-	// Raised is the question with which the step ended, instead of the call's result.
-	Raised *Raised `json:"raised,omitempty"`
-	// ProviderIDs are what the model called its tool calls, by our id: it wants to hear its own.
-	ProviderIDs map[string]string `json:"providerIds,omitempty"`
-	// Scope marks the messages as those of one place in the agent's work; "" = none in particular.
-	Scope string `json:"scope,omitempty"`
-	// Kept is what later steps look up here (see Log.Kept). It is no part of the conversation.
-	Kept json.RawMessage `json:"kept,omitempty"`
-	// Summary tells that what is kept stands for messages.
-	Summary *Summary `json:"summary,omitempty"`
-	// Answer is what the step's activity tells the workflow: references and small decisions only.
-	Answer json.RawMessage `json:"answer,omitempty"`
-}
-
-func (r *Result) answerID() string {
-	for _, m := range r.Messages {
-		if m.Role == agui.RoleAssistant {
-			return m.ID
-		}
-	}
-	return ""
-}
-
 // Attempt is the right of one attempt of a step to write to a lane. One goroutine at a time may call Emit. The attempt owns a
 // goroutine, which sends all events since the last acknowledgement as one frame. Close waits for it, and must be called.
 type Attempt struct {
@@ -243,11 +208,6 @@ func (a *Attempt) Leave(ctx context.Context, events ...agui.Event) error {
 	return err
 }
 
-// failed is the result of the record that ends an attempt which failed for good.
-type failed struct {
-	Detail string `json:"detail"`
-}
-
 // Fail ends an attempt of a step that is not attempted again: what it wrote is withdrawn, and the record keeps the detail
 // (see Log.Detail). Nothing can be written afterwards. It returns the record's sequence.
 func (a *Attempt) Fail(ctx context.Context, detail string) (uint64, error) {
@@ -267,7 +227,7 @@ func (a *Attempt) Close() {
 	a.wait.Wait()
 }
 
-func (a *Attempt) subject() string { return a.log.laneSubject(a.place.Run, a.place.Lane) }
+func (a *Attempt) subject() string { return a.log.LaneSubject(a.place.Run, a.place.Lane) }
 
 // send is the lane's one sequential writer.
 func (a *Attempt) send() {

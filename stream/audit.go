@@ -21,7 +21,7 @@ func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) er
 	if err != nil {
 		return fmt.Errorf("stream: encode audit: %w", err)
 	}
-	subject := l.laneSubject(run, LaneAudit)
+	subject := l.LaneSubject(run, LaneAudit)
 	if body, err = l.shrink(ctx, subject, body); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (l *Log) audited(ctx context.Context, subject, id string) (after uint64, fo
 
 // Audit yields the audit entries of a thread, in their order.
 func (l *Log) Audit(ctx context.Context, t Thread) iter.Seq2[*Record, error] {
-	return l.under(ctx, l.threadSubject(t)+".*."+string(LaneAudit))
+	return l.under(ctx, l.ThreadSubject(t)+".*."+string(LaneAudit))
 }
 
 // AuditAll yields those of all threads of all tenants.
@@ -64,19 +64,19 @@ func (l *Log) AuditAll(ctx context.Context) iter.Seq2[*Record, error] {
 // under yields the records under a subject that there are by now.
 func (l *Log) under(ctx context.Context, subject string) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		last, err := l.last(ctx, subject)
+		last, err := l.Last(ctx, subject)
 		switch {
 		case err != nil:
 			yield(nil, err)
 		case last != nil:
-			l.records(ctx, subject, 1, last.Seq)(yield)
+			l.Records(ctx, subject, 1, last.Seq)(yield)
 		}
 	}
 }
 
 // DecisionSaid returns a proposed decision and when it was proposed.
 func (l *Log) DecisionSaid(ctx context.Context, seq uint64) (*Decision, time.Time, error) {
-	rec, err := l.at(ctx, seq)
+	rec, err := l.At(ctx, seq)
 	if err != nil {
 		return nil, time.Time{}, err
 	}

@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -72,10 +75,10 @@ func TestReadersDoNotSeeTheAudit(t *testing.T) {
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})
 	follower := streamtest.Follow(t, l)
 	shown := func() (events []string) {
-		view := follower.ViewThread(thread, stream.ThreadOptions{Profile: stream.Profile1})
-		defer view.Close()
+		shownView := viewer(follower).Thread(thread, view.ThreadOptions{Profile: stream.Profile1})
+		defer shownView.Close()
 		for {
-			frames, err := view.NextPast(ctx)
+			frames, err := shownView.NextPast(ctx)
 			if errors.Is(err, io.EOF) {
 				return events
 			}
@@ -87,11 +90,11 @@ func TestReadersDoNotSeeTheAudit(t *testing.T) {
 			}
 		}
 	}
-	before, saw := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)), shown()
+	before, saw := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)), shown()
 	if err := l.AppendAudit(ctx, runNamed("r1"), "e", map[string]int{"n": 1}); err != nil {
 		t.Fatal(err)
 	}
-	after := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if after.Seq <= before.Seq || len(after.Entries) != len(before.Entries) || !after.Sealed {
 		t.Errorf("the thread is %+v, and was %+v", after, before)
 	}

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agui"
@@ -32,7 +35,7 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
 			follower := streamtest.Follow(t, l)
-			live := follower.View(run, stream.ViewOptions{})
+			live := viewer(follower).Run(run, view.Options{})
 			defer live.Close()
 
 			asked := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent(long(size, "asked"))}
@@ -63,10 +66,10 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 			if got := marks(t, watched, size); got != want {
 				t.Errorf("who watches is shown\n%s (%v)", got, err)
 			}
-			if got := marks(t, readAll(t, ctx, follower, stream.ViewOptions{}), size); got != want {
+			if got := marks(t, readAll(t, ctx, follower, view.Options{}), size); got != want {
 				t.Errorf("who comes later is shown\n%s", got)
 			}
-			m := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)).Messages()
+			m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
 			if len(m) != 2 || m[0].Content.Text() != asked.Content.Text() || m[1].Content.Text() != answer.Content.Text() {
 				t.Errorf("the conversation has %d messages, or other ones", len(m))
 			}
@@ -75,7 +78,7 @@ func TestLargeLinesAreWholeEverywhere(t *testing.T) {
 }
 
 // marks writes down the events, and how those with a text of the size end.
-func marks(t *testing.T, frames []stream.Frame, size int) string {
+func marks(t *testing.T, frames []view.Frame, size int) string {
 	t.Helper()
 	var all []string
 	for _, f := range frames {

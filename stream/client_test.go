@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -20,7 +23,7 @@ type recorded struct {
 	Events []json.RawMessage `json:"events"`
 
 	name string
-	log  *stream.Reduction
+	log  *snapshot.Snapshot
 }
 
 // replayed is what a client ended with.
@@ -70,21 +73,21 @@ func record(t *testing.T, profile stream.Profile, name string, tell func(*story)
 	t.Helper()
 	ctx, l := testContext(t), streamtest.Open(t)
 	c := newCrowd(t, ctx, l)
-	view := func() *stream.View { return c.follower.View(run, stream.ViewOptions{Join: true, Profile: profile}) }
+	shownView := func() *view.View { return viewer(c.follower).Run(run, view.Options{Join: true, Profile: profile}) }
 	if wholeThread {
 		c.readOn = follows
-		view = func() *stream.View {
-			return c.follower.ViewThread(thread, stream.ThreadOptions{Profile: profile, Follow: true})
+		shownView = func() *view.View {
+			return viewer(c.follower).Thread(thread, view.ThreadOptions{Profile: profile, Follow: true})
 		}
 	}
 	records := 0
 	s := &story{t: t, ctx: ctx, log: l, run: run}
 	s.step = func() {
 		records++
-		c.send(view(), reading{what: fmt.Sprintf("%s: came at record %d", name, records)})
+		c.send(shownView(), reading{what: fmt.Sprintf("%s: came at record %d", name, records)})
 	}
 	tell(s)
-	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	var streams []recorded
 	for _, r := range c.wait() {
 		rec := recorded{name: r.what, log: log}

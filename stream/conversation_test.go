@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -51,17 +53,17 @@ func msgs(list string) []agui.Message {
 }
 
 // write puts runs into a log: "u1 | a1" is a run whose client sent u1 and which answered a1.
-func write(t *testing.T, l *stream.Log, n int, sent, answered string) *stream.Reduction {
+func write(t *testing.T, l *stream.Log, n int, sent, answered string) *snapshot.Snapshot {
 	t.Helper()
 	return writeOn(t, l, thread, n, msgs(sent), msgs(answered))
 }
 
-func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, answered []agui.Message) *stream.Reduction {
+func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, answered []agui.Message) *snapshot.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
 	run := stream.Run{Thread: thread, ID: fmt.Sprintf("run%d", n)}
-	before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
-	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{byte(n)}, &stream.Input{Accepted: before.Accept(stream.Claim{Messages: sent})}))
+	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{byte(n)}, &stream.Input{Accepted: before.Accept(snapshot.Claim{Messages: sent})}))
 	in := must[*stream.Input](t)(l.Input(ctx, p.Seq))
 	accepted := in.Accepted
 	accepted.Tail = nil
@@ -72,7 +74,7 @@ func writeOn(t *testing.T, l *stream.Log, thread stream.Thread, n int, sent, ans
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
 		t.Fatal(err)
 	}
-	return must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	return must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 }
 
 func words(messages []agui.Message) string {
@@ -91,7 +93,7 @@ func TestConversationRule(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name            string
-		mode            stream.History
+		mode            snapshot.History
 		sent            string
 		want            string
 		differs         bool
@@ -134,8 +136,8 @@ func TestConversationRule(t *testing.T) {
 		{name: "dropped the beginning, and sends its instructions", sent: "s1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 		{name: "sends its instructions only", sent: "s1", want: "s1 u1 r1 a1 u2 a2", differs: true},
 		{name: "greets, and lost its list", sent: "a0 u3", want: "a0 u3"},
-		{name: "append, with nothing new", mode: stream.HistoryAppend, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
-		{name: "replace, by nothing", mode: stream.HistoryReplace, sent: "", want: ""},
+		{name: "append, with nothing new", mode: snapshot.HistoryAppend, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
+		{name: "replace, by nothing", mode: snapshot.HistoryReplace, sent: "", want: ""},
 		{name: "asks for another answer to the result of a tool of its own", first: "s1 u1 r1 a1 t2", answered: "a2", sent: "s1 u1 r1 a1 t2", want: "s1 u1 r1 a1 t2"},
 		{name: "put something before the part that it kept", sent: "u8 u2 a2 u3", want: "s1 u1 r1 a1 u8 u2 a2 u3", differs: true},
 		{name: "dropped the instructions", sent: "u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
@@ -170,17 +172,17 @@ func TestConversationRule(t *testing.T) {
 		{name: "saw no answer", seen: 1, sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2 a2", differs: true},
 		{name: "saw everything, and replaces a message", seen: 2, sent: "s1 u1 r1 a1 u9", want: "s1 u1 r1 a1 u9"},
 
-		{name: "replace, with an answer of its own making", mode: stream.HistoryReplace, sent: "s1 u1 a1=invented u3", want: "s1 u1 a1=invented u3"},
-		{name: "replace, same as known", mode: stream.HistoryReplace, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
-		{name: "replace, by one message", mode: stream.HistoryReplace, sent: "u9", want: "u9"},
-		{name: "append, what is new", mode: stream.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "append, what is known and new", mode: stream.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
-		{name: "append, what was edited", mode: stream.HistoryAppend, sent: "u1=better u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "replace, with an answer of its own making", mode: snapshot.HistoryReplace, sent: "s1 u1 a1=invented u3", want: "s1 u1 a1=invented u3"},
+		{name: "replace, same as known", mode: snapshot.HistoryReplace, sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 a2 u3"},
+		{name: "replace, by one message", mode: snapshot.HistoryReplace, sent: "u9", want: "u9"},
+		{name: "append, what is new", mode: snapshot.HistoryAppend, sent: "u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "append, what is known and new", mode: snapshot.HistoryAppend, sent: "s1 u1 u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
+		{name: "append, what was edited", mode: snapshot.HistoryAppend, sent: "u1=better u3", want: "s1 u1 r1 a1 u2 a2 u3", differs: true},
 
 		{name: "activities are never sent back", first: "s1 u1 r1 a1 u2", answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
 		{name: "activities at the end are not asked to go", answered: "a2 p2", sent: "s1 u1 r1 a1 u2 a2", want: "s1 u1 r1 a1 u2 a2 p2"},
 		{name: "activities go with the answer that they belong to", answered: "p2 a2", sent: "s1 u1 r1 a1 u2", want: "s1 u1 r1 a1 u2"},
-		{name: "replace, with activities", mode: stream.HistoryReplace, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
+		{name: "replace, with activities", mode: snapshot.HistoryReplace, answered: "p2 a2", sent: "s1 u1 r1 a1 u2 a2 u3", want: "s1 u1 r1 a1 u2 p2 a2 u3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -197,12 +199,12 @@ func TestConversationRule(t *testing.T) {
 			}
 			before := write(t, l, 2, sent, answered)
 			seen[2] = before.Seq
-			a := before.Accept(stream.Claim{Messages: msgs(c.sent), History: c.mode, Seen: seen[c.seen]})
+			a := before.Accept(snapshot.Claim{Messages: msgs(c.sent), History: c.mode, Seen: seen[c.seen]})
 			if a.Differs != c.differs {
 				t.Errorf("differs from what the client sent: %v, want %v", a.Differs, c.differs)
 			}
 			for _, s := range a.Tail {
-				if s.Message != nil && s.Message.Content.Text() == s.ID && strings.Contains(" s1 u1 r1 a1 u2 a2 ", " "+s.ID+" ") && c.mode != stream.HistoryReplace {
+				if s.Message != nil && s.Message.Content.Text() == s.ID && strings.Contains(" s1 u1 r1 a1 u2 a2 ", " "+s.ID+" ") && c.mode != snapshot.HistoryReplace {
 					t.Errorf("the content of %s is stored again", s.ID)
 				}
 			}
@@ -217,7 +219,7 @@ func TestConversationRule(t *testing.T) {
 			renewed.Tail = nil
 			place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
 			must[uint64](t)(l.Open(ctx, place, stream.Opening{RunID: run.ID, Input: p.Seq, Accepted: renewed}, &agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}))
-			after := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+			after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 			if got := words(after.Messages()); got != c.want {
 				t.Errorf("the conversation is\n%s, want\n%s", got, c.want)
 			}
@@ -230,8 +232,8 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	judged := write(t, l, 1, "u1", "a1")
-	away := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u2")})
-	again := judged.Accept(stream.Claim{Messages: msgs("u1")})
+	away := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u2")})
+	again := judged.Accept(snapshot.Claim{Messages: msgs("u1")})
 
 	now := write(t, l, 2, "u1 a1", "a1b") // another client asked to go on
 	if a, ok := now.Renew(away); !ok || a.Keep != 3 || !a.Differs {
@@ -241,30 +243,30 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 		t.Errorf("what the client cut is back: %+v, %v", a, ok)
 	}
 	// Two runs that waited: the second brings what the first has said already.
-	second := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u2 u3")})
+	second := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u2 u3")})
 	first := write(t, l, 4, "u1 a1 a1b u2", "a2")
-	if a, ok := first.Renew(second); !ok || a.Keep != 5 || words(first.Apply(a)) != "u1 a1 a1b u2 a2 u3" {
-		t.Errorf("behind the run before it, the conversation is %s: %+v, %v", words(first.Apply(a)), a, ok)
+	if a, ok := first.Renew(second); !ok || a.Keep != 5 || words((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()) != "u1 a1 a1b u2 a2 u3" {
+		t.Errorf("behind the run before it, the conversation is %s: %+v, %v", words((&snapshot.Snapshot{Entries: first.Apply(a)}).Messages()), a, ok)
 	}
 	// The result of a tool comes to stand before what its subagents have said.
 	moved := *judged
-	moved.Entries = slices.Insert(slices.Clone(judged.Entries), 1, stream.Entry{Message: msg("t9")})
-	if a, ok := moved.Renew(away); !ok || words(moved.Apply(a)) != "u1 t9 a1 u2" {
-		t.Errorf("after a move, the conversation is %s: %+v, %v", words(moved.Apply(a)), a, ok)
+	moved.Entries = slices.Insert(slices.Clone(judged.Entries), 1, snapshot.Entry{Message: msg("t9")})
+	if a, ok := moved.Renew(away); !ok || words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u2" {
+		t.Errorf("after a move, the conversation is %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
 	}
-	edited := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u8"), History: stream.HistoryReplace})
-	if a, ok := moved.Renew(edited); !ok || words(moved.Apply(a)) != "u1 t9 a1 u8" {
-		t.Errorf("after a move, an input in the thread's place has %s: %+v, %v", words(moved.Apply(a)), a, ok)
+	edited := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u8"), History: snapshot.HistoryReplace})
+	if a, ok := moved.Renew(edited); !ok || words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()) != "u1 t9 a1 u8" {
+		t.Errorf("after a move, an input in the thread's place has %s: %+v, %v", words((&snapshot.Snapshot{Entries: moved.Apply(a)}).Messages()), a, ok)
 	}
-	lost := judged.Accept(stream.Claim{Messages: msgs("u7")})
-	added := judged.Accept(stream.Claim{Messages: msgs("u1 a1 u7"), History: stream.HistoryAppend})
+	lost := judged.Accept(snapshot.Claim{Messages: msgs("u7")})
+	added := judged.Accept(snapshot.Claim{Messages: msgs("u1 a1 u7"), History: snapshot.HistoryAppend})
 	cut := write(t, l, 3, "u1=other", "a9")
 	if a, ok := cut.Renew(away); ok {
 		t.Errorf("an input that builds on what was cut is accepted: %+v", a)
 	}
 	for what, a := range map[string]stream.Acceptance{"a list without old messages": lost, "append": added} {
-		if a, ok := cut.Renew(a); !ok || !a.Differs || words(cut.Apply(a)) != "u1=other a9 u7" {
-			t.Errorf("%s builds on no message, and after a cut the conversation is %s: %+v, %v", what, words(cut.Apply(a)), a, ok)
+		if a, ok := cut.Renew(a); !ok || !a.Differs || words((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()) != "u1=other a9 u7" {
+			t.Errorf("%s builds on no message, and after a cut the conversation is %s: %+v, %v", what, words((&snapshot.Snapshot{Entries: cut.Apply(a)}).Messages()), a, ok)
 		}
 	}
 }
@@ -277,13 +279,13 @@ func TestReductionFromACheckpoint(t *testing.T) {
 	long := "u1=" + strings.Repeat("x", 100_000)
 	write(t, l, 1, long, "a1")
 	ctx := testContext(t)
-	r := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
-	if err := l.Checkpoint(ctx, thread, r, true); err != nil {
+	r := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
+	if err := snapshots(l).Checkpoint(ctx, thread, r, true); err != nil {
 		t.Fatal(err)
 	}
 	want := write(t, l, 2, long+" a1 u2", "a2")
 	fresh := streamtest.OpenOn(t, s)
-	got := must[*stream.Reduction](t)(fresh.Reduce(ctx, thread, 0))
+	got := must[*snapshot.Snapshot](t)(snapshots(fresh).Latest(ctx, thread, 0))
 	if diff := cmp.Diff(words(want.Messages()), words(got.Messages())); diff != "" || got.Seq != want.Seq {
 		t.Errorf("reduction from the checkpoint differs (-want +got):\n%s", diff)
 	}

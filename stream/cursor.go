@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -32,10 +33,10 @@ type Position struct {
 	Index int
 }
 
-// maxIndex is behind every event of a record.
-const maxIndex = 1<<20 - 1
+// MaxIndex is behind every event of a record.
+const MaxIndex = 1<<20 - 1
 
-func (p Position) before(q Position) bool {
+func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
@@ -140,7 +141,7 @@ func (l *Log) CursorAt(seq uint64) Cursor {
 // ParseCursor reads a cursor of this log. It fails with ErrInvalidCursor or ErrLogReplaced.
 func (l *Log) ParseCursor(text string) (Cursor, error) {
 	parts := strings.Split(text, "-")
-	if len(parts) < 2 || len(parts) > 2+maxUnseen {
+	if len(parts) < 2 || len(parts) > 2+MaxUnseen {
 		return Cursor{}, fmt.Errorf("%w: %.40q", ErrInvalidCursor, text)
 	}
 	at, err := decodePosition(parts[0])
@@ -162,7 +163,7 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 		if err != nil {
 			return Cursor{}, err
 		}
-		if n := len(c.Unseen); !u.Behind.before(at) || u.Died < at.Seq || n > 0 && u.Died <= c.Unseen[n-1].Died {
+		if n := len(c.Unseen); !u.Behind.Before(at) || u.Died < at.Seq || n > 0 && u.Died <= c.Unseen[n-1].Died {
 			return Cursor{}, fmt.Errorf("%w: %.60q", ErrInvalidCursor, text)
 		}
 		c.Unseen = append(c.Unseen, u)
@@ -171,4 +172,50 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 		return Cursor{}, ErrLogReplaced
 	}
 	return c, nil
+}
+
+// Unseen tells how much a reader was shown of attempts that died: of those whose deaths come up to the
+// record Died, and behind that of the entry before, what they said up to Behind. Of those that no entry
+// tells of it was shown all up to where it is. An entry whose record is that of the cursor tells that the
+// reader is inside a withdrawal.
+//
+// What a reader was shown, and where it is, determine the entries; where it was cut on the way does not:
+// an event has the same cursor for all who were shown the same. There are as few as will do. Behind is the
+// last event that the reader was shown of any of these attempts, and zero if it was shown none.
+type Unseen struct {
+	Behind Position
+	Died   uint64
+}
+
+// MaxUnseen bounds how often a reader comes back before deaths that it knows: what is more is taken together.
+const MaxUnseen = 8
+
+// Withdrawn tells whether the place is inside a withdrawal, and a place in the run from which that is.
+func (c Cursor) Withdrawn() (before Position, inside bool) {
+	if len(c.Unseen) == 0 || c.Unseen[0].Died != c.Seq {
+		return Position{}, false
+	}
+	return c.Unseen[0].Behind, true
+}
+
+// ProfileOf returns the profile for the protocolVersion of an input: clients from before the
+// protocol's first version send none.
+func ProfileOf(protocolVersion string) Profile {
+	if protocolVersion == "" {
+		return Profile0
+	}
+	return Profile1
+}
+
+// Check tells whether a cursor's record can still be read: ErrGone if it was purged. A place that the log has
+// not reached is not judged here.
+func (l *Log) Check(ctx context.Context, c Cursor) error {
+	if c.Seq == 0 {
+		return nil
+	}
+	rec, err := l.At(ctx, c.Seq)
+	if err != nil || rec != nil {
+		return err
+	}
+	return l.Missing(ctx, c.Seq)
 }

@@ -20,14 +20,6 @@ type sealing struct {
 	Agent string `json:"agent"`
 }
 
-// sealing is that of a run; nil = the thread is that agent's with which the run began.
-func (p Place) sealing() any {
-	if p.Agent == "" {
-		return nil
-	}
-	return sealing{p.Agent}
-}
-
 // sealedFor reads whose the thread is behind a terminal record; "" = that agent's with which the run began.
 func (r *Record) sealedFor(ctx context.Context) (string, error) {
 	var note sealing
@@ -46,7 +38,7 @@ const (
 
 // End is a run's terminal record; nil = it has none.
 func (l *Log) End(ctx context.Context, run Run) (*Record, error) {
-	rec, err := l.last(ctx, l.laneSubject(run, LaneMain))
+	rec, err := l.Last(ctx, l.LaneSubject(run, LaneMain))
 	if err != nil || rec == nil || rec.Kind != KindTerminal {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 // attach returns the thread's feed and the position of the follower: every record of the thread
 // behind it goes to the feed.
 func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
-	key := f.log.threadSubject(t)
+	key := f.log.ThreadSubject(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fd = f.feeds[key]
@@ -145,7 +145,7 @@ func (f *Follower) detach(t Thread, fd *feed) {
 	defer f.mu.Unlock()
 	fd.readers--
 	if fd.readers == 0 {
-		delete(f.feeds, f.log.threadSubject(t))
+		delete(f.feeds, f.log.ThreadSubject(t))
 	}
 }
 
@@ -175,10 +175,18 @@ type Tail struct {
 	at       uint64 // every record up to here has been returned
 }
 
+// Log is the log that is followed.
+func (f *Follower) Log() *Log { return f.log }
+
 // Tail attaches to a run. What is written from now on can't be missed, so attach before starting
 // what is to be seen.
 func (f *Follower) Tail(run Run) *Tail {
-	return f.tail(run.Thread, Token(run.ID), f.log.runSubject(run)+".>")
+	return f.tail(run.Thread, Token(run.ID), f.log.RunSubject(run)+".>")
+}
+
+// ThreadTail attaches to all runs of a thread.
+func (f *Follower) ThreadTail(thread Thread) *Tail {
+	return f.tail(thread, "", f.log.ThreadSubject(thread)+".>")
 }
 
 func (f *Follower) tail(thread Thread, token, subject string) *Tail {
@@ -188,20 +196,15 @@ func (f *Follower) tail(thread Thread, token, subject string) *Tail {
 	return t
 }
 
-// Await reduces a thread until a condition is met, and again with each record of the thread. It fails with ErrBehind when
-// the follower stops, and with ctx's cause.
-func (f *Follower) Await(ctx context.Context, thread Thread, met func(*Reduction) bool) error {
-	tail := f.tail(thread, "", f.log.threadSubject(thread)+".>")
-	defer tail.Close()
-	for {
-		now, err := f.log.Reduce(ctx, thread, 0)
-		if err != nil || met(now) {
-			return err
-		}
-		if _, err := tail.Next(ctx, time.Hour); err != nil {
-			return err
-		}
-	}
+// At is the sequence up to which every record has been returned.
+func (t *Tail) At() uint64 { return t.at }
+
+// Log is the log that is read.
+func (t *Tail) Log() *Log { return t.follower.log }
+
+// Has reports whether a record belongs to the run, or the thread, that is read.
+func (t *Tail) Has(r *Record) bool {
+	return r.OfThread(t.thread) && (t.token == "" || r.run == t.token)
 }
 
 // Close ends the reader.
@@ -215,7 +218,7 @@ func (t *Tail) Close() {
 // for the last record after the feed was attached: all that comes behind it arrives by the feed.
 func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		last, err := t.follower.log.last(ctx, t.subject)
+		last, err := t.follower.log.Last(ctx, t.subject)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -223,7 +226,7 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 		if last == nil {
 			return
 		}
-		for r, err := range t.between(ctx, from, last.Seq) {
+		for r, err := range t.Between(ctx, from, last.Seq) {
 			if !yield(r, err) || err != nil {
 				return
 			}
@@ -232,9 +235,9 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 	}
 }
 
-// between yields the records from one sequence to another, that of a record that exists, proposals left out. What the
+// Between yields the records from one sequence to another, that of a record that exists, proposals left out. What the
 // feed has comes from there: thousands of readers that come at once would otherwise each have the log read.
-func (t *Tail) between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
+func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		from, err := t.skipTo(ctx, from, to)
 		for err == nil && from <= to {
@@ -262,7 +265,7 @@ func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	if !t.follower.reached(to) || !t.feed.begins(from, to, t.token) {
 		return from, nil
 	}
-	first, err := t.follower.log.first(ctx, t.subject, from)
+	first, err := t.follower.log.First(ctx, t.subject, from)
 	if err != nil || first == nil {
 		return from, err
 	}
@@ -311,7 +314,7 @@ func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) 
 // record of the thread but not always of the run, so catchUp reads the thread. While the log is out of reach the reader waits,
 // as it would at the feed.
 func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
-	part, err := t.follower.part(ctx, t.follower.log.threadSubject(t.thread)+".>", t.at+1, evicted)
+	part, err := t.follower.part(ctx, t.follower.log.ThreadSubject(t.thread)+".>", t.at+1, evicted)
 	if errors.Is(err, ErrUnavailable) && !hopeless(err) && ctx.Err() == nil {
 		return news{at: t.at, again: time.After(longestPause)}, nil
 	}

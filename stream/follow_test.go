@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -159,19 +161,19 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	slow := follower.View(run, stream.ViewOptions{})
+	slow := viewer(follower).Run(run, view.Options{})
 	defer slow.Close()
-	var got []stream.Frame
+	var got []view.Frame
 	steps(t, ctx, l, 3500, func(i int) {
 		if i%1200 == 100 { // each time it has fallen behind what the node keeps, or not, and takes one part
-			got = append(got, must[[]stream.Frame](t)(slow.Next(ctx, time.Minute))...)
+			got = append(got, must[[]view.Frame](t)(slow.Next(ctx, time.Minute))...)
 		}
 	})
 	more, err := readOn(ctx, slow)
 	if !errors.Is(err, io.EOF) {
 		t.Fatalf("the slow reader ends with %v after %d frames", err, len(got)+len(more))
 	}
-	sameFrames(t, append(got, more...), readAll(t, ctx, follower, stream.ViewOptions{}))
+	sameFrames(t, append(got, more...), readAll(t, ctx, follower, view.Options{}))
 }
 
 // A reader of one run that lags gets that run's records, whatever other runs of the thread have said meanwhile.
@@ -222,7 +224,7 @@ func TestSlowReaderOfAPurgedThread(t *testing.T) {
 	if _, err := sequences(ctx, tails["steady"]); err != nil { // then the node has all of it, and has let go of the beginning
 		t.Fatal(err)
 	}
-	if err := l.Purge(ctx, thread); err != nil {
+	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
 	wantGone := func(name string) {
@@ -244,7 +246,7 @@ func TestReadersShareWhatTheNodeHas(t *testing.T) {
 	ctx, s := testContext(t), streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)
 	follower, elsewhere := streamtest.Follow(t, l), streamtest.Follow(t, streamtest.OpenOn(t, s)) // which hears by itself, whenever it does
-	first := follower.View(run, stream.ViewOptions{})
+	first := viewer(follower).Run(run, view.Options{})
 	first.SkipPast() // it hears all of it: then the node has all of it
 	defer first.Close()
 	steps(t, ctx, l, records, func(int) {})
@@ -252,7 +254,7 @@ func TestReadersShareWhatTheNodeHas(t *testing.T) {
 	if !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	for _, o := range []stream.ViewOptions{{}, {Join: true}, {After: &all[10].Cursor}} {
+	for _, o := range []view.Options{{}, {Join: true}, {After: &all[10].Cursor}} {
 		came := l.Conn().Stats().InMsgs
 		shared := readAll(t, ctx, follower, o)
 		if came = l.Conn().Stats().InMsgs - came; !o.Join && came > records/2 { // a heartbeat may be among them
@@ -300,10 +302,10 @@ func TestWhatIsKeptForSlowReadersIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-func sameFrames(t *testing.T, got, want []stream.Frame) {
+func sameFrames(t *testing.T, got, want []view.Frame) {
 	t.Helper()
-	line := func(f stream.Frame) string { return f.Cursor.String() + " " + string(f.Event) }
-	if !slices.EqualFunc(got, want, func(a, b stream.Frame) bool { return line(a) == line(b) }) {
+	line := func(f view.Frame) string { return f.Cursor.String() + " " + string(f.Event) }
+	if !slices.EqualFunc(got, want, func(a, b view.Frame) bool { return line(a) == line(b) }) {
 		i := 0
 		for i < len(got) && i < len(want) && line(got[i]) == line(want[i]) {
 			i++
@@ -321,10 +323,10 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 	n := &network{server: s}
 	l := n.dial(t, ctx)
 	follower := streamtest.Follow(t, l)
-	live := follower.View(run, stream.ViewOptions{})
+	live := viewer(follower).Run(run, view.Options{})
 	defer live.Close()
 	var (
-		got   []stream.Frame
+		got   []view.Frame
 		ended = make(chan error, 1)
 	)
 	go func() {
@@ -360,7 +362,7 @@ func TestReadersAndWritersSurviveTheServer(t *testing.T) {
 	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Fatalf("the reader ends with %v after %d frames", err, len(got))
 	}
-	sameFrames(t, got, readAll(t, ctx, follower, stream.ViewOptions{}))
+	sameFrames(t, got, readAll(t, ctx, follower, view.Options{}))
 	if texts := len(got) - 2; texts != 300 {
 		t.Errorf("%d of 300 texts arrived", texts)
 	}

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -22,7 +25,7 @@ func forked(t *testing.T) (*stream.Log, stream.Thread) {
 	l, to := streamtest.Open(t), threadNamed("a fork")
 	write(t, l, 1, "u1", "r1 a1")
 	write(t, l, 2, "u1 a1 u2", "a2")
-	if err := l.Fork(testContext(t), runNamed("run1"), to); err != nil {
+	if err := snapshots(l).Fork(testContext(t), runNamed("run1"), to); err != nil {
 		t.Fatal(err)
 	}
 	return l, to
@@ -30,7 +33,7 @@ func forked(t *testing.T) (*stream.Log, stream.Thread) {
 
 func wantWords(t *testing.T, what string, l *stream.Log, of stream.Thread, want string) {
 	t.Helper()
-	if got := words(must[*stream.Reduction](t)(l.Reduce(testContext(t), of, 0)).Messages()); got != want {
+	if got := words(must[*snapshot.Snapshot](t)(snapshots(l).Latest(testContext(t), of, 0)).Messages()); got != want {
 		t.Errorf("%s has %q, want %q", what, got, want)
 	}
 }
@@ -65,19 +68,19 @@ func TestForkIsIndependent(t *testing.T) {
 	l, to := forked(t)
 	again := threadNamed("a fork of the fork")
 	writeOn(t, l, to, 3, msgs("u1 a1 u3"), msgs("a3"))
-	if err := l.Fork(ctx, stream.Run{Thread: to, ID: "run3"}, again); err != nil {
+	if err := snapshots(l).Fork(ctx, stream.Run{Thread: to, ID: "run3"}, again); err != nil {
 		t.Fatal(err)
 	}
 	write(t, l, 4, "u1=other", "a4")
 	wantWords(t, "the fork", l, to, "u1 r1 a1 u3 a3")
-	if err := l.Purge(ctx, thread); err != nil {
+	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Purge(ctx, to); err != nil {
+	if err := snapshots(l).Purge(ctx, to); err != nil {
 		t.Fatal(err)
 	}
 	wantWords(t, "the fork of the fork", l, again, "u1 r1 a1 u3 a3")
-	now := must[*stream.Reduction](t)(l.Reduce(ctx, again, 0))
+	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, again, 0))
 	if now.Origin == nil || now.Origin.Thread != to.ID || now.Origin.Run != "run3" || len(now.Runs) != 0 || now.Agent() != "a" {
 		t.Errorf("it comes from %+v, with the runs %+v", now.Origin, now.Runs)
 	}
@@ -94,24 +97,24 @@ func TestForkLeavesQuestionsBehind(t *testing.T) {
 	result := says(assistant("m1", "", call))
 	result.Decided = &stream.Decided{CallID: "c0", Verdict: "approve", Remembered: &stream.Remembered{Tool: "f", Rule: "1"}}
 	s.after = s.finish(s.attempt(s.place("1/model")), result)
-	if err := l.Fork(ctx, runNamed("r1"), threadNamed("early")); !errors.Is(err, stream.ErrRunActive) {
+	if err := snapshots(l).Fork(ctx, runNamed("r1"), threadNamed("early")); !errors.Is(err, stream.ErrRunActive) {
 		t.Errorf("fork of a run that goes on: %v", err)
 	}
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1", Outcome: &agui.Outcome{
 		Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i1", Reason: "tool_call", ToolCallID: "c1"}},
 	}})
 	to := threadNamed("f")
-	if err := l.Fork(ctx, runNamed("r1"), to); err != nil {
+	if err := snapshots(l).Fork(ctx, runNamed("r1"), to); err != nil {
 		t.Fatal(err)
 	}
-	now := must[*stream.Reduction](t)(l.Reduce(ctx, to, 0))
+	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0))
 	if len(now.Interrupts)+len(now.Waits)+len(now.Answered)+len(now.Decided)+len(now.Remembered) > 0 || now.Status() != stream.StatusIdle {
 		t.Errorf("the fork is asked %+v and remembers %+v", now.Interrupts, now.Remembered)
 	}
 	if string(now.State) != `{"given":1}` || len(now.Entries) != 2 || len(now.Entries[1].Message.ToolCalls) != 1 {
 		t.Errorf("the fork has %s and %+v", now.State, now.Entries)
 	}
-	if parent := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); parent.Status() != stream.StatusWaiting {
+	if parent := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); parent.Status() != stream.StatusWaiting {
 		t.Errorf("the parent is %s", parent.Status())
 	}
 }
@@ -120,13 +123,13 @@ func TestForkOnlyBeginsThreads(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	l, to := forked(t)
-	if err := l.Fork(ctx, runNamed("run1"), to); err != nil {
+	if err := snapshots(l).Fork(ctx, runNamed("run1"), to); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
 	for what, err := range map[string]error{
-		"another run":     l.Fork(ctx, runNamed("run2"), to),
-		"onto itself":     l.Fork(ctx, runNamed("run1"), thread),
-		"a run of nobody": l.Fork(ctx, runNamed("run9"), threadNamed("g")),
+		"another run":     snapshots(l).Fork(ctx, runNamed("run2"), to),
+		"onto itself":     snapshots(l).Fork(ctx, runNamed("run1"), thread),
+		"a run of nobody": snapshots(l).Fork(ctx, runNamed("run9"), threadNamed("g")),
 	} {
 		if want := map[bool]error{true: stream.ErrRunActive, false: stream.ErrThreadExists}[what == "a run of nobody"]; !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", what, err, want)
@@ -134,7 +137,7 @@ func TestForkOnlyBeginsThreads(t *testing.T) {
 	}
 	proposed := threadNamed("proposed")
 	must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: proposed, ID: "r"}, [32]byte{1}, &stream.Input{}))
-	if err := l.Fork(ctx, runNamed("run1"), proposed); !errors.Is(err, stream.ErrThreadExists) {
+	if err := snapshots(l).Fork(ctx, runNamed("run1"), proposed); !errors.Is(err, stream.ErrThreadExists) {
 		t.Errorf("a thread with an input: %v", err)
 	}
 }
@@ -149,7 +152,7 @@ func TestForksAtTheSameTime(t *testing.T) {
 		var wait sync.WaitGroup
 		errs := make([]error, 2)
 		for i := range errs {
-			wait.Go(func() { errs[i] = l.Fork(ctx, runNamed(fmt.Sprintf("run%d", i+1)), to) })
+			wait.Go(func() { errs[i] = snapshots(l).Fork(ctx, runNamed(fmt.Sprintf("run%d", i+1)), to) })
 		}
 		wait.Wait()
 		if one, two := errs[0] == nil, errs[1] == nil; one == two || !errors.Is(errors.Join(errs...), stream.ErrThreadExists) {
@@ -159,7 +162,7 @@ func TestForksAtTheSameTime(t *testing.T) {
 		if errs[0] != nil {
 			won = "run2"
 		}
-		if now := must[*stream.Reduction](t)(l.Reduce(ctx, to, 0)); now.Origin.Run != won {
+		if now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0)); now.Origin.Run != won {
 			t.Fatalf("round %d: the thread is a fork of %s, told was %s", round, now.Origin.Run, won)
 		}
 	}
@@ -172,17 +175,17 @@ func TestForkOfALargeConversation(t *testing.T) {
 	l, to := streamtest.OpenOn(t, server), threadNamed("f")
 	large := msg("a1=" + strings.Repeat("x", 2*stream.MaxLine))
 	writeOn(t, l, thread, 1, msgs("u1"), []agui.Message{large})
-	if err := l.Fork(ctx, runNamed("run1"), to); err != nil {
+	if err := snapshots(l).Fork(ctx, runNamed("run1"), to); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Purge(ctx, thread); err != nil {
+	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
 	now := writeOn(t, l, to, 2, msgs("u2"), msgs("a2"))
-	if err := l.Checkpoint(ctx, to, now, true); err != nil {
+	if err := snapshots(l).Checkpoint(ctx, to, now, true); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := must[*stream.Reduction](t)(streamtest.OpenOn(t, server).Reduce(ctx, to, 0)).Messages()
+	elsewhere := must[*snapshot.Snapshot](t)(snapshots(streamtest.OpenOn(t, server)).Latest(ctx, to, 0)).Messages()
 	if len(elsewhere) != 4 || elsewhere[1].Content.Text() != large.Content.Text() {
 		t.Errorf("another node has %d messages", len(elsewhere))
 	}
@@ -195,35 +198,35 @@ func TestFollowersOfAFork(t *testing.T) {
 	ctx := testContext(t)
 	l, to := forked(t)
 	follower := streamtest.Follow(t, l)
-	all := past(t, follower.ViewThread(to, stream.ThreadOptions{}))
+	all := past(t, viewer(follower).Thread(to, view.ThreadOptions{}))
 	want := []agui.EventType{agui.EventRunStarted, agui.EventMessagesSnapshot, agui.EventStateSnapshot, agui.EventRunFinished}
 	if got := types(all); !slices.Equal(got, want) || !strings.Contains(string(all[1].Event), `"r1"`) || !strings.Contains(string(all[0].Event), `"parentRunId":"run1"`) {
 		t.Fatalf("%v %s", got, all)
 	}
 	for i, f := range all {
-		sameFrames(t, past(t, follower.ViewThread(to, stream.ThreadOptions{After: &f.Cursor})), all[i+1:])
+		sameFrames(t, past(t, viewer(follower).Thread(to, view.ThreadOptions{After: &f.Cursor})), all[i+1:])
 	}
-	live := follower.ViewThread(to, stream.ThreadOptions{After: &all[1].Cursor, Follow: true})
+	live := viewer(follower).Thread(to, view.ThreadOptions{After: &all[1].Cursor, Follow: true})
 	defer live.Close()
 	writeOn(t, l, to, 3, msgs("u3"), msgs("a3"))
-	var seen []stream.Frame
+	var seen []view.Frame
 	for len(seen) < 6 {
-		seen = append(seen, must[[]stream.Frame](t)(live.Next(ctx, 0))...)
+		seen = append(seen, must[[]view.Frame](t)(live.Next(ctx, 0))...)
 	}
 	if got := types(seen[:5]); !slices.Equal(got, append(slices.Clone(want[2:]), want[:3]...)) || !strings.Contains(string(seen[3].Event), `"u1"`) {
 		t.Errorf("then comes %v %s", got, seen[3].Event)
 	}
-	joined := past(t, follower.View(stream.Run{Thread: to, ID: "run3"}, stream.ViewOptions{Join: true}))
+	joined := past(t, viewer(follower).Run(stream.Run{Thread: to, ID: "run3"}, view.Options{Join: true}))
 	if got := types(joined)[:2]; !slices.Equal(got, want[:2]) || !strings.Contains(string(joined[1].Event), `"u1"`) {
 		t.Errorf("who joins gets %v %s", got, joined[1].Event)
 	}
 }
 
 // past is what a view shows without waiting.
-func past(t *testing.T, v *stream.View) []stream.Frame {
+func past(t *testing.T, v *view.View) []view.Frame {
 	t.Helper()
 	defer v.Close()
-	var all []stream.Frame
+	var all []view.Frame
 	for {
 		frames, err := v.NextPast(testContext(t))
 		if all = append(all, frames...); errors.Is(err, io.EOF) || err == nil && frames == nil {
@@ -235,7 +238,7 @@ func past(t *testing.T, v *stream.View) []stream.Frame {
 	}
 }
 
-func types(frames []stream.Frame) []agui.EventType {
+func types(frames []view.Frame) []agui.EventType {
 	var all []agui.EventType
 	for _, f := range frames {
 		all = append(all, f.Type)

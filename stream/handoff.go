@@ -40,36 +40,9 @@ type Handed struct {
 // MaxHanded bounds them: the first is forgotten, and speaks again if it is asked for.
 const MaxHanded = 8
 
-// hand takes in that the thread was handed over.
-func (f *fold) hand(h Handoff) {
-	next := &Handed{To: h.To} // others hold the one before
-	if f.r.Handed != nil {
-		next.From = slices.Clone(f.r.Handed.From)
-	}
-	next.From = HandOver(next.From, h)
-	f.r.Handed = next
-}
-
 // HandOver are the agents that have handed a thread over, behind one more time.
 func HandOver(from []string, h Handoff) []string {
 	from = slices.DeleteFunc(from, func(name string) bool { return name == h.To || name == h.From })
 	from = append(from, h.From)
 	return from[max(0, len(from)-MaxHanded):]
-}
-
-// askedFor ends the hand-off if a run begins of an agent that has nothing to do with it. A run of one that has handed
-// the thread over was asked for before anybody could know.
-func (f *fold) askedFor(agent string) {
-	if h := f.r.Handed; h != nil && h.To != agent && !slices.Contains(h.From, agent) {
-		f.r.Handed = nil
-	}
-}
-
-// Speaker is the agent that speaks on the thread if a run of another one is asked for: that which has it, if
-// that one has handed it over, and else itself.
-func (r *Reduction) Speaker(asked string) string {
-	if r.Handed != nil && slices.Contains(r.Handed.From, asked) {
-		return r.Handed.To
-	}
-	return asked
 }

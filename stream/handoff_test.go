@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -22,7 +24,7 @@ func (h *handing) run(agent string, to ...string) {
 	ctx := testContext(h.t)
 	h.runs++
 	p := stream.Place{Run: runNamed(fmt.Sprint("r", h.runs)), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	must[uint64](h.t)(h.log.OpenRun(ctx, p, stream.Opening{Agent: agent, Continues: "r0"}, false))
+	must[uint64](h.t)(snapshots(h.log).OpenRun(ctx, p, stream.Opening{Agent: agent, Continues: "r0"}, false))
 	var last uint64
 	for i, next := range to {
 		call := stream.Place{Run: p.Run, Lane: stream.LaneMain.Tool(0), Step: fmt.Sprintf("%d/tools/0", i), Execution: "e", After: last}
@@ -41,7 +43,7 @@ func (h *handing) run(agent string, to ...string) {
 // want holds who speaks on a thread that a run of some agent is asked for on.
 func (h *handing) want(of stream.Thread, has string, speaks map[string]string) {
 	h.t.Helper()
-	now := must[*stream.Reduction](h.t)(h.log.Reduce(testContext(h.t), of, 0))
+	now := must[*snapshot.Snapshot](h.t)(snapshots(h.log).Latest(testContext(h.t), of, 0))
 	for asked, want := range speaks {
 		if got := now.Speaker(asked); got != want {
 			h.t.Errorf("after %d runs %s is asked for and %s speaks, want %s", h.runs, asked, got, want)
@@ -66,14 +68,14 @@ func TestHandoffs(t *testing.T) {
 	h.run("b", "c")
 	h.want(thread, "c", map[string]string{"a": "c", "b": "c", "c": "c"})
 	fork := threadNamed("a fork")
-	if err := h.log.Fork(testContext(t), runNamed("r3"), fork); err != nil {
+	if err := snapshots(h.log).Fork(testContext(t), runNamed("r3"), fork); err != nil {
 		t.Fatal(err)
 	}
 	h.want(fork, "c", map[string]string{"a": "c", "d": "d"})
 	h.run("c", "a", "b", "a")
 	h.want(thread, "a", map[string]string{"a": "a", "b": "a", "c": "a"})
 	h.run("c") // it was asked for before anybody could know
-	if now := must[*stream.Reduction](t)(h.log.Reduce(testContext(t), thread, 0)); now.Speaker("c") != "a" || now.Speaker("b") != "a" {
+	if now := must[*snapshot.Snapshot](t)(snapshots(h.log).Latest(testContext(t), thread, 0)); now.Speaker("c") != "a" || now.Speaker("b") != "a" {
 		t.Errorf("behind a run that came late %s and %s speak", now.Speaker("c"), now.Speaker("b"))
 	}
 	h.run("d")

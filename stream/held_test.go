@@ -3,6 +3,7 @@ package stream_test
 import (
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // tellHeld tells of a run that is held for a question and a call of its client's, which are answered in
@@ -37,7 +38,7 @@ func (s *story) tellHeld() {
 // waits checks what the log says that the run waits for.
 func (s *story) waits(question, call string) {
 	s.t.Helper()
-	r := must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0))
+	r := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0))
 	var id, client string
 	if len(r.Interrupts) == 1 {
 		id = r.Interrupts[0].ID

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -165,7 +168,7 @@ func audienceOf(t *testing.T, script string) *audience {
 	ctx, l := testContext(t), streamtest.Open(t)
 	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tellScript(script)
-	end := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	return &audience{
 		t: t, ctx: ctx, log: l, records: must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)),
 		end: screen{end.Messages(), end.State}, cursors: map[[sha256.Size]byte]string{},
@@ -174,29 +177,29 @@ func audienceOf(t *testing.T, script string) *audience {
 
 // read is what a reader is shown who comes, behind an event or nil, when the log has so many records, and
 // stays.
-func (a *audience) read(behind *stream.Frame, has int) []stream.Frame {
+func (a *audience) read(behind *view.Frame, has int) []view.Frame {
 	a.t.Helper()
 	var from *stream.Cursor
 	if behind != nil {
 		c := must[stream.Cursor](a.t)(a.log.ParseCursor(behind.Cursor.String()))
 		from = &c
 	}
-	reader := a.log.NewReader(run, "", from, a.records[:has])
-	var frames []stream.Frame
+	reader := view.NewProjection(snapshots(a.log), run, "", from, a.records[:has])
+	var frames []view.Frame
 	for _, rec := range a.records {
-		frames = append(frames, must[[]stream.Frame](a.t)(reader.Read(a.ctx, rec))...)
+		frames = append(frames, must[[]view.Frame](a.t)(reader.Add(a.ctx, rec))...)
 	}
 	return frames
 }
 
 // had tells how many records the log must have for an event to be shown.
-func (a *audience) had(f stream.Frame) int {
+func (a *audience) had(f view.Frame) int {
 	return 1 + slices.IndexFunc(a.records, func(r *stream.Record) bool { return r.Seq == f.Cursor.Seq })
 }
 
 // exact checks that whoever is cut behind an event, and is back when the log has as many records as when the
 // reader came, is shown what the reader is shown, with the same cursors.
-func (a *audience) exact(what string, frames []stream.Frame, has int) {
+func (a *audience) exact(what string, frames []view.Frame, has int) {
 	a.t.Helper()
 	for k := range frames {
 		if a.had(frames[k]) > has {
@@ -209,7 +212,7 @@ func (a *audience) exact(what string, frames []stream.Frame, has int) {
 }
 
 // alike checks that events have the cursors that they had for all others who had been shown the same up to there.
-func (a *audience) alike(what string, frames []stream.Frame) {
+func (a *audience) alike(what string, frames []view.Frame) {
 	a.t.Helper()
 	var shown [sha256.Size]byte
 	for i, f := range frames {
@@ -224,7 +227,7 @@ func (a *audience) alike(what string, frames []stream.Frame) {
 
 // right checks that the reference client takes what it is shown, and ends with what the log has. The order of
 // what was said at the same time says nothing.
-func (a *audience) right(what string, frames []stream.Frame) {
+func (a *audience) right(what string, frames []view.Frame) {
 	a.t.Helper()
 	a.alike(what, frames)
 	inOrder := func(messages []agui.Message) string {
@@ -287,7 +290,7 @@ func TestRandomCutsAndDeaths(t *testing.T) {
 			for range 4 {
 				has := r.IntN(all + 1)
 				what := fmt.Sprintf("%s\nwho came at record %d", script, has)
-				var before []stream.Frame
+				var before []view.Frame
 				rest := a.read(nil, has)
 				for len(rest) > 0 {
 					a.right(what, slices.Concat(before, rest))
@@ -324,7 +327,7 @@ func TestReadersWhoAreCutInOneAttemptAfterTheOther(t *testing.T) {
 	t.Parallel()
 	a := audienceOf(t, "a+ a b+ b c+ a b c a b c a b c a+ c b c b+ a b a! b! c c!")
 	live, died := a.read(nil, 0), a.deaths()
-	said := slices.IndexFunc(live, func(f stream.Frame) bool { return f.Type == agui.EventTextMessageContent })
+	said := slices.IndexFunc(live, func(f view.Frame) bool { return f.Type == agui.EventTextMessageContent })
 	first := a.read(&live[said], died[0]+1) // when the first attempt has died, and the second has not
 	most := 0
 	for k := range first {
@@ -351,7 +354,7 @@ func TestCursorsOfReadersWhoAreCutManyTimes(t *testing.T) {
 	a := audienceOf(t, strings.Join(slices.Concat(say, die, finish), " "))
 	frames, most := a.read(nil, 0), 0
 	for i, died := range a.deaths() {
-		said := slices.IndexFunc(frames, func(f stream.Frame) bool { return strings.Contains(string(f.Event), fmt.Sprintf(`"s%d-0"`, i)) })
+		said := slices.IndexFunc(frames, func(f view.Frame) bool { return strings.Contains(string(f.Event), fmt.Sprintf(`"s%d-0"`, i)) })
 		frames = a.read(&frames[said], died+1)
 		for _, f := range frames {
 			most = max(most, len(f.Cursor.Unseen))
@@ -377,7 +380,7 @@ func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
 		}
 		return at
 	}
-	told := func(frames []stream.Frame) (told [][]stream.Unseen) {
+	told := func(frames []view.Frame) (told [][]stream.Unseen) {
 		for _, f := range frames {
 			if n := len(told); n == 0 || !slices.Equal(told[n-1], f.Cursor.Unseen) {
 				told = append(told, f.Cursor.Unseen)
@@ -389,7 +392,7 @@ func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
 	if diff := cmp.Diff([][]stream.Unseen{nil, {{Died: seq(1)}}, nil}, late); diff != "" {
 		t.Errorf("to a late reader (-want +got):\n%s", diff)
 	}
-	behind := slices.IndexFunc(live, func(f stream.Frame) bool { return f.Cursor.Position == shown(1) })
+	behind := slices.IndexFunc(live, func(f view.Frame) bool { return f.Cursor.Position == shown(1) })
 	both := stream.Unseen{Behind: shown(1), Died: seq(1)} // also of the first: no more of that was shown before
 	part := told(a.read(&live[behind], len(a.records)))
 	if diff := cmp.Diff([][]stream.Unseen{nil, {both}, {{Behind: shown(0), Died: seq(0)}, both}, {both}, nil}, part); diff != "" {
@@ -432,10 +435,10 @@ func TestCutWhereARunWasAbandoned(t *testing.T) {
 			ctx, l := testContext(t), streamtest.Open(t)
 			tell(&story{t: t, ctx: ctx, log: l, step: func() {}})
 			follower := streamtest.Follow(t, l)
-			read := func(after stream.Cursor) []stream.Frame {
-				view := follower.ViewThread(thread, stream.ThreadOptions{After: &after})
-				defer view.Close()
-				return must[[]stream.Frame](t)(readToEnd(ctx, view))
+			read := func(after stream.Cursor) []view.Frame {
+				shownView := viewer(follower).Thread(thread, view.ThreadOptions{After: &after})
+				defer shownView.Close()
+				return must[[]view.Frame](t)(readToEnd(ctx, shownView))
 			}
 			whole := read(l.CursorAt(1))
 			for k, f := range whole {

@@ -68,13 +68,13 @@ func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "="
 func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64) error {
 	at := time.Now()
 	if seq == 0 {
-		rec, err := l.first(ctx, l.laneSubject(run, LaneMain), 1)
+		rec, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
 		if err != nil || rec == nil {
 			return err
 		}
 		seq, at = rec.Seq, rec.Time
 	}
-	return l.list(ctx, l.threadSubject(run.Thread), &Listed{
+	return l.list(ctx, l.ThreadSubject(run.Thread), &Listed{
 		ThreadID: run.Thread.ID, Agent: agent, RunID: run.Shown(), Status: StatusRunning, UpdatedAt: at, Seq: seq,
 	})
 }
@@ -85,12 +85,12 @@ func (l *Log) listSealed(ctx context.Context, p Place, seq uint64, events []agui
 	if len(events) > 0 {
 		last = events[len(events)-1]
 	}
-	return l.listEnd(ctx, p.Run, &Listed{Agent: p.Agent, Status: statusBehind(last), UpdatedAt: time.Now(), Seq: seq})
+	return l.listEnd(ctx, p.Run, &Listed{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
 }
 
 // listEnded is listSealed for a run that had ended before.
 func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
-	last, err := end.lastEvent(ctx)
+	last, err := end.LastEvent(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,16 +98,16 @@ func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
 	if err != nil {
 		return err
 	}
-	return l.listEnd(ctx, run, &Listed{Agent: agent, Status: statusBehind(last), UpdatedAt: end.Time, Seq: end.Seq})
+	return l.listEnd(ctx, run, &Listed{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
 }
 
 func (l *Log) listEnd(ctx context.Context, run Run, entry *Listed) error {
 	entry.ThreadID, entry.RunID = run.Thread.ID, run.Shown()
-	return l.list(ctx, l.threadSubject(run.Thread), entry)
+	return l.list(ctx, l.ThreadSubject(run.Thread), entry)
 }
 
 func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent string) error {
-	return l.list(ctx, l.threadSubject(t), &Listed{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
+	return l.list(ctx, l.ThreadSubject(t), &Listed{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
 // ListPaused writes that a run was paused, or goes on. It does nothing if the index has another run for the thread, or
@@ -117,7 +117,7 @@ func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	if !paused {
 		from, to = to, from
 	}
-	key := l.indexKey(l.threadSubject(run.Thread))
+	key := l.indexKey(l.ThreadSubject(run.Thread))
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		entry, revision, err := l.listed(ctx, key)
 		if err != nil || entry.RunID != run.Shown() || entry.Status != from {
@@ -141,7 +141,7 @@ func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 
 // Paused tells whether the index has a run as paused.
 func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
-	entry, _, err := l.listed(ctx, l.indexKey(l.threadSubject(run.Thread)))
+	entry, _, err := l.listed(ctx, l.indexKey(l.ThreadSubject(run.Thread)))
 	return entry.RunID == run.Shown() && entry.Status == StatusPaused, err
 }
 
@@ -214,12 +214,12 @@ func (l *Log) agentOf(ctx context.Context, was, entry *Listed) (string, error) {
 	if was.RunID == entry.RunID && was.Agent != "" {
 		return was.Agent, nil
 	}
-	end, err := l.at(ctx, entry.Seq)
+	end, err := l.At(ctx, entry.Seq)
 	if err != nil || end == nil {
 		return "", err
 	}
-	opening, err := l.first(ctx, end.thread+"."+end.run+"."+string(LaneMain), 1)
-	if err != nil || opening == nil || !opening.opensRun() {
+	opening, err := l.First(ctx, end.thread+"."+end.run+"."+string(LaneMain), 1)
+	if err != nil || opening == nil || !opening.OpensRun() {
 		return "", err
 	}
 	var o Opening
@@ -270,7 +270,7 @@ type restored struct {
 // take takes in what changes the entry.
 func (r *restored) take(ctx context.Context, rec *Record) error {
 	switch {
-	case rec.opensRun():
+	case rec.OpensRun():
 		var o Opening
 		if err := rec.Result(ctx, &o); err != nil {
 			return err
@@ -280,19 +280,19 @@ func (r *restored) take(ctx context.Context, rec *Record) error {
 		r.entry = Listed{ThreadID: id, Agent: o.Agent, RunID: ShownRunID(o.RunID), Status: StatusRunning, UpdatedAt: rec.Time, Seq: rec.Seq}
 		return err
 	case rec.Kind == KindFork:
-		var note fork
+		var note Fork
 		if err := rec.Result(ctx, &note); err != nil {
 			return err
 		}
-		r.entry = Listed{ThreadID: note.Thread, Agent: note.agent(), Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq}
+		r.entry = Listed{ThreadID: note.Thread, Agent: note.Agent(), Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq}
 	case rec.Kind == KindTerminal && rec.run == r.run:
-		last, err := rec.lastEvent(ctx)
+		last, err := rec.LastEvent(ctx)
 		if err != nil {
 			return err
 		}
 		agent, err := rec.sealedFor(ctx)
 		r.entry.Agent = cmp.Or(agent, r.entry.Agent)
-		r.entry.Status, r.entry.UpdatedAt, r.entry.Seq = statusBehind(last), rec.Time, rec.Seq
+		r.entry.Status, r.entry.UpdatedAt, r.entry.Seq = StatusAfter(last), rec.Time, rec.Seq
 		return err
 	}
 	return nil

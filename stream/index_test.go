@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/nats-io/nats.go/jetstream"
@@ -53,7 +55,7 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 		{runs, nil},
 	} {
 		p := stream.Place{Run: stream.Run{Thread: in.of, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-		opened := must[uint64](t)(l.OpenRun(ctx, p, stream.Opening{Agent: "a", Continues: "r0"}, false))
+		opened := must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Continues: "r0"}, false))
 		if in.end == nil {
 			continue
 		}
@@ -67,10 +69,10 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Fork(ctx, stream.Run{Thread: gone, ID: "r"}, fork); err != nil {
+	if err := snapshots(l).Fork(ctx, stream.Run{Thread: gone, ID: "r"}, fork); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Purge(ctx, gone); err != nil {
+	if err := snapshots(l).Purge(ctx, gone); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]stream.Listed{
@@ -113,7 +115,7 @@ func TestIndexListsAPurgedThreadAgain(t *testing.T) {
 	ctx, l := testContext(t), streamtest.Open(t)
 	write(t, l, 1, "u1", "a1")
 	for range 2 {
-		if err := l.Purge(ctx, thread); err != nil {
+		if err := snapshots(l).Purge(ctx, thread); err != nil {
 			t.Fatal(err)
 		}
 		if entry := listed(t, ctx, l)[thread.ID]; !entry.Purged {
@@ -156,14 +158,14 @@ func TestRunsOfAThread(t *testing.T) {
 		nil,
 	} {
 		p := stream.Place{Run: runNamed("r1").Segment(i + 1), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-		must[uint64](t)(l.OpenRun(ctx, p, stream.Opening{Agent: "a", Revision: "v", Continues: "r0"}, false))
+		must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Revision: "v", Continues: "r0"}, false))
 		if end != nil {
 			if _, _, err := l.Seal(ctx, p, end); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	now := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	ends := ""
 	for i, n := range now.Runs {
 		ends += n.Outcome + n.Code + " "
@@ -200,7 +202,7 @@ func BenchmarkListRun(b *testing.B) {
 		b.Run(fmt.Sprintf("whole/threads=%d", threads), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				p := stream.Place{Run: benchRun("whole", i), Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-				_, err := l.OpenRun(ctx, p, stream.Opening{Agent: "a"}, false)
+				_, err := snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a"}, false)
 				if err == nil {
 					_, _, err = l.Seal(ctx, p, end)
 				}

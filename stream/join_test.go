@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -21,7 +24,7 @@ import (
 // begin writes the opening of a run whose input adds one message, and maybe a state.
 func (s *story) begin(r stream.Run, said agui.Message, state string) {
 	s.t.Helper()
-	s.accept(r, must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, r.Thread, 0)).Accept(stream.Claim{Messages: []agui.Message{said}, History: stream.HistoryAppend}), state)
+	s.accept(r, must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, r.Thread, 0)).Accept(snapshot.Claim{Messages: []agui.Message{said}, History: snapshot.HistoryAppend}), state)
 }
 
 // accept writes the opening of a run with the conversation that an input means.
@@ -177,7 +180,7 @@ var stories = map[string]func(s *story){
 		s.attempt(s.place("2/model"), start("m2"), text("m2", "Wa"))
 		s.after = s.live(s.place("2/model"), says(assistant("m2", "Warm.")), start("m2"), text("m2", "Warm."), end("m2"))
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
-		told := must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Messages()
+		told := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Messages()
 		if len(told) != 4 || told[2].ID != "s1" {
 			s.t.Errorf("the conversation is %v", told)
 		}
@@ -230,7 +233,7 @@ type screen struct {
 
 // show gives frames to a client with a list, by the reference client's rules. The run's healing
 // snapshot is left out unless healed: but for a client with an old list everything must be right without.
-func show(t *testing.T, what string, with []agui.Message, frames []stream.Frame, healed bool) screen {
+func show(t *testing.T, what string, with []agui.Message, frames []view.Frame, healed bool) screen {
 	t.Helper()
 	var verifier agui.Verifier
 	client := agui.NewReducer(with, json.RawMessage(`{"old":true}`))
@@ -258,7 +261,7 @@ func show(t *testing.T, what string, with []agui.Message, frames []stream.Frame,
 }
 
 // checkCursors holds that a prelude has a cursor at its last event only, and what follows everywhere.
-func checkCursors(t *testing.T, what string, frames []stream.Frame) {
+func checkCursors(t *testing.T, what string, frames []view.Frame) {
 	t.Helper()
 	last := ""
 	for i, f := range frames {
@@ -277,7 +280,7 @@ func checkCursors(t *testing.T, what string, frames []stream.Frame) {
 	}
 }
 
-func sameAsLog(t *testing.T, what string, got screen, log *stream.Reduction, frames []stream.Frame) {
+func sameAsLog(t *testing.T, what string, got screen, log *snapshot.Snapshot, frames []view.Frame) {
 	t.Helper()
 	sameScreen(t, what, got.messages, log.Messages(), frames)
 	if a, b := canonical(t, got.state), canonical(t, log.State); a != b {
@@ -296,7 +299,7 @@ func canonical(t *testing.T, raw json.RawMessage) string {
 
 // withoutStale leaves out what a client can't be told to forget as long as the thread has no reasoning:
 // that of an attempt that died while the client was away.
-func withoutStale(messages []agui.Message, log *stream.Reduction) []agui.Message {
+func withoutStale(messages []agui.Message, log *snapshot.Snapshot) []agui.Message {
 	reasons := func(m agui.Message) bool { return m.Role == agui.RoleReasoning }
 	if slices.ContainsFunc(log.Messages(), reasons) {
 		return messages
@@ -309,7 +312,7 @@ type crowd struct {
 	t        *testing.T
 	ctx      context.Context
 	follower *stream.Follower
-	readOn   func(context.Context, *stream.View) ([]stream.Frame, error)
+	readOn   func(context.Context, *view.View) ([]view.Frame, error)
 
 	late    chan struct{} // bounds how many read what is over at the same time
 	readers sync.WaitGroup
@@ -326,29 +329,29 @@ func newCrowd(t *testing.T, ctx context.Context, l *stream.Log) *crowd {
 type reading struct {
 	what          string
 	old           []agui.Message // what it had when it came
-	before, after []stream.Frame
+	before, after []view.Frame
 	err           error
 }
 
-func (r reading) all() []stream.Frame { return slices.Concat(r.before, r.after) }
+func (r reading) all() []view.Frame { return slices.Concat(r.before, r.after) }
 
 // send lets a reader read to the end. It had been shown some frames, by another view.
-func (c *crowd) send(view *stream.View, r reading) {
-	c.readers.Go(func() { c.take(view, r) })
+func (c *crowd) send(shownView *view.View, r reading) {
+	c.readers.Go(func() { c.take(shownView, r) })
 }
 
 // sendLate lets a reader read what is over.
-func (c *crowd) sendLate(view *stream.View, r reading) {
+func (c *crowd) sendLate(shownView *view.View, r reading) {
 	c.late <- struct{}{}
 	c.readers.Go(func() {
 		defer func() { <-c.late }()
-		c.take(view, r)
+		c.take(shownView, r)
 	})
 }
 
-func (c *crowd) take(view *stream.View, r reading) {
-	defer view.Close()
-	r.after, r.err = c.readOn(c.ctx, view)
+func (c *crowd) take(shownView *view.View, r reading) {
+	defer shownView.Close()
+	r.after, r.err = c.readOn(c.ctx, shownView)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = append(c.read, r)
@@ -370,17 +373,17 @@ func (c *crowd) wait() []reading {
 
 // held is a reader that takes in what there is whenever the story goes on.
 type held struct {
-	view   *stream.View
-	frames []stream.Frame
+	view   *view.View
+	frames []view.Frame
 }
 
 // poll takes in all up to a record.
 func (h *held) poll(ctx context.Context, upTo uint64) {
 	past := true
 	for ctx.Err() == nil && (past || h.view.At() < upTo) {
-		next := func() ([]stream.Frame, error) { return h.view.Next(ctx, time.Second) }
+		next := func() ([]view.Frame, error) { return h.view.Next(ctx, time.Second) }
 		if past {
-			next = func() ([]stream.Frame, error) { return h.view.NextPast(ctx) }
+			next = func() ([]view.Frame, error) { return h.view.NextPast(ctx) }
 		}
 		frames, err := next()
 		h.frames = append(h.frames, frames...)
@@ -401,7 +404,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 			t.Parallel()
 			ctx, l := testContext(t), streamtest.Open(t)
 			c := newCrowd(t, ctx, l)
-			live := &held{view: c.follower.View(run, stream.ViewOptions{})}
+			live := &held{view: viewer(c.follower).Run(run, view.Options{})}
 			defer live.view.Close()
 			var joined []*held
 			records := 0
@@ -416,21 +419,21 @@ func TestJoinAtEveryRecord(t *testing.T) {
 					}
 					for k := range h.frames {
 						if after := h.frames[k].Cursor; !after.IsZero() && (k+records)%4 == 0 {
-							c.send(c.follower.View(run, stream.ViewOptions{After: &after}),
+							c.send(viewer(c.follower).Run(run, view.Options{After: &after}),
 								reading{what: fmt.Sprintf("reader %d, cut behind event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1]})
 						}
 					}
 				}
 				had := show(t, "live", []agui.Message{user}, live.frames, true).messages
-				c.send(c.follower.View(run, stream.ViewOptions{Join: true}), reading{what: fmt.Sprintf("joined at record %d", records), old: had})
+				c.send(viewer(c.follower).Run(run, view.Options{Join: true}), reading{what: fmt.Sprintf("joined at record %d", records), old: had})
 				if records%7 == 2 {
-					h := &held{view: c.follower.View(run, stream.ViewOptions{Join: true})}
+					h := &held{view: viewer(c.follower).Run(run, view.Options{Join: true})}
 					t.Cleanup(h.view.Close)
 					joined = append(joined, h)
 				}
 			}
 			tell(s)
-			log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+			log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 			sameScreen(t, "live reader", show(t, "live reader", []agui.Message{user}, live.frames, false).messages, log.Messages(), live.frames)
 
 			first := c.wait()
@@ -451,7 +454,7 @@ func TestJoinAtEveryRecord(t *testing.T) {
 			for i, r := range first {
 				for k, f := range r.after {
 					if after := f.Cursor; !after.IsZero() && (r.before == nil && i%2 == 0 || i%17 == 0) {
-						c.sendLate(c.follower.View(run, stream.ViewOptions{After: &after}), reading{
+						c.sendLate(viewer(c.follower).Run(run, view.Options{After: &after}), reading{
 							what: fmt.Sprintf("%s, cut behind event %d, back at the end", r.what, k), before: slices.Concat(r.before, r.after[:k+1]),
 						})
 					}
@@ -479,9 +482,9 @@ func TestPrelude(t *testing.T) {
 	a := s.attempt(s.place("2/model"), &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "h"}, &agui.ReasoningMessageContent{MessageID: "x1", Delta: "m"},
 		&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m2"), text("m2", "It "), text("m2", "is"))
-	view := follower.View(run, stream.ViewOptions{Join: true})
-	defer view.Close()
-	prelude := must[[]stream.Frame](t)(view.Next(ctx, time.Minute))
+	shownView := viewer(follower).Run(run, view.Options{Join: true})
+	defer shownView.Close()
+	prelude := must[[]view.Frame](t)(shownView.Next(ctx, time.Minute))
 	want := []string{
 		`{"type":"RUN_STARTED","threadId":"t/1 with.dots and *","runId":"r1","protocolVersion":"1.0"}`,
 		`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u1","role":"user","content":"weather?"},{"id":"m1","role":"assistant","content":"Both.","toolCalls":[` +
@@ -505,21 +508,21 @@ func TestPrelude(t *testing.T) {
 	}
 	s.finish(a, says(assistant("m2", "It is so.")), text("m2", " so."), end("m2"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
-	rest := must[[]stream.Frame](t)(readToEnd(ctx, view))
+	rest := must[[]view.Frame](t)(readToEnd(ctx, shownView))
 	if healing := rest[len(rest)-2]; healing.Type != agui.EventMessagesSnapshot {
 		t.Errorf("a reasoning that stands in a snapshot and grows needs one more before the end:\n%s", dump(rest))
 	}
 
-	ended := readAll(t, ctx, follower, stream.ViewOptions{Join: true})
+	ended := readAll(t, ctx, follower, view.Options{Join: true})
 	if len(ended) != 4 || ended[3].Type != agui.EventRunFinished || ended[2].Type != agui.EventStateSnapshot || ended[3].Cursor.IsZero() {
 		t.Errorf("of a run that has ended:\n%s", dump(ended))
 	}
-	if again := readAll(t, ctx, follower, stream.ViewOptions{After: &ended[3].Cursor}); len(again) != 0 {
+	if again := readAll(t, ctx, follower, view.Options{After: &ended[3].Cursor}); len(again) != 0 {
 		t.Errorf("behind its end:\n%s", dump(again))
 	}
 }
 
-func sameTexts(t *testing.T, frames []stream.Frame, want []string) {
+func sameTexts(t *testing.T, frames []view.Frame, want []string) {
 	t.Helper()
 	var got []string
 	for _, f := range frames {
@@ -530,7 +533,7 @@ func sameTexts(t *testing.T, frames []stream.Frame, want []string) {
 	}
 }
 
-func readToEnd(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
+func readToEnd(ctx context.Context, v *view.View) ([]view.Frame, error) {
 	frames, err := readOn(ctx, v)
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -542,16 +545,16 @@ func readToEnd(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
 func TestJoinBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	view := streamtest.Follow(t, l).View(run, stream.ViewOptions{Join: true, Profile: stream.Profile0})
-	defer view.Close()
-	if frames, err := view.Next(ctx, time.Millisecond); err != nil || frames != nil {
+	shownView := viewer(streamtest.Follow(t, l)).Run(run, view.Options{Join: true, Profile: stream.Profile0})
+	defer shownView.Close()
+	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
 		t.Fatalf("before anything: %v, %v", frames, err)
 	}
 	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tell()
-	frames := must[[]stream.Frame](t)(readToEnd(ctx, view))
+	frames := must[[]view.Frame](t)(readToEnd(ctx, shownView))
 	checkCursors(t, "joined early", frames)
-	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	sameAsLog(t, "joined early", show(t, "joined early", nil, frames, false), log, frames)
 	if frames[0].Type != agui.EventRunStarted || frames[1].Type != agui.EventMessagesSnapshot || frames[2].Type != agui.EventStateSnapshot {
 		t.Error(dump(frames))
@@ -565,14 +568,14 @@ func TestCursorOfAnotherRun(t *testing.T) {
 	follower := streamtest.Follow(t, l)
 	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.tell()
-	first := readAll(t, ctx, follower, stream.ViewOptions{})
+	first := readAll(t, ctx, follower, view.Options{})
 	s.begin(stream.Run{Thread: thread, ID: "r2"}, agui.Message{ID: "u2", Role: agui.RoleUser, Content: agui.TextContent("and now?")}, "")
 	for _, f := range first {
-		view := follower.View(s.run, stream.ViewOptions{After: &f.Cursor})
-		if frames, err := view.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
+		shownView := viewer(follower).Run(s.run, view.Options{After: &f.Cursor})
+		if frames, err := shownView.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
 			t.Errorf("%s: %v, %v", f.Cursor, frames, err)
 		}
-		view.Close()
+		shownView.Close()
 	}
 }
 
@@ -586,15 +589,15 @@ func TestCursorOfAProposal(t *testing.T) {
 	s.tell()
 	said := must[stream.Proposal](t)(l.ProposeInput(ctx, stream.Run{Thread: thread, ID: "r2"}, [32]byte{2}, &stream.Input{}))
 	first := l.CursorAt(1)
-	want := readAll(t, ctx, follower, stream.ViewOptions{})
-	sameFrames(t, readAll(t, ctx, follower, stream.ViewOptions{After: &first}), want)
-	view := follower.ViewThread(thread, stream.ThreadOptions{After: &first})
-	defer view.Close()
-	if frames, err := readToEnd(ctx, view); err != nil || len(frames) != len(want) {
+	want := readAll(t, ctx, follower, view.Options{})
+	sameFrames(t, readAll(t, ctx, follower, view.Options{After: &first}), want)
+	shownView := viewer(follower).Thread(thread, view.ThreadOptions{After: &first})
+	defer shownView.Close()
+	if frames, err := readToEnd(ctx, shownView); err != nil || len(frames) != len(want) {
 		t.Errorf("the thread: %d events, %v", len(frames), err)
 	}
 	foreign := l.CursorAt(said.Seq)
-	elsewhere := follower.View(run, stream.ViewOptions{After: &foreign})
+	elsewhere := viewer(follower).Run(run, view.Options{After: &foreign})
 	defer elsewhere.Close()
 	if _, err := elsewhere.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
 		t.Errorf("a proposal of another run: %v", err)

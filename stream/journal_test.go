@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -34,7 +37,7 @@ type tumultLane struct {
 }
 
 func (m *tumult) last() uint64 {
-	return must[*stream.Reduction](m.t)(m.log.Reduce(m.ctx, thread, 0)).Seq
+	return must[*snapshot.Snapshot](m.t)(snapshots(m.log).Latest(m.ctx, thread, 0)).Seq
 }
 
 // open begins the run; its conversation has calls that the lanes may answer.
@@ -159,7 +162,7 @@ type display struct {
 	reducer  *agui.Reducer
 }
 
-func (s *display) show(t *testing.T, frames []stream.Frame) {
+func (s *display) show(t *testing.T, frames []view.Frame) {
 	t.Helper()
 	for _, f := range frames {
 		e := must[agui.Event](t)(agui.Decode(f.Event))
@@ -178,9 +181,9 @@ type known struct {
 	state, messages string
 }
 
-func knownTo(t *testing.T, r *stream.Reduction) known {
+func knownTo(t *testing.T, r *snapshot.Snapshot) known {
 	t.Helper()
-	return known{r.Seq, string(stream.LiveState(r)), asJSON(t, stream.LiveMessages(r))}
+	return known{r.Seq, string(r.StateFor(nil)), asJSON(t, r.MessagesFor(nil))}
 }
 
 func (s *display) agrees(t *testing.T, what string, log known) {
@@ -241,17 +244,17 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 	t.Helper()
 	records := must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0))
 	at := make([]known, len(records))
-	base := &stream.Reduction{State: json.RawMessage("{}")}
+	base := &snapshot.Snapshot{State: json.RawMessage("{}")}
 	for i, rec := range records {
 		// Each step goes through what a checkpoint keeps.
-		var kept stream.Reduction
+		var kept snapshot.Snapshot
 		if err := json.Unmarshal(must[[]byte](t)(json.Marshal(base)), &kept); err != nil {
 			t.Fatal(err)
 		}
-		base = must[*stream.Reduction](t)(l.ReduceFrom(ctx, &kept, rec))
+		base = must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, &kept, rec))
 		at[i] = knownTo(t, base)
 	}
-	whole := must[*stream.Reduction](t)(l.ReduceFrom(ctx, &stream.Reduction{State: json.RawMessage("{}")}, records...))
+	whole := must[*snapshot.Snapshot](t)(snapshot.Fold(ctx, l, &snapshot.Snapshot{State: json.RawMessage("{}")}, records...))
 	if diff := cmp.Diff(asJSON(t, whole), asJSON(t, base)); diff != "" {
 		t.Fatalf("reduced step by step it is another thread (-at once +step by step):\n%s", diff)
 	}
@@ -261,10 +264,10 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 
 	fresh := func() *display { return &display{reducer: agui.NewReducer(said, nil)} }
 	live := fresh()
-	reader := l.NewReader(run, "", nil, nil)
-	var frames []stream.Frame
+	reader := view.NewProjection(snapshots(l), run, "", nil, nil)
+	var frames []view.Frame
 	for i, rec := range records {
-		more := must[[]stream.Frame](t)(reader.Read(ctx, rec))
+		more := must[[]view.Frame](t)(reader.Add(ctx, rec))
 		frames = append(frames, more...)
 		live.show(t, more)
 		if rec.Kind != stream.KindProposal {
@@ -274,9 +277,9 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 	for now := 1; now < len(records); now++ { // behind the proposal
 		// now is how much of the log there is when the reader comes.
 		late := fresh()
-		reader := l.NewReader(run, "", nil, records[:now+1])
+		reader := view.NewProjection(snapshots(l), run, "", nil, records[:now+1])
 		for i, rec := range records {
-			late.show(t, must[[]stream.Frame](t)(reader.Read(ctx, rec)))
+			late.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 			if i >= now {
 				late.agrees(t, fmt.Sprintf("reader who comes at record %d", now), at[i])
 			}
@@ -291,9 +294,9 @@ func agree(t *testing.T, ctx context.Context, l *stream.Log, said []agui.Message
 		}
 		back := fresh()
 		back.show(t, frames[:cut+1])
-		reader := l.NewReader(run, "", &cursor, records[:now+1])
+		reader := view.NewProjection(snapshots(l), run, "", &cursor, records[:now+1])
 		for i, rec := range records {
-			back.show(t, must[[]stream.Frame](t)(reader.Read(ctx, rec)))
+			back.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 			if i >= now {
 				back.agrees(t, fmt.Sprintf("reader cut behind event %d who comes back at record %d", cut, now), at[i])
 			}
@@ -306,18 +309,18 @@ func TestAKeptStateIsTold(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	begin := func(id, state, keeps string) (stream.Run, *stream.Reduction) {
+	begin := func(id, state, keeps string) (stream.Run, *snapshot.Snapshot) {
 		run := stream.Run{Thread: thread, ID: id}
 		in := &stream.Input{Input: agui.RunAgentInput{State: json.RawMessage(state)}}
 		p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{id[0]}, in))
-		before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, p.Seq))
+		before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, p.Seq))
 		at := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
 		at.After = must[uint64](t)(l.Open(ctx, at, stream.Opening{RunID: id, Input: p.Seq, ProtocolVersion: "1.0", Keeps: keeps, StateKept: before.KeepsState(in, keeps)},
 			&agui.RunStarted{ThreadID: thread.ID, RunID: id}))
 		if _, _, err := l.Seal(ctx, at, &agui.RunFinished{ThreadID: thread.ID, RunID: id}); err != nil {
 			t.Fatal(err)
 		}
-		return run, must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+		return run, must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	}
 	for _, c := range []struct{ id, sent, keeps, want, told string }{
 		{"1", ``, "", `{}`, ""},
@@ -336,9 +339,9 @@ func TestAKeptStateIsTold(t *testing.T) {
 		if string(after.State) != c.want {
 			t.Errorf("run %s: state is %s, want %s", c.id, after.State, c.want)
 		}
-		view := follower.View(run, stream.ViewOptions{})
-		frames, _ := readOn(ctx, view)
-		view.Close()
+		shownView := viewer(follower).Run(run, view.Options{})
+		frames, _ := readOn(ctx, shownView)
+		shownView.Close()
 		told := ""
 		for _, f := range frames {
 			if s, ok := must[agui.Event](t)(agui.Decode(f.Event)).(*agui.StateSnapshot); ok {
@@ -364,9 +367,9 @@ func TestOlderClientsAreLeftAnEmptyActivity(t *testing.T) {
 	m.begin(0)
 	for profile, want := range map[stream.Profile]string{stream.Profile0: "[{}]", stream.Profile1: "[]"} {
 		s := &display{reducer: agui.NewReducer(said, nil)}
-		reader := l.NewReader(run, profile, nil, nil)
+		reader := view.NewProjection(snapshots(l), run, profile, nil, nil)
 		for _, rec := range must[[]*stream.Record](t)(l.ReadTo(ctx, run, 0)) {
-			s.show(t, must[[]stream.Frame](t)(reader.Read(ctx, rec)))
+			s.show(t, must[[]view.Frame](t)(reader.Add(ctx, rec)))
 		}
 		left := []json.RawMessage{}
 		for _, m := range s.reducer.Messages()[len(said):] {

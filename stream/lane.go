@@ -24,27 +24,6 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Place is where in a run a step writes.
-type Place struct {
-	Run  Run
-	Lane Lane
-	// Step is the step's ID: the same for all its attempts, and unique in the run.
-	Step string
-	// Then is the ID of the step that the activity of this one continues with; "" = none. Records of that step do not fence a
-	// late attempt of this one.
-	Then string
-	// Execution is the Temporal run ID of the execution that began the run. A run of another execution is not written to.
-	Execution string
-	// After is the lane's last record as the workflow knows it; 0 = none.
-	After uint64
-	// Since is the record after which the lane belongs to this use: lanes are used again. It counts until the step has written.
-	Since uint64
-	// Agent is the agent that has the thread after a handoff; it is set where a run is sealed, "" = the run's own.
-	Agent string
-	// Subagent is the subagentRunId of the events; "" = they are the run's own agent's.
-	Subagent string
-}
-
 // executionTag begins the names of all writers of an execution.
 func executionTag(execution string) string {
 	sum := sha256.Sum256([]byte(execution))
@@ -59,23 +38,6 @@ func (r *Record) writtenFor(execution string) bool {
 	return strings.HasPrefix(r.Writer, executionTag(execution)+".")
 }
 
-// ours judges the last record of the lane for a step. begun tells that it is a record of the step. The error is ErrOver if
-// another step or execution has written, and ErrLogLost if the record After is missing.
-func (p Place) ours(last *Record) (begun bool, err error) {
-	switch found := lastSeq(last); {
-	case found == p.After, p.After == 0 && found <= p.Since:
-		return false, nil
-	case found < p.After:
-		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, found, p.After)
-	case last.Kind == KindTerminal, last.Kind == KindSupersede, !p.has(last.Step), !last.writtenFor(p.Execution):
-		return false, ErrOver
-	default:
-		return true, nil
-	}
-}
-
-func (p Place) has(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
-
 // Open writes the lifecycle events of a step once, and returns Place.After for its attempt. note is stored with the events, for
 // reduction; nil = none.
 //
@@ -88,7 +50,7 @@ func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event)
 		if !errors.Is(err, ErrFenced) {
 			return seq, err
 		}
-		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
 			return 0, err
 		}
@@ -118,7 +80,7 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 		if !errors.Is(err, ErrFenced) {
 			return nil, nil, err
 		}
-		found, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+		found, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -137,7 +99,7 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 // like [Log.Open], voids what the step left, and returns Place.After for the next step.
 func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...agui.Event) (uint64, error) {
 	for {
-		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
 			return 0, err
 		}
@@ -150,7 +112,7 @@ func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...
 		if _, err = l.Open(ctx, failed, note, events...); err != nil {
 			return 0, err
 		}
-		if last, err = l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane)); err != nil {
+		if last, err = l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane)); err != nil {
 			return 0, err
 		}
 		if last.Step == failed.Step && (last.Kind == KindOpen || last.Kind == KindDone) {
@@ -169,13 +131,13 @@ func (l *Log) Succeed(ctx context.Context, p, failed Place, note any, events ...
 func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 	var partial saying
 	for {
-		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 		if err != nil {
 			return err
 		}
 		begun := lastSeq(last) > max(p.After, p.Since)
 		switch {
-		case !begun && p.Lane.speaks(), begun && last.Kind != KindAttempt && last.Kind != KindEvents:
+		case !begun && p.Lane.Speaks(), begun && last.Kind != KindAttempt && last.Kind != KindEvents:
 			return nil
 		case begun && !last.writtenFor(p.Execution):
 			return ErrOver
@@ -201,7 +163,7 @@ func (l *Log) Supersede(ctx context.Context, p Place, keep bool) error {
 // nothing.
 func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
 	for {
-		last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, LaneMain))
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, LaneMain))
 		if err != nil {
 			return 0, nil, err
 		}
@@ -236,7 +198,7 @@ func (l *Log) put(ctx context.Context, p Place, s stamp, expected uint64, note a
 			return 0, fmt.Errorf("stream: encode %s: %w", s.kind, err)
 		}
 	}
-	return l.write(ctx, l.laneSubject(p.Run, p.Lane), s, expected, lines, result)
+	return l.write(ctx, l.LaneSubject(p.Run, p.Lane), s, expected, lines, result)
 }
 
 // write stores what is too large for a frame as a blob, and appends the record.
@@ -262,18 +224,4 @@ func (l *Log) writeOn(ctx context.Context, subject string, s stamp, expected uin
 		return l.appendOn(ctx, msg, s, expected, *on)
 	}
 	return l.append(ctx, msg, s, expected)
-}
-
-// encode encodes events, attributed to the place's subagent.
-func (p Place) encode(events []agui.Event) ([][]byte, error) {
-	lines := make([][]byte, 0, len(events))
-	for _, e := range events {
-		agui.Attribute(e, p.Subagent)
-		line, err := agui.Encode(e)
-		if err != nil {
-			return nil, fmt.Errorf("stream: encode %s: %w", e.EventType(), err)
-		}
-		lines = append(lines, line)
-	}
-	return lines, nil
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -274,18 +277,18 @@ func TestWhatACutAttemptSaidIsKept(t *testing.T) {
 			shown += e.Delta
 		}
 	}
-	m := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)).Messages()
+	m := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
 	if len(m) != 2 || m[1].Content.Text() != shown || shown == "" {
 		t.Errorf("%d messages; readers are shown %d bytes and the conversation has %d", len(m), len(shown), len(m[len(m)-1].Content.Text()))
 	}
 }
 
-func readAllOf(t *testing.T, ctx context.Context, f *stream.Follower, l *stream.Log) []stream.Frame {
+func readAllOf(t *testing.T, ctx context.Context, f *stream.Follower, l *stream.Log) []view.Frame {
 	t.Helper()
 	if _, _, err := l.Seal(ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
 		t.Fatal(err)
 	}
-	return readAll(t, ctx, f, stream.ViewOptions{})
+	return readAll(t, ctx, f, view.Options{})
 }
 
 func TestMissingRecordIsLogLost(t *testing.T) {
@@ -294,7 +297,7 @@ func TestMissingRecordIsLogLost(t *testing.T) {
 	if _, _, err := l.Begin(ctx, place("2/model", 17)); !errors.Is(err, stream.ErrLogLost) {
 		t.Fatalf("begin behind a record that is not there: %v, want ErrLogLost", err)
 	}
-	if _, err := l.Reduce(ctx, thread, 17); !errors.Is(err, stream.ErrLogLost) {
+	if _, err := snapshots(l).Latest(ctx, thread, 17); !errors.Is(err, stream.ErrLogLost) {
 		t.Fatalf("reduce: %v, want ErrLogLost", err)
 	}
 }
@@ -342,7 +345,7 @@ func TestEventsArriveInOrderWhateverTheirSize(t *testing.T) {
 	if _, _, err := l.Seal(ctx, place("end", seq), &agui.RunError{Message: "over"}); err != nil {
 		t.Fatal(err)
 	}
-	frames := readAll(t, ctx, follower, stream.ViewOptions{})
+	frames := readAll(t, ctx, follower, view.Options{})
 	i := 0
 	for _, f := range frames {
 		if f.Type != agui.EventTextMessageContent {

@@ -22,8 +22,6 @@ type Options struct {
 	Replicas int
 	// MaxBytes bounds the stream; when it is full, writes are refused and runs wait. 0 = no bound.
 	MaxBytes int64
-	// Reductions bounds of how many threads reductions are kept in memory. Defaults to 256.
-	Reductions int
 }
 
 func (o Options) withDefaults() Options {
@@ -33,24 +31,20 @@ func (o Options) withDefaults() Options {
 	if o.Replicas == 0 {
 		o.Replicas = 1
 	}
-	if o.Reductions == 0 {
-		o.Reductions = 256
-	}
 	return o
 }
 
 // Log is the event log. It is safe for concurrent use. It owns no goroutine and needs no Close; the caller owns the connection.
 type Log struct {
-	nc         *nats.Conn
-	js         jetstream.JetStream
-	name       string
-	prefix     string
-	epoch      string
-	replicas   int
-	blobs      jetstream.ObjectStore
-	probe      jetstream.KeyValue
-	index      jetstream.KeyValue
-	reductions *reductions
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	name     string
+	prefix   string
+	epoch    string
+	replicas int
+	blobs    jetstream.ObjectStore
+	probe    jetstream.KeyValue
+	index    jetstream.KeyValue
 }
 
 // epochKey is the member of the stream's metadata with the epoch. The epoch is random, created with the stream and kept by
@@ -77,9 +71,6 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 		return nil, err
 	}
 	if l.index, err = l.ensureIndex(ctx); err != nil {
-		return nil, err
-	}
-	if l.reductions, err = newReductions(o.Reductions, reductionBytes); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -160,6 +151,9 @@ func (l *Log) Ready(ctx context.Context) error {
 // codesNoRoom are JetStream's error codes if an account or a server has no room.
 var codesNoRoom = []jetstream.ErrorCode{10002, 10023, 10047}
 
+// Blobs is the object store with the lines that are too large for a record, and the checkpoints of snapshots.
+func (l *Log) Blobs() jetstream.ObjectStore { return l.blobs }
+
 // Conn is the connection that the log uses.
 func (l *Log) Conn() *nats.Conn { return l.nc }
 
@@ -174,13 +168,4 @@ func (l *Log) KeyValue(ctx context.Context, cfg jetstream.KeyValueConfig) (jetst
 		return nil, fmt.Errorf("stream: bucket %s: %w", cfg.Bucket, err)
 	}
 	return kv, nil
-}
-
-// LastRevision is the revision of the newest change to the keys of a bucket that match keys; 0 = there was none.
-func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
-	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})
-	if err != nil || m == nil {
-		return 0, err
-	}
-	return m.Seq, nil
 }

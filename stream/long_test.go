@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/perdure/perdure/agui"
@@ -22,12 +25,12 @@ func tellLong(t testing.TB, ctx context.Context, l *stream.Log, of stream.Thread
 	t.Helper()
 	for i := range runs {
 		last = stream.Run{Thread: of, ID: fmt.Sprintf("r%d", i)}
-		before := need(t)(l.Reduce(ctx, of, 0))
+		before := need(t)(snapshots(l).Latest(ctx, of, 0))
 		said := []agui.Message{asks(fmt.Sprintf("u%d", i), "And then?")}
-		accepted, words := before.Accept(stream.Claim{Messages: said, History: stream.HistoryAppend}), strings.Repeat("and then ", 20)
+		accepted, words := before.Accept(snapshot.Claim{Messages: said, History: snapshot.HistoryAppend}), strings.Repeat("and then ", 20)
 		if i > 0 && i == runs-1 {
 			known := before.Messages()
-			accepted = before.Accept(stream.Claim{Messages: append(known[:len(known)-2:len(known)-2], said...)})
+			accepted = before.Accept(snapshot.Claim{Messages: append(known[:len(known)-2:len(known)-2], said...)})
 			accepted.Differs, words = true, strings.Repeat("and then ", 8000)
 		}
 		tellShort(t, ctx, l, last, accepted, words)
@@ -62,13 +65,13 @@ func tellShort(t testing.TB, ctx context.Context, l *stream.Log, run stream.Run,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Checkpoint(ctx, run.Thread, need(t)(l.ReduceTo(ctx, run.Thread, seq)), true); err != nil {
+	if err := snapshots(l).Checkpoint(ctx, run.Thread, need(t)(snapshots(l).At(ctx, run.Thread, seq)), true); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func need(t testing.TB) func(*stream.Reduction, error) *stream.Reduction {
-	return func(r *stream.Reduction, err error) *stream.Reduction {
+func need(t testing.TB) func(*snapshot.Snapshot, error) *snapshot.Snapshot {
+	return func(r *snapshot.Snapshot, err error) *snapshot.Snapshot {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -80,24 +83,24 @@ func need(t testing.TB) func(*stream.Reduction, error) *stream.Reduction {
 // openings are the ways to come to a thread whose last run has ended.
 var openings = map[string]func(ctx context.Context, l *stream.Log, f *stream.Follower, last stream.Run) error{
 	"a new run": func(ctx context.Context, l *stream.Log, _ *stream.Follower, last stream.Run) error {
-		_, err := l.Reduce(ctx, last.Thread, 0) // where the input is accepted; the first step finds it here
+		_, err := snapshots(l).Latest(ctx, last.Thread, 0) // where the input is accepted; the first step finds it here
 		return err
 	},
 	"the thread": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
-		return see(ctx, f.ViewThread(last.Thread, stream.ThreadOptions{}))
+		return see(ctx, viewer(f).Thread(last.Thread, view.ThreadOptions{}))
 	},
 	"the last run joined": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
-		return see(ctx, f.View(last, stream.ViewOptions{Join: true}))
+		return see(ctx, viewer(f).Run(last, view.Options{Join: true}))
 	},
 	"the last run from its start": func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
-		return see(ctx, f.View(last, stream.ViewOptions{}))
+		return see(ctx, viewer(f).Run(last, view.Options{}))
 	},
 }
 
 // pageOf is what a page of events from the middle of a thread costs, whatever follows.
 func pageOf(after stream.Cursor) func(context.Context, *stream.Log, *stream.Follower, stream.Run) error {
 	return func(ctx context.Context, _ *stream.Log, f *stream.Follower, last stream.Run) error {
-		v := f.ViewThread(last.Thread, stream.ThreadOptions{After: &after})
+		v := viewer(f).Thread(last.Thread, view.ThreadOptions{After: &after})
 		defer v.Close()
 		for events := 0; events < 10; {
 			frames, err := v.NextPast(ctx)
@@ -111,7 +114,7 @@ func pageOf(after stream.Cursor) func(context.Context, *stream.Log, *stream.Foll
 }
 
 // see reads a view to its end.
-func see(ctx context.Context, v *stream.View) error {
+func see(ctx context.Context, v *view.View) error {
 	defer v.Close()
 	for {
 		if _, err := v.NextPast(ctx); err == io.EOF {
@@ -167,12 +170,12 @@ func TestReductionsAreShared(t *testing.T) {
 	s := streamtest.Server(t)
 	last := tellLong(t, ctx, streamtest.OpenOn(t, s), thread, 40)
 	l := streamtest.OpenOn(t, s)
-	seq := need(t)(streamtest.OpenOn(t, s).Reduce(ctx, thread, 0)).Seq
+	seq := need(t)(snapshots(streamtest.OpenOn(t, s)).Latest(ctx, thread, 0)).Seq
 	before := l.Conn().Stats().InMsgs
 	var viewers sync.WaitGroup
 	for range 100 {
 		viewers.Go(func() {
-			if _, err := l.ReduceTo(ctx, last.Thread, seq); err != nil {
+			if _, err := snapshots(l).At(ctx, last.Thread, seq); err != nil {
 				t.Error(err)
 			}
 		})
@@ -183,7 +186,7 @@ func TestReductionsAreShared(t *testing.T) {
 	}
 	impatient, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := streamtest.OpenOn(t, s).ReduceTo(impatient, last.Thread, seq); err == nil {
+	if _, err := snapshots(streamtest.OpenOn(t, s)).At(impatient, last.Thread, seq); err == nil {
 		t.Error("an ended context reduces")
 	}
 }

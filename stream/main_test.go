@@ -2,7 +2,12 @@ package stream_test
 
 import (
 	"os"
+	"sync"
 	"testing"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
 
 	"go.uber.org/goleak"
 
@@ -16,4 +21,17 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m, streamtest.Leaks())
+}
+
+var stores sync.Map // by log
+
+// snapshots returns the snapshots of a log: for the same log the same store.
+func snapshots(l *stream.Log) *snapshot.Store {
+	s, _ := stores.LoadOrStore(l, snapshot.NewStore(l))
+	return s.(*snapshot.Store)
+}
+
+// viewer attaches readers to the log that a follower follows.
+func viewer(f *stream.Follower) view.Viewer {
+	return view.Viewer{Follower: f, Snapshots: snapshots(f.Log())}
 }

@@ -43,7 +43,7 @@ func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, e
 	if size > MaxLine+1 {
 		return a.Finish(ctx, result, events...)
 	}
-	seq, err := a.finish(ctx, result, lines, &mark{a.log.laneSubject(a.place.Run, laneState), behind})
+	seq, err := a.finish(ctx, result, lines, &mark{a.log.LaneSubject(a.place.Run, laneState), behind})
 	switch {
 	case errors.Is(err, ErrStale):
 		return 0, err

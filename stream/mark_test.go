@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -42,7 +44,7 @@ func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
 	}
 	defer a.Close()
 	for ; ; stale++ {
-		found, err := c.log.Reduce(ctx, run.Thread, 0)
+		found, err := snapshots(c.log).Latest(ctx, run.Thread, 0)
 		if errors.Is(err, stream.ErrUnavailable) && ctx.Err() == nil {
 			continue
 		}
@@ -57,7 +59,7 @@ func (c *counter) count(ctx context.Context, n int) (stale int, err error) {
 	}
 }
 
-func numberIn(r *stream.Reduction) int {
+func numberIn(r *snapshot.Snapshot) int {
 	var state struct{ N int }
 	_ = json.Unmarshal(r.State, &state)
 	return state.N
@@ -82,17 +84,17 @@ func TestAStaleStateIsNotChanged(t *testing.T) {
 	first, second := must[*stream.Attempt](t)(left.begin(ctx, 1)), must[*stream.Attempt](t)(right.begin(ctx, 1))
 	defer first.Close()
 	defer second.Close()
-	before := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	must[uint64](t)(first.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)))
-	between := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	between := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if _, err := second.FinishOn(ctx, before.Mark, &stream.Result{}, adding(1)); !errors.Is(err, stream.ErrStale) {
 		t.Fatalf("the state was another one: %v", err)
 	}
-	if after := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
+	if after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); after.Seq != between.Seq || numberIn(after) != 1 {
 		t.Errorf("at %d it is %s", after.Seq, after.State)
 	}
 	must[uint64](t)(second.FinishOn(ctx, between.Mark, &stream.Result{}, adding(2)))
-	after := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	after := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if numberIn(after) != 2 || after.Mark == between.Mark {
 		t.Errorf("behind mark %d it is %s", after.Mark, after.State)
 	}
@@ -115,12 +117,12 @@ func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 			c := newCounter(l, 0)
 			for i := range 5 {
 				a := must[*stream.Attempt](t)(c.begin(ctx, i))
-				found := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+				found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 				n.loseNext(lost)
 				c.place.After = must[uint64](t)(a.FinishOn(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1)))
 				a.Close()
 			}
-			if end := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); numberIn(end) != 5 || n.losses() != 5 {
+			if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 5 || n.losses() != 5 {
 				t.Errorf("behind %d losses it is %s", n.losses(), end.State)
 			}
 		})
@@ -138,11 +140,11 @@ func TestAZombieDoesNotCount(t *testing.T) {
 	if _, err := c.count(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
-	found := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	found := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if _, err := zombie.FinishOn(ctx, found.Mark, &stream.Result{}, adding(7)); !errors.Is(err, stream.ErrFenced) {
 		t.Errorf("the zombie is told %v", err)
 	}
-	if end := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); numberIn(end) != 1 {
+	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 1 {
 		t.Errorf("it is %s", end.State)
 	}
 }
@@ -179,7 +181,7 @@ func TestCountersSurviveNodes(t *testing.T) {
 		c[victim].start(t)
 	}
 	counting.Wait()
-	if end := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)); numberIn(end) != counters*each {
+	if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != counters*each {
 		t.Errorf("%d times %d counts come to %s", counters, each, end.State)
 	}
 }

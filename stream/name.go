@@ -53,18 +53,19 @@ func (l Lane) slot(kind byte, i int) Lane {
 	return Lane(fmt.Sprintf("%s%c%d", l, kind, i))
 }
 
-// subagents tells whether a lane is one of a subagent: what it says itself, or what its tools do.
-func (l Lane) subagents() bool { return strings.HasPrefix(string(l), "s") }
+// Subagents tells whether a lane is one of a subagent: what it says itself, or what its tools do.
+func (l Lane) Subagents() bool { return strings.HasPrefix(string(l), "s") }
 
-// speaks tells whether an agent speaks on the lane, as opposed to its tools.
-func (l Lane) speaks() bool {
-	return l == LaneMain || l.subagents() && !strings.Contains(string(l), "t")
+// Speaks tells whether an agent speaks on the lane, as opposed to its tools.
+func (l Lane) Speaks() bool {
+	return l == LaneMain || l.Subagents() && !strings.Contains(string(l), "t")
 }
 
 // proposalPrefix begins the lanes of what came from outside and is not yet accepted.
 const proposalPrefix = "in-"
 
-func (l Lane) is(other Lane) bool { return l == other }
+// Equals reports whether two lanes are the same.
+func (l Lane) Equals(other Lane) bool { return l == other }
 
 // IsProposal tells whether a lane holds a proposal, which readers never see.
 func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPrefix) }
@@ -104,13 +105,16 @@ func (r Run) Identify(kind, place string) string {
 	return kind + "_" + tokenEncoding.EncodeToString(sum[:15])
 }
 
-func (l *Log) threadSubject(t Thread) string {
+// ThreadSubject begins the subjects of a thread's records.
+func (l *Log) ThreadSubject(t Thread) string {
 	return l.prefix + "." + Token(t.Tenant) + "." + Token(t.ID)
 }
 
-func (l *Log) runSubject(r Run) string { return l.threadSubject(r.Thread) + "." + Token(r.ID) }
+// RunSubject begins the subjects of a run's records.
+func (l *Log) RunSubject(r Run) string { return l.ThreadSubject(r.Thread) + "." + Token(r.ID) }
 
-func (l *Log) laneSubject(r Run, lane Lane) string { return l.runSubject(r) + "." + string(lane) }
+// LaneSubject is the subject of a lane.
+func (l *Log) LaneSubject(r Run, lane Lane) string { return l.RunSubject(r) + "." + string(lane) }
 
 // splitSubject takes a record's subject apart without allocating: thread is everything up to the
 // thread's token, as threadSubject builds it.

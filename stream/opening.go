@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -36,66 +35,8 @@ type Opening struct {
 	StateKept bool `json:"stateKept,omitempty"`
 }
 
-// ErrConversationChanged: the input builds on messages that have been cut since it was judged.
-var ErrConversationChanged = errors.New("stream: the conversation was cut while the run waited to start")
-
-// OpenRun writes a run's first record, which accepts its input: that was judged against the thread as it
-// was then, and is judged again against the thread as it is now. The opening says who begins which run
-// with which input; the rest of it is found out here. Place.Run and Place.Execution go without saying.
-// regardless opens the run also where that is ErrConversationChanged: to say how it ended. events come
-// behind RUN_STARTED.
-func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, regardless bool, events ...agui.Event) (uint64, error) {
-	o.RunID, o.Execution = p.Run.ID, p.Execution
-	if o.Input == 0 {
-		return l.openContinuation(ctx, p, o, events)
-	}
-	in, err := l.Input(ctx, o.Input)
-	if err != nil {
-		return 0, err
-	}
-	thread, err := l.Reduce(ctx, p.Run.Thread, o.Input)
-	if err != nil {
-		return 0, err
-	}
-	accepted, ok := thread.Renew(in.Accepted)
-	switch {
-	case ok || thread.Run == Token(p.Run.ID):
-	case regardless: // what the client said stays; what it said it to is told by the snapshot
-		accepted = thread.Accept(Claim{History: HistoryAppend})
-		accepted.Differs = true
-	default:
-		return 0, ErrConversationChanged
-	}
-	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted.withoutContent()
-	o.Said, o.SaidBehind, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in, o.Keeps)
-	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
-	if started.Metadata, err = o.metadata(); err != nil {
-		return 0, err
-	}
-	return l.openListed(ctx, p, o, append([]agui.Event{started}, events...))
-}
-
-// openContinuation opens a run that nobody asked for.
-func (l *Log) openContinuation(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
-	o.ProtocolVersion = agui.Version
-	metadata, err := o.metadata()
-	if err != nil {
-		return 0, err
-	}
-	if metadata == nil {
-		metadata = agui.Metadata{}
-	}
-	if metadata["perdure.continues"], err = json.Marshal(ShownRunID(o.Continues)); err != nil {
-		return 0, fmt.Errorf("stream: encode run id: %w", err)
-	}
-	started := &agui.RunStarted{
-		BaseEvent: agui.BaseEvent{Metadata: metadata}, ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ProtocolVersion: agui.Version,
-	}
-	return l.openListed(ctx, p, o, append([]agui.Event{started}, events...))
-}
-
-// openListed writes the opening, and that the thread has a run now. Whoever comes again does both again.
-func (l *Log) openListed(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
+// OpenRun writes the first record of a run and lists the run in the index of threads. A later attempt does both again.
+func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, events []agui.Event) (uint64, error) {
 	seq, err := l.Open(ctx, p, o, events...)
 	if err != nil {
 		return 0, err
@@ -103,8 +44,8 @@ func (l *Log) openListed(ctx context.Context, p Place, o Opening, events []agui.
 	return seq, l.listOpened(ctx, p.Run, o.Agent, seq)
 }
 
-// metadata tells readers which revision of its agent a run has, under the key that capabilities use.
-func (o Opening) metadata() (agui.Metadata, error) {
+// Metadata is that of the event RUN_STARTED: the revision of the agent, under the key that capabilities use.
+func (o Opening) Metadata() (agui.Metadata, error) {
 	if o.Revision == "" {
 		return nil, nil
 	}
@@ -113,4 +54,32 @@ func (o Opening) metadata() (agui.Metadata, error) {
 		return nil, err
 	}
 	return agui.Metadata{"perdure.revision": text}, nil
+}
+
+// Begun tells whether the log has a run, and returns what its first record says about it.
+func (l *Log) Begun(ctx context.Context, run Run) (*Opening, error) {
+	rec, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	if rec.Kind != KindOpen || !rec.HasResult() {
+		return nil, errors.New("stream: the run's first record is not its opening")
+	}
+	var o Opening
+	if err := rec.Result(ctx, &o); err != nil {
+		return nil, err
+	}
+	return &o, nil
+}
+
+// Known tells whether the log has anything of a run: its proposed input at least.
+func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
+	rec, err := l.Last(ctx, l.RunSubject(run)+".>")
+	return rec != nil, err
+}
+
+// KnownThread tells whether the log has anything of a thread.
+func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
+	rec, err := l.Last(ctx, l.ThreadSubject(t)+".>")
+	return rec != nil, err
 }

@@ -3,6 +3,8 @@ package stream_test
 import (
 	"testing"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 )
@@ -68,7 +70,7 @@ func TestOlderClientsAreSpokenToAsTheyUnderstand(t *testing.T) {
 		},
 	} {
 		for profile, want := range map[stream.Profile]string{stream.Profile0: c.old, stream.Profile1: c.now} {
-			got, err := profile.Speak(c.event)
+			got, err := speak(profile, c.event)
 			if err != nil || want != "" && string(got) != want {
 				t.Errorf("%s: to profile %s it is\n%s (%v), want\n%s", c.name, profile, got, err, want)
 			}
@@ -83,4 +85,14 @@ func TestProfileOf(t *testing.T) {
 			t.Errorf("ProfileOf(%q) = %s, want %s", version, got, want)
 		}
 	}
+}
+
+// speak is what a profile makes of an event.
+func speak(p stream.Profile, e agui.Event) ([]byte, error) {
+	raw, err := agui.Encode(e)
+	if err != nil {
+		return nil, err
+	}
+	_, spoken, err := view.Speak(p, e.EventType(), raw)
+	return spoken, err
 }

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -79,7 +82,7 @@ func (s *story) live(p stream.Place, result *stream.Result, events ...agui.Event
 // last and await make the sender write one frame per event: the next record is there before more
 // is emitted.
 func (s *story) last() uint64 {
-	return must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Seq
+	return must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Seq
 }
 
 func (s *story) await(before uint64) {
@@ -189,7 +192,7 @@ func (s *story) tellConcurrently() {
 
 // accept feeds frames to the reference client's rules and returns the messages that it ends with.
 // The last snapshot, which heals other clients, is left out: this one must be right without it.
-func accept(t *testing.T, what string, frames []stream.Frame) []agui.Message {
+func accept(t *testing.T, what string, frames []view.Frame) []agui.Message {
 	t.Helper()
 	var verifier agui.Verifier
 	screen := agui.NewReducer([]agui.Message{user}, nil)
@@ -217,7 +220,7 @@ func accept(t *testing.T, what string, frames []stream.Frame) []agui.Message {
 	return screen.Messages()
 }
 
-func dump(frames []stream.Frame) string {
+func dump(frames []view.Frame) string {
 	var s string
 	for _, f := range frames {
 		s += fmt.Sprintf("%s %s\n", f.Cursor, f.Event)
@@ -225,7 +228,7 @@ func dump(frames []stream.Frame) string {
 	return s
 }
 
-func sameScreen(t *testing.T, what string, got, want []agui.Message, frames []stream.Frame) {
+func sameScreen(t *testing.T, what string, got, want []agui.Message, frames []view.Frame) {
 	t.Helper()
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, got)); diff != "" {
 		t.Fatalf("%s: the client's messages differ from the log's (-log +client):\n%s\n%s", what, diff, dump(frames))
@@ -262,7 +265,7 @@ func TestEndClosesWhatIsOpen(t *testing.T) {
 	if _, _, err := l.Seal(ctx, place("finish", 0), &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}); err != nil {
 		t.Fatal(err)
 	}
-	frames := readAll(t, ctx, follower, stream.ViewOptions{})
+	frames := readAll(t, ctx, follower, view.Options{})
 	var verifier agui.Verifier
 	for _, f := range frames {
 		if err := verifier.Check(must[agui.Event](t)(agui.Decode(f.Event))); err != nil {
@@ -271,20 +274,20 @@ func TestEndClosesWhatIsOpen(t *testing.T) {
 	}
 	for i := range frames[:len(frames)-1] {
 		after := frames[i].Cursor
-		sameFrames(t, append(slices.Clone(frames[:i+1]), readAll(t, ctx, follower, stream.ViewOptions{After: &after})...), frames)
+		sameFrames(t, append(slices.Clone(frames[:i+1]), readAll(t, ctx, follower, view.Options{After: &after})...), frames)
 	}
 }
 
 // continued is a reader that came back with a cursor.
 type continued struct {
 	what   string
-	before []stream.Frame
-	after  []stream.Frame
+	before []view.Frame
+	after  []view.Frame
 	err    error
 }
 
-func (c continued) all() []stream.Frame {
-	return append(append([]stream.Frame{}, c.before...), c.after...)
+func (c continued) all() []view.Frame {
+	return append(append([]view.Frame{}, c.before...), c.after...)
 }
 
 // Whenever a reader is cut, at whatever event, and comes back at whatever time: it gets exactly the
@@ -307,22 +310,22 @@ func cutEverywhere(t *testing.T, tell func(*story)) {
 
 	var (
 		mu      sync.Mutex
-		seen    []stream.Frame
+		seen    []view.Frame
 		readers sync.WaitGroup
 		back    []continued
 	)
-	resume := func(what string, before []stream.Frame) {
+	resume := func(what string, before []view.Frame) {
 		cursor := before[len(before)-1].Cursor
-		view := follower.View(run, stream.ViewOptions{After: &cursor})
+		shownView := viewer(follower).Run(run, view.Options{After: &cursor})
 		readers.Go(func() {
-			defer view.Close()
-			after, err := readOn(ctx, view)
+			defer shownView.Close()
+			after, err := readOn(ctx, shownView)
 			mu.Lock()
 			defer mu.Unlock()
 			back = append(back, continued{what, before, after, err})
 		})
 	}
-	live := &held{view: follower.View(run, stream.ViewOptions{})}
+	live := &held{view: viewer(follower).Run(run, view.Options{})}
 	defer live.view.Close()
 	records := 0
 	s := &story{t: t, ctx: ctx, log: l, run: run}
@@ -340,9 +343,9 @@ func cutEverywhere(t *testing.T, tell func(*story)) {
 	}
 	tell(s)
 
-	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0)).Messages()
+	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)).Messages()
 	sameScreen(t, "live reader", accept(t, "live reader", seen), log, seen)
-	late := readAll(t, ctx, follower, stream.ViewOptions{})
+	late := readAll(t, ctx, follower, view.Options{})
 	sameScreen(t, "late reader", accept(t, "late reader", late), log, late)
 	for _, f := range late {
 		if f.Type == agui.EventTextMessageContent && string(f.Event) == string(must[json.RawMessage](t)(agui.Encode(text("m1", "Hel")))) {
@@ -370,7 +373,7 @@ func cutEverywhere(t *testing.T, tell func(*story)) {
 			continue
 		}
 		for j := range c.after {
-			resume(fmt.Sprintf("%s, cut again behind event %d", c.what, j), append(append([]stream.Frame{}, c.before...), c.after[:j+1]...))
+			resume(fmt.Sprintf("%s, cut again behind event %d", c.what, j), append(append([]view.Frame{}, c.before...), c.after[:j+1]...))
 		}
 		readers.Wait()
 	}

@@ -1,14 +1,12 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure/agui"
@@ -28,38 +26,10 @@ type Input struct {
 	Answers []LateAnswer `json:"answers,omitempty"`
 }
 
-// saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.
-func (in *Input) saysNoState() bool {
-	state := bytes.TrimSpace(in.Input.State)
-	return len(state) == 0 || bytes.Equal(state, emptyState)
-}
-
-// stateOn is the state that a run with this input begins with, on a thread that has had one before.
-func (in *Input) stateOn(before json.RawMessage, keeps string) json.RawMessage {
-	if in.saysNoState() {
-		return before
-	}
-	var said, had map[string]json.RawMessage
-	if keeps == "" || json.Unmarshal(in.Input.State, &said) != nil || said == nil || json.Unmarshal(before, &had) != nil {
-		return in.Input.State // what is no object has no such member
-	}
-	if bytes.Equal(compact(said[keeps]), compact(had[keeps])) {
-		return in.Input.State
-	}
-	if said[keeps] = had[keeps]; had[keeps] == nil {
-		delete(said, keeps)
-	}
-	state, err := json.Marshal(said)
-	if err != nil {
-		return in.Input.State // cannot be: all of it was read
-	}
-	return state
-}
-
-func compact(raw json.RawMessage) []byte {
-	var b bytes.Buffer
-	_ = json.Compact(&b, raw) // it was read; of nothing it is nothing
-	return b.Bytes()
+// LateAnswer is an answer to a question, which may have been decided without it.
+type LateAnswer struct {
+	InterruptID string   `json:"interruptId"`
+	Said        Decision `json:"said"`
 }
 
 // Proposal is a reference to something from outside that the log holds and nobody accepted yet.
@@ -138,7 +108,7 @@ func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *
 
 // Decision returns a proposed decision.
 func (l *Log) Decision(ctx context.Context, seq uint64) (*Decision, error) {
-	rec, err := l.at(ctx, seq)
+	rec, err := l.At(ctx, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +127,8 @@ func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decis
 	if seq == 0 {
 		return nil, nil
 	}
-	rec, err := l.at(ctx, seq)
-	if err != nil || rec == nil || rec.thread != l.threadSubject(thread) || !rec.Lane.IsProposal() {
+	rec, err := l.At(ctx, seq)
+	if err != nil || rec == nil || rec.thread != l.ThreadSubject(thread) || !rec.Lane.IsProposal() {
 		return nil, err
 	}
 	var d Decision
@@ -168,33 +138,6 @@ func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decis
 	return &d, nil
 }
 
-// IsShown tells whether a thread, as far as it is reduced here, shows that its workflow has accepted a decision: it does
-// not wait for it.
-func (d *Decision) IsShown(thread *Reduction) bool {
-	about := Decided{CallID: d.CallID, Question: d.Question}
-	return !slices.Contains(thread.Waits, d.CallID) && !slices.ContainsFunc(thread.Interrupts, about.answers)
-}
-
-// IsCarriedOut tells whether a thread that shows a client's result has the results of all calls that were made together
-// with it. A thread whose last run has ended will get no more of them.
-func (d *Decision) IsCarriedOut(thread *Reduction) bool {
-	if !d.IsShown(thread) {
-		return false
-	}
-	if d.Verdict != verdictResult || thread.Sealed {
-		return true
-	}
-	answered := map[string]bool{}
-	var calls []agui.ToolCall
-	for _, e := range thread.Entries {
-		answered[e.Message.ToolCallID] = e.Message.Role == agui.RoleTool
-		if slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == d.CallID }) {
-			calls = e.Message.ToolCalls
-		}
-	}
-	return !slices.ContainsFunc(calls, func(c agui.ToolCall) bool { return !answered[c.ID] })
-}
-
 // propose writes something from outside once: the same again is the same record.
 func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed any) (Proposal, error) {
 	body, err := json.Marshal(proposed)
@@ -202,7 +145,7 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 		return Proposal{}, fmt.Errorf("stream: encode proposal: %w", err)
 	}
 	p := Proposal{Digest: hex.EncodeToString(digest[:])}
-	subject := l.laneSubject(run, Lane(proposalPrefix+p.Digest[:32]))
+	subject := l.LaneSubject(run, Lane(proposalPrefix+p.Digest[:32]))
 	if body, err = l.shrink(ctx, subject, body); err != nil {
 		return Proposal{}, err
 	}
@@ -211,7 +154,7 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 	if !errors.Is(err, ErrFenced) {
 		return p, err
 	}
-	first, err := l.last(ctx, subject) // the same was proposed before
+	first, err := l.Last(ctx, subject) // the same was proposed before
 	if err != nil {
 		return Proposal{}, err
 	}
@@ -221,7 +164,18 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 
 // Input returns a proposed input.
 func (l *Log) Input(ctx context.Context, seq uint64) (*Input, error) {
-	return (&fold{log: l}).input(ctx, seq)
+	rec, err := l.At(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil {
+		return nil, fmt.Errorf("%w: input %d", ErrLogLost, seq)
+	}
+	var in Input
+	if err := rec.Result(ctx, &in); err != nil {
+		return nil, err
+	}
+	return &in, nil
 }
 
 // Cancel is a request to cancel a run: the note of a KindCancel record.
@@ -241,7 +195,7 @@ func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool,
 	if err != nil {
 		return false, fmt.Errorf("stream: encode: %w", err)
 	}
-	subject := l.laneSubject(run, LaneControl)
+	subject := l.LaneSubject(run, LaneControl)
 	s := stamp{kind: KindCancel, writer: newWriter("")}
 	_, err = l.append(ctx, message(subject, s, nil, body), s, 0)
 	if errors.Is(err, ErrFenced) {
@@ -252,17 +206,17 @@ func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool,
 
 // CancelRequested tells whether somebody asked to cancel the run.
 func (l *Log) CancelRequested(ctx context.Context, run Run) (bool, error) {
-	r, err := l.last(ctx, l.laneSubject(run, LaneControl))
+	r, err := l.Last(ctx, l.LaneSubject(run, LaneControl))
 	return r != nil, err
 }
 
 // CancelOf returns the request to cancel a run; nil = there is none.
 func (l *Log) CancelOf(ctx context.Context, run Run) (*Cancel, error) {
-	return l.cancelUnder(ctx, l.laneSubject(run, LaneControl))
+	return l.cancelUnder(ctx, l.LaneSubject(run, LaneControl))
 }
 
 func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) {
-	rec, err := l.last(ctx, subject)
+	rec, err := l.Last(ctx, subject)
 	if rec == nil || err != nil {
 		return nil, err
 	}
@@ -272,4 +226,25 @@ func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) 
 	}
 	c.At = rec.Time
 	return c, nil
+}
+
+// VerdictResult is what a result of the client's is called among decisions.
+const VerdictResult = "result"
+
+// ClientResult is what a client says came of a tool call of its own, as a decision about the call. However
+// it came, the same result has the same digest: it is over the call, the content and the error.
+func ClientResult(m *agui.Message) (*Decision, [32]byte) {
+	said := agui.Message{ID: m.ToolCallID, Role: agui.RoleTool, ToolCallID: m.ToolCallID, Content: m.Content, Error: m.Error}
+	return &Decision{CallID: m.ToolCallID, Verdict: VerdictResult, Result: &said}, said.Digest()
+}
+
+// ResultDigest is that digest as decisions have it.
+func ResultDigest(m *agui.Message) string {
+	_, digest := ClientResult(m)
+	return fmt.Sprintf("%x", digest)
+}
+
+// Cancel returns the request to cancel the record's run; nil = there is none.
+func (r *Record) Cancel(ctx context.Context) (*Cancel, error) {
+	return r.log.cancelUnder(ctx, r.thread+"."+r.run+"."+string(LaneControl))
 }

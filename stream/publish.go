@@ -87,7 +87,7 @@ func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uin
 // reach it looks again, until ctx ends.
 func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		last, err := l.last(ctx, subject)
+		last, err := l.Last(ctx, subject)
 		if !errors.Is(err, ErrUnavailable) || hopeless(err) {
 			return last, err
 		}

@@ -21,17 +21,16 @@ var ErrGone = errors.New("stream: what the cursor stands behind was purged")
 // No mark stays in the log. A cursor tells that its record is not there any more, and a reduction that a
 // node has kept is void without its last record; so the thread may begin anew at once.
 func (l *Log) Purge(ctx context.Context, t Thread) error {
-	all := l.threadSubject(t) + ".>"
-	last, err := l.last(ctx, all)
+	all := l.ThreadSubject(t) + ".>"
+	last, err := l.Last(ctx, all)
 	if err != nil || last == nil {
 		return err
 	}
 	if err := l.purgeBlobs(ctx, t); err != nil {
 		return err
 	}
-	l.reductions.forget(t)
 	gone := &Listed{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
-	if err := l.list(ctx, l.threadSubject(t), gone); err != nil {
+	if err := l.list(ctx, l.ThreadSubject(t), gone); err != nil {
 		return err
 	}
 	s, err := l.js.Stream(ctx, l.name)
@@ -46,18 +45,13 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 
 // Purged tells whether the log has nothing of a thread. Of one that somebody has an input for it has that.
 func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
-	last, err := l.last(ctx, l.threadSubject(t)+".>")
+	last, err := l.Last(ctx, l.ThreadSubject(t)+".>")
 	return last == nil && err == nil, err
 }
 
 // purgeBlobs removes a thread's checkpoints, and what its records refer to.
 func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
-	for _, name := range l.checkpointNames(t) {
-		if err := l.purgeBlob(ctx, name); err != nil {
-			return err
-		}
-	}
-	for rec, err := range l.under(ctx, l.threadSubject(t)+".>") {
+	for rec, err := range l.under(ctx, l.ThreadSubject(t)+".>") {
 		if err != nil {
 			return err
 		}
@@ -69,7 +63,7 @@ func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 			if err := json.Unmarshal(line, &ref); err != nil {
 				return fmt.Errorf("stream: reference: %w", err)
 			}
-			if err := l.purgeBlob(ctx, ref.Blob); err != nil {
+			if err := l.PurgeBlob(ctx, ref.Blob); err != nil {
 				return err
 			}
 		}
@@ -77,7 +71,8 @@ func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 	return nil
 }
 
-func (l *Log) purgeBlob(ctx context.Context, name string) error {
+// PurgeBlob removes a blob, if it is there.
+func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 	err := l.blobs.Delete(ctx, name)
 	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return fmt.Errorf("stream: purge blob: %w", unreached(err))
@@ -85,37 +80,8 @@ func (l *Log) purgeBlob(ctx context.Context, name string) error {
 	return nil
 }
 
-// Check tells whether a cursor's record can still be read: ErrGone if it was purged. A place that the log has
-// not reached is not judged here.
-func (l *Log) Check(ctx context.Context, c Cursor) error {
-	if c.Seq == 0 {
-		return nil
-	}
-	rec, err := l.at(ctx, c.Seq)
-	if err != nil || rec != nil {
-		return err
-	}
-	return l.missing(ctx, c.Seq)
-}
-
-// ReduceAt is ReduceTo for a record that a client names: ErrGone or ErrInvalidCursor if it is not one of the
-// thread's.
-func (l *Log) ReduceAt(ctx context.Context, t Thread, seq uint64) (*Reduction, error) {
-	rec, err := l.at(ctx, max(seq, 1))
-	if err == nil && rec == nil {
-		err = l.missing(ctx, seq)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if rec == nil || rec.thread != l.threadSubject(t) {
-		return nil, fmt.Errorf("%w: it is not of this thread", ErrInvalidCursor)
-	}
-	return l.ReduceTo(ctx, t, seq)
-}
-
-// missing judges a place at which there is no record. Nothing but a purge takes records out.
-func (l *Log) missing(ctx context.Context, seq uint64) error {
+// Missing judges a place at which there is no record. Nothing but a purge takes records out.
+func (l *Log) Missing(ctx context.Context, seq uint64) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
 		return unreached(err)

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agui"
@@ -22,15 +25,15 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	writeOn(t, l, neighbor, 1, msgs("u0"), msgs("a0"))
 	writeOn(t, l, thread, 1, msgs("u1"), large)
 	old := writeOn(t, l, thread, 2, append(msgs("u1"), large[0], msg("u2")), msgs("a2"))
-	if err := l.Checkpoint(ctx, thread, old, true); err != nil {
+	if err := snapshots(l).Checkpoint(ctx, thread, old, true); err != nil {
 		t.Fatal(err)
 	}
-	known := must[*stream.Reduction](t)(elsewhere.Reduce(ctx, thread, 0))
+	known := must[*snapshot.Snapshot](t)(snapshots(elsewhere).Latest(ctx, thread, 0))
 	follower := streamtest.Follow(t, elsewhere)
-	whole := past(t, follower.ViewThread(thread, stream.ThreadOptions{}))
+	whole := past(t, viewer(follower).Thread(thread, view.ThreadOptions{}))
 	cursor := whole[len(whole)-1].Cursor
 
-	if err := l.Purge(ctx, thread); err != nil {
+	if err := snapshots(l).Purge(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
 	if is := must[bool](t)(elsewhere.KnownThread(ctx, thread)); is {
@@ -42,7 +45,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 	wantGone := func(when string) {
 		t.Helper()
-		v := follower.ViewThread(thread, stream.ThreadOptions{After: &cursor})
+		v := viewer(follower).Thread(thread, view.ThreadOptions{After: &cursor})
 		defer v.Close()
 		if _, err := v.NextPast(ctx); !errors.Is(err, stream.ErrGone) {
 			t.Errorf("%s a cursor is answered with %v", when, err)
@@ -50,25 +53,25 @@ func TestPurgeLeavesNothing(t *testing.T) {
 		if err := l.Check(ctx, cursor); !errors.Is(err, stream.ErrGone) {
 			t.Errorf("%s a cursor is judged with %v", when, err)
 		}
-		if _, err := l.ReduceAt(ctx, thread, known.Seq); !errors.Is(err, stream.ErrGone) {
+		if _, err := snapshots(l).AtCursor(ctx, thread, known.Seq); !errors.Is(err, stream.ErrGone) {
 			t.Errorf("%s a place is answered with %v", when, err)
 		}
 	}
 	wantGone("after the purge")
 
 	writeOn(t, l, thread, 1, msgs("u9"), msgs("a9"))
-	if err := elsewhere.Checkpoint(ctx, thread, known, true); err != nil { // a worker that had not heard
+	if err := snapshots(elsewhere).Checkpoint(ctx, thread, known, true); err != nil { // a worker that had not heard
 		t.Fatal(err)
 	}
 	for name, at := range map[string]*stream.Log{"here": l, "where it was known": elsewhere, "on a new node": streamtest.OpenOn(t, server)} {
 		wantWords(t, "the new thread, "+name, at, thread, "u9 a9")
-		if now := must[*stream.Reduction](t)(at.Reduce(ctx, thread, 0)); len(now.Runs) != 1 {
+		if now := must[*snapshot.Snapshot](t)(snapshots(at).Latest(ctx, thread, 0)); len(now.Runs) != 1 {
 			t.Errorf("%s the new thread has the runs %+v", name, now.Runs)
 		}
 	}
 	wantGone("after the new beginning")
 	wantWords(t, "the neighbor", l, neighbor, "u0 a0")
-	if err := l.Purge(ctx, threadNamed("nobody's")); err != nil {
+	if err := snapshots(l).Purge(ctx, threadNamed("nobody's")); err != nil {
 		t.Errorf("a thread that is not there: %v", err)
 	}
 }
@@ -81,10 +84,10 @@ func TestPlacesToComeAreNotGone(t *testing.T) {
 	if err := l.Check(ctx, l.CursorAt(1000)); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.ReduceAt(ctx, thread, 1000); !errors.Is(err, stream.ErrInvalidCursor) {
+	if _, err := snapshots(l).AtCursor(ctx, thread, 1000); !errors.Is(err, stream.ErrInvalidCursor) {
 		t.Error(err)
 	}
-	if _, err := l.ReduceAt(ctx, threadNamed("other"), 1); !errors.Is(err, stream.ErrInvalidCursor) {
+	if _, err := snapshots(l).AtCursor(ctx, threadNamed("other"), 1); !errors.Is(err, stream.ErrInvalidCursor) {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Reading goes past the client library's convenience in two places, because exactness in a cluster
@@ -50,29 +51,29 @@ type storedMessage struct {
 	Time    time.Time `json:"time"`
 }
 
-// last asks the leader for the last record under a subject, which may end in ">". nil = none.
-func (l *Log) last(ctx context.Context, subject string) (*Record, error) {
+// Last asks the leader for the last record under a subject, which may end in ">". nil = none.
+func (l *Log) Last(ctx context.Context, subject string) (*Record, error) {
 	return l.ask(ctx, getRequest{LastFor: subject})
 }
 
-// first asks the leader for the first record of a subject at or after a sequence. nil = none.
-func (l *Log) first(ctx context.Context, subject string, from uint64) (*Record, error) {
+// First asks the leader for the first record of a subject at or after a sequence. nil = none.
+func (l *Log) First(ctx context.Context, subject string, from uint64) (*Record, error) {
 	return l.ask(ctx, getRequest{NextFor: subject, Seq: max(from, 1)})
 }
 
-// at asks the leader for the record with a sequence. nil = none.
-func (l *Log) at(ctx context.Context, seq uint64) (*Record, error) {
+// At asks the leader for the record with a sequence. nil = none.
+func (l *Log) At(ctx context.Context, seq uint64) (*Record, error) {
 	return l.ask(ctx, getRequest{Seq: seq})
 }
 
 // Kept decodes what a step has kept for later ones, by its last record, into v. A record that is not a
 // thread's, or has nothing of the kind, is ErrLogLost.
 func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
-	rec, err := l.at(ctx, seq)
+	rec, err := l.At(ctx, seq)
 	if err != nil {
 		return err
 	}
-	if rec == nil || rec.thread != l.threadSubject(t) || rec.Kind != KindDone {
+	if rec == nil || rec.thread != l.ThreadSubject(t) || rec.Kind != KindDone {
 		return fmt.Errorf("%w: what step %d kept", ErrLogLost, seq)
 	}
 	var result Result
@@ -88,8 +89,8 @@ func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 // Detail reads what a record says about a failure: that of an attempt that failed for good, or, as detail, that which a
 // finished step keeps (see Result.Kept). It returns "" if the thread has no such record.
 func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) {
-	rec, err := l.at(ctx, seq)
-	if err != nil || rec == nil || rec.thread != l.threadSubject(t) || !rec.HasResult() {
+	rec, err := l.At(ctx, seq)
+	if err != nil || rec == nil || rec.thread != l.ThreadSubject(t) || !rec.HasResult() {
 		return "", err
 	}
 	var note failed
@@ -150,11 +151,11 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 // errStale: the leader has a record that the replicas which were asked don't have yet.
 var errStale = fmt.Errorf("%w: the replicas are behind", ErrUnavailable)
 
-// records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
+// Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
 // sequence of a record under that subject that exists (the leader said so): a replica that lacks it
 // is behind and is asked again. That it stays behind says nothing about the log, so it is no
 // ErrLogLost: whoever reads comes back.
-func (l *Log) records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
+func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		pause, size := firstPause, firstBatch
 		for from <= to {
@@ -241,9 +242,9 @@ func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Rec
 
 // lacks judges a record that existed and was not found: it was purged, or the replicas do not have it yet.
 func (l *Log) lacks(ctx context.Context, seq uint64) error {
-	rec, err := l.at(ctx, seq)
+	rec, err := l.At(ctx, seq)
 	if err == nil && rec == nil {
-		err = l.missing(ctx, seq)
+		err = l.Missing(ctx, seq)
 	}
 	if err != nil {
 		return err
@@ -314,4 +315,13 @@ func fromDirect(l *Log, msg *nats.Msg) (*Record, error) {
 		return nil, fmt.Errorf("stream: record %d: time: %w", seq, err)
 	}
 	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, at, msg.Header.Get(header), msg.Data)
+}
+
+// LastRevision is the revision of the newest change to the keys of a bucket that match keys; 0 = there was none.
+func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
+	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})
+	if err != nil || m == nil {
+		return 0, err
+	}
+	return m.Seq, nil
 }

@@ -136,6 +136,29 @@ func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string
 	}, nil
 }
 
+// Sequence is the record's sequence; 0 = r is nil.
+func (r *Record) Sequence() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.Seq
+}
+
+// RunToken is the token of the record's run (see Token).
+func (r *Record) RunToken() string { return r.run }
+
+// OfThread reports whether the record belongs to a thread.
+func (r *Record) OfThread(t Thread) bool { return r.thread == r.log.ThreadSubject(t) }
+
+// Shared reports whether the record has events that change what lanes share (see Lane.Shares).
+func (r *Record) Shared() bool { return r.shared }
+
+// Size is how many bytes the events of the record take, with what they refer to.
+func (r *Record) Size() int { return r.size }
+
+// Weight is how many bytes the record takes, with what its events and its result refer to.
+func (r *Record) Weight() int { return r.size + referred(r.lines[r.events:]) }
+
 // Is tells whether the record belongs to a run.
 func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -31,18 +33,18 @@ func TestWhatIsRemembered(t *testing.T) {
 		place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, result))
 	}
 	want := []stream.Remembered{refunds, orders}
-	now := must[*stream.Reduction](t)(l.Reduce(ctx, thread, place.After))
+	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, place.After))
 	if !slices.Equal(now.Remembered, want) || len(now.Decided) != 4 {
 		t.Errorf("remembered is %+v, decided was %+v", now.Remembered, now.Decided)
 	}
-	if err := l.Checkpoint(ctx, thread, now, true); err != nil {
+	if err := snapshots(l).Checkpoint(ctx, thread, now, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: thread.ID, RunID: first.ID}); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := streamtest.OpenOn(t, server)
-	later := must[*stream.Reduction](t)(elsewhere.Reduce(ctx, thread, 0))
+	later := must[*snapshot.Snapshot](t)(snapshots(elsewhere).Latest(ctx, thread, 0))
 	if diff := cmp.Diff(want, later.Remembered); diff != "" {
 		t.Errorf("another node knows (-want +got):\n%s", diff)
 	}

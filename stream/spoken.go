@@ -25,14 +25,14 @@ type Spoken struct {
 // Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in their order. It is a
 // function of the log alone: for a lane whose attempts have all ended it always returns the same.
 func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
-	subject, from := l.laneSubject(p.Run, p.Lane), max(p.After, p.Since)
+	subject, from := l.LaneSubject(p.Run, p.Lane), max(p.After, p.Since)
 	last, err := l.lastOfLane(ctx, subject)
 	if err != nil || lastSeq(last) <= from {
 		return nil, err
 	}
 	var all []Spoken
 	var said []*strings.Builder
-	for rec, err := range l.records(ctx, subject, from+1, last.Seq) {
+	for rec, err := range l.Records(ctx, subject, from+1, last.Seq) {
 		if err != nil {
 			return nil, err
 		}
@@ -99,6 +99,6 @@ func (l *Log) SpeakingLanes(ctx context.Context, run Run, lane Lane) ([]Lane, er
 		return nil, err
 	}
 	return slices.DeleteFunc(lanes, func(other Lane) bool {
-		return !other.speaks() || !strings.HasPrefix(string(other), string(lane))
+		return !other.Speaks() || !strings.HasPrefix(string(other), string(lane))
 	}), nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
@@ -65,7 +67,7 @@ func TestSpokenTellsWhatAttemptsLeft(t *testing.T) {
 func TestNoteAloneIsNothingToKeep(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	p := place("1/model", must[uint64](t)(l.OpenRun(ctx, place("1/model", 0), stream.Opening{RunID: run.ID}, false)))
+	p := place("1/model", must[uint64](t)(snapshots(l).OpenRun(ctx, place("1/model", 0), stream.Opening{RunID: run.ID}, false)))
 	a := begin(t, ctx, l, p)
 	if err := a.Note("a call"); err != nil {
 		t.Fatal(err)
@@ -79,7 +81,7 @@ func TestNoteAloneIsNothingToKeep(t *testing.T) {
 	if err := a.Flush(ctx); err != nil {
 		t.Error("what was flushed is in the log:", err)
 	}
-	r := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	r := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	if len(r.Messages()) != 0 {
 		t.Errorf("the conversation has %+v", r.Messages())
 	}
@@ -90,7 +92,7 @@ func TestThreadAddsUpEstimates(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	n := func(n int64) *int64 { return &n }
-	cut := stream.EstimatedUsage{Calls: 1, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1), TotalTokens: n(5)}}}
+	cut := snapshot.EstimatedUsage{Calls: 1, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1), TotalTokens: n(5)}}}
 	metadata := agui.Metadata{}
 	if err := cut.Put(metadata); err != nil {
 		t.Fatal(err)
@@ -103,24 +105,24 @@ func TestThreadAddsUpEstimates(t *testing.T) {
 	} {
 		r := stream.Run{Thread: thread, ID: strings.Repeat("r", i+1)}
 		at := stream.Place{Run: r, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
-		at.After = must[uint64](t)(l.OpenRun(ctx, at, stream.Opening{RunID: r.ID}, false))
+		at.After = must[uint64](t)(snapshots(l).OpenRun(ctx, at, stream.Opening{RunID: r.ID}, false))
 		if _, _, err := l.Seal(ctx, at, end); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	r := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	used := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(18), OutputTokens: n(4), TotalTokens: n(22)}}
 	if diff := cmp.Diff(used, r.Usage); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)
 	}
-	estimated := &stream.EstimatedUsage{Calls: 2, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(8), OutputTokens: n(2), TotalTokens: n(10)}}}
+	estimated := &snapshot.EstimatedUsage{Calls: 2, Usage: []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(8), OutputTokens: n(2), TotalTokens: n(10)}}}
 	if diff := cmp.Diff(estimated, r.Estimated); diff != "" {
 		t.Errorf("estimates (-want +got):\n%s", diff)
 	}
 	whole := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(10), OutputTokens: n(2), TotalTokens: n(12)}}
 	part := []agui.TokenUsage{{Provider: "p", Model: "m", InputTokens: n(4), OutputTokens: n(1)}}
-	for i, want := range []stream.RunNote{{Usage: whole}, {Usage: part, Estimated: &cut}, {Usage: part, Estimated: &cut}} {
-		got := stream.RunNote{Usage: r.Runs[i].Usage, Estimated: r.Runs[i].Estimated}
+	for i, want := range []snapshot.RunNote{{Usage: whole}, {Usage: part, Estimated: &cut}, {Usage: part, Estimated: &cut}} {
+		got := snapshot.RunNote{Usage: r.Runs[i].Usage, Estimated: r.Runs[i].Estimated}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", i, diff)
 		}

@@ -17,7 +17,7 @@ import (
 // Announced returns the step that a lane has come to in its present use; "" = none: the subagent that is
 // to speak on it has not been announced.
 func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
-	last, err := l.lastOfLane(ctx, l.laneSubject(p.Run, p.Lane))
+	last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 	switch {
 	case err != nil || lastSeq(last) <= p.Since:
 		return "", err
@@ -59,7 +59,7 @@ func (l *Log) lanes(ctx context.Context, run Run) ([]Lane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream: lanes: %w", unreached(err))
 	}
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter(l.runSubject(run)+".*"))
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(l.RunSubject(run)+".*"))
 	if err != nil {
 		return nil, fmt.Errorf("stream: lanes: %w", unreached(err))
 	}

@@ -73,7 +73,7 @@ func TestMessagesOfSubagentsStandWhereTheyBegan(t *testing.T) {
 	first, second := s.attempt(p, start("m2"), text("m2", "On")), s.subagent(1, "sub2")
 	s.finish(s.attempt(second, start("m3")), says(assistant("m3", "Two.")), end("m3"))
 	s.finish(first, says(assistant("m2", "One.")), end("m2"))
-	r, err := s.log.Reduce(s.ctx, thread, 0)
+	r, err := snapshots(s.log).Latest(s.ctx, thread, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,24 +8,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
 // claims starts and ends a run whose client says something about the conversation, and returns the thread then.
-func claims(t *testing.T, l *stream.Log, run stream.Run, c stream.Claim, answered ...agui.Message) *stream.Reduction {
+func claims(t *testing.T, l *stream.Log, run stream.Run, c snapshot.Claim, answered ...agui.Message) *snapshot.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
-	before := must[*stream.Reduction](t)(l.Reduce(ctx, run.Thread, 0))
+	before := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
 	p := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, &stream.Input{Accepted: before.Accept(c)}))
 	place := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	must[uint64](t)(l.OpenRun(ctx, place, stream.Opening{Agent: "a", Input: p.Seq}, false))
+	must[uint64](t)(snapshots(l).OpenRun(ctx, place, stream.Opening{Agent: "a", Input: p.Seq}, false))
 	place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, &stream.Result{Messages: answered}))
 	if _, _, err := l.Seal(ctx, place, &agui.RunFinished{ThreadID: run.Thread.ID, RunID: run.ID}); err != nil {
 		t.Fatal(err)
 	}
-	return must[*stream.Reduction](t)(l.Reduce(ctx, run.Thread, 0))
+	return must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, run.Thread, 0))
 }
 
 // What an edit takes out of a conversation is listed with the run that did it, and the run before can be forked to
@@ -35,10 +37,10 @@ func TestSuperseded(t *testing.T) {
 	l := streamtest.Open(t)
 	ctx := testContext(t)
 	runs := []stream.Run{{}, {Thread: thread, ID: "run1"}, {Thread: thread, ID: "run2"}, {Thread: thread, ID: "run3"}, {Thread: thread, ID: "run4"}}
-	claims(t, l, runs[1], stream.Claim{Messages: msgs("s1 u1")}, msgs("r1 a1")...)
-	claims(t, l, runs[2], stream.Claim{Messages: msgs("s1 u1 r1 a1 u2")}, msgs("a2")...)
-	claims(t, l, runs[3], stream.Claim{Messages: msgs("s1=other u1 r1 a1 u2=better")}, msgs("a3")...)
-	now := claims(t, l, runs[4], stream.Claim{Messages: msgs("u1")}, msgs("a4")...)
+	claims(t, l, runs[1], snapshot.Claim{Messages: msgs("s1 u1")}, msgs("r1 a1")...)
+	claims(t, l, runs[2], snapshot.Claim{Messages: msgs("s1 u1 r1 a1 u2")}, msgs("a2")...)
+	claims(t, l, runs[3], snapshot.Claim{Messages: msgs("s1=other u1 r1 a1 u2=better")}, msgs("a3")...)
+	now := claims(t, l, runs[4], snapshot.Claim{Messages: msgs("u1")}, msgs("a4")...)
 	if got, want := words(now.Messages()), "s1=other u1 a4"; got != want {
 		t.Errorf("the conversation is %s, want %s", got, want)
 	}
@@ -47,7 +49,7 @@ func TestSuperseded(t *testing.T) {
 		if n.Superseded == nil {
 			continue
 		}
-		gone, err := l.SupersededBy(ctx, thread, n.Superseded)
+		gone, err := snapshots(l).SupersededBy(ctx, thread, n.Superseded)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,10 +64,10 @@ func TestSuperseded(t *testing.T) {
 	}
 
 	fork := stream.Thread{Tenant: thread.Tenant, ID: "fork"}
-	if err := l.Fork(ctx, runs[3], fork); err != nil {
+	if err := snapshots(l).Fork(ctx, runs[3], fork); err != nil {
 		t.Fatal(err)
 	}
-	forked := must[*stream.Reduction](t)(l.Reduce(ctx, fork, 0))
+	forked := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, fork, 0))
 	if got, want := words(forked.Messages()), "s1=other u1 r1 a1 u2=better a3"; got != want {
 		t.Errorf("the fork has %s, want %s", got, want)
 	}
@@ -82,7 +84,7 @@ func TestNothingDisappears(t *testing.T) {
 			ctx := testContext(t)
 			thread := stream.Thread{Tenant: "t", ID: "random"}
 			ever := map[string]bool{}
-			var now *stream.Reduction
+			var now *snapshot.Snapshot
 			var stale []agui.Message
 			var staleSeen uint64
 			for n := range 12 {
@@ -113,8 +115,8 @@ func TestNothingDisappears(t *testing.T) {
 
 // someClaim is the list of a client: right, lost, stale, trimmed, edited, shortened, with new IDs or new instructions, and
 // usually with a new message.
-func someClaim(random *rand.Rand, n int, list, stale []agui.Message) stream.Claim {
-	c := stream.Claim{History: []stream.History{"", "", "", "", "", stream.HistoryAuto, stream.HistoryAppend, stream.HistoryReplace}[random.IntN(8)]}
+func someClaim(random *rand.Rand, n int, list, stale []agui.Message) snapshot.Claim {
+	c := snapshot.Claim{History: []snapshot.History{"", "", "", "", "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace}[random.IntN(8)]}
 	list = slices.DeleteFunc(slices.Clone(list), func(m agui.Message) bool { return m.Role == agui.RoleReasoning && random.IntN(2) == 0 })
 	switch random.IntN(8) {
 	case 0:
@@ -147,7 +149,7 @@ func someClaim(random *rand.Rand, n int, list, stale []agui.Message) stream.Clai
 	return c
 }
 
-func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, now *stream.Reduction, ever map[string]bool) {
+func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, thread stream.Thread, now *snapshot.Snapshot, ever map[string]bool) {
 	t.Helper()
 	there := map[string]bool{}
 	ids := map[string]bool{}
@@ -162,7 +164,7 @@ func checkNothingDisappeared(ctx context.Context, t *testing.T, l *stream.Log, t
 		if n.Superseded == nil {
 			continue
 		}
-		gone, err := l.SupersededBy(ctx, thread, n.Superseded)
+		gone, err := snapshots(l).SupersededBy(ctx, thread, n.Superseded)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -33,9 +36,9 @@ func (s *story) tellThread() {
 		&agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"}, start("m2"), text("m2", "Sunny."), end("m2"))
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: "r1"})
 
-	known := must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Messages()
+	known := must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Messages()
 	edited := []agui.Message{known[0], asks("u2", "never mind"), known[1]} // what is known comes behind what is new
-	s.accept(runNamed("r2"), must[*stream.Reduction](s.t)(s.log.Reduce(s.ctx, thread, 0)).Accept(stream.Claim{Messages: edited, History: stream.HistoryReplace}), `{"given":2}`)
+	s.accept(runNamed("r2"), must[*snapshot.Snapshot](s.t)(snapshots(s.log).Latest(s.ctx, thread, 0)).Accept(snapshot.Claim{Messages: edited, History: snapshot.HistoryReplace}), `{"given":2}`)
 	s.attempt(s.place("1/model"), start("m3"), text("m3", "As"))
 	s.attempt(s.place("1/model"), start("m3"), text("m3", "As you"))
 	s.supersede(s.place("1/model"), false)
@@ -67,7 +70,7 @@ func (s *story) tellAbandoned() {
 
 // ended tells whether frames reach the end of the story's last run. Old clients are told of a cancelled
 // one as an error.
-func ended(frames []stream.Frame) bool {
+func ended(frames []view.Frame) bool {
 	if len(frames) == 0 {
 		return false
 	}
@@ -77,8 +80,8 @@ func ended(frames []stream.Frame) bool {
 }
 
 // follows reads a thread until the story's last run is over: a view that follows does not end.
-func follows(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
-	var frames []stream.Frame
+func follows(ctx context.Context, v *view.View) ([]view.Frame, error) {
+	var frames []view.Frame
 	for {
 		more, err := v.Next(ctx, time.Minute)
 		if err != nil {
@@ -103,8 +106,8 @@ func TestThreadAtEveryRecord(t *testing.T) {
 			ctx, l := testContext(t), streamtest.Open(t)
 			c := newCrowd(t, ctx, l)
 			c.readOn = follows
-			follow := stream.ThreadOptions{Follow: true}
-			first := &held{view: c.follower.ViewThread(thread, follow)}
+			follow := view.ThreadOptions{Follow: true}
+			first := &held{view: viewer(c.follower).Thread(thread, follow)}
 			defer first.view.Close()
 			later := []*held{first}
 			records := 0
@@ -115,21 +118,21 @@ func TestThreadAtEveryRecord(t *testing.T) {
 					h.poll(ctx, s.last())
 					for k := range h.frames {
 						if after := h.frames[k].Cursor; !after.IsZero() && (k*3+records)%13 == 0 && !ended(h.frames[:k+1]) {
-							c.send(c.follower.ViewThread(thread, stream.ThreadOptions{After: &after, Follow: true}), reading{
+							c.send(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, Follow: true}), reading{
 								what: fmt.Sprintf("reader %d, cut behind event %d, back at record %d", i, k, records), before: h.frames[: k+1 : k+1],
 							})
 						}
 					}
 				}
-				c.send(c.follower.ViewThread(thread, follow), reading{what: fmt.Sprintf("came at record %d", records), old: show(t, "first", nil, first.frames, true).messages})
+				c.send(viewer(c.follower).Thread(thread, follow), reading{what: fmt.Sprintf("came at record %d", records), old: show(t, "first", nil, first.frames, true).messages})
 				if records%15 == 0 {
-					h := &held{view: c.follower.ViewThread(thread, follow)}
+					h := &held{view: viewer(c.follower).Thread(thread, follow)}
 					t.Cleanup(h.view.Close)
 					later = append(later, h)
 				}
 			}
 			tell(s)
-			log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+			log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 			read := c.wait()
 			t.Logf("%d records, %d readers", records, len(read))
 			read = append(read, reading{what: "first", before: first.frames})
@@ -151,7 +154,7 @@ func TestThreadAtEveryRecord(t *testing.T) {
 				all := r.all()
 				for k, f := range all {
 					if after := f.Cursor; !after.IsZero() && !ended(all[:k+1]) {
-						c.sendLate(c.follower.ViewThread(thread, stream.ThreadOptions{After: &after, Follow: true}),
+						c.sendLate(viewer(c.follower).Thread(thread, view.ThreadOptions{After: &after, Follow: true}),
 							reading{what: fmt.Sprintf("%s, cut behind event %d, back at the end", r.what, k), before: all[:k+1]})
 					}
 				}
@@ -182,12 +185,12 @@ func crossed(t *testing.T, ctx context.Context, follower *stream.Follower, read 
 				continue
 			}
 			taken[f.Cursor.String()] = true
-			thread := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &f.Cursor}))
+			thread := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &f.Cursor}))
 			owners := 0
 			for _, id := range []string{"r1", "r2", "r3"} {
-				view := follower.View(runNamed(id), stream.ViewOptions{After: &f.Cursor})
-				frames, err := readOn(ctx, view)
-				view.Close()
+				shownView := viewer(follower).Run(runNamed(id), view.Options{After: &f.Cursor})
+				frames, err := readOn(ctx, shownView)
+				shownView.Close()
 				if errors.Is(err, stream.ErrInvalidCursor) {
 					continue
 				}
@@ -209,13 +212,13 @@ func crossed(t *testing.T, ctx context.Context, follower *stream.Follower, read 
 	}
 }
 
-func rest(t *testing.T, ctx context.Context, v *stream.View) []stream.Frame {
+func rest(t *testing.T, ctx context.Context, v *view.View) []view.Frame {
 	t.Helper()
 	defer v.Close()
-	return must[[]stream.Frame](t)(readToEnd(ctx, v))
+	return must[[]view.Frame](t)(readToEnd(ctx, v))
 }
 
-func sameTextsOf(t *testing.T, what string, a, b []stream.Frame) {
+func sameTextsOf(t *testing.T, what string, a, b []view.Frame) {
 	t.Helper()
 	if len(a) != len(b) {
 		t.Fatalf("%s: %d frames, the thread has %d\n%s", what, len(a), len(b), dump(a))
@@ -234,25 +237,25 @@ func TestRunsCursorInItsThread(t *testing.T) {
 	follower := streamtest.Follow(t, l)
 	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
 	s.tellThread()
-	log := must[*stream.Reduction](t)(l.Reduce(ctx, thread, 0))
+	log := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0))
 	for _, join := range []bool{false, true} {
-		view := follower.View(runNamed("r1"), stream.ViewOptions{Join: join})
-		frames := rest(t, ctx, view)
+		shownView := viewer(follower).Run(runNamed("r1"), view.Options{Join: join})
+		frames := rest(t, ctx, shownView)
 		for k, f := range frames {
 			if f.Cursor.IsZero() {
 				continue
 			}
-			all := slices.Concat(frames[:k+1], rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &f.Cursor})))
+			all := slices.Concat(frames[:k+1], rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &f.Cursor})))
 			what := fmt.Sprintf("cut behind event %d", k)
 			checkCursors(t, what, all)
 			sameAsLog(t, what, show(t, what, []agui.Message{user}, all, true), log, all)
 		}
 	}
 	other := stream.Thread{Tenant: thread.Tenant, ID: "another"}
-	foreign := rest(t, ctx, follower.View(runNamed("r1"), stream.ViewOptions{}))[0].Cursor
-	view := follower.ViewThread(other, stream.ThreadOptions{After: &foreign})
-	defer view.Close()
-	if frames, err := view.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
+	foreign := rest(t, ctx, viewer(follower).Run(runNamed("r1"), view.Options{}))[0].Cursor
+	shownView := viewer(follower).Thread(other, view.ThreadOptions{After: &foreign})
+	defer shownView.Close()
+	if frames, err := shownView.Next(ctx, time.Second); !errors.Is(err, stream.ErrInvalidCursor) {
 		t.Errorf("in another thread: %v, %v", frames, err)
 	}
 }
@@ -276,14 +279,14 @@ func TestThreadWhoseLastRunFailed(t *testing.T) {
 		s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 		s.begin(run, user, "")
 		s.seal(c.end)
-		frames := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{Profile: c.profile}))
+		frames := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{Profile: c.profile}))
 		if last := string(frames[len(frames)-1].Event); len(frames) != 4 || last != `{"type":"RUN_FINISHED","threadId":"t/1 with.dots and *","runId":"r1"`+c.told {
 			t.Errorf("profile %s: %s", c.profile, dump(frames))
 		}
-		if behind := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &frames[3].Cursor})); len(behind) != 0 {
+		if behind := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &frames[3].Cursor})); len(behind) != 0 {
 			t.Errorf("behind the end: %s", dump(behind))
 		}
-		if joined := readAll(t, ctx, follower, stream.ViewOptions{Join: true, Profile: stream.Profile1}); joined[3].Type != c.end.EventType() {
+		if joined := readAll(t, ctx, follower, view.Options{Join: true, Profile: stream.Profile1}); joined[3].Type != c.end.EventType() {
 			t.Errorf("who asks for the run itself is told its end: %s", dump(joined))
 		}
 	}
@@ -294,26 +297,26 @@ func TestThreadIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	if frames := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{})); len(frames) != 0 {
+	if frames := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{})); len(frames) != 0 {
 		t.Errorf("of an empty thread: %s", dump(frames))
 	}
 	s := &story{t: t, ctx: ctx, log: l, run: run, step: func() {}}
 	s.begin(run, user, "")
-	view := follower.ViewThread(thread, stream.ThreadOptions{})
-	defer view.Close()
-	if _, ok := view.Run(); ok {
+	shownView := viewer(follower).Thread(thread, view.ThreadOptions{})
+	defer shownView.Close()
+	if _, ok := shownView.Run(); ok {
 		t.Error("a view that nobody has asked has a run")
 	}
-	frames := must[[]stream.Frame](t)(view.Next(ctx, time.Minute))
-	if active, ok := view.Run(); !ok || active != run {
+	frames := must[[]view.Frame](t)(shownView.Next(ctx, time.Minute))
+	if active, ok := shownView.Run(); !ok || active != run {
 		t.Errorf("the run that is shown: %v, %v", active, ok)
 	}
 	s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: run.ID})
 	s.begin(runNamed("r2"), asks("u2", "and?"), "")
-	arrived := follower.View(s.run, stream.ViewOptions{}) // both runs are at hand when the reader goes on
+	arrived := viewer(follower).Run(s.run, view.Options{}) // both runs are at hand when the reader goes on
 	defer arrived.Close()
-	must[[]stream.Frame](t)(arrived.Next(ctx, time.Minute))
-	frames = append(frames, must[[]stream.Frame](t)(readToEnd(ctx, view))...)
+	must[[]view.Frame](t)(arrived.Next(ctx, time.Minute))
+	frames = append(frames, must[[]view.Frame](t)(readToEnd(ctx, shownView))...)
 	if last := frames[len(frames)-1]; last.Type != agui.EventRunFinished || strings.Contains(dump(frames), `"r2"`) {
 		t.Error(dump(frames))
 	}
@@ -324,9 +327,9 @@ func TestThreadGoesOnExactly(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
 	follower := streamtest.Follow(t, l)
-	view := follower.ViewThread(thread, stream.ThreadOptions{Follow: true})
-	defer view.Close()
-	if frames, err := view.Next(ctx, time.Millisecond); err != nil || frames != nil {
+	shownView := viewer(follower).Thread(thread, view.ThreadOptions{Follow: true})
+	defer shownView.Close()
+	if frames, err := shownView.Next(ctx, time.Millisecond); err != nil || frames != nil {
 		t.Fatalf("before anything: %v, %v", frames, err)
 	}
 	s := &story{t: t, ctx: ctx, log: l, step: func() {}}
@@ -335,12 +338,12 @@ func TestThreadGoesOnExactly(t *testing.T) {
 		s.after = s.live(s.place("1/model"), says(assistant("m"+id, "Hi!")), start("m"+id), text("m"+id, "Hi"), text("m"+id, "!"), end("m"+id))
 		s.seal(&agui.RunFinished{ThreadID: thread.ID, RunID: id})
 	}
-	frames, err := follows(ctx, view)
+	frames, err := follows(ctx, shownView)
 	if !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	for k, f := range frames {
-		behind := rest(t, ctx, follower.ViewThread(thread, stream.ThreadOptions{After: &f.Cursor}))
+		behind := rest(t, ctx, viewer(follower).Thread(thread, view.ThreadOptions{After: &f.Cursor}))
 		sameTextsOf(t, fmt.Sprintf("cut behind event %d", k), behind, frames[k+1:])
 	}
 }

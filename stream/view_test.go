@@ -7,13 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/view"
+
 	"github.com/perdure/perdure/stream"
 )
 
 // readAll reads a run to its end.
-func readAll(t *testing.T, ctx context.Context, f *stream.Follower, o stream.ViewOptions) []stream.Frame {
+func readAll(t *testing.T, ctx context.Context, f *stream.Follower, o view.Options) []view.Frame {
 	t.Helper()
-	v := f.View(run, o)
+	v := viewer(f).Run(run, o)
 	defer v.Close()
 	frames, err := readOn(ctx, v)
 	if !errors.Is(err, io.EOF) {
@@ -22,8 +24,8 @@ func readAll(t *testing.T, ctx context.Context, f *stream.Follower, o stream.Vie
 	return frames
 }
 
-func readOn(ctx context.Context, v *stream.View) ([]stream.Frame, error) {
-	var frames []stream.Frame
+func readOn(ctx context.Context, v *view.View) ([]view.Frame, error) {
+	var frames []view.Frame
 	for {
 		more, err := v.Next(ctx, time.Minute)
 		if err != nil {

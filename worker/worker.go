@@ -25,6 +25,8 @@ import (
 	"regexp"
 	"syscall"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents"
@@ -130,7 +132,7 @@ func Run(ctx context.Context, a Additions, args, environ []string, out io.Writer
 		return err
 	}
 	node, err := workernode.Start(ctx, workernode.Config{
-		Log:           log,
+		Snapshots:     snapshot.NewStore(log),
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,

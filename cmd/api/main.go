@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/apinode"
 	"github.com/perdure/perdure/internal/callers"
@@ -93,7 +95,7 @@ func run(ctx context.Context, args, environ []string, out io.Writer) (err error)
 	}
 	node, err := apinode.Start(ctx, apinode.Config{
 		Listener:    listener,
-		Log:         log,
+		Snapshots:   snapshot.NewStore(log),
 		Temporal:    connections.Temporal,
 		Agents:      folder.Agents,
 		Known:       folder.Names(),

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -214,13 +216,14 @@ func (c *connections) close() {
 // startNodes starts worker and api. What the process before this one left running is failed, so
 // that it is taken up at once: its owner is dead, since this process owns the directory.
 func startNodes(ctx context.Context, c *connections, servers *devserver.Server, listener net.Listener, authenticator auth.Authenticator, folder *agents.Folder, set *toolset.Set, hooks *webhook.Sender, cfg *config.Config, o devOptions, logger *slog.Logger) (stop func() error, err error) {
-	log, err := stream.Open(ctx, c.nats, stream.Options{}) // one for both: what one has reduced the other need not
+	log, err := stream.Open(ctx, c.nats, stream.Options{})
 	if err != nil {
 		return nil, err
 	}
 	if err := checkNames(ctx, log, folder, o, logger); err != nil {
 		return nil, err
 	}
+	snapshots := snapshot.NewStore(log) // shared by worker and API
 	prices, err := budget.LoadIf(cfg.Prices)
 	if err != nil {
 		return nil, err
@@ -235,7 +238,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 			return nil
 		}
 		w, err = workernode.Start(ctx, workernode.Config{
-			Alone: true, Log: log, Temporal: c.temporal, Models: models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets(), FailFast: true}), Tools: set.Registry(),
+			Alone: true, Snapshots: snapshots, Temporal: c.temporal, Models: models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets(), FailFast: true}), Tools: set.Registry(),
 			Prices: prices, TenantBudget: budget.Day{
 				Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 				Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),
@@ -246,7 +249,7 @@ func startNodes(ctx context.Context, c *connections, servers *devserver.Server, 
 	})
 	g.Go(func() (err error) {
 		a, err = apinode.Start(ctx, apinode.Config{
-			Listener: listener, Log: log, Temporal: c.temporal, Agents: folder.Agents, Known: folder.Names(), ForceAgents: cfg.ForceAgents, Origins: origins(cfg.Origins),
+			Listener: listener, Snapshots: snapshots, Temporal: c.temporal, Agents: folder.Agents, Known: folder.Names(), ForceAgents: cfg.ForceAgents, Origins: origins(cfg.Origins),
 			Auth: authenticator, AdminRole: cfg.Auth.AdminRole,
 			ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Sockets: cfg.MaxSockets, Streams: cfg.MaxStreams, Metrics: c.telemetry.Metrics(), Logger: logger,
 			LinkKey: cfg.LinkKey, PublicURL: cfg.PublicURL,

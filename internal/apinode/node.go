@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents"
@@ -29,9 +31,9 @@ import (
 
 // Config is what a node is made of. Connections belong to the caller.
 type Config struct {
-	Listener net.Listener
-	Log      *stream.Log
-	Temporal client.Client
+	Listener  net.Listener
+	Snapshots *snapshot.Store // its log is the node's
+	Temporal  client.Client
 	// Agents are published at start. What a client has put stays, except with ForceAgents.
 	Agents      []*agents.Definition
 	ForceAgents bool
@@ -71,7 +73,7 @@ type Node struct {
 
 // Start brings a node up: when it returns, requests are served.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
-	c, err := catalog.Open(ctx, cfg.Log)
+	c, err := catalog.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if n.agents, err = c.Watch(ctx); err != nil {
 		return nil, err
 	}
-	if n.board, err = announce.Watch(ctx, cfg.Log); err != nil {
+	if n.board, err = announce.Watch(ctx, cfg.Snapshots.Log()); err != nil {
 		n.agents.Stop()
 		return nil, err
 	}
@@ -92,21 +94,21 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.inbox = approvals.Index
-	said, err := schedules.Open(ctx, cfg.Log)
+	said, err := schedules.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
 		n.unread()
 		return nil, err
 	}
-	if n.threads, err = threads.Watch(ctx, cfg.Log); err != nil {
+	if n.threads, err = threads.Watch(ctx, cfg.Snapshots.Log()); err != nil {
 		n.unread()
 		return nil, err
 	}
-	if n.follower, err = cfg.Log.Follow(ctx); err != nil {
+	if n.follower, err = cfg.Snapshots.Log().Follow(ctx); err != nil {
 		n.unread()
 		return nil, err
 	}
 	n.server = api.New(api.Config{
-		Log: cfg.Log, Follower: n.follower, Catalog: c, Tools: n.board, Known: cfg.Known, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
+		Log: cfg.Snapshots.Log(), Snapshots: cfg.Snapshots, Follower: n.follower, Catalog: c, Tools: n.board, Known: cfg.Known, Temporal: cfg.Temporal, Logger: cfg.Logger, Origins: cfg.Origins,
 		Auth: cfg.Auth, AdminRole: cfg.AdminRole,
 		ParkAfter: cfg.ParkAfter, Strict: cfg.Strict, Metrics: cfg.Metrics, Sockets: cfg.Sockets, Streams: cfg.Streams,
 		Inbox: approvals, Schedules: said, Threads: n.threads,
@@ -122,11 +124,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 
 // openInbox loads what waits for people: a node that has not serves nobody.
 func openInbox(ctx context.Context, cfg Config) (*api.Inbox, error) {
-	store, err := inbox.Open(ctx, cfg.Log)
+	store, err := inbox.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := links.Open(ctx, cfg.Log, cfg.LinkKey)
+	keeper, err := links.Open(ctx, cfg.Snapshots.Log(), cfg.LinkKey)
 	if err != nil {
 		return nil, err
 	}

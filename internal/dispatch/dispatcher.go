@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -68,7 +70,7 @@ type Terms struct {
 // thread. placed is false, without an error, if the thread has to be looked at again, and if more people have
 // to approve (Submitted.Open). A workflow's refusal is a *temporal.ApplicationError, of one of the types that
 // workflows names.
-func (d *Dispatcher) Place(ctx context.Context, in runs.Input, terms Terms, thread *stream.Reduction) (taken runs.Submitted, placed bool, err error) {
+func (d *Dispatcher) Place(ctx context.Context, in runs.Input, terms Terms, thread *snapshot.Snapshot) (taken runs.Submitted, placed bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
@@ -101,7 +103,7 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // submit offers the run to the workflow that occupies the thread. If the log says that its run has
 // ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
 // run that has begun in Temporal and not yet in the log; that one answers.)
-func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *stream.Reduction, execution string) (taken runs.Submitted, placed bool, err error) {
+func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (taken runs.Submitted, placed bool, err error) {
 	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.Waits) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
 		return taken, false, nil

@@ -6,12 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 )
 
 // continuing is a Temporal whose execution closes some time after it was offered a run, and never answers the offer.
@@ -56,7 +57,7 @@ func TestAnOfferEndsWithItsExecution(t *testing.T) {
 		d := &dispatch.Dispatcher{Temporal: &continuing{closes: 10 * time.Millisecond}}
 		in := runs.Input{Run: runs.Ref{Tenant: "t", Thread: "t", ID: "r2"}}
 		begun := time.Now()
-		_, placed, err := d.Place(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &stream.Reduction{})
+		_, placed, err := d.Place(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})
 		if took := time.Since(begun); placed || err != nil || took > 300*time.Millisecond {
 			t.Errorf("after %s: placed %v, %v", took, placed, err)
 		}

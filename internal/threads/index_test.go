@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/agui"
@@ -171,14 +173,14 @@ func TestListsWhatTheLogWrites(t *testing.T) {
 	x := watch(t, l)
 	run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: "a/long name"}, ID: "r"}
 	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
-	if _, err := l.OpenRun(t.Context(), p, stream.Opening{Agent: "support", Continues: "r0"}, false); err != nil {
+	if _, err := snapshot.NewStore(l).OpenRun(t.Context(), p, stream.Opening{Agent: "support", Continues: "r0"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := l.Seal(t.Context(), p, &agui.RunFinished{}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, x, []string{"a/long name"})
-	if err := l.Purge(t.Context(), run.Thread); err != nil {
+	if err := snapshot.NewStore(l).Purge(t.Context(), run.Thread); err != nil {
 		t.Fatal(err)
 	}
 	await(t, x, []string{})

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/stream/snapshot"
+
 	deploymentpb "go.temporal.io/api/deployment/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
@@ -35,8 +37,8 @@ import (
 
 // Config is what a node is made of. Connections belong to the caller.
 type Config struct {
-	Log      *stream.Log
-	Temporal client.Client
+	Snapshots *snapshot.Store // its log is the node's
+	Temporal  client.Client
 	// Namespace is Temporal's; Identity is this process's, and no other's.
 	Namespace, Identity string
 	Models              map[string]llm.Model
@@ -107,7 +109,7 @@ type Node struct {
 
 // Start brings a worker up.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
-	l := cfg.Log
+	l := cfg.Snapshots.Log()
 	if err := cfg.Queues.check(); err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.LookElsewhere != nil {
 		cfg.LookElsewhere(n.board.Offers)
 	}
-	a := &activities.Activities{Log: l, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board}
+	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.leave(ctx))
 	}

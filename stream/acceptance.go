@@ -1,0 +1,36 @@
+package stream
+
+import "github.com/perdure/perdure/agui"
+
+// Acceptance says what a run's conversation is: the thread's first Keep messages, then Tail. It
+// holds content only where that is new, so its size does not depend on the conversation's.
+type Acceptance struct {
+	Keep int `json:"keep"`
+	// Last is the ID of the last message that is kept ("" = none). It guards against a conversation that was
+	// cut after the input was judged and before its run started.
+	Last string `json:"last,omitempty"`
+	// Cut tells that the messages after the kept ones leave the conversation, unless Tail names them.
+	// Without Cut, messages that join the thread until the run starts are kept as well.
+	Cut bool `json:"cut,omitempty"`
+	// Append tells that the input only adds messages. It builds on none of the kept ones, so it also continues a
+	// conversation that was cut meanwhile.
+	Append bool   `json:"append,omitempty"`
+	Tail   []Said `json:"tail,omitempty"`
+	// Updated are new versions of kept system and developer messages. They take the place of the old ones.
+	Updated []agui.Message `json:"updated,omitempty"`
+	// Differs tells that the conversation isn't what the client believes it to be.
+	Differs bool `json:"differs,omitempty"`
+}
+
+// Said is one message after the kept ones.
+type Said struct {
+	ID string `json:"id"`
+	// Message is nil where the thread already has the message.
+	Message *agui.Message `json:"message,omitempty"`
+}
+
+// WithoutContent is what the opening of a run repeats of an acceptance: the rest stands in the proposal.
+func (a Acceptance) WithoutContent() Acceptance {
+	a.Tail, a.Updated = nil, nil
+	return a
+}

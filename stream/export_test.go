@@ -1,0 +1,39 @@
+package stream
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// PartBytes bounds what a reader holds.
+const PartBytes = partBytes
+
+// ReadTo reads a run's records up to one that the leader is said to have, 0 for its last.
+func (l *Log) ReadTo(ctx context.Context, run Run, to uint64) ([]*Record, error) {
+	var all []*Record
+	if to == 0 {
+		last, err := l.Last(ctx, l.RunSubject(run)+".>")
+		if err != nil {
+			return nil, err
+		}
+		to = lastSeq(last)
+	}
+	for r, err := range l.Records(ctx, l.RunSubject(run)+".>", 1, to) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// ListOpened writes the index's entry about a run that began.
+func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64) error {
+	return l.listOpened(ctx, run, agent, seq)
+}
+
+// ListSealed writes into the index that a run has ended.
+func (l *Log) ListSealed(ctx context.Context, run Run, seq uint64, events ...agui.Event) error {
+	return l.listSealed(ctx, Place{Run: run}, seq, events)
+}

@@ -1,0 +1,262 @@
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// History says how the messages of a run's input relate to the thread's conversation
+// (forwardedProps.perdure.history, and the agent's default).
+type History string
+
+// The ways to read the messages of an input. See docs/history.md for a table of cases.
+const (
+	// HistoryAuto aligns the input's messages with the thread (see Reduction.Accept).
+	HistoryAuto History = "auto"
+	// HistoryAppend adds the messages whose IDs the thread does not have, and changes nothing else.
+	HistoryAppend History = "append"
+	// HistoryReplace takes the input's messages as the complete conversation, as AG-UI specifies.
+	HistoryReplace History = "replace"
+)
+
+// Claim is what a client says about the conversation: its messages, and how they are meant.
+type Claim struct {
+	Messages []agui.Message
+	History  History // "" = HistoryAuto
+	// Seen is the sequence of the last record that the client was shown. A message that joined the thread
+	// after it is never an omission of the client. 0 = the client did not say, and counts as up to date.
+	Seen uint64
+}
+
+// Accept judges the messages of an input against the thread and returns the conversation of its run.
+//
+// What an agent said is always taken from the log, whatever copy the client sends. With HistoryAuto
+// the messages are aligned with the thread first (see align). If none aligns, they are appended; if
+// they contain an assistant's message they are another conversation, and replace the thread's.
+// Otherwise reconcile tells a continuation, an edit and a regeneration apart.
+func (r *Snapshot) Accept(c Claim) stream.Acceptance {
+	var a stream.Acceptance
+	sent := c.Messages
+	switch c.History {
+	case HistoryReplace:
+		a = r.replace(sent)
+	case HistoryAppend:
+		a = r.add(sent)
+	default:
+		at := r.align(sent)
+		switch {
+		case at.proven:
+			a = r.reconcile(sent, at, c.Seen)
+		case HasRole(sent, agui.RoleAssistant):
+			a = r.replace(sent)
+		default:
+			a = r.add(sent)
+		}
+	}
+	a.Last = r.lastKept(a)
+	a.Differs = !sameMessages(r.Apply(a), sent)
+	return a
+}
+
+// lastKept is the ID of the message that an acceptance builds on; "" = it builds on none. Where nothing is cut that is no
+// activity: one that is under way may still go.
+func (r *Snapshot) lastKept(a stream.Acceptance) string {
+	for _, e := range slices.Backward(r.Entries[:a.Keep]) {
+		if a.Cut || e.Message.Role != agui.RoleActivity && !isPlace(e.Message) {
+			return e.Message.ID
+		}
+	}
+	return ""
+}
+
+// replace takes the input's messages literally. Equal messages at the beginning are kept.
+func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
+	keep, said := r.commonPrefix(sent)
+	a := stream.Acceptance{Keep: keep, Cut: true}
+	for _, m := range sent[said:] {
+		a.Tail = append(a.Tail, stream.Said{ID: m.ID, Message: &m})
+	}
+	return a
+}
+
+// add keeps the thread's messages and adds the new ones among the input's.
+func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
+	a := stream.Acceptance{Keep: len(r.Entries), Append: true}
+	at := r.positions()
+	for _, m := range sent {
+		pos, known := at[m.ID]
+		switch {
+		case known && isInstruction(m):
+			update(&a, r.Entries[pos], m)
+		case known, isInstruction(m) && r.instructs(m):
+		default:
+			a.Tail = append(a.Tail, stream.Said{ID: m.ID, Message: &m})
+		}
+	}
+	return a
+}
+
+// update replaces a kept system or developer message whose content changed.
+func update(a *stream.Acceptance, e Entry, m agui.Message) {
+	if e.Message.Role == m.Role && !sameContent(e.Message, m) {
+		a.Updated = append(a.Updated, m)
+	}
+}
+
+// instructs tells whether the thread has an instruction with the same content.
+func (r *Snapshot) instructs(m agui.Message) bool {
+	return slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Message.Role == m.Role && sameContent(e.Message, m) })
+}
+
+// behindActivities returns the first entry from one on that clients send back. That one of the others is missing says
+// nothing.
+func (r *Snapshot) behindActivities(next int) int {
+	for next < len(r.Entries) && r.Entries[next].unsent() {
+		next++
+	}
+	return next
+}
+
+func (r *Snapshot) positions() map[string]int {
+	at := make(map[string]int, len(r.Entries))
+	for i, e := range r.Entries {
+		at[e.Message.ID] = i
+	}
+	return at
+}
+
+// commonPrefix returns how many entries the client has as they are, and how many of its messages
+// these are.
+func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
+	for said < len(sent) {
+		next := r.behindActivities(keep)
+		if next == len(r.Entries) || !sameMessage(r.Entries[next].Message, sent[said]) {
+			break
+		}
+		keep, said = next+1, said+1
+	}
+	if r.behindActivities(keep) == len(r.Entries) {
+		keep = len(r.Entries)
+	}
+	return keep, said
+}
+
+// Renew judges an acceptance against the thread as it is when the run starts: other runs may have
+// gone on since it was made. ok is false when what it builds on is no longer there.
+//
+// An acceptance that cuts nothing keeps the whole thread as it was then, so it keeps what came since
+// as well: its client could not know that. What the client said itself and another run has brought in
+// meanwhile, since it waited behind that run, stands there already.
+//
+// The position of a kept message may have changed: the result of a subagent's work is inserted before what the
+// subagent said.
+func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
+	keep := 0
+	if a.Last != "" {
+		keep = 1 + slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Message.ID == a.Last })
+		switch {
+		case keep == 0 && !a.Append:
+			return a, false
+		case keep == 0:
+			a.Differs = true
+		}
+	}
+	if !a.Cut {
+		keep = len(r.Entries)
+	}
+	if keep != a.Keep {
+		a.Keep, a.Differs = keep, true
+	}
+	return a, true
+}
+
+// CanSteer tells whether a run that is under way can be told what an input says: messages that the thread does not have.
+// It can not if the input changes a message of the thread, or only cuts the conversation.
+func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
+	at, added := r.positionsOf(a.Tail), false
+	for _, s := range a.Tail {
+		pos, known := at[s.ID]
+		if s.Message != nil && known && r.Entries[pos].differs(*s.Message) {
+			return false
+		}
+		added = added || !known
+	}
+	return added || !a.Cut
+}
+
+// Apply returns the conversation that an acceptance describes. What is behind r.Entries must be free to be
+// written to, or clipped: where all of them are kept they are not copied.
+func (r *Snapshot) Apply(a stream.Acceptance) []Entry {
+	entries := r.Entries
+	keep := min(a.Keep, len(entries))
+	if keep < len(entries) {
+		entries = slices.Clip(entries[:keep])
+	}
+	if len(a.Updated) > 0 {
+		entries = updated(entries, a.Updated)
+	}
+	at := r.positionsOf(a.Tail)
+	for _, s := range a.Tail {
+		pos, known := at[s.ID]
+		switch {
+		case known && pos < keep:
+		case s.Message != nil:
+			entries = append(entries, Entry{Message: *s.Message, Sent: sentDigest(*s.Message)})
+		case known:
+			entries = append(entries, r.Entries[pos])
+		}
+	}
+	return entries
+}
+
+// updated returns entries with new versions of some messages in their places.
+func updated(entries []Entry, messages []agui.Message) []Entry {
+	entries = slices.Clone(entries) // other reductions hold the list as it was
+	for _, m := range messages {
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Message.ID == m.ID })
+		if i >= 0 {
+			entries[i] = Entry{Message: m, Sent: sentDigest(m), Since: entries[i].Since}
+		}
+	}
+	return entries
+}
+
+// positionsOf returns where in the conversation messages stand that are said; it is asked for each run of
+// a long thread, in which few are said at a time.
+func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
+	ids := make(map[string]bool, len(said))
+	for _, s := range said {
+		ids[s.ID] = true
+	}
+	at := make(map[string]int, len(said))
+	for i, e := range r.Entries {
+		if ids[e.Message.ID] {
+			at[e.Message.ID] = i
+		}
+	}
+	return at
+}
+
+// sameMessages compares a conversation with a client's list. Activities and hidden messages don't count: clients never
+// send them back.
+func sameMessages(entries []Entry, sent []agui.Message) bool {
+	i := 0
+	for _, e := range entries {
+		if e.unsent() {
+			continue
+		}
+		for i < len(sent) && sent[i].Role == agui.RoleActivity {
+			i++
+		}
+		if i == len(sent) || !sameMessage(e.Message, sent[i]) {
+			return false
+		}
+		i++
+	}
+	for i < len(sent) && sent[i].Role == agui.RoleActivity {
+		i++
+	}
+	return i == len(sent)
+}

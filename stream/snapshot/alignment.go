@@ -1,0 +1,292 @@
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// alignment tells which messages of an input are messages of the thread.
+type alignment struct {
+	// at is, for each message of the input, the position of the thread's entry; unknown = none.
+	at []int
+	// first is the smallest position of an aligned message that proves something.
+	first int
+	// proven tells that the input knows the thread: a message other than an instruction is aligned.
+	proven bool
+}
+
+const unknown = -1
+
+// maxStarts bounds how many positions in the thread are tried, the newest first, when messages are aligned by content.
+const maxStarts = 100
+
+// align finds the messages of an input in the thread: by ID, else by role and content in order. Instructions
+// prove nothing.
+func (r *Snapshot) align(sent []agui.Message) alignment {
+	a := alignment{at: make([]int, len(sent)), first: len(r.Entries)}
+	ids := r.positions()
+	for i, m := range sent {
+		pos, ok := ids[m.ID]
+		if !ok {
+			pos = unknown
+		}
+		a.at[i] = pos
+		if ok && !isInstruction(m) {
+			a.first, a.proven = min(a.first, pos), true
+		}
+	}
+	switch {
+	case a.proven:
+		r.alignGaps(sent, &a)
+	case len(r.Entries) > 0:
+		r.alignByContent(sent, &a)
+	}
+	return a
+}
+
+// alignGaps aligns messages with new IDs before, between and after those with known IDs: some clients give answers the
+// server's IDs and make new ones for what users say, others make new ones for answers.
+func (r *Snapshot) alignGaps(sent []agui.Message, a *alignment) {
+	before := unknown // the position of the entry before the gap
+	var gap []int
+	for i, m := range sent {
+		pos := a.at[i]
+		switch {
+		case pos == unknown:
+			if comparable(m) {
+				gap = append(gap, i)
+			}
+			continue
+		case isInstruction(m):
+			continue
+		case pos > before:
+			a.first = min(a.first, r.alignGap(sent, gap, a, before+1, pos))
+		}
+		before, gap = pos, nil
+	}
+	r.alignRest(sent, gap, a, before+1)
+}
+
+// alignRest aligns the messages after the last known one with the entries from a position on, until one differs. The last
+// aligned message is one of an agent: what users say after it is new, whatever it says, because people repeat
+// themselves. gap has positions in sent.
+func (r *Snapshot) alignRest(sent []agui.Message, gap []int, a *alignment, from int) {
+	var equal []int // positions of entries that equal the first messages of the gap
+	proven := 0     // how many of them there are up to the last one of an agent
+	for p := from; p < len(r.Entries) && len(equal) < len(gap); p++ {
+		e, m := r.Entries[p], sent[gap[len(equal)]]
+		fromClient := e.Sent != "" && !isInstruction(e.Message)
+		if e.Message.Role == m.Role && comparable(e.Message) && sameContent(e.Message, m) {
+			equal = append(equal, p)
+			if !fromClient {
+				proven = len(equal)
+			}
+		} else if fromClient {
+			break
+		}
+	}
+	for i, p := range equal[:proven] {
+		a.at[gap[i]] = p
+	}
+}
+
+// alignGap aligns the messages of a gap with the entries from one position up to another, the last first, until a client's
+// message differs. It returns the smallest position that is aligned then. gap has positions in sent.
+func (r *Snapshot) alignGap(sent []agui.Message, gap []int, a *alignment, from, to int) int {
+	first := to
+	for p := to - 1; p >= from && len(gap) > 0; p-- {
+		e, i := r.Entries[p], gap[len(gap)-1]
+		switch {
+		case e.Message.Role == sent[i].Role && comparable(e.Message) && sameContent(e.Message, sent[i]):
+			a.at[i], first, gap = p, p, gap[:len(gap)-1]
+		case e.Sent != "" && !isInstruction(e.Message):
+			return first
+		}
+	}
+	return first
+}
+
+// alignByContent aligns an input whose client makes new IDs for old messages. It looks for the longest part of the
+// thread with which the input begins, the newest if there are several. Only answers and tool results prove that
+// the client knows it: people repeat themselves. Messages of users prove it where they are all that users
+// said from there on, so that nothing would be cut.
+func (r *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
+	var said []int // the messages of the input that have content to compare
+	var saidDigests []contentDigest
+	for i, m := range sent {
+		if comparable(m) {
+			said, saidDigests = append(said, i), append(saidDigests, digestContent(m))
+		}
+	}
+	digests := make([]contentDigest, len(r.Entries))
+	places := map[contentDigest][]int{}
+	for i, e := range r.Entries {
+		if comparable(e.Message) {
+			digests[i] = digestContent(e.Message)
+			places[digests[i]] = append(places[digests[i]], i)
+		}
+	}
+	first := slices.IndexFunc(saidDigests, func(d contentDigest) bool { return places[d] != nil })
+	if first < 0 {
+		return
+	}
+	said, saidDigests = said[first:], saidDigests[first:]
+	starts := places[saidDigests[0]]
+	var best []int
+	for _, start := range slices.Backward(starts[max(0, len(starts)-maxStarts):]) {
+		if match := r.matchFrom(start, saidDigests, digests); len(match) > len(best) && r.proves(match, len(said)) {
+			best = match
+		}
+	}
+	if best == nil {
+		return
+	}
+	for i, pos := range best {
+		a.at[said[i]] = pos
+	}
+	a.first, a.proven = best[0], true
+}
+
+// comparable tells whether a message can be told by its content.
+func comparable(m agui.Message) bool {
+	switch m.Role {
+	case agui.RoleUser, agui.RoleTool:
+		return true
+	case agui.RoleAssistant:
+		return len(m.ToolCalls) > 0 || m.Content.Text() != ""
+	}
+	return false
+}
+
+// matchFrom returns the positions of the first messages of an input, from one position of the thread on, until
+// one differs. The client may lack what agents said in between.
+func (r *Snapshot) matchFrom(start int, said, digests []contentDigest) []int {
+	match := []int{start}
+	for p := start + 1; p < len(digests) && len(match) < len(said); p++ {
+		switch digests[p] {
+		case contentDigest{}: // it has nothing to compare
+		case said[len(match)]:
+			match = append(match, p)
+		default:
+			if r.Entries[p].Sent != "" {
+				return match
+			}
+		}
+	}
+	return match
+}
+
+// proves tells whether a match by content shows that the client knows the thread.
+func (r *Snapshot) proves(match []int, said int) bool {
+	for _, pos := range match {
+		if r.Entries[pos].Message.Role != agui.RoleUser {
+			return true
+		}
+	}
+	last := match[len(match)-1]
+	_, more := r.firstSent(last+1, len(r.Entries), 0)
+	return len(match) < said && !more
+}
+
+// reconcile judges an input that knows the thread.
+//
+// Messages before the first aligned one stay. From there on, the first message of the input that is new, stands
+// elsewhere or has other content is a change; so is the lack of a message that a client sent and this client
+// has seen. The conversation is cut at the change if clients' messages follow in the thread, and goes on with the
+// rest of the input. Messages of agents that the client merely lacks stay. An input that ends in a known message of
+// a client asks for another answer to it: what followed is cut.
+func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) stream.Acceptance {
+	next := al.first // the first entry that is not matched yet
+	last := unknown  // the last entry that was matched
+	for i, m := range sent {
+		pos := al.at[i]
+		switch {
+		case isInstruction(m), pos == unknown && isRemark(m):
+			continue
+		case pos == unknown || pos < next:
+			keep, cut := r.keepAgents(next, seen)
+			return r.goOn(sent, al, i, keep, cut)
+		}
+		if dropped, ok := r.firstSent(next, pos, seen); ok {
+			return r.goOn(sent, al, i, dropped, true)
+		}
+		if r.Entries[pos].differs(m) {
+			return r.goOn(sent, al, i, pos, true)
+		}
+		last, next = pos, pos+1
+	}
+	keep, cut := r.keepAgents(next, seen)
+	if r.Entries[last].asks() {
+		if keep, cut = len(r.Entries), r.hasSeen(next, seen); cut {
+			keep = next
+		}
+	}
+	return r.goOn(sent, al, len(sent), keep, cut)
+}
+
+// isRemark tells whether a message is of a kind that clients show and agents make.
+func isRemark(m agui.Message) bool {
+	return m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity
+}
+
+// goOn keeps so many entries and adds the messages of the input from rest on, and the instructions before them.
+func (r *Snapshot) goOn(sent []agui.Message, al alignment, rest, keep int, cut bool) stream.Acceptance {
+	a := stream.Acceptance{Keep: keep, Cut: cut}
+	for i, m := range sent {
+		pos := al.at[i]
+		switch {
+		case isInstruction(m) && pos != unknown && pos < keep:
+			update(&a, r.Entries[pos], m)
+		case isInstruction(m) && pos == unknown && r.instructs(m), i < rest && !isInstruction(m), pos != unknown && pos < keep:
+		case pos != unknown && !r.Entries[pos].differs(m):
+			a.Tail = append(a.Tail, stream.Said{ID: r.Entries[pos].Message.ID})
+		default:
+			a.Tail = append(a.Tail, stream.Said{ID: m.ID, Message: &m})
+		}
+	}
+	return a
+}
+
+// keepAgents keeps what agents said from an entry on, up to the first message that a client sent and
+// this client has seen.
+func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
+	if dropped, ok := r.firstSent(from, len(r.Entries), seen); ok {
+		return dropped, true
+	}
+	return len(r.Entries), false
+}
+
+// firstSent finds the first message that a client sent, instructions aside, among those that a client has seen.
+func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
+	for i := from; i < to; i++ {
+		if e := r.Entries[i]; e.Sent != "" && !isInstruction(e.Message) && e.seenBy(seen) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// hasSeen tells whether a client has seen any message from an entry on. Activities and hidden messages do not count:
+// clients never send them back.
+func (r *Snapshot) hasSeen(from int, seen uint64) bool {
+	return slices.ContainsFunc(r.Entries[from:], func(e Entry) bool {
+		return !e.unsent() && e.seenBy(seen)
+	})
+}
+
+// contentDigest is a digest of what a message says; the zero value is that of a message without content.
+type contentDigest [32]byte
+
+// digestContent leaves out what names a message or was added to it.
+func digestContent(m agui.Message) contentDigest {
+	plain := agui.Message{Role: m.Role, Content: m.Content, Error: m.Error}
+	for _, c := range m.ToolCalls {
+		plain.ToolCalls = append(plain.ToolCalls, agui.ToolCall{Name: c.Name, Arguments: c.Arguments})
+	}
+	return plain.Digest()
+}
+
+// sameContent tells whether two messages say the same.
+func sameContent(a, b agui.Message) bool { return digestContent(a) == digestContent(b) }

@@ -1,0 +1,68 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Content is the complete note of a KindFork record: what the thread begins with.
+type Content struct {
+	stream.Fork
+	Entries []Entry         `json:"entries,omitempty"`
+	State   json.RawMessage `json:"state"`
+	// Moved and Unmoved are the snapshot's: clients may know the conversation in its old order.
+	Moved   bool `json:"moved,omitempty"`
+	Unmoved int  `json:"unmoved,omitempty"`
+}
+
+// Fork begins a thread of the same tenant with what another one was at the end of a run. Questions that the
+// run has ended with, decisions about them, and what is remembered of those stay where they are. The same
+// again is the same fork; anything else that the thread has is ErrThreadExists. A run that has not ended, in
+// its last segment, is ErrRunActive.
+func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
+	begun, err := s.log.Begun(ctx, from)
+	if err != nil {
+		return err
+	}
+	end, err := s.log.Last(ctx, s.log.LaneSubject(from, stream.LaneMain))
+	switch {
+	case err != nil:
+		return err
+	case begun == nil, end == nil, end.Kind != stream.KindTerminal:
+		return stream.ErrRunActive
+	}
+	base, err := s.At(ctx, from.Thread, end.Seq)
+	if err != nil {
+		return err
+	}
+	note := Content{
+		Fork: stream.Fork{
+			Thread: to.ID,
+			Origin: stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: begun.Agent, ProtocolVersion: begun.ProtocolVersion},
+			Handed: base.Handed,
+		},
+		Entries: base.Entries, State: base.State, Moved: base.Moved, Unmoved: base.Unmoved,
+	}
+	return s.log.WriteFork(ctx, to, &note.Fork, &note)
+}
+
+// fork takes in what the thread begins with.
+func (f *fold) fork(ctx context.Context, rec *stream.Record) error {
+	var note Content
+	if err := rec.Result(ctx, &note); err != nil {
+		return err
+	}
+	if f.r.Run != "" || f.r.Origin != nil {
+		return nil // it begins nothing
+	}
+	f.r.Origin, f.r.Active = &note.Origin, rec.Time
+	f.r.Entries, f.r.Moved, f.r.Unmoved = slices.Clip(note.Entries), note.Moved, note.Unmoved
+	for i := range f.r.Entries {
+		f.r.Entries[i].Since = rec.Seq
+	}
+	f.r.Journal.Settled, f.r.Handed = note.State, note.Handed
+	return nil
+}

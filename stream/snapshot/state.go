@@ -1,0 +1,69 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.
+func saysNoState(in *stream.Input) bool {
+	state := bytes.TrimSpace(in.Input.State)
+	return len(state) == 0 || bytes.Equal(state, EmptyState)
+}
+
+// stateOn is the state that a run with this input begins with, on a thread that has had one before.
+func stateOn(in *stream.Input, before json.RawMessage, keeps string) json.RawMessage {
+	if saysNoState(in) {
+		return before
+	}
+	var said, had map[string]json.RawMessage
+	if keeps == "" || json.Unmarshal(in.Input.State, &said) != nil || said == nil || json.Unmarshal(before, &had) != nil {
+		return in.Input.State // what is no object has no such member
+	}
+	if bytes.Equal(compact(said[keeps]), compact(had[keeps])) {
+		return in.Input.State
+	}
+	if said[keeps] = had[keeps]; had[keeps] == nil {
+		delete(said, keeps)
+	}
+	state, err := json.Marshal(said)
+	if err != nil {
+		return in.Input.State // cannot be: all of it was read
+	}
+	return state
+}
+
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	_ = json.Compact(&b, raw) // it was read; of nothing it is nothing
+	return b.Bytes()
+}
+
+// StateFor is the live state without what some writers changed: a reader that comes after their end
+// is not shown them, though they are open at r.Seq.
+func (r *Snapshot) StateFor(unshown map[string]uint64) json.RawMessage {
+	if len(r.Journal.Changes) == 0 {
+		return r.State
+	}
+	return applyChanges(r.Journal.Settled, r.Journal.Changes, func(c change) bool {
+		_, hidden := unshown[c.Writer]
+		return !hidden
+	})
+}
+
+// KeepsState tells whether a run with this input begins with a state that its client does not know: it says that it
+// has none, and the thread has one, or it has another idea of the member that the run keeps.
+func (r *Snapshot) KeepsState(in *stream.Input, keeps string) bool {
+	if saysNoState(in) {
+		return !bytes.Equal(r.State, EmptyState)
+	}
+	return !bytes.Equal(stateOn(in, r.State, keeps), in.Input.State)
+}
+
+// StateWith is the state that a run with this input begins with.
+func (r *Snapshot) StateWith(in *stream.Input) json.RawMessage { return stateOn(in, r.State, "") }
+
+// EmptyState is the state of a thread that nobody wrote to.
+var EmptyState = json.RawMessage("{}")

@@ -1,0 +1,145 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// Store computes snapshots of the threads of a log. It keeps those of the threads used last in memory, and stores
+// checkpoints next to the log. It is safe for concurrent use, owns no goroutine and needs no Close.
+type Store struct {
+	log   *stream.Log
+	cache *cache
+}
+
+// NewStore returns a store for a log. Components of a process that share a store share its memory.
+func NewStore(log *stream.Log) *Store {
+	return &Store{log: log, cache: newCache(cacheThreads, cacheBytes)}
+}
+
+// Log is the log that the snapshots are of.
+func (s *Store) Log() *stream.Log { return s.log }
+
+// Purge removes a thread: its checkpoints, and all that the log has of it. A caller that is interrupted purges again. No run of the
+// thread may be active: its workflow would miss its records.
+func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
+	if err := s.purgeCheckpoints(ctx, t); err != nil {
+		return err
+	}
+	s.cache.forget(t)
+	return s.log.Purge(ctx, t)
+}
+
+// Await computes the latest snapshot of a thread, and again after each record, until a condition is met. It fails with
+// ErrInterrupted when the follower stops, and with the cause of ctx.
+func (s *Store) Await(ctx context.Context, f *stream.Follower, thread stream.Thread, met func(*Snapshot) bool) error {
+	tail := f.ThreadTail(thread)
+	defer tail.Close()
+	for {
+		now, err := s.Latest(ctx, thread, 0)
+		if err != nil || met(now) {
+			return err
+		}
+		if _, err := tail.Next(ctx, time.Hour); err != nil {
+			return err
+		}
+	}
+}
+
+// AtCursor is At for a record that a client names. The error is ErrGone if the record was purged, and ErrInvalidCursor if it is
+// not one of the thread.
+func (s *Store) AtCursor(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
+	rec, err := s.log.At(ctx, max(seq, 1))
+	if err == nil && rec == nil {
+		err = s.log.Missing(ctx, seq)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil || !rec.OfThread(t) {
+		return nil, fmt.Errorf("%w: it is not of this thread", stream.ErrInvalidCursor)
+	}
+	return s.At(ctx, t, seq)
+}
+
+// Latest returns the snapshot of a thread at its last record. It contains the record after; the error is ErrLogLost if the
+// log does not have that record.
+func (s *Store) Latest(ctx context.Context, t stream.Thread, after uint64) (*Snapshot, error) {
+	last, err := s.log.Last(ctx, s.log.ThreadSubject(t)+".>")
+	if err != nil {
+		return nil, err
+	}
+	if end := last.Sequence(); end < after {
+		return nil, fmt.Errorf("%w: thread %q ends at %d, not at %d", stream.ErrLogLost, t.ID, end, after)
+	}
+	if last == nil {
+		return &Snapshot{State: EmptyState}, nil
+	}
+	return s.At(ctx, t, last.Seq)
+}
+
+// At returns the snapshot of a thread at one of its records. Concurrent callers with the same record share the work. At reads
+// the records since the last checkpoint before that record: few if the record is of the latest run.
+func (s *Store) At(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
+	return s.cache.share(ctx, place{t, seq}, func() (*Snapshot, error) { return s.compute(ctx, t, seq) })
+}
+
+func (s *Store) compute(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
+	r, err := s.fold(ctx, t, s.base(ctx, t, seq), seq)
+	if errors.Is(err, errVoid) {
+		s.cache.forget(t)
+		return s.fold(ctx, t, &Snapshot{State: EmptyState}, seq)
+	}
+	return r, err
+}
+
+// errVoid: the thread was purged after the base was computed, and has begun again.
+var errVoid = errors.New("snapshot: the thread was purged")
+
+// fold adds the records of a thread to a base. It reads the last record of the base again: a purge removes all records, so a
+// base without its last record is of another conversation.
+func (s *Store) fold(ctx context.Context, t stream.Thread, base *Snapshot, seq uint64) (*Snapshot, error) {
+	f, met := newFold(s.log, base), base.Seq == 0
+	for r, err := range s.log.Records(ctx, s.log.ThreadSubject(t)+".>", max(base.Seq, 1), seq) {
+		switch {
+		case err != nil:
+			return nil, err
+		case !met && r.Seq != base.Seq:
+			return nil, errVoid
+		case !met:
+			met = true
+			continue
+		}
+		if err := f.add(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return f.snapshot(seq), nil
+}
+
+// base returns the newest snapshot, in memory or stored, that is not newer than a record.
+func (s *Store) base(ctx context.Context, t stream.Thread, seq uint64) *Snapshot {
+	if r := s.cache.upTo(t, seq); r != nil {
+		return r
+	}
+	if r := s.loadCheckpoint(ctx, t, seq); r != nil {
+		return r
+	}
+	return &Snapshot{State: EmptyState}
+}
+
+// Fold adds records of a thread to a snapshot, in the order of the log.
+func Fold(ctx context.Context, log *stream.Log, base *Snapshot, records ...*stream.Record) (*Snapshot, error) {
+	f, seq := newFold(log, base), base.Seq
+	for _, rec := range records {
+		if err := f.add(ctx, rec); err != nil {
+			return nil, err
+		}
+		seq = rec.Seq
+	}
+	return f.snapshot(seq), nil
+}

@@ -1,0 +1,42 @@
+package snapshot
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// A summary is of messages as they are: once they are cut, said anew or joined by another one it is of no use.
+func TestSummaryCoversItsMessages(t *testing.T) {
+	t.Parallel()
+	entry := func(id, sent, text string) Entry {
+		return Entry{Message: agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}, Sent: sent}
+	}
+	asked := entry("1/model", "", "what only the agent is asked")
+	entries := []Entry{asked, entry("a", "x", "a"), entry("b", "y", "b"), entry("c", "z", "c")}
+	s := *Summarize(entries[:3])
+	with := func(change func(e []Entry) []Entry) []Entry { return change(slices.Clone(entries)) }
+	for _, tt := range []struct {
+		name    string
+		entries []Entry
+		covers  bool
+	}{
+		{"as they are", entries, true},
+		{"and no more", entries[:3], true},
+		{"asked by a later step", with(func(e []Entry) []Entry { e[0].Message.ID = "2/model"; return e }), true},
+		{"asked something else", with(func(e []Entry) []Entry { e[0].Message.Content = agui.TextContent("other"); return e }), false},
+		{"cut", entries[:2], false},
+		{"said anew", with(func(e []Entry) []Entry { e[1].Sent = "w"; return e }), false},
+		{"another between them", with(func(e []Entry) []Entry { return slices.Insert(e, 1, entry("d", "d", "d")) }), false},
+		{"another order", with(func(e []Entry) []Entry { e[1], e[2] = e[2], e[1]; return e }), false},
+	} {
+		if got := Covers(s, tt.entries); got != tt.covers {
+			t.Errorf("%s: covers %t, want %t", tt.name, got, tt.covers)
+		}
+	}
+	if Covers(stream.Summary{}, entries) {
+		t.Error("a summary of nothing covers something")
+	}
+}

@@ -1,0 +1,90 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// EstimatedUsage is the part of a usage that is estimated: of calls whose answer was cut before the provider reported it.
+// The usage includes it.
+type EstimatedUsage struct {
+	// Calls is how many calls it is of.
+	Calls int64 `json:"calls"`
+	// Usage has one entry for each provider and model.
+	Usage []agui.TokenUsage `json:"usage,omitempty"`
+}
+
+// metadataEstimated is the key of an EstimatedUsage in the metadata of a run's last event.
+const metadataEstimated = "perdure.usage.estimated"
+
+// Put writes the part into the metadata of a run's last event, if it is of any call.
+func (e EstimatedUsage) Put(metadata agui.Metadata) error {
+	if e.Calls == 0 {
+		return nil
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("snapshot: encode estimated usage: %w", err)
+	}
+	metadata[metadataEstimated] = body
+	return nil
+}
+
+// estimatedIn reads it from the metadata of a run's last event, which this package has written.
+func estimatedIn(metadata agui.Metadata) (e EstimatedUsage) {
+	if body := metadata[metadataEstimated]; body != nil {
+		_ = json.Unmarshal(body, &e)
+	}
+	return e
+}
+
+// addUsage returns the sum by provider and model in a list of its own.
+func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
+	all = slices.Clone(all)
+	for _, u := range more {
+		at := slices.IndexFunc(all, func(k agui.TokenUsage) bool { return k.Provider == u.Provider && k.Model == u.Model })
+		if at < 0 {
+			u.Unknown = nil
+			all = append(all, u)
+			continue
+		}
+		sum := &all[at]
+		if (sum.TotalTokens == nil) != (u.TotalTokens == nil) { // cut calls have none, nor have some providers
+			sum.TotalTokens, u.TotalTokens = totalOf(*sum), totalOf(u)
+		}
+		for _, count := range []struct{ to, from **int64 }{
+			{&sum.InputTokens, &u.InputTokens},
+			{&sum.OutputTokens, &u.OutputTokens},
+			{&sum.TotalTokens, &u.TotalTokens},
+			{&sum.ReasoningTokens, &u.ReasoningTokens},
+			{&sum.CachedInputTokens, &u.CachedInputTokens},
+			{&sum.CacheWriteInputTokens, &u.CacheWriteInputTokens},
+		} {
+			*count.to = added(*count.to, *count.from)
+		}
+	}
+	return all
+}
+
+// totalOf is the total of an entry, or else the sum of its input and output.
+func totalOf(u agui.TokenUsage) *int64 {
+	if u.TotalTokens != nil {
+		return u.TotalTokens
+	}
+	return added(u.InputTokens, u.OutputTokens)
+}
+
+// added is the sum of two counts, nil = not said.
+func added(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	sum := *a + *b
+	return &sum
+}

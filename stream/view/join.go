@@ -1,0 +1,293 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// A reader that has nothing, or an old list, joins a run: instead of all that happened it is shown a
+// prelude, then what follows. The prelude is made of the log as it is when the reader comes:
+//
+//	RUN_STARTED
+//	(MESSAGES_SNAPSHOT  the beginning that stands where any old list has it, if some input cut what followed)
+//	MESSAGES_SNAPSHOT   what finished steps have said: complete messages, none of which grows again
+//	STATE_SNAPSHOT
+//	…                   open steps and subagents, and what unfinished attempts have said, from its start
+//	CUSTOM …            what the run is held for, if it is
+//
+// That order was measured with clients of both generations: what stands in a snapshot and grows
+// afterwards, or is left open by it, ends wrong in some of them. So a message whose attempt goes on is
+// not in the snapshot, and comes whole behind it, in as few events as possible.
+//
+// A run that has ended is RUN_STARTED, the two snapshots and its last event: of its records only the
+// first and the last are read.
+//
+// Where several subagents speak at once and a later message is finished before an earlier one, who joins
+// between the two has them in that order; their order says nothing then.
+//
+// Only the last event of a prelude has a cursor. Whoever goes on behind it counts as having been shown
+// all that the unfinished attempts had said, so that a withdrawal is right for them too.
+
+// inSnapshots tells whether what an event of an unfinished attempt says is in a prelude's snapshots. The
+// activities of a step that speaks are not: their place among what it says is only shown by the order.
+func inSnapshots(lane stream.Lane, t agui.EventType) bool {
+	switch t {
+	case agui.EventStateSnapshot, agui.EventStateDelta:
+		return true
+	case agui.EventActivitySnapshot, agui.EventActivityDelta:
+		return !lane.Speaks()
+	}
+	return false
+}
+
+// prelude returns what a joining reader is shown of the log so far, and nothing to others, or while
+// the run has not begun.
+func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
+	if !p.joining || p.started == nil {
+		return nil, nil
+	}
+	open, err := p.openItems()
+	if err != nil {
+		return nil, err
+	}
+	snapshots, err := p.snapshots(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	last, err := p.last()
+	if err != nil {
+		return nil, err
+	}
+	held, err := p.held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := stream.Position{Seq: p.record, Index: max(p.index, 0)}
+	if p.terminal { // where the run's last event stands behind its closings is not known without the run
+		at.Index = stream.MaxIndex
+	}
+	p.joining, p.resume, p.told, p.gone = false, at, nil, taken{}
+	for _, v := range p.lanes {
+		v.said = nil
+	}
+	frames, err := p.tell(slices.Concat([][]byte{p.started}, snapshots, open.encoded, held, last)...)
+	if err != nil {
+		return nil, err
+	}
+	frames[len(frames)-1].Cursor = p.cursor(at)
+	return frames, nil
+}
+
+// openItems are the events that restate what is open.
+type openItems struct {
+	encoded [][]byte
+	// kept are those that a client with an old list may have and keep, each without what it says:
+	// reasoning, and the activities that stand before the step's first text.
+	kept []agui.Message
+}
+
+func (o *openItems) keep(m agui.Message) {
+	if !slices.ContainsFunc(o.kept, func(k agui.Message) bool { return k.ID == m.ID }) {
+		o.kept = append(o.kept, m)
+	}
+}
+
+func (p *Projection) openItems() (openItems, error) {
+	var items openItems
+	if p.terminal {
+		return items, nil
+	}
+	events, err := p.openEvents()
+	if err != nil {
+		return items, err
+	}
+	spoken := false
+	for _, e := range agui.Compact(events) {
+		switch e := e.(type) {
+		case *agui.TextMessageStart, *agui.ToolCallStart:
+			spoken = true
+		case *agui.ReasoningMessageStart:
+			items.keep(emptyReasoning(e.MessageID))
+		case *agui.ActivitySnapshot:
+			if !spoken {
+				items.keep(emptyActivity(e.MessageID, e.ActivityType))
+			}
+		}
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return items, err
+		}
+		items.encoded = append(items.encoded, raw)
+	}
+	return items, nil
+}
+
+// openEvents lists, in the order of the log, the open scopes and all that unfinished attempts have
+// said and that is not in the snapshots.
+func (p *Projection) openEvents() ([]agui.Event, error) {
+	type placed struct {
+		at     stream.Position
+		events []agui.Event
+	}
+	var all []placed
+	for _, s := range p.scopes.standing() {
+		events := []agui.Event{s.started}
+		if s.ended != nil {
+			events = append(events, s.ended)
+		}
+		all = append(all, placed{s.at, events})
+	}
+	for lane, v := range p.lanes {
+		for _, s := range v.said {
+			if inSnapshots(lane, agui.TypeOf(s.event)) {
+				continue
+			}
+			e, err := agui.Decode(s.event)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, placed{s.at, []agui.Event{e}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.at.Seq, b.at.Seq), cmp.Compare(a.at.Index, b.at.Index))
+	})
+	var events []agui.Event
+	for _, s := range all {
+		events = append(events, s.events...)
+	}
+	return events, nil
+}
+
+// snapshots are the conversation and the state.
+//
+// A reader with an old list may have the beginning of a reasoning that is still open. A snapshot
+// without any reasoning leaves that on its screen, where it would be doubled; so it stands there
+// empty. Clients that keep and replay events need one more snapshot at the run's end then. An activity
+// would keep its old place. The same holds for what a dead attempt said: the next one begins under the
+// same ids.
+func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
+	r, err := p.store.At(ctx, p.run.Thread, p.record)
+	if err != nil {
+		return nil, err
+	}
+	r = r.WithoutSpoken()
+	back := p.gone
+	there := r.MessagesFor(p.dead)
+	if lacks(there, open.kept) {
+		back.kept = open.kept
+	}
+	if !snapshot.HasRole(there, agui.RoleReasoning) && (len(back.reasoned) > 0 || snapshot.HasRole(back.kept, agui.RoleReasoning)) {
+		p.heal = true
+	}
+	back.add(cutOff(r))
+	whole, err := p.conversation(r, back)
+	if err != nil {
+		return nil, err
+	}
+	events := []agui.Event{whole, &agui.StateSnapshot{Snapshot: r.StateFor(p.dead)}}
+	unmoved := len(snapshot.AppendShown(nil, r.Entries[:min(r.Unmoved, len(r.Entries))]))
+	if r.Moved && unmoved < len(whole.Messages) { // a snapshot doesn't reorder what an old list has
+		events = append([]agui.Event{&agui.MessagesSnapshot{Messages: whole.Messages[:unmoved]}}, events...)
+	}
+	var encoded [][]byte
+	for _, e := range events {
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return nil, err
+		}
+		encoded = append(encoded, raw)
+	}
+	return encoded, nil
+}
+
+// last is the last event of a run that has ended.
+func (p *Projection) last() ([][]byte, error) {
+	if !p.terminal || !p.history {
+		return p.ended, nil
+	}
+	events := slices.Clone(p.ended)
+	for i, raw := range events {
+		e, err := p.past(raw)
+		if err != nil {
+			return nil, err
+		}
+		events[i] = e
+	}
+	return events, nil
+}
+
+// past returns the end of a run as one that is history. Clients report each RUN_ERROR that they see as
+// an error of now, so an old one is told as the end of a run, and how it ended in the metadata.
+func (p *Projection) past(raw []byte) ([]byte, error) {
+	kind, spoken, err := Speak(p.profile, agui.TypeOf(raw), raw)
+	if err != nil || kind != agui.EventRunError {
+		return raw, err
+	}
+	e, err := agui.Decode(spoken)
+	if err != nil {
+		return nil, err
+	}
+	failed, ok := e.(*agui.RunError)
+	if !ok {
+		return raw, nil
+	}
+	how, err := json.Marshal(map[string]string{"code": failed.Code, "message": failed.Message})
+	if err != nil {
+		return nil, err
+	}
+	metadata := agui.Metadata{"perdure.error": how}
+	for name, value := range failed.Metadata { // what the run has used and cost
+		if name != "perdure.error" {
+			metadata[name] = value
+		}
+	}
+	return agui.Encode(&agui.RunFinished{
+		BaseEvent: agui.BaseEvent{Timestamp: failed.Timestamp, Metadata: metadata},
+		ThreadID:  p.run.Thread.ID, RunID: p.run.Shown(), Usage: failed.Usage,
+	})
+}
+
+// tell makes frames without cursors.
+func (p *Projection) tell(events ...[]byte) ([]Frame, error) {
+	frames := make([]Frame, 0, len(events))
+	for _, raw := range events {
+		kind, event, err := Speak(p.profile, agui.TypeOf(raw), raw)
+		if err != nil {
+			return nil, err
+		}
+		frames = append(frames, Frame{Type: kind, Event: event})
+	}
+	return frames, nil
+}
+
+// held are the events that tell a joining reader what the run is held for.
+func (p *Projection) held(ctx context.Context) ([][]byte, error) {
+	if p.terminal {
+		return nil, nil
+	}
+	r, err := p.store.At(ctx, p.run.Thread, p.record)
+	if err != nil || r.Sealed || r.Run != stream.Token(p.run.ID) {
+		return nil, err
+	}
+	events, err := stream.HeldEvents(r.Interrupts, r.Waits)
+	if err != nil {
+		return nil, err
+	}
+	var encoded [][]byte
+	for _, e := range events {
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return nil, err
+		}
+		encoded = append(encoded, raw)
+	}
+	return encoded, nil
+}

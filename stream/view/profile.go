@@ -1,0 +1,77 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// Speak returns an event as a reader of the profile accepts it. Older clients refuse the run over
+// shapes that came later; what is reshaped here never changes how the run ended: a stopped run is
+// no success, so it becomes RUN_ERROR with the code "cancelled".
+func Speak(p stream.Profile, kind agui.EventType, raw []byte) (agui.EventType, []byte, error) {
+	if p != stream.Profile0 {
+		return kind, raw, nil
+	}
+	switch kind {
+	case agui.EventRunFinished, agui.EventToolCallResult, agui.EventMessagesSnapshot:
+	default:
+		return kind, raw, nil
+	}
+	e, err := agui.Decode(raw)
+	if err != nil {
+		return kind, nil, err
+	}
+	e = downgrade(e)
+	raw, err = agui.Encode(e)
+	return e.EventType(), raw, err
+}
+
+func downgrade(e agui.Event) agui.Event {
+	switch e := e.(type) {
+	case *agui.RunFinished:
+		if e.Outcome == nil {
+			return e
+		}
+		if e.Outcome.Type == agui.OutcomeCancelled {
+			return &agui.RunError{BaseEvent: e.BaseEvent, Message: "the run was cancelled", Code: "cancelled", Usage: e.Usage}
+		}
+		e.Outcome.PendingToolCallIDs = nil
+	case *agui.ToolCallResult:
+		e.Content = flatten(e.Content)
+	case *agui.MessagesSnapshot:
+		for i := range e.Messages {
+			m := &e.Messages[i]
+			if m.Role == agui.RoleTool {
+				m.Content = flatten(m.Content)
+			} else {
+				m.Content = withoutFiles(m.Content)
+			}
+		}
+	}
+	return e
+}
+
+// withoutFiles leaves the parts out that refer to a provider's file: older clients know no such source.
+func withoutFiles(c agui.Content) agui.Content {
+	if c.IsText() || c.IsAbsent() || c.Object() != nil {
+		return c
+	}
+	return agui.PartsContent(slices.DeleteFunc(slices.Clone(c.Parts()), func(p agui.ContentPart) bool {
+		return p.Source != nil && p.Source.Type == agui.SourceFile
+	}))
+}
+
+// flatten turns parts into their text.
+func flatten(c agui.Content) agui.Content {
+	if c.IsText() || c.IsAbsent() {
+		return c
+	}
+	var text strings.Builder
+	for _, part := range c.Parts() {
+		text.WriteString(part.Text)
+	}
+	return agui.TextContent(text.String())
+}

@@ -1,0 +1,98 @@
+package view
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
+)
+
+// scopes are the steps and subagents of a run, in the order in which they began. They begin in open
+// records and end in those or in done records, so no attempt takes one with it when it dies. Steps
+// that have ended are forgotten; subagents are not, since others may have them as a parent.
+type scopes []scope
+
+type scope struct {
+	at      stream.Position
+	started agui.Event
+	ended   agui.Event // nil while it is open
+}
+
+// track follows what an event begins and ends.
+func (s *scopes) track(raw []byte, at stream.Position) error {
+	switch agui.TypeOf(raw) {
+	case agui.EventStepStarted, agui.EventStepFinished, agui.EventSubagentStarted, agui.EventSubagentFinished, agui.EventSubagentError:
+	default:
+		return nil
+	}
+	e, err := agui.Decode(raw)
+	if err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case *agui.StepStarted, *agui.SubagentStarted:
+		*s = append(*s, scope{at: at, started: e})
+	case *agui.StepFinished:
+		*s = slices.DeleteFunc(*s, func(o scope) bool {
+			step, ok := o.started.(*agui.StepStarted)
+			return ok && step.StepName == e.StepName && step.SubagentRunID == e.SubagentRunID
+		})
+	case *agui.SubagentFinished:
+		s.end(e.SubagentRunID, e)
+	case *agui.SubagentError:
+		s.end(e.SubagentRunID, e)
+	}
+	return nil
+}
+
+// trackAll follows the events of one record.
+func (s *scopes) trackAll(events [][]byte, seq uint64) error {
+	for i, e := range events {
+		if err := s.track(e, stream.Position{Seq: seq, Index: i}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s scopes) end(subagentRunID string, with agui.Event) {
+	for i, o := range s {
+		if a, ok := o.started.(*agui.SubagentStarted); ok && a.SubagentRunID == subagentRunID {
+			s[i].ended = with
+		}
+	}
+}
+
+// closings closes what is open, the last first.
+func (s scopes) closings() []agui.Event {
+	var events []agui.Event
+	for _, o := range slices.Backward(s) {
+		switch e := o.started.(type) {
+		case *agui.StepStarted:
+			events = append(events, &agui.StepFinished{StepName: e.StepName, SubagentRunID: e.SubagentRunID})
+		case *agui.SubagentStarted:
+			if o.ended == nil {
+				events = append(events, &agui.SubagentError{SubagentRunID: e.SubagentRunID, Message: "the run has ended"})
+			}
+		}
+	}
+	return events
+}
+
+// standing is what a reader must be told of to understand what comes: what is open, and the parents
+// of that.
+func (s scopes) standing() scopes {
+	var standing scopes
+	parents := map[string]bool{}
+	for _, o := range slices.Backward(s) {
+		if a, ok := o.started.(*agui.SubagentStarted); ok {
+			if o.ended != nil && !parents[a.SubagentRunID] {
+				continue
+			}
+			parents[a.ParentSubagentRunID] = true
+		}
+		standing = append(standing, o)
+	}
+	slices.Reverse(standing)
+	return standing
+}

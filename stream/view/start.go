@@ -1,0 +1,211 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// scanBytes bounds how much of a run's past a view keeps between its two passes over it; what is
+// larger is read twice: a client may take as long as it likes for it.
+const scanBytes = 64 << 10
+
+// start is where a view's past begins. What a run said that has ended before its reader joined is all in
+// the snapshots: only its first record is needed, and then the log from its last one on.
+type start struct {
+	opening *stream.Record // nil = stands behind from, like all the others
+	from    uint64
+}
+
+// startOf returns where the run begins in which a reader of a thread is: that of its cursor, else the
+// last one, which it joins.
+func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream.Cursor) (start, error) {
+	if after == nil {
+		r, err := w.Snapshots.Latest(ctx, thread, 0)
+		if err != nil || r.Run == "" {
+			return start{from: 1}, err
+		}
+		return w.joinAt(ctx, mainSubject(w.Snapshots.Log(), thread, r.Run))
+	}
+	at, l := after.Position, w.Snapshots.Log()
+	if before, inside := after.Withdrawn(); inside { // what is taken back may be of the run before
+		at = before
+	}
+	if at.Seq == 0 {
+		return start{from: 1}, nil
+	}
+	rec, err := l.At(ctx, at.Seq)
+	if err != nil {
+		return start{}, err
+	}
+	if rec == nil {
+		if err := l.Missing(ctx, at.Seq); err != nil {
+			return start{}, err
+		}
+	}
+	if rec == nil || !rec.OfThread(thread) {
+		return start{}, fmt.Errorf("%w: it is not of this thread", stream.ErrInvalidCursor)
+	}
+	opening, err := l.First(ctx, mainSubject(l, thread, rec.RunToken()), 1)
+	if err != nil || opening == nil {
+		return start{from: 1}, err
+	}
+	return start{from: opening.Seq}, nil
+}
+
+// joinAt returns where the past begins for who joins the run with this main lane.
+func (w Viewer) joinAt(ctx context.Context, main string) (start, error) {
+	l := w.Snapshots.Log()
+	opening, err := l.First(ctx, main, 1)
+	if err != nil || opening == nil {
+		return start{from: 1}, err
+	}
+	last, err := l.Last(ctx, main)
+	if err != nil || last == nil || last.Kind != stream.KindTerminal {
+		return start{from: opening.Seq}, err
+	}
+	return start{opening, last.Seq}, nil
+}
+
+func mainSubject(l *stream.Log, t stream.Thread, run string) string {
+	return l.ThreadSubject(t) + "." + run + "." + string(stream.LaneMain)
+}
+
+// runByRun yields the past. Attempts that died in a run are not to be shown, so a run is read to its end
+// before any of it is yielded, and no further: who reads a page of a long thread pays for that page.
+func (v *View) runByRun(ctx context.Context, first start, d *deaths) iter.Seq2[*stream.Record, error] {
+	return func(yield func(*stream.Record, error) bool) {
+		if first.opening != nil && !yield(first.opening, nil) {
+			return
+		}
+		missed := placesOf(v.reader.from)
+		var run scanned
+		for rec, err := range v.tail.Past(ctx, first.from) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if rec.OpensRun() && len(missed) == 0 {
+				if !run.again(ctx, v.tail, yield) {
+					return
+				}
+				run = scanned{}
+			}
+			d.add(rec)
+			delete(missed, rec.Seq)
+			run.add(rec)
+		}
+		if err := v.checkPlaces(ctx, missed); err != nil {
+			yield(nil, err)
+			return
+		}
+		run.again(ctx, v.tail, yield)
+	}
+}
+
+// checkPlaces checks places that are not in what is shown. That of a proposal is a place all the same: whoever
+// says something to a run is told where that stands.
+func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
+	for seq := range places {
+		rec, err := v.tail.Log().At(ctx, seq)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			if err := v.tail.Log().Missing(ctx, seq); err != nil {
+				return err
+			}
+		}
+		if rec == nil || !v.tail.Has(rec) || !rec.Lane.IsProposal() {
+			return fmt.Errorf("%w: its place is not in what is to be shown", stream.ErrInvalidCursor)
+		}
+	}
+	return nil
+}
+
+// scanned is what has been looked over and is to be shown next.
+type scanned struct {
+	from, to uint64
+	bytes    int
+	kept     []*stream.Record // nil = too much
+}
+
+func (s *scanned) add(rec *stream.Record) {
+	if s.to == 0 {
+		s.from = rec.Seq
+	}
+	s.to = rec.Seq
+	if s.bytes += rec.Size(); s.bytes > scanBytes {
+		s.kept = nil
+		return
+	}
+	s.kept = append(s.kept, rec)
+}
+
+// again is the second pass. It reports false if the reader wants no more.
+func (s *scanned) again(ctx context.Context, tail *stream.Tail, yield func(*stream.Record, error) bool) bool {
+	if s.kept == nil && s.to > 0 {
+		for rec, err := range tail.Between(ctx, s.from, s.to) {
+			if !yield(rec, err) || err != nil {
+				return false
+			}
+		}
+		return true
+	}
+	for _, rec := range s.kept {
+		if !yield(rec, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// placesOf are the records that a cursor refers to.
+func placesOf(c *stream.Cursor) map[uint64]bool {
+	places := map[uint64]bool{}
+	if c != nil {
+		places[c.Seq] = true
+		if before, inside := c.Withdrawn(); inside {
+			places[before.Seq] = true
+		}
+	}
+	delete(places, 0) // before everything
+	return places
+}
+
+// deaths finds the attempts that were superseded.
+type deaths struct {
+	dead    map[string]uint64
+	writers map[laneOf]string
+}
+
+// laneOf is a lane of one of several runs.
+type laneOf struct {
+	run  string
+	lane stream.Lane
+}
+
+func newDeaths() *deaths {
+	return &deaths{dead: map[string]uint64{}, writers: map[laneOf]string{}}
+}
+
+func (d *deaths) add(rec *stream.Record) {
+	lane := laneOf{rec.RunToken(), rec.Lane}
+	holder := d.writers[lane]
+	switch rec.Kind {
+	case stream.KindAttempt:
+		if holder != "" && holder != rec.Writer {
+			d.dead[holder] = rec.Seq
+		}
+		d.writers[lane] = rec.Writer
+	case stream.KindSupersede:
+		if holder != "" && !rec.HasResult() {
+			d.dead[holder] = rec.Seq
+		}
+		delete(d.writers, lane)
+	case stream.KindDone:
+		delete(d.writers, lane)
+	}
+}

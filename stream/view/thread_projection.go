@@ -1,0 +1,173 @@
+package view
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// threadProjection shows a thread: one run after another, each by a Projection of its own and closed
+// before the next begins.
+//
+// Its reader did not send the inputs of the runs: behind RUN_STARTED stand the conversation and the
+// state that the run begins with.
+type threadProjection struct {
+	store  *snapshot.Store
+	thread stream.Thread
+	reader reader // of the next run
+	dead   map[string]uint64
+	follow bool // goes on behind the run that is active now
+	run    *Projection
+}
+
+func (t *threadProjection) Add(ctx context.Context, rec *stream.Record) ([]Frame, error) {
+	switch {
+	case rec.Kind == stream.KindFork && t.run == nil:
+		return t.inherited(ctx, rec)
+	case rec.OpensRun():
+		return t.open(ctx, rec)
+	case t.run == nil, rec.RunToken() != stream.Token(t.run.run.ID):
+		return nil, nil // the run before, whose workflow was stopped from outside, and that went on for a moment
+	}
+	return t.run.Add(ctx, rec)
+}
+
+// open begins the next run.
+func (t *threadProjection) open(ctx context.Context, rec *stream.Record) ([]Frame, error) {
+	var o stream.Opening
+	if err := rec.Result(ctx, &o); err != nil {
+		return nil, err
+	}
+	before := t.run
+	t.run = newProjection(t.store, stream.Run{Thread: t.thread, ID: o.RunID}, t.reader, t.dead)
+	t.run.history = true
+	t.reader.followed, t.reader.heal = true, false // as for the runs behind the one that a cursor is in
+	var frames []Frame
+	t.run.at(rec.Seq)
+	if before != nil && !before.terminal && !t.reader.joining {
+		var err error
+		if frames, err = before.abandon(ctx, rec.Seq); err != nil {
+			return nil, err
+		}
+		t.run.behind(before)
+	}
+	more, err := t.run.project(ctx, rec)
+	if !t.reader.joining && t.reader.profile == "" {
+		t.reader.profile = t.run.profile // one reader is spoken to in one way
+	}
+	return append(frames, more...), err
+}
+
+// prelude returns what a joining reader is shown of the log so far. Of a thread without a run that is
+// nothing, and its first run will be shown like any later one.
+func (t *threadProjection) prelude(ctx context.Context) ([]Frame, error) {
+	t.reader.joining = false
+	if t.run == nil || !t.run.joining {
+		return nil, nil
+	}
+	t.reader.profile = t.run.profile
+	return t.run.prelude(ctx)
+}
+
+// over tells whether everything has been shown that the reader wants.
+func (t *threadProjection) over() bool {
+	return !t.follow && (t.run == nil || t.run.over())
+}
+
+func (t *threadProjection) current() (stream.Run, bool) {
+	if t.run == nil || t.run.terminal {
+		return stream.Run{}, false
+	}
+	return t.run.run, true
+}
+
+// CodeAbandoned is the code of the RUN_ERROR with which a thread's reader sees a run end that did not
+// end in the log before the next one began.
+const CodeAbandoned = "abandoned"
+
+// abandon shows the end of a run at the record that begins another. Whoever is cut in what is shown of
+// that record goes on from the run's last one.
+func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
+	last := p.record
+	p.at(seq)
+	p.told = p.outstanding(stream.Unseen{Behind: stream.Position{Seq: last}, Died: seq})
+	p.heal = false // what follows is a snapshot
+	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
+	if err != nil {
+		return nil, err
+	}
+	err = p.close(ctx, [][]byte{end})
+	return p.handOut(), err
+}
+
+// introduce gives a reader who did not send the run's input what the run begins with. A snapshot
+// doesn't reorder what a client knows, so where the conversation was cut, what is kept comes first.
+func (p *Projection) introduce(ctx context.Context, seq uint64, o *stream.Opening) error {
+	var back taken
+	if o.Accepted.Cut {
+		if err := p.restateFirst(ctx, seq, o.Accepted.Keep); err != nil {
+			return err
+		}
+		if p.due() {
+			r, err := p.store.At(ctx, p.run.Thread, seq)
+			if err != nil {
+				return err
+			}
+			back = cutOff(r)
+		}
+	}
+	back.state = true
+	return p.restate(ctx, seq, back)
+}
+
+// cutOff lists what the last run's input cut from the conversation and clients keep unless they are told.
+func cutOff(r *snapshot.Snapshot) taken {
+	var cut taken
+	for _, m := range r.Cut {
+		if m.Role == agui.RoleReasoning {
+			cut.reasoned = append(cut.reasoned, m.ID)
+		} else {
+			cut.activity(m.ID, m.ActivityType)
+		}
+	}
+	return cut
+}
+
+// inherited shows a fork that nothing was said on yet. A stream of events is one of runs, so it is told
+// as a run that has ended; what follows in the log is told as ever.
+func (t *threadProjection) inherited(ctx context.Context, rec *stream.Record) ([]Frame, error) {
+	var note snapshot.Content
+	if err := rec.Result(ctx, &note); err != nil {
+		return nil, err
+	}
+	profile := t.reader.profile
+	if profile == "" {
+		profile = stream.ProfileOf(note.Origin.ProtocolVersion)
+	}
+	run := stream.Run{Thread: t.thread}.Identify("fork", "")
+	var frames []Frame
+	for i, e := range []agui.Event{
+		&agui.RunStarted{ThreadID: t.thread.ID, RunID: run, ParentRunID: note.Origin.Run, ProtocolVersion: agui.Version},
+		&agui.MessagesSnapshot{Messages: (&snapshot.Snapshot{Entries: note.Entries}).Messages()},
+		&agui.StateSnapshot{Snapshot: note.State},
+		&agui.RunFinished{ThreadID: t.thread.ID, RunID: run},
+	} {
+		at := stream.Position{Seq: rec.Seq, Index: i}
+		if t.reader.from != nil && !t.reader.from.Position.Before(at) {
+			continue
+		}
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return nil, err
+		}
+		kind, event, err := Speak(profile, e.EventType(), raw)
+		if err != nil {
+			return nil, err
+		}
+		frames = append(frames, Frame{Type: kind, Event: event, Cursor: stream.Cursor{Position: at, Profile: profile, Epoch: t.store.Log().Epoch(), Followed: true}})
+	}
+	return frames, nil
+}
