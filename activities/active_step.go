@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/budget"
 	"github.com/perdure/perdure/runs"
 )
@@ -111,48 +110,41 @@ var errTooDeep = errors.New("activities: too many agents work for one another")
 
 // takeCall has the call of a step, or its question, begin: as the one call of a message, like a model's. to are
 // the agents that a step hands its work to: one, or none.
-func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...handed) error {
-	n := newNarrator(w.place.Run, w.in.ID, nil)
-	call := &narratedCall{id: w.place.Run.Identify("call", w.in.ID+"/0")}
-	call.providerID = call.id
+func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Delegate) error {
+	n := narration.New(w.place.Run, w.in.ID, nil)
 	leaf := w.leaf(do)
+	var tool string
+	var arguments []byte
 	var err error
 	switch {
 	case do.Approve != nil:
-		call.name, leaf.Place.Inline = pipeline.ApproveTool, true
-		call.arguments.Write(do.Approve.Args)
+		tool, arguments, leaf.Place.Inline = pipeline.ApproveTool, do.Approve.Args, true
 		err = w.ask(n, do)
 	case do.Agent != nil:
-		call.name = do.Agent.Name
-		n.offered, n.delegates = []string{call.name}, to
-		err = w.task(&call.arguments, do.Agent)
+		tool, n.Delegates = do.Agent.Name, to
+		n.OfferOnly(tool)
+		arguments, err = w.task(do.Agent)
 	default:
 		step := pipeline.StepAt(w.definition, do.Path)
 		leaf.OutlastsCancel = step != nil && step.Compensate != nil && w.next.Cursor.Undoing == nil
-		call.name = do.Tool.Tool
-		call.arguments.Write(do.Tool.Args)
+		tool, arguments = do.Tool.Tool, do.Tool.Args
 		err = w.offer(ctx, n)
 	}
 	if err != nil {
 		return err
 	}
-	n.calls, n.began = []*narratedCall{call}, []string{n.messageID}
-	told, err := n.result()
+	callID, events, told, err := n.Propose(tool, string(arguments))
 	if err != nil {
 		return err
 	}
 	w.result.Messages, w.result.ProviderIDs, w.result.Scope = told.Messages, told.ProviderIDs, leaf.Place.Scope
-	leaf.CallID, w.next.Active, w.next.Answer = call.id, leaf, &n.answer
-	w.tell(
-		&agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID},
-		&agui.ToolCallArgs{ToolCallID: call.id, Delta: call.arguments.String()},
-		&agui.ToolCallEnd{ToolCallID: call.id},
-	)
+	leaf.CallID, w.next.Active, w.next.Answer = callID, leaf, &n.Answer
+	w.tell(events...)
 	return nil
 }
 
 // task writes what an agent is to do that is handed a step's work: what it is asked, or what the user has said.
-func (w *walker) task(arguments *strings.Builder, do *pipeline.Agent) error {
+func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
 	task := w.said
 	if do.Prompt != nil {
 		task = *do.Prompt
@@ -162,45 +154,44 @@ func (w *walker) task(arguments *strings.Builder, do *pipeline.Agent) error {
 	}
 	raw, err := json.Marshal(map[string]string{"task": task})
 	if err != nil {
-		return fmt.Errorf("activities: encode task: %w", err)
+		return nil, fmt.Errorf("activities: encode task: %w", err)
 	}
-	arguments.Write(raw)
-	return nil
+	return raw, nil
 }
 
 // ask has people decide about the call, which only says what they are asked.
-func (w *walker) ask(n *narrator, do pipeline.Action) error {
+func (w *walker) ask(n *narration.Narrator, do pipeline.Action) error {
 	d, err := pipeline.Rules(w.definition, do.Path)
 	if err != nil {
 		return err
 	}
 	w.kept.Question, w.next.Prompts = do.Approve.Message, true
-	n.offered = []string{pipeline.ApproveTool}
-	n.asks = func(_, arguments string) *runs.Approval { return approval(d, 0, arguments) }
+	n.OfferOnly(pipeline.ApproveTool)
+	n.Gate = func(_, arguments string) *runs.Approval { return approval(d, 0, arguments) }
 	return nil
 }
 
 // offer tells what the call may be one of: what the agent may call, under the rules that it has.
-func (w *walker) offer(ctx context.Context, n *narrator) (err error) {
+func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
 	a := w.activities
 	ours, err := a.offer(ctx, w.definition)
 	if err != nil {
 		return err
 	}
-	n.place(ours)
+	n.Place(ours)
 	offered := specsOf(ours)
 	delegates, err := a.delegates(ctx, w.definition, w.in.Child)
 	if err != nil {
 		return err
 	}
-	offered, n.delegates = offerDelegates(offered, delegates)
-	n.offer(offered)
+	offered, n.Delegates = narration.OfferDelegates(offered, delegates)
+	n.Offer(offered)
 	if w.in.Child == nil {
-		if n.clients, err = a.clientTools(ctx, w.definition, w.thread, offered); err != nil {
+		if n.Clients, err = a.clientTools(ctx, w.definition, w.thread, offered); err != nil {
 			return err
 		}
 	}
-	n.asks, err = a.gate(ctx, w.definition, w.thread)
+	n.Gate, err = a.gate(ctx, w.definition, w.thread)
 	return err
 }
 

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -24,6 +22,7 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/tools"
 )
 

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Advance is pipeline.advance.v1: it walks an agent's steps from what has come of one thing to do to the next,

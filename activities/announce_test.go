@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/agents"
@@ -16,6 +14,7 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // A run that is held says what it waits for, and shows what came of it: readers see one run.

@@ -6,20 +6,17 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
+	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// gate finds out whether people decide about a call before it is made; nil = they do not.
-type gate func(tool, arguments string) *runs.Approval
-
 // gate is that of an agent's rules, on the state and the input as they are now.
-func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (gate, error) {
+func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (narration.Gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
 	}

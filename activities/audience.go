@@ -4,10 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
-	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // heard is the part of a thread's conversation that an agent takes part in: the run's own agent in what no
@@ -23,7 +22,7 @@ func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *snaps
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, saidToIt(b.CallID, task))
+		entries = append(entries, prompt.Private(b.CallID, task))
 	}
 	for _, e := range thread.Entries {
 		if heardBy(in.Child, e) && e.Scope != runs.ScopeLimit {
@@ -61,12 +60,7 @@ func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []
 		if k.Behind != "" {
 			at = 1 + slices.IndexFunc(entries, func(e snapshot.Entry) bool { return e.Message.ID == k.Behind })
 		}
-		entries = slices.Insert(entries, at, saidToIt(in.ID, k.Prompt))
+		entries = slices.Insert(entries, at, prompt.Private(in.ID, k.Prompt))
 	}
 	return entries, nil
-}
-
-// saidToIt is something that only the agent is told.
-func saidToIt(id, text string) snapshot.Entry {
-	return snapshot.Entry{Message: agui.Message{ID: id, Role: agui.RoleUser, Content: agui.TextContent(text)}}
 }

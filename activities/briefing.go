@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // maxVisibleState bounds in bytes the state that a model is shown.

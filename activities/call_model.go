@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/activities/narration"
+	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -49,25 +50,28 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	defer attempt.Close()
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
-	n := newNarrator(place.Run, in.ID, attempt)
-	n.at = in.Place
+	n := narration.New(place.Run, in.ID, attempt)
+	n.Scope = scopeOf(in.Place)
 	if attempt.Resumed() {
 		if err := a.meterBefore(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
 		}
 	}
-	switch err := a.narrate(work, in, n); {
+	summarizes, err := a.narrate(work, in, n, attempt)
+	switch {
 	case err != nil && cancelled(work, err):
-		n.answer.Outcome = runs.OutcomeCancelled
+		n.Answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
 		return runs.ModelAnswer{}, a.failedCall(ctx, in, attempt, a.tellLacking(ctx, in.Step, attempt, err))
 	}
-	if attempt.Resumed() || n.summarizes {
-		if n.answer.OtherUsage, err = a.usedBefore(work, place, attempt); err != nil {
+	if attempt.Resumed() || summarizes {
+		if n.Answer.OtherUsage, err = a.usedBefore(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
 		}
 	}
-	answer, err := n.finish(work)
+	last, end := afterwards(work)
+	defer end()
+	answer, err := n.Finish(last)
 	if err != nil {
 		return answer, err
 	}
@@ -85,19 +89,20 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 }
 
 // narrate runs the completion, unless people are to be asked first whether the run may go on. It is cancelled before it
-// begins if somebody asked for that before anyone could hear it.
-func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narrator) error {
+// begins if somebody asked for that before anyone could hear it. summarizes tells that the step may have had a
+// summary made.
+func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	run := runOf(in.Run)
 	wanted, err := a.cancelRequested(ctx, in.Step)
 	if err != nil {
-		return err
+		return summarizes, err
 	}
 	if wanted {
-		return stream.ErrCancelled
+		return false, stream.ErrCancelled
 	}
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
-		return err
+		return summarizes, err
 	}
 	after := in.After
 	if in.Child != nil {
@@ -105,51 +110,51 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narrator
 	}
 	conversation, err := a.Snapshots.Latest(ctx, run.Thread, after)
 	if err != nil {
-		return err
+		return summarizes, err
 	}
 	_ = a.Snapshots.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
-	if n.answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.answer.Exceeded != nil || err != nil {
-		return err
+	if n.Answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.Answer.Exceeded != nil || err != nil {
+		return summarizes, err
 	}
 	model, req, offered, err := a.request(ctx, definition)
 	if err != nil {
-		return ofModel(definition.Model, err)
+		return false, ofModel(definition.Model, err)
 	}
-	n.place(offered)
+	n.Place(offered)
 	if req.Tools, err = a.offerAgents(ctx, definition, in, n, req.Tools); err != nil {
-		return err
+		return summarizes, err
 	}
-	n.offer(req.Tools)
+	n.Offer(req.Tools)
 	if in.Child == nil {
-		if n.clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
-			return err
+		if n.Clients, err = a.clientTools(ctx, definition, conversation, req.Tools); err != nil {
+			return summarizes, err
 		}
 	}
-	req.Tools = append(req.Tools, n.clients...)
+	req.Tools = append(req.Tools, n.Clients...)
 	output, err := a.output(ctx, in.Step)
 	if err != nil {
-		return err
+		return summarizes, err
 	}
 	req.Output = outputOf(output)
-	n.summarizes = definition.Context.Summarizes()
+	summarizes = definition.Context.Summarizes()
 	var heard []snapshot.Entry
 	if req.Messages, heard, err = a.messages(ctx, fitting{call: in, definition: definition, output: output, thread: conversation}, req.Tools); err != nil {
-		return err
+		return summarizes, err
 	}
-	if n.asks, err = a.gate(ctx, definition, conversation); err != nil {
-		return err
+	if n.Gate, err = a.gate(ctx, definition, conversation); err != nil {
+		return summarizes, err
 	}
-	n.predict.predictions = definition.State.Predict
+	n.Predict(definition.State.Predict)
 	req.IdempotencyKey = run.Identify("model", in.ID)
 	provider, _ := definition.ModelProvider()
-	if err := n.tellDropped(ctx, droppedParts(provider, req.Model, model, heard)); err != nil {
-		return err
+	if err := n.TellDropped(ctx, prompt.DroppedFrom(provider, req.Model, model, heard)); err != nil {
+		return summarizes, err
 	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: provider, Model: req.Model})
-	c := a.newModelCall(n.attempt, definition.Model, chat)
-	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.tell(ctx, chunk) }))
-	n.answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
-	return err
+	c := a.newModelCall(attempt, definition.Model, chat)
+	err = ofModel(definition.Model, c.stream(ctx, model, req, func(chunk llm.Chunk) error { return n.Tell(ctx, chunk) }))
+	n.Answer.Usage = c.end(ctx, err, err == nil || cancelled(ctx, err))
+	return summarizes, err
 }
 
 // request is what the model is asked, but for the messages, with the tools of ours that it is offered.
@@ -168,7 +173,7 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 
 // offerAgents adds the agents that the model may hand work to, or the thread. At the limit of a run's hand-offs they are
 // still offered, since the conversation has calls of them, and none is made.
-func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narrator, offered []llm.Tool) ([]llm.Tool, error) {
+func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
 	delegates, err := a.delegates(ctx, d, in.Child)
 	if err != nil {
 		return nil, err
@@ -177,9 +182,9 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 	if err != nil {
 		return nil, err
 	}
-	offered, n.delegates = offerDelegates(offered, delegates)
-	if offered, takers = offerTakers(offered, takers); in.Handoffs < runs.MaxHandoffs {
-		n.takers = takers
+	offered, n.Delegates = narration.OfferDelegates(offered, delegates)
+	if offered, takers = narration.OfferHandoffs(offered, takers); in.Handoffs < runs.MaxHandoffs {
+		n.Handoffs = takers
 	}
 	return offered, nil
 }
@@ -194,8 +199,8 @@ func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool
 	if err != nil {
 		return nil, nil, err
 	}
-	room, err := a.fit(ctx, f, entries, textTokens(told)+toolTokens(offered))
-	return prompt(told, room), entries, err
+	room, err := a.fit(ctx, f, entries, prompt.TextTokens(told)+prompt.ToolTokens(offered))
+	return prompt.Messages(told, room), entries, err
 }
 
 // cancelled tells whether work ended because the run is cancelled, by either way: the announcement

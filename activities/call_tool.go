@@ -9,14 +9,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/activities/narration"
+	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/tools"
 )
 
@@ -148,8 +149,8 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {
 		return tools.Failed(callCancelled), runs.OutcomeCancelled, nil
 	}
-	reports := newReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
-	defer reports.close()
+	reports := narration.NewReporter(ctx, runOf(in.Run), call.ID, state, attempt.Emit)
+	defer reports.Close()
 	ctx, end := telemetry.StartTool(ctx, call.Name, call.ID)
 	result, err := callOrAbandon(ctx, tool, tools.Call{
 		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: asked.key(in, call), Reporter: reports,
@@ -197,7 +198,7 @@ func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	message := agui.Message{
-		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: contentOf(result),
+		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: prompt.ContentOf(result),
 	}
 	if result.IsError {
 		message.Error = result.Content

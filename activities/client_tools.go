@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // A client's tools come with each of its inputs, and run there: the run ends with their calls, and the

@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agents"
@@ -20,6 +17,8 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/scripted"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
 	"github.com/perdure/perdure/tools"
 )
 

@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -73,7 +74,7 @@ func resultOf(m agui.Message) tools.Result {
 	if m.Content.IsText() {
 		result.Content = m.Content.Text()
 	} else {
-		result.Parts = parts(m.Content)
+		result.Parts = prompt.Parts(m.Content)
 	}
 	return result
 }

@@ -8,30 +8,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // An agent hands work to another one by a tool call whose name is the other agent's. That one is told the
 // task and nothing else of the conversation; its last message is the call's result.
-
-// handed is an agent that a model is offered.
-type handed struct {
-	runs.AgentRef
-	description string
-}
-
-// taskSchema is what a call has to say.
-const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
-	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
 
 // subagentID is the subagentRunId of what works for a call. Calls have ids of their own, whatever becomes
 // of the run, so the subagent has the same one when it goes on in another.
@@ -44,11 +33,11 @@ func subagentID(callID string) string {
 
 // delegates are the agents that an agent may hand work to, as they are now. One that is not published yet
 // may be on its way, like a tool.
-func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]handed, error) {
+func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Delegate, error) {
 	if branch != nil && len(branch.Lanes)+1 >= runs.MaxDepth {
 		return nil, nil
 	}
-	var all []handed
+	var all []narration.Delegate
 	for _, name := range agents.Delegates(d.Tools) {
 		p, err := a.Agents.Latest(ctx, name)
 		if errors.Is(err, catalog.ErrUnknownAgent) {
@@ -63,60 +52,17 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 }
 
 // handedTo is an agent as it is now.
-func handedTo(p catalog.Published) handed {
-	return handed{
+func handedTo(p catalog.Published) narration.Delegate {
+	return narration.Delegate{
 		AgentRef:    runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
-		description: p.Description,
+		Description: p.Description,
 	}
-}
-
-// offerDelegates adds the agents to a model's tools, and returns those that it added: a tool of the same name
-// goes before.
-func offerDelegates(offered []llm.Tool, delegates []handed) ([]llm.Tool, []handed) {
-	var added []handed
-	for _, d := range delegates {
-		if !slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == d.Agent }) {
-			offered = append(offered, llm.Tool{Name: d.Agent, Description: d.description, Parameters: json.RawMessage(taskSchema)})
-			added = append(added, d)
-		}
-	}
-	return offered, added
-}
-
-// handOver tells the workflow of a call that hands work to an agent.
-func (n *narrator) handOver(c *narratedCall, call *runs.Call) {
-	i := slices.IndexFunc(n.delegates, func(d handed) bool { return d.Agent == c.name })
-	if i < 0 || call.Client {
-		return
-	}
-	if _, err := taskOf(c.arguments.String()); err != nil {
-		return // the call is answered with what is wrong
-	}
-	to := n.delegates[i].AgentRef
-	at := slices.Index(n.answer.Subagents, to)
-	if at < 0 && len(n.answer.Subagents) < runs.MaxSubagentsPerTurn {
-		at, n.answer.Subagents = len(n.answer.Subagents), append(n.answer.Subagents, to)
-	}
-	call.Subagent = at + 1
-}
-
-// taskOf reads the arguments of such a call.
-func taskOf(arguments string) (string, error) {
-	var in struct {
-		Task string `json:"task"`
-	}
-	decoder := json.NewDecoder(strings.NewReader(arguments))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&in); err != nil || in.Task == "" || decoder.More() {
-		return "", errors.New(`invalid arguments: expected {"task": "…"}, a text that is not empty`)
-	}
-	return in.Task, nil
 }
 
 // notCallable tells the model why a call cannot be made.
 func notCallable(d *agents.Definition, call agui.ToolCall) string {
 	if slices.Contains(agents.Delegates(d.Tools), call.Name) {
-		if _, err := taskOf(call.Arguments); err != nil {
+		if _, err := narration.TaskOf(call.Arguments); err != nil {
 			return err.Error()
 		}
 		return fmt.Sprintf("The agent %.64q cannot be given work here: too many agents are at work for one another, or too many calls are made at once.", call.Name)
@@ -171,7 +117,7 @@ func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.S
 			return "", err
 		}
 	}
-	task, err := taskOf(call.Arguments)
+	task, err := narration.TaskOf(call.Arguments)
 	if err != nil {
 		return "", temporal.NewNonRetryableApplicationError("the task of a subagent is not one", runs.CodeInternal, nil)
 	}

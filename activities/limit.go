@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -58,23 +59,16 @@ func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer ru
 
 // putQuestion writes the message with the call that people decide about.
 func (a *Activities) putQuestion(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
-	n := newNarrator(runOf(in.Run), in.ID, attempt)
-	n.at, n.offered = in.Place, []string{pipeline.ApproveTool}
-	n.asks = func(_, arguments string) *runs.Approval { return approval(rules, 0, arguments) }
-	call := &narratedCall{id: n.run.Identify("call", in.ID+"/0"), name: pipeline.ApproveTool}
-	call.providerID = call.id
-	call.arguments.WriteString(args)
-	n.calls, n.began = []*narratedCall{call}, []string{n.messageID}
-	result, err := n.result()
+	n := narration.New(runOf(in.Run), in.ID, attempt)
+	n.Scope = scopeOf(in.Place)
+	n.OfferOnly(pipeline.ApproveTool)
+	n.Gate = func(_, arguments string) *runs.Approval { return approval(rules, 0, arguments) }
+	_, events, result, err := n.Propose(pipeline.ApproveTool, args)
 	if err != nil {
-		return n.answer, err
+		return n.Answer, err
 	}
-	n.answer.Seq, err = attempt.Finish(ctx, result,
-		&agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID},
-		&agui.ToolCallArgs{ToolCallID: call.id, Delta: args},
-		&agui.ToolCallEnd{ToolCallID: call.id},
-	)
-	return n.answer, err
+	n.Answer.Seq, err = attempt.Finish(ctx, result, events...)
+	return n.Answer, err
 }
 
 func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {

@@ -30,3 +30,11 @@ func steering(at *runs.StepPlace, steered []uint64) any {
 	}
 	return stream.Steering{Inputs: steered, Scope: scopeOf(at)}
 }
+
+// scopeOf is the scope of what is said at a place among steps.
+func scopeOf(at *runs.StepPlace) string {
+	if at == nil {
+		return ""
+	}
+	return at.Scope
+}

@@ -12,10 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
-	"github.com/perdure/perdure/stream/view"
-
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
@@ -28,7 +24,9 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )

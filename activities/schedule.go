@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
@@ -18,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Fire is schedule.run.v1: it begins the run of a time of a schedule, once, however often that is tried.

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream/view"
 	"github.com/perdure/perdure/tools"
 )
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -59,7 +60,7 @@ func (a *Activities) newModelCall(attempt *stream.Attempt, named string, chat *t
 // sends none it has the note when the first chunk has come.
 func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, hear func(llm.Chunk) error) error {
 	provider, _, _ := strings.Cut(c.note.Model, "/")
-	input := requestTokens(req)
+	input := prompt.RequestTokens(req)
 	c.note.Usage = runs.Usage{Provider: provider, Model: modelName(req.Model), Input: &input}
 	if ctx.Err() != nil {
 		c.note.Free = true
@@ -195,7 +196,7 @@ func (c *modelCall) free(err error) bool {
 // estimated is the usage of a call whose answer was cut, of which the log or the attempt has the text.
 func (a *Activities) estimated(n callNote, said string) runs.Usage {
 	u := n.Usage
-	output := max(value(u.Output), textTokens(said))
+	output := max(value(u.Output), prompt.TextTokens(said))
 	u.Output, u.Calls = &output, 1
 	u = a.priced(n.Model, u)
 	u.Estimated = &runs.Estimate{Calls: 1, Input: value(u.Input), Output: output, Cost: value(u.Cost)}
@@ -393,4 +394,36 @@ func value(n *int64) int64 {
 		return 0
 	}
 	return *n
+}
+
+// maxModelName bounds what a provider may call its model in a history.
+const maxModelName = 128
+
+// modelName is what a provider calls its model, if that is a name.
+func modelName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || strings.ContainsRune(`<>&"\`, r) {
+			return '_'
+		}
+		return r
+	}, s[:min(len(s), maxModelName)])
+}
+
+// maxTokenCount is more than any call can cost. What a provider reports beyond, or below zero, says
+// nothing; added up, it could not be written any more.
+const maxTokenCount = 1 << 40
+
+func tokenCount(n *int64) *int64 {
+	if n == nil || *n < 0 || *n > maxTokenCount {
+		return nil
+	}
+	return n
+}
+
+func usageOf(f llm.Finish) runs.Usage {
+	u := f.Usage
+	return runs.Usage{
+		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
+		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
+	}
 }

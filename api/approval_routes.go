@@ -6,13 +6,12 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Inbox is what the routes about approvals of all threads work with. All of it must be set, but PublicURL.

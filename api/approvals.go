@@ -10,13 +10,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // decided tells what became of a decision, or which one stands.

@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/protobuf"
 	"github.com/perdure/perdure/internal/live"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // binary is the transport of a response in frames of AG-UI's binary wire. It has no heartbeats: the wire has no frame

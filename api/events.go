@@ -9,12 +9,11 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // runEvents shows a run again: behind a cursor, as it stands, or from its start.

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // An edit of the question about a limit names how far the run may go, in one form however it is written.

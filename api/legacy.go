@@ -3,9 +3,8 @@ package api
 import (
 	"encoding/json"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Before AG-UI had interrupts, clients were asked by the custom event on_interrupt, and answered in

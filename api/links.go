@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -19,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // linkPath is where links lead: a GET shows what is to be decided, and decides nothing, since mail programs

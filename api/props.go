@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // props are what a client may ask of us in forwardedProps.perdure, beside what the protocol has.

@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // deleteThread takes a thread away for good: what runs is stopped, then all is removed that is known of it.

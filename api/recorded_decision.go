@@ -4,12 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Only the thread's workflow knows at once what was decided. When it has gone on, or is not to be asked, the log

@@ -8,14 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/inbox"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // toolResult is what a client says came of a call of its own, outside of an input.

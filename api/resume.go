@@ -9,12 +9,11 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // A thread whose last run has ended with questions waits for answers. They come with the next input, in

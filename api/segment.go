@@ -7,9 +7,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // A run id may stand for several runs, one behind the other: those who answer the questions of a run

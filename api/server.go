@@ -11,9 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
@@ -27,6 +24,8 @@ import (
 	"github.com/perdure/perdure/internal/schedules"
 	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // Config is what a Server works with.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui/protobuf"
@@ -14,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/sse"
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // transport takes the frames of one view to one client. A client that doesn't take them in time makes

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // The thread's workflow acknowledges a decision, and an activity writes its effect to the log a moment later. The

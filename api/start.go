@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
@@ -20,6 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // offer is a run that a client wants to see: to be started, or found running.

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
@@ -18,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // steered is the answer to what somebody says to a run that is under way. Behind its cursor comes, in

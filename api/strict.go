@@ -3,10 +3,9 @@ package api
 import (
 	"fmt"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // strict is a transport that sends no event which AG-UI forbids. It is for tests: what it refuses is

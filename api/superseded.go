@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // supersededTail is what the input of one run took out of a thread's conversation.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/sdk/temporal"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // threadRoutes are those that read threads as they stand, and take them away.

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // request is a frame of a client: all members of all types. ID is the client's own name for it, and

@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // run starts a run, or finds it, and shows it: what POST runs does.

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // long is text of n bytes that ends in mark, so that one cut short is noticed.

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // recorded is a stream for replay.mjs.

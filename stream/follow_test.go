@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // sequences reads a run by a tail until its end.

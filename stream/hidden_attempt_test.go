@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // speaker is one of several subagents that speak at the same time: the first writes a text, the second a text

@@ -7,14 +7,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // tumult writes a run in which lanes change the state and tell of activities, all at once, and

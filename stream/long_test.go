@@ -8,14 +8,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // tellLong writes short runs and checkpoints, as workers do. The last run cuts the conversation, differs

@@ -5,13 +5,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/stream/snapshot"
-	"github.com/perdure/perdure/stream/view"
-
 	"go.uber.org/goleak"
 
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // The test's program is also the nodes of its clusters, which are processes so that they can be killed.

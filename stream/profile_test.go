@@ -3,10 +3,9 @@ package stream_test
 import (
 	"testing"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // What clients from before the protocol's first version refuse a run over, and what they get instead.

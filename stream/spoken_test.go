@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 

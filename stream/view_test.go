@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/view"
-
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/view"
 )
 
 // readAll reads a run to its end.

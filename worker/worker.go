@@ -25,8 +25,6 @@ import (
 	"regexp"
 	"syscall"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents"
@@ -41,6 +39,7 @@ import (
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )

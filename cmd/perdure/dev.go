@@ -16,8 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -39,6 +37,7 @@ import (
 	"github.com/perdure/perdure/internal/workernode"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // devOptions are the flags of "perdure dev".

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents"
@@ -27,6 +25,7 @@ import (
 	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/internal/watch"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Config is what a node is made of. Connections belong to the caller.

@@ -58,7 +58,9 @@ var layers = []layer{
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
 	{"workflows/replaytest", []string{"workflows", "runs", "agents", "go.temporal.io/sdk/..."}},
-	{"activities", []string{"runs", "agui", "agents/...", "llm", "tools", "stream", "stream/snapshot", "internal/auth", "internal/budget", "internal/dispatch", "internal/inbox", "internal/schedules", "internal/webhook", "internal/telemetry", anything}},
+	{"activities/prompt", []string{"agents", "agui", "llm", "tools", "stream/snapshot"}},
+	{"activities/narration", []string{"activities/prompt", "agents", "agents/catalog", "agui", "llm", "runs", "stream", "tools", "go.temporal.io/sdk/activity"}},
+	{"activities", []string{"activities/prompt", "activities/narration", "runs", "agui", "agents/...", "llm", "tools", "stream", "stream/snapshot", "internal/auth", "internal/budget", "internal/dispatch", "internal/inbox", "internal/schedules", "internal/webhook", "internal/telemetry", anything}},
 	{"api", []string{"runs", "agui", "agui/protobuf", "agents/...", "stream/...", "internal/auth", "internal/dispatch", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", "internal/version", anything}},
 
 	{"internal/dispatch", []string{"runs", "agents/catalog", "stream", "stream/snapshot", "go.temporal.io/..."}},

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -17,6 +15,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Dispatcher knows the log and Temporal. It is safe for concurrent use.

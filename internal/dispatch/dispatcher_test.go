@@ -6,13 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/internal/dispatch"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // continuing is a Temporal whose execution closes some time after it was offered a run, and never answers the offer.

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/threads"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 

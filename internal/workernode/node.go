@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	deploymentpb "go.temporal.io/api/deployment/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
@@ -31,6 +29,7 @@ import (
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/workflows"
 )

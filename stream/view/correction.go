@@ -5,10 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // What clients have is corrected by snapshots. This file makes them: of the conversation, of a part of

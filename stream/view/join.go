@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // A reader that has nothing, or an old list, joins a run: instead of all that happened it is shown a

@@ -6,10 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // Projection turns the records of one run into what one reader is shown. It is a pure function of

@@ -3,10 +3,9 @@ package view
 import (
 	"context"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // threadProjection shows a thread: one run after another, each by a Projection of its own and closed

@@ -1,4 +1,4 @@
-package activities
+package narration
 
 import (
 	"encoding/json"

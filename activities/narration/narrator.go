@@ -1,4 +1,4 @@
-package activities
+package narration
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -15,27 +16,28 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// narrator turns the chunks of one completion into AG-UI events on a lane, and keeps what they add
+// Narrator turns the chunks of one completion into AG-UI events on a lane, and keeps what they add
 // up to. Ids derive from the run and the step, not from the attempt nor from what the model calls
 // things: another attempt tells the same story under the same ids.
 //
 // A text ends before a tool call begins, so that an attempt which dies in a tool call leaves a
 // complete text behind; if the model then goes on to speak, the message is opened again.
-type narrator struct {
-	run     stream.Run
-	step    string
-	at      *runs.StepPlace // the place among steps; nil = none
+type Narrator struct {
+	run  stream.Run
+	step string
+	// Scope is that of the place among steps; "" = none.
+	Scope   string
 	attempt *stream.Attempt
 	offered []string
-	clients []llm.Tool // which the client runs
-	// delegates are the agents that the model may hand work to, as it calls tools.
-	delegates []handed
-	takers    []taker               // those that it may hand the thread over to
-	asks      gate                  // tells which calls people decide about; nil = none
+	Clients []llm.Tool // which the client runs
+	// Delegates are the agents that the model may hand work to, as it calls tools.
+	Delegates []Delegate
+	Handoffs  []Handoff             // those that it may hand the thread over to
+	Gate      Gate                  // tells which calls people decide about; nil = none
 	places    map[string]tools.Spec // tools of which it matters where or when they are called
 	sequences []string
 	predict   predictor
-	shows     *reporter // of what the provider does by itself; made when it says so
+	shows     *Reporter // of what the provider does by itself; made when it says so
 
 	messageID string
 	texting   bool
@@ -43,37 +45,30 @@ type narrator struct {
 	untold    []agui.Event // that the log did not take any more, since the run is cancelled
 	text      strings.Builder
 	thinking  thinking
-	calls     []*narratedCall
-	// summarizes tells that the step may have had a summary made.
-	summarizes bool
-	answer     runs.ModelAnswer
+	calls     []*toolCall
+	// Answer is what the workflow is told.
+	Answer runs.ModelAnswer
 }
 
-// narratedCall is a tool call that is being told.
-type narratedCall struct {
-	index                int // the provider's: need not begin at 0, nor come in order
-	id, providerID, name string
-	arguments            strings.Builder
-	predicted            []*predicted
-	followed             int // so much of the arguments was looked at
-}
+// Gate returns the approval that a tool call needs before it is made; nil = none.
+type Gate func(tool, arguments string) *runs.Approval
 
-func newNarrator(run stream.Run, step string, attempt *stream.Attempt) *narrator {
-	return &narrator{
+func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
+	return &Narrator{
 		run: run, step: step, attempt: attempt, messageID: run.Identify("msg", step), thinking: thinking{run: run, step: step},
-		answer: runs.ModelAnswer{Outcome: runs.OutcomeSuccess},
+		Answer: runs.ModelAnswer{Outcome: runs.OutcomeSuccess},
 	}
 }
 
-// offer tells which names of tools may be repeated to the workflow; others are content.
-func (n *narrator) offer(tools []llm.Tool) {
+// Offer tells which names of tools may be repeated to the workflow; others are content.
+func (n *Narrator) Offer(tools []llm.Tool) {
 	for _, t := range tools {
 		n.offered = append(n.offered, t.Name)
 	}
 }
 
-// place tells where and when tools are called.
-func (n *narrator) place(offered []tools.Tool) {
+// Place tells where and when tools are called.
+func (n *Narrator) Place(offered []tools.Tool) {
 	n.places = map[string]tools.Spec{}
 	for _, t := range offered {
 		n.places[t.Spec().Name] = t.Spec()
@@ -81,7 +76,7 @@ func (n *narrator) place(offered []tools.Tool) {
 }
 
 // put tells the workflow where a call of ours goes, and which ones it takes turns with.
-func (n *narrator) put(call *runs.Call) {
+func (n *Narrator) put(call *runs.Call) {
 	spec := n.places[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {
 		call.Queue = spec.TaskQueue
@@ -95,8 +90,8 @@ func (n *narrator) put(call *runs.Call) {
 	call.Sequence = 1 + slices.Index(n.sequences, spec.Sequence)
 }
 
-// tell emits the events of one chunk.
-func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
+// Tell emits the events of one chunk.
+func (n *Narrator) Tell(ctx context.Context, chunk llm.Chunk) error {
 	var events []agui.Event
 	switch c := chunk.(type) {
 	case llm.ReasoningDelta:
@@ -120,11 +115,11 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 		call.arguments.WriteString(c.Arguments)
 		events = append([]agui.Event{&agui.ToolCallArgs{ToolCallID: call.id, Delta: c.Arguments}}, call.follow()...)
 	case llm.Activity:
-		return n.show(ctx, func(r *reporter) error { return r.Activity(c.Name, c.Kind, c.Content) })
+		return n.show(ctx, func(r *Reporter) error { return r.Activity(c.Name, c.Kind, c.Content) })
 	case llm.ActivityPatch:
-		return n.show(ctx, func(r *reporter) error { return r.patchActivity(c.Name, c.Patch) })
+		return n.show(ctx, func(r *Reporter) error { return r.patchActivity(c.Name, c.Patch) })
 	case llm.Finish:
-		n.answer.Finish = string(c.Reason)
+		n.Answer.Finish = string(c.Reason)
 	}
 	if len(events) == 0 {
 		return nil
@@ -133,7 +128,7 @@ func (n *narrator) tell(ctx context.Context, chunk llm.Chunk) error {
 }
 
 // emit logs events, and notes the order in which messages begin: clients have them in that order.
-func (n *narrator) emit(ctx context.Context, events ...agui.Event) error {
+func (n *Narrator) emit(ctx context.Context, events ...agui.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *agui.ReasoningMessageStart:
@@ -153,16 +148,16 @@ func (n *narrator) emit(ctx context.Context, events ...agui.Event) error {
 	return err
 }
 
-func (n *narrator) begin(id string) {
+func (n *Narrator) begin(id string) {
 	if !slices.Contains(n.began, id) {
 		n.began = append(n.began, id)
 	}
 }
 
 // show reports what the provider does by itself, under the rules that tools' reports have.
-func (n *narrator) show(ctx context.Context, report func(*reporter) error) error {
+func (n *Narrator) show(ctx context.Context, report func(*Reporter) error) error {
 	if n.shows == nil {
-		n.shows = newReporter(ctx, n.run, n.step, nil, n.emit)
+		n.shows = NewReporter(ctx, n.run, n.step, nil, n.emit)
 	}
 	err := report(n.shows)
 	var refused *tools.ReportError
@@ -172,7 +167,7 @@ func (n *narrator) show(ctx context.Context, report func(*reporter) error) error
 	return err
 }
 
-func (n *narrator) tellText(delta string) []agui.Event {
+func (n *Narrator) tellText(delta string) []agui.Event {
 	n.text.WriteString(delta)
 	content := &agui.TextMessageContent{MessageID: n.messageID, Delta: delta}
 	if n.texting {
@@ -182,8 +177,8 @@ func (n *narrator) tellText(delta string) []agui.Event {
 	return append(n.thinking.end(), &agui.TextMessageStart{MessageID: n.messageID, Role: agui.RoleAssistant}, content)
 }
 
-func (n *narrator) tellCall(c llm.ToolCallStart) []agui.Event {
-	call := &narratedCall{index: c.Index, id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
+func (n *Narrator) tellCall(c llm.ToolCallStart) []agui.Event {
+	call := &toolCall{index: c.Index, id: n.run.Identify("call", fmt.Sprintf("%s/%d", n.step, c.Index)), providerID: c.ID, name: c.Name}
 	n.calls = append(n.calls, call)
 	events := append(n.thinking.end(), n.endText()...)
 	var before []agui.Event
@@ -191,7 +186,7 @@ func (n *narrator) tellCall(c llm.ToolCallStart) []agui.Event {
 	return append(append(events, before...), &agui.ToolCallStart{ToolCallID: call.id, ToolCallName: call.name, ParentMessageID: n.messageID})
 }
 
-func (n *narrator) call(index int) *narratedCall {
+func (n *Narrator) call(index int) *toolCall {
 	for _, call := range n.calls {
 		if call.index == index {
 			return call
@@ -200,7 +195,7 @@ func (n *narrator) call(index int) *narratedCall {
 	return nil
 }
 
-func (n *narrator) endText() []agui.Event {
+func (n *Narrator) endText() []agui.Event {
 	if !n.texting {
 		return nil
 	}
@@ -208,11 +203,9 @@ func (n *narrator) endText() []agui.Event {
 	return []agui.Event{&agui.TextMessageEnd{MessageID: n.messageID}}
 }
 
-// finish closes what is open and writes the step's result. It does so for a cancelled step too,
-// whose context has ended: what was said is kept, and all that is kept is told.
-func (n *narrator) finish(ctx context.Context) (runs.ModelAnswer, error) {
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
+// Finish closes what is open and writes the step's result. A cancelled step is finished as well: what the model said is kept
+// and shown. ctx must not be the one that the cancellation has ended.
+func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 	events := append(append(n.untold, n.thinking.end()...), n.endText()...)
 	for _, call := range n.calls {
 		events = append(append(events, call.settle()...), &agui.ToolCallEnd{ToolCallID: call.id})
@@ -221,13 +214,13 @@ func (n *narrator) finish(ctx context.Context) (runs.ModelAnswer, error) {
 	if err != nil {
 		return runs.ModelAnswer{}, err
 	}
-	n.answer.Seq, err = n.attempt.Finish(ctx, result, events...)
-	return n.answer, err
+	n.Answer.Seq, err = n.attempt.Finish(ctx, result, events...)
+	return n.Answer, err
 }
 
 // result is the finished story.
-func (n *narrator) result() (*stream.Result, error) {
-	result := &stream.Result{Scope: scopeOf(n.at)}
+func (n *Narrator) result() (*stream.Result, error) {
+	result := &stream.Result{Scope: n.Scope}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
 	if n.text.Len() > 0 {
 		message.Content = agui.TextContent(n.text.String())
@@ -241,20 +234,20 @@ func (n *narrator) result() (*stream.Result, error) {
 		waits := n.waits(call)
 		n.handOver(call, &waits)
 		if waits.Client || waits.Approval != nil {
-			n.answer.WaitCount++
+			n.Answer.WaitCount++
 		}
 		if waits.Placed() {
-			n.answer.OrderedCount++
+			n.Answer.OrderedCount++
 		}
-		if n.answer.CallCount == 0 && len(n.answer.Calls) < runs.MaxCalls && n.answer.WaitCount <= runs.MaxInterrupts {
-			n.answer.Calls = append(n.answer.Calls, waits)
+		if n.Answer.CallCount == 0 && len(n.Answer.Calls) < runs.MaxCalls && n.Answer.WaitCount <= runs.MaxInterrupts {
+			n.Answer.Calls = append(n.Answer.Calls, waits)
 			n.yield(call, waits, i)
 		} else { // more that wait than a run may end with: what they wait for doesn't matter
-			n.answer.CallCount = len(n.calls)
+			n.Answer.CallCount = len(n.calls)
 		}
 	}
 	if n.text.Len() > 0 || len(n.calls) > 0 {
-		n.answer.MessageID = n.messageID
+		n.Answer.MessageID = n.messageID
 	}
 	for _, id := range n.began {
 		result.Messages = append(result.Messages, n.told(id, message))
@@ -268,11 +261,11 @@ func (n *narrator) result() (*stream.Result, error) {
 const roomForSeq = 64
 
 // encode is the answer as it is recorded. One that is too large for the workflow names no calls.
-func (n *narrator) encode() (json.RawMessage, error) {
-	encoded, err := json.Marshal(n.answer)
+func (n *Narrator) encode() (json.RawMessage, error) {
+	encoded, err := json.Marshal(n.Answer)
 	if err == nil && len(encoded) > runs.MaxPayload-roomForSeq {
-		n.answer.Calls, n.answer.Subagents, n.answer.Handoff, n.answer.CallCount = nil, nil, nil, len(n.calls)
-		encoded, err = json.Marshal(n.answer)
+		n.Answer.Calls, n.Answer.Subagents, n.Answer.Handoff, n.Answer.CallCount = nil, nil, nil, len(n.calls)
+		encoded, err = json.Marshal(n.Answer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("activities: encode answer: %w", err)
@@ -281,21 +274,21 @@ func (n *narrator) encode() (json.RawMessage, error) {
 }
 
 // waits is a call as the workflow is told of it: who runs it, and whether people decide about it first.
-func (n *narrator) waits(c *narratedCall) runs.Call {
+func (n *Narrator) waits(c *toolCall) runs.Call {
 	call := runs.Call{ID: c.id, Tool: n.known(c.name)}
 	n.put(&call)
 	switch {
-	case call.Tool != "" && n.asks != nil:
-		call.Approval = n.asks(c.name, c.arguments.String())
+	case call.Tool != "" && n.Gate != nil:
+		call.Approval = n.Gate(c.name, c.arguments.String())
 	case call.Tool == "":
-		call.Client = slices.ContainsFunc(n.clients, func(t llm.Tool) bool { return t.Name == c.name })
+		call.Client = slices.ContainsFunc(n.Clients, func(t llm.Tool) bool { return t.Name == c.name })
 	}
 	return call
 }
 
 // told is the message that began under an id: the answer, a block of thinking, or else an activity, of
 // which only the place is told here.
-func (n *narrator) told(id string, answer agui.Message) agui.Message {
+func (n *Narrator) told(id string, answer agui.Message) agui.Message {
 	if id == n.messageID {
 		return answer
 	}
@@ -307,49 +300,32 @@ func (n *narrator) told(id string, answer agui.Message) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleActivity, Content: agui.ObjectContent(json.RawMessage("{}"))}
 }
 
-func (n *narrator) known(tool string) string {
+func (n *Narrator) known(tool string) string {
 	if slices.Contains(n.offered, tool) {
 		return tool
 	}
 	return ""
 }
 
-// maxModelName bounds what a provider may call its model in a history.
-const maxModelName = 128
-
-// modelName is what a provider calls its model, if that is a name.
-func modelName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' || strings.ContainsRune(`<>&"\`, r) {
-			return '_'
-		}
-		return r
-	}, s[:min(len(s), maxModelName)])
-}
-
-// maxTokenCount is more than any call can cost. What a provider reports beyond, or below zero, says
-// nothing; added up, it could not be written any more.
-const maxTokenCount = 1 << 40
-
-func tokenCount(n *int64) *int64 {
-	if n == nil || *n < 0 || *n > maxTokenCount {
-		return nil
+// Propose makes the message of a step that no model writes: one tool call. It returns the ID of the call, the events that show
+// it, and the result of the step. Narrator.Answer has the call.
+func (n *Narrator) Propose(tool, arguments string) (callID string, events []agui.Event, result *stream.Result, err error) {
+	call := &toolCall{id: n.run.Identify("call", n.step+"/0"), name: tool}
+	call.providerID = call.id
+	call.arguments.WriteString(arguments)
+	n.calls, n.began = []*toolCall{call}, []string{n.messageID}
+	if result, err = n.result(); err != nil {
+		return "", nil, nil, err
 	}
-	return n
+	return call.id, []agui.Event{
+		&agui.ToolCallStart{ToolCallID: call.id, ToolCallName: tool, ParentMessageID: n.messageID},
+		&agui.ToolCallArgs{ToolCallID: call.id, Delta: arguments},
+		&agui.ToolCallEnd{ToolCallID: call.id},
+	}, result, nil
 }
 
-func usageOf(f llm.Finish) runs.Usage {
-	u := f.Usage
-	return runs.Usage{
-		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
-		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
-	}
-}
+// Predict makes the state follow arguments of tool calls while the model writes them.
+func (n *Narrator) Predict(predictions []agents.Prediction) { n.predict.predictions = predictions }
 
-// scopeOf is the scope of what is said at a place among steps.
-func scopeOf(at *runs.StepPlace) string {
-	if at == nil {
-		return ""
-	}
-	return at.Scope
-}
+// OfferOnly allows one name of a tool.
+func (n *Narrator) OfferOnly(tool string) { n.offered = []string{tool} }

@@ -1,4 +1,4 @@
-package activities
+package prompt
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ type partMetadata struct {
 	Filename string `json:"filename"`
 }
 
-// parts turns content into what models take. A part that none could use (an opaque file handle) is
+// Parts turns content into what models take. A part that none could use (an opaque file handle) is
 // left out: it must not fail the run.
-func parts(c agui.Content) []llm.Part {
+func Parts(c agui.Content) []llm.Part {
 	var parts []llm.Part
 	for _, p := range c.Parts() {
 		switch {
@@ -46,8 +46,8 @@ func mediaOf(p agui.ContentPart) (llm.Media, bool) {
 	return media, media.Data != "" || media.URL != ""
 }
 
-// contentOf is a tool's result as the content of a message: text, unless there is more.
-func contentOf(r tools.Result) agui.Content {
+// ContentOf is a tool's result as the content of a message: text, unless there is more.
+func ContentOf(r tools.Result) agui.Content {
 	if len(r.Parts) == 0 {
 		return agui.TextContent(r.Content)
 	}

@@ -1,19 +1,18 @@
-package activities
+package prompt
 
 import (
 	"cmp"
 	"slices"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// prompt turns a conversation into what a model is sent: what it is told first, then the messages.
+// Messages turns a conversation into what a model is sent: what it is told first, then the messages.
 // Models refuse a conversation in which a tool call has no result, so calls without one (of a
 // cancelled run) are left out. They are told their own names of tool calls.
-func prompt(told string, entries []snapshot.Entry) []llm.Message {
+func Messages(told string, entries []snapshot.Entry) []llm.Message {
 	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
 	var messages []llm.Message
 	if told != "" {
@@ -66,9 +65,9 @@ func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 	for _, e := range entries {
 		switch {
 		case e.Message.Role == agui.RoleReasoning && e.AnswerID != "":
-			thoughts[e.AnswerID] = append(thoughts[e.AnswerID], unsealThought(e.Message))
+			thoughts[e.AnswerID] = append(thoughts[e.AnswerID], UnsealReasoning(e.Message))
 		case e.Message.Role == agui.RoleReasoning && e.Sent != "":
-			next = append(next, unsealThought(e.Message))
+			next = append(next, UnsealReasoning(e.Message))
 		case e.Message.Role == agui.RoleAssistant:
 			thoughts[e.Message.ID] = append(thoughts[e.Message.ID], next...)
 			next = nil
@@ -86,7 +85,7 @@ type prompter struct {
 }
 
 func (p *prompter) message(m agui.Message) (llm.Message, bool) {
-	out := llm.Message{Name: m.Name, Parts: parts(m.Content)}
+	out := llm.Message{Name: m.Name, Parts: Parts(m.Content)}
 	switch m.Role {
 	case agui.RoleSystem, agui.RoleDeveloper:
 		out.Role = llm.RoleSystem

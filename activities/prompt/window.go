@@ -1,18 +1,18 @@
-package activities
+package prompt
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// window is the part of a conversation that a model is told. What it leaves out are whole groups, the oldest first:
-// no call without its results. The system's messages, what the user has said last and the newest group always stay.
-type window struct {
+// Window is the part of a conversation that fits the room of a model. It leaves out whole groups of messages, the oldest first:
+// never a tool call without its result. System messages, the user's last message and the newest group always stay. A Window
+// is used by one goroutine.
+type Window struct {
 	groups []group
 	room   int64 // tokens
 	first  int   // groups at the beginning that are to be kept
@@ -27,8 +27,9 @@ type group struct {
 	out     bool
 }
 
-func newWindow(entries []snapshot.Entry, room int64) *window {
-	return &window{groups: groupsOf(entries), room: max(room, 1)}
+// NewWindow returns a window on a conversation, with room for so many tokens.
+func NewWindow(entries []snapshot.Entry, room int64) *Window {
+	return &Window{groups: groupsOf(entries), room: max(room, 1)}
 }
 
 // groupsOf puts results behind their calls and thoughts to their answers. Activities are for people.
@@ -66,8 +67,8 @@ const (
 	lastShare  = 2
 )
 
-// keep marks what stays.
-func (w *window) keep(k agents.Keep) {
+// Keep marks the groups that stay as long as there is room.
+func (w *Window) Keep(k agents.Keep) {
 	left := w.room / firstShare
 	for i, seen := 0, 0; i < len(w.groups) && seen < k.First; i++ {
 		if left -= w.groups[i].tokens(); left < 0 {
@@ -112,7 +113,7 @@ func (g *group) tokens() int64 {
 }
 
 // tokens estimates what the window has.
-func (w *window) tokens() int64 {
+func (w *Window) tokens() int64 {
 	var n int64
 	if w.told != nil {
 		n = entryTokens(*w.told)
@@ -125,22 +126,25 @@ func (w *window) tokens() int64 {
 	return n
 }
 
-// over is how much has to go.
-func (w *window) over() int64 { return max(0, w.tokens()-w.room) }
+// Over is by how many tokens the conversation exceeds the room.
+func (w *Window) Over() int64 { return max(0, w.tokens()-w.room) }
 
-// A result that is cut keeps at least minResult tokens; one of more than a resultShare of the window is cut first.
+// A result that is cut keeps at least MinResult tokens; one of more than a resultShare of the window is cut first.
 const (
-	minResult   = 250
+	MinResult   = 250
 	resultShare = 4
 )
 
-// cutResults cuts results of tools that are large in the middle, to a part of the window each.
-func (w *window) cutResults(share int64) {
-	limit := max(minResult, w.room/share)
+// CutLargeResults cuts the middle out of tool results that take more than a quarter of the room.
+func (w *Window) CutLargeResults() { w.cutResults(resultShare) }
+
+// cutResults cuts the middle out of tool results that take more than a share of the room.
+func (w *Window) cutResults(share int64) {
+	limit := max(MinResult, w.room/share)
 	for i := range w.groups {
 		g := &w.groups[i]
 		for j, e := range g.entries {
-			if g.out || e.Message.Role != agui.RoleTool || textTokens(e.Message.Content.Text()) <= limit {
+			if g.out || e.Message.Role != agui.RoleTool || TextTokens(e.Message.Content.Text()) <= limit {
 				continue
 			}
 			g.entries = slices.Clone(g.entries)
@@ -150,7 +154,7 @@ func (w *window) cutResults(share int64) {
 }
 
 // leaveOut takes out groups, the oldest first, until so many tokens have gone.
-func (w *window) leaveOut(tokens int64, may func(*group) bool) {
+func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
 	for i := range w.groups {
 		if g := &w.groups[i]; tokens > 0 && !g.out && !g.fixed && may(g) {
 			g.out = true
@@ -166,25 +170,25 @@ func anyGroup(*group) bool  { return true }
 // the beginning of what they are sent in their caches for some turns.
 const trimSteps = 4
 
-// trim leaves out what there is no room for.
-func (w *window) trim() {
-	if over := w.over(); over > 0 {
+// Trim leaves out the oldest groups until the rest fits.
+func (w *Window) Trim() {
+	if over := w.Over(); over > 0 {
 		step := max(1, w.room/trimSteps)
 		w.leaveOut((over+step-1)/step*step, notKept)
 	}
-	w.squeeze()
+	w.Squeeze()
 }
 
-// squeeze is what is left to do where there still is too much.
-func (w *window) squeeze() {
-	if w.over() > 0 {
+// Squeeze cuts tool results further, and leaves out groups that Keep has marked, if the conversation still exceeds the room.
+func (w *Window) Squeeze() {
+	if w.Over() > 0 {
 		w.cutResults(resultShare * resultShare)
 	}
-	w.leaveOut(w.over(), anyGroup)
+	w.leaveOut(w.Over(), anyGroup)
 }
 
-// entries are what the model is sent.
-func (w *window) entries() []snapshot.Entry {
+// Entries are the messages that fit.
+func (w *Window) Entries() []snapshot.Entry {
 	var entries []snapshot.Entry
 	told := false
 	for i := range w.groups {
@@ -194,10 +198,48 @@ func (w *window) entries() []snapshot.Entry {
 		if g := &w.groups[i]; !g.out {
 			entries = append(entries, g.entries...)
 		} else if !told && w.told == nil {
-			entries, told = append(entries, saidToIt("left-out", leftOut)), true
+			entries, told = append(entries, Private("left-out", leftOut)), true
 		}
 	}
 	return entries
+}
+
+// Room is for how many tokens the window has room.
+func (w *Window) Room() int64 { return w.room }
+
+// Older are the groups after those that are kept at the beginning: a summary may replace the first of them.
+func (w *Window) Older() [][]snapshot.Entry {
+	var older [][]snapshot.Entry
+	for _, g := range w.groups[w.first:] {
+		older = append(older, g.entries)
+	}
+	return older
+}
+
+// Replace puts a text in the place of the first of the older groups.
+func (w *Window) Replace(count int, text string) {
+	told := Private("summary", text)
+	w.told = &told
+	for i := range w.groups[w.first:][:count] {
+		g := &w.groups[w.first+i]
+		g.out = !g.fixed
+	}
+}
+
+// Half is how many of the older groups a new summary has to replace, if the first from of them have one, so that half of the room
+// is free afterwards. It stops before a group that Keep has marked, and before the newest.
+func (w *Window) Half(from int) int {
+	groups := w.groups[w.first:]
+	left := w.tokens() - w.room/2
+	for i := from; i < len(groups); i++ {
+		switch g := &groups[i]; {
+		case g.kept || i == len(groups)-1 || left <= 0:
+			return i
+		case !g.fixed:
+			left -= g.tokens()
+		}
+	}
+	return len(groups)
 }
 
 // leftOut is what a model is told in the place of messages.
@@ -206,9 +248,9 @@ const leftOut = "[Older messages of this conversation are left out here.]"
 // cutContent cuts what is said in the middle; media stay.
 func cutContent(c agui.Content, tokens int64) agui.Content {
 	if c.IsText() {
-		return agui.TextContent(cutMiddle(c.Text(), tokens))
+		return agui.TextContent(CutMiddle(c.Text(), tokens))
 	}
-	all := []agui.ContentPart{agui.TextPart(cutMiddle(c.Text(), tokens))}
+	all := []agui.ContentPart{agui.TextPart(CutMiddle(c.Text(), tokens))}
 	for _, p := range c.Parts() {
 		if p.Type != agui.PartText {
 			all = append(all, p)
@@ -217,9 +259,9 @@ func cutContent(c agui.Content, tokens int64) agui.Content {
 	return agui.PartsContent(all)
 }
 
-// cutMiddle keeps the beginning and the end of a text, in so many tokens, and says what is missing.
-func cutMiddle(s string, tokens int64) string {
-	if textTokens(s) <= tokens {
+// CutMiddle keeps the beginning and the end of a text, in so many tokens, and says how many bytes are missing.
+func CutMiddle(s string, tokens int64) string {
+	if TextTokens(s) <= tokens {
 		return s
 	}
 	head := prefixOf(s, tokens/2)

@@ -1,10 +1,10 @@
-package activities
+package narration
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream"
@@ -63,7 +63,7 @@ func (t *thinking) tell(delta string) []agui.Event {
 // event: it is returned as hidden, to be kept in the conversation for the provider. One that the provider does not want
 // back either is nothing.
 func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thought) {
-	sealed := sealThought(end.Provider, end.Data)
+	sealed := prompt.SealReasoning(end.Provider, end.Data)
 	if len(t.blocks) == 0 || t.ended {
 		if sealed == "" {
 			return nil, nil
@@ -98,22 +98,4 @@ func (t *thinking) end() []agui.Event {
 
 func (b *thought) message() agui.Message {
 	return agui.Message{ID: b.id, Role: agui.RoleReasoning, Content: agui.TextContent(b.text.String()), EncryptedValue: b.sealed}
-}
-
-// sealThought is what a provider wants back, as the encrypted value of a message: behind the provider's
-// name, since it means nothing to others. "" if it wants nothing back.
-func sealThought(provider string, data json.RawMessage) string {
-	if len(data) == 0 {
-		return ""
-	}
-	return provider + ":" + string(data)
-}
-
-// unsealThought is the block that a reasoning message holds. A value that is none of ours is left out.
-func unsealThought(m agui.Message) llm.Reasoning {
-	block := llm.Reasoning{Text: m.Content.Text()}
-	if provider, data, ok := strings.Cut(m.EncryptedValue, ":"); ok && json.Valid([]byte(data)) {
-		block.Provider, block.Data = provider, json.RawMessage(data)
-	}
-	return block
 }

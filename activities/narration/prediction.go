@@ -1,4 +1,4 @@
-package activities
+package narration
 
 import (
 	"encoding/json"
@@ -59,7 +59,7 @@ func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event
 
 // follow tells how far the arguments of a call have come. Each value is at least an eighth longer than
 // the one before: all of them together are no more than nine times as long as the last.
-func (c *narratedCall) follow() []agui.Event {
+func (c *toolCall) follow() []agui.Event {
 	if len(c.predicted) == 0 || c.arguments.Len() < c.followed+max(1, c.followed/8) || c.arguments.Len() > maxPredicted {
 		return nil
 	}
@@ -70,14 +70,14 @@ func (c *narratedCall) follow() []agui.Event {
 }
 
 // settle tells the values as they are when the call is complete.
-func (c *narratedCall) settle() []agui.Event {
+func (c *toolCall) settle() []agui.Event {
 	if len(c.predicted) == 0 {
 		return nil
 	}
 	return c.tellPredicted(func(p *predicted, value json.RawMessage) bool { return string(value) != string(p.last) })
 }
 
-func (c *narratedCall) tellPredicted(due func(*predicted, json.RawMessage) bool) []agui.Event {
+func (c *toolCall) tellPredicted(due func(*predicted, json.RawMessage) bool) []agui.Event {
 	var events []agui.Event
 	arguments := []byte(c.arguments.String())
 	for _, p := range c.predicted {

@@ -1,4 +1,4 @@
-package activities
+package narration
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// reporter turns what a tool, or the provider of a model, reports into events on its lane. Ids of
+// Reporter turns what a tool, or the provider of a model, reports into events on its lane. Ids of
 // activities derive from the call, or the step, and the name that it has for them: another attempt
 // shows the same ones.
-type reporter struct {
+type Reporter struct {
 	ctx    context.Context // of the attempt: a report waits for the log no longer than that
 	run    stream.Run
 	source string // the id of the call or the step
@@ -35,24 +35,24 @@ type emit func(ctx context.Context, events ...agui.Event) error
 
 var errCallOver = errors.New("activities: the tool call is over")
 
-func newReporter(ctx context.Context, run stream.Run, source string, state json.RawMessage, emit emit) *reporter {
-	return &reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
+func NewReporter(ctx context.Context, run stream.Run, source string, state json.RawMessage, emit emit) *Reporter {
+	return &Reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
 }
 
-// close makes reports of a tool that goes on regardless come to nothing.
-func (r *reporter) close() {
+// Close makes reports of a tool that goes on regardless come to nothing.
+func (r *Reporter) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 }
 
-func (r *reporter) State() json.RawMessage {
+func (r *Reporter) State() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
-func (r *reporter) Activity(name, kind string, content any) error {
+func (r *Reporter) Activity(name, kind string, content any) error {
 	if err := errors.Join(checkName("the name of an activity", name), checkName("the type of an activity", kind)); err != nil {
 		return err
 	}
@@ -77,11 +77,11 @@ func (r *reporter) Activity(name, kind string, content any) error {
 	return nil
 }
 
-func (r *reporter) PatchActivity(name string, ops ...tools.Op) error {
+func (r *Reporter) PatchActivity(name string, ops ...tools.Op) error {
 	return r.patchActivity(name, ops)
 }
 
-func (r *reporter) patchActivity(name string, operations any) error {
+func (r *Reporter) patchActivity(name string, operations any) error {
 	patch, err := encodeReport(operations)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *reporter) patchActivity(name string, operations any) error {
 	return err
 }
 
-func (r *reporter) PatchState(ops ...tools.Op) error {
+func (r *Reporter) PatchState(ops ...tools.Op) error {
 	patch, err := encodeReport(ops)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *reporter) PatchState(ops ...tools.Op) error {
 	return err
 }
 
-func (r *reporter) Custom(name string, value any) error {
+func (r *Reporter) Custom(name string, value any) error {
 	if err := checkName("the name of an event", name); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *reporter) Custom(name string, value any) error {
 	return r.send(len(raw), &agui.Custom{Name: name, Value: raw})
 }
 
-func (r *reporter) Raw(source string, event any) error {
+func (r *Reporter) Raw(source string, event any) error {
 	if len(source) > tools.MaxReportName {
 		return refuse("the source of an event must be at most %d bytes", tools.MaxReportName)
 	}
@@ -151,7 +151,7 @@ func (r *reporter) Raw(source string, event any) error {
 }
 
 // send emits a report of some size. r.mu is held: an attempt takes one writer at a time.
-func (r *reporter) send(size int, e agui.Event) error {
+func (r *Reporter) send(size int, e agui.Event) error {
 	switch {
 	case r.over:
 		return errCallOver

@@ -1,11 +1,10 @@
-package activities
+package prompt
 
 import (
 	"unicode/utf8"
 
-	"github.com/perdure/perdure/stream/snapshot"
-
 	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream/snapshot"
 )
 
 // Tokens are estimated, since each model counts its own way and none can be asked: four ASCII characters are one,
@@ -19,8 +18,8 @@ const (
 	bytesPerMediaPage = 100 << 10 // of base64, for what has pages or a length
 )
 
-// textTokens estimates a text.
-func textTokens(s string) int64 {
+// TextTokens estimates a text.
+func TextTokens(s string) int64 {
 	var ascii, other int64
 	for _, r := range s {
 		if r < utf8.RuneSelf {
@@ -34,9 +33,9 @@ func textTokens(s string) int64 {
 
 // entryTokens estimates a message as the model is sent it.
 func entryTokens(e snapshot.Entry) int64 {
-	n := tokensPerMessage + partTokens(parts(e.Message.Content))
+	n := tokensPerMessage + partTokens(Parts(e.Message.Content))
 	for _, c := range e.Message.ToolCalls {
-		n += tokensPerTool + textTokens(c.Name) + textTokens(c.Arguments)
+		n += tokensPerTool + TextTokens(c.Name) + TextTokens(c.Arguments)
 	}
 	return n
 }
@@ -46,7 +45,7 @@ func partTokens(parts []llm.Part) int64 {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case llm.Text:
-			n += textTokens(p.Text)
+			n += TextTokens(p.Text)
 		case llm.Media:
 			n += tokensPerMedia
 			if p.Kind != llm.MediaImage {
@@ -57,24 +56,24 @@ func partTokens(parts []llm.Part) int64 {
 	return n
 }
 
-func toolTokens(tools []llm.Tool) int64 {
+func ToolTokens(tools []llm.Tool) int64 {
 	var n int64
 	for _, t := range tools {
-		n += tokensPerTool + textTokens(t.Name) + textTokens(t.Description) + textTokens(string(t.Parameters))
+		n += tokensPerTool + TextTokens(t.Name) + TextTokens(t.Description) + TextTokens(string(t.Parameters))
 	}
 	return n
 }
 
-// requestTokens estimates a request as the model is sent it.
-func requestTokens(req *llm.Request) int64 {
-	n := toolTokens(req.Tools)
+// RequestTokens estimates a request as the model is sent it.
+func RequestTokens(req *llm.Request) int64 {
+	n := ToolTokens(req.Tools)
 	if req.Output != nil {
-		n += textTokens(string(req.Output.Schema))
+		n += TextTokens(string(req.Output.Schema))
 	}
 	for _, m := range req.Messages {
 		n += tokensPerMessage + partTokens(m.Parts)
 		for _, c := range m.ToolCalls {
-			n += tokensPerTool + textTokens(c.Name) + textTokens(c.Arguments)
+			n += tokensPerTool + TextTokens(c.Name) + TextTokens(c.Arguments)
 		}
 	}
 	return n

@@ -1,0 +1,64 @@
+package narration
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
+)
+
+// Delegate is an agent that a model is offered.
+type Delegate struct {
+	runs.AgentRef
+	Description string
+}
+
+// taskSchema is what a call has to say.
+const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
+	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
+
+// OfferDelegates adds the agents to a model's tools, and returns those that it added: a tool of the same name
+// goes before.
+func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Delegate) {
+	var added []Delegate
+	for _, d := range delegates {
+		if !slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == d.Agent }) {
+			offered = append(offered, llm.Tool{Name: d.Agent, Description: d.Description, Parameters: json.RawMessage(taskSchema)})
+			added = append(added, d)
+		}
+	}
+	return offered, added
+}
+
+// handOver tells the workflow of a call that hands work to an agent.
+func (n *Narrator) handOver(c *toolCall, call *runs.Call) {
+	i := slices.IndexFunc(n.Delegates, func(d Delegate) bool { return d.Agent == c.name })
+	if i < 0 || call.Client {
+		return
+	}
+	if _, err := TaskOf(c.arguments.String()); err != nil {
+		return // the call is answered with what is wrong
+	}
+	to := n.Delegates[i].AgentRef
+	at := slices.Index(n.Answer.Subagents, to)
+	if at < 0 && len(n.Answer.Subagents) < runs.MaxSubagentsPerTurn {
+		at, n.Answer.Subagents = len(n.Answer.Subagents), append(n.Answer.Subagents, to)
+	}
+	call.Subagent = at + 1
+}
+
+// TaskOf reads the arguments of such a call.
+func TaskOf(arguments string) (string, error) {
+	var in struct {
+		Task string `json:"task"`
+	}
+	decoder := json.NewDecoder(strings.NewReader(arguments))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&in); err != nil || in.Task == "" || decoder.More() {
+		return "", errors.New(`invalid arguments: expected {"task": "…"}, a text that is not empty`)
+	}
+	return in.Task, nil
+}

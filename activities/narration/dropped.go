@@ -1,0 +1,34 @@
+package narration
+
+import (
+	"context"
+	"encoding/json"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/perdure/perdure/activities/prompt"
+	"github.com/perdure/perdure/agui"
+)
+
+// customContentDropped names the event that tells clients of a content part which the model is not sent.
+const customContentDropped = "perdure.contentDropped"
+
+// maxDropped bounds these events for one model call. The parts beyond it are only counted, in the worker's log.
+const maxDropped = 32
+
+// TellDropped tells clients which parts the model is not sent.
+func (n *Narrator) TellDropped(ctx context.Context, dropped []prompt.Dropped) error {
+	if len(dropped) == 0 {
+		return nil
+	}
+	activity.GetLogger(ctx).Warn("the model is not sent all content parts", "dropped", len(dropped), "provider", dropped[0].Provider, "reason", dropped[0].Reason)
+	var events []agui.Event
+	for _, d := range dropped[:min(len(dropped), maxDropped)] {
+		value, err := json.Marshal(d)
+		if err != nil { // cannot be: all of it is text and numbers
+			return err
+		}
+		events = append(events, &agui.Custom{Name: customContentDropped, Value: value})
+	}
+	return n.emit(ctx, events...)
+}

@@ -1,0 +1,28 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// summary is what the record of one keeps. The step that made it reports its usage (see usedBefore); steps that find it
+// use its text alone.
+type summary struct {
+	Text  string     `json:"text"`
+	Usage runs.Usage `json:"usage"`
+}
+
+func recordedKept(ctx context.Context, done *stream.Record, v any) error {
+	var result stream.Result
+	if err := done.Result(ctx, &result); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(result.Kept, v); err != nil {
+		return fmt.Errorf("activities: what is kept: %w", err)
+	}
+	return nil
+}
