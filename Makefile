@@ -56,7 +56,9 @@ test: lint unit heavy clients e2e ## Install what the tests need, and check and 
 .PHONY: lint
 lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are deterministic
 	go vet ./...
+	cd bench && go vet ./...
 	$(TOOLS)/golangci-lint run --allow-serial-runners ./...
+	cd bench && $(TOOLS)/golangci-lint run --allow-serial-runners ./...
 	$(TOOLS)/workflowcheck ./workflows/...
 	go test ./internal/archtest
 
@@ -64,6 +66,7 @@ lint: $(TOOLS)/ready cold ## Check formatting, vet, lint, and that workflows are
 unit: $(NODE_READY) ## Test every package that does not have the embedded Temporal server in it
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: the tests run without the race detector."
 	go test $(RACE) -shuffle=on -timeout 30m $(LIGHT)
+	cd bench && go test $(RACE) -shuffle=on ./...
 
 .PHONY: heavy
 heavy: cold # the packages that have the embedded Temporal server in them
@@ -108,13 +111,13 @@ cluster: cold $(NODE_READY) ## Kill KILLS NATS nodes under readers (20), and tes
 
 .PHONY: bench
 bench: cold ## Measure what durability costs; ARGS="-quick" for a look
-	go run ./bench $(ARGS)
+	cd bench && go run . $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)
 	@{ grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . || true; } | sed 's|/[^/]*:func | |' | sort | while read -r package target; do \
 		echo "$$package $$target"; \
-		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$package"; \
+		go -C "$$package" test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) .; \
 	done
 
 .PHONY: format

@@ -26,7 +26,7 @@ type bench struct {
 // prepare builds what is measured and starts the model.
 func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err error) {
 	b := &bench{plan: p, progress: progress}
-	root, err := output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}")
+	root, err := output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}", product)
 	if err != nil {
 		return nil, err
 	}
@@ -51,21 +51,35 @@ func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err er
 	return b, nil
 }
 
-// programs are what each system needs built.
-var programs = map[string][][2]string{
-	"dev":   {{"perdure", "./cmd/perdure"}},
-	"apart": {{"api", "./cmd/api"}, {"worker", "./cmd/worker"}, {"bench-servers", "./bench/servers"}},
+// product is the module that is measured.
+const product = "github.com/perdure/perdure"
+
+// program is a command that a system needs: its package in the module that is measured or, if own is set, in this one.
+type program struct {
+	name, pkg string
+	own       bool
 }
 
+// programs are what each system needs built.
+var programs = map[string][]program{
+	"dev":   {{name: "perdure", pkg: "./cmd/perdure"}},
+	"apart": {{name: "api", pkg: "./cmd/api"}, {name: "worker", pkg: "./cmd/worker"}, {name: "bench-servers", pkg: "./servers", own: true}},
+}
+
+// build builds the programs; root is the directory of the module that is measured.
 func (b *bench) build(ctx context.Context, root string) error {
 	systems := b.plan.Systems
 	if len(b.plan.Scales)+len(b.plan.Pipelines) > 0 && !slices.Contains(systems, "apart") {
 		systems = append(slices.Clone(systems), "apart")
 	}
 	for _, name := range systems {
-		for _, program := range programs[name] {
-			b.tell("building %s", program[0])
-			if _, err := output(ctx, root, "go", "build", "-o", filepath.Join(b.bin, program[0]), program[1]); err != nil {
+		for _, p := range programs[name] {
+			b.tell("building %s", p.name)
+			dir := root
+			if p.own {
+				dir = "."
+			}
+			if _, err := output(ctx, dir, "go", "build", "-o", filepath.Join(b.bin, p.name), p.pkg); err != nil {
 				return err
 			}
 		}

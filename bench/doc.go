@@ -6,11 +6,11 @@
 //	(this      ├── dev: perdure dev, everything in one process ─┤    (a process
 //	 process)  └── apart: api + worker + servers ───────────────┘     of its own)
 //
-//	go run ./bench            full measurement, written to bench/results
-//	go run ./bench -quick     a look, some minutes, written nowhere
-//	go run ./bench -profile /tmp/p -systems proxy,dev
-//	go run ./bench -systems "" -pipelines "" -scales crowd=1000,parked    only these, at scale
-//	go run ./bench -systems "" -scales "" -pipelines steps,map=200        only pipelines
+//	go run .            full measurement, written to results
+//	go run . -quick     a look, some minutes, written nowhere
+//	go run . -profile /tmp/p -systems proxy,dev
+//	go run . -systems "" -pipelines "" -scales crowd=1000,parked    only these, at scale
+//	go run . -systems "" -scales "" -pipelines steps,map=200        only pipelines
 //
 // Rules:
 //

@@ -63,7 +63,7 @@ func parsePlan(args []string, progress io.Writer) (*plan, error) {
 	f.SetOutput(progress)
 	f.BoolVar(&p.quick, "quick", false, "a look of some 20 seconds; writes no results")
 	f.IntVar(&p.Repetitions, "repetitions", 0, "how often everything is measured; 0 = 3, or 1 with -quick")
-	f.StringVar(&p.results, "results", "bench/results", `where results go; "" = nowhere`)
+	f.StringVar(&p.results, "results", "results", `where results go; "" = nowhere`)
 	f.StringVar(&p.profiles, "profile", "", "directory for CPU profiles of perdure dev, taken after the measurement")
 	names := f.String("systems", strings.Join(systemNames(), ","), `what to compare; "" = nothing`)
 	scales := f.String("scales", namesOf(scaleAmounts()), `what to measure at scale, as in "crowd=1000,parked"; "" = nothing`)

@@ -84,7 +84,6 @@ var layers = []layer{
 
 	{"cmd/...", []string{module + "/...", anything}},
 	{"e2e/...", []string{module + "/...", anything}},
-	{"bench/...", []string{module + "/...", anything}},
 	{"examples/...", []string{module + "/...", anything}},
 }
 
@@ -201,7 +200,7 @@ func TestLogKnowsNoHTTP(t *testing.T) {
 func TestEmbeddedServersStayInPrograms(t *testing.T) {
 	t.Parallel()
 	g := load(t)
-	programs := []string{"cmd/perdure", "e2e/...", "bench/...", "internal/devserver"}
+	programs := []string{"cmd/perdure", "e2e/...", "internal/devserver"}
 	for _, path := range g.matching(module + "/...") {
 		if slices.ContainsFunc(programs, func(pattern string) bool { return matches(pattern, path) }) {
 			continue
