@@ -66,12 +66,12 @@ func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) erro
 
 // abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has ended
 // for another reason than that this node goes down, or that the client has to show new credentials.
-func (s *Server) abandon(ctx context.Context, o *offer) {
-	if !o.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), errExpired) {
+func (s *Server) abandon(ctx context.Context, in *acceptedInput) {
+	if !in.props.CancelOnDisconnect || ctx.Err() == nil || s.closed.Err() != nil || errors.Is(context.Cause(ctx), errExpired) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := s.cancel(ctx, o.run, "the client has disconnected"); err != nil {
+	if err := s.cancel(ctx, in.run, "the client has disconnected"); err != nil {
 		s.logger.WarnContext(ctx, "a run that its client left could not be cancelled", "error", err)
 	}
 }

@@ -67,20 +67,23 @@ func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	return err
 }
 
-// inherit makes the new thread of an offer a fork, since the input names a parent run.
-func (s *Server) inherit(ctx context.Context, o *offer) error {
-	parent := stream.Run{Thread: stream.Thread{Tenant: o.run.Tenant, ID: o.props.ParentThreadID}, ID: o.input.ParentRunID}
-	if o.props.ParentThreadID == "" {
-		threads, err := s.Log.FindRun(ctx, o.run.Tenant, o.input.ParentRunID)
+// inherit makes the new thread of an input a fork of the parent run that it names. It returns the thread's last record.
+func (s *Server) inherit(ctx context.Context, in *acceptedInput) (last uint64, err error) {
+	parent := stream.Run{Thread: stream.Thread{Tenant: in.run.Tenant, ID: in.props.ParentThreadID}, ID: in.input.ParentRunID}
+	if in.props.ParentThreadID == "" {
+		threads, err := s.Log.FindRun(ctx, in.run.Tenant, in.input.ParentRunID)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if len(threads) != 1 {
-			return errNoParent(len(threads))
+			return 0, errNoParent(len(threads))
 		}
 		parent.Thread = threads[0]
 	}
-	return s.fork(ctx, parent, o.run.Thread)
+	if err := s.fork(ctx, parent, in.run.Thread); err != nil {
+		return 0, err
+	}
+	return s.Log.LastOf(ctx, in.run.Thread)
 }
 
 func errNoParent(found int) *Problem {

@@ -88,12 +88,12 @@ func isObject(raw json.RawMessage) bool {
 
 // resumed are the answers that an input has for what the thread waits for: the entries of resume, and
 // results of the client's own tools.
-func (s *Server) resumed(ctx context.Context, o *offer, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
+func (s *Server) resumed(ctx context.Context, in *acceptedInput, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
 	if !thread.Sealed || len(thread.Interrupts)+len(thread.Waits) == 0 {
 		return nil, nil, nil
 	}
-	asked := stream.Run{Thread: o.run.Thread, ID: thread.RunID}
-	answers, unknown, err := s.answers(ctx, o.input.Resume, o.run.Thread, thread)
+	asked := stream.Run{Thread: in.run.Thread, ID: thread.RunID}
+	answers, unknown, err := s.answers(ctx, in.input.Resume, in.run.Thread, thread)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Server) resumed(ctx context.Context, o *offer, thread *snapshot.Snapsho
 	if unknown > 0 {
 		s.logger.WarnContext(ctx, "the input answers unknown interrupts, which are ignored", "count", unknown)
 	}
-	return append(decisions, results(o.input.Messages, thread)...), told, nil
+	return append(decisions, results(in.input.Messages, thread)...), told, nil
 }
 
 // answer is what an entry of resume says.

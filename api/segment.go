@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"io"
-	"net/http"
 
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
@@ -13,33 +11,6 @@ import (
 
 // A run id may stand for several runs, one behind the other: those who answer the questions of a run
 // under its own id begin a segment of it.
-
-// attach takes an offer whose run has begun: the same input is the same run, for ever. Another input
-// under the same id is refused, unless it answers something.
-func (s *Server) attach(ctx context.Context, o *offer) (bool, error) {
-	first := o.run
-	for n := 1; ; n++ {
-		s.move(o, first.Segment(n))
-		begun, err := s.Log.Begun(ctx, o.run)
-		switch {
-		case err != nil || begun == nil:
-			return false, err
-		case begun.Digest == hex.EncodeToString(o.digest[:]):
-			return true, nil
-		case len(o.input.Resume) == 0:
-			return false, problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
-		}
-	}
-}
-
-// move turns an offer's view to another segment.
-func (s *Server) move(o *offer, run stream.Run) {
-	if o.run == run {
-		return
-	}
-	o.view.Close()
-	o.run, o.view = run, s.views.Run(run, view.Options{Profile: stream.ProfileOf(o.input.ProtocolVersion)})
-}
 
 // latest is the last segment of a run.
 func (s *Server) latest(ctx context.Context, run stream.Run) (stream.Run, error) {

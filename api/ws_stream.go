@@ -14,7 +14,7 @@ import (
 
 // run starts a run, or finds it, and shows it: what POST runs does.
 func (s *session) run(ctx context.Context, r *request) error {
-	agent, err := s.server.Catalog.Current(r.Agent)
+	agent, err := s.server.authorize(r.Agent)
 	if err != nil {
 		return err
 	}
@@ -22,28 +22,28 @@ func (s *session) run(ctx context.Context, r *request) error {
 	if err != nil {
 		return within("/input", err)
 	}
-	o, err := s.server.offer(ctx, agent, input)
+	in, err := s.server.accept(ctx, agent, input)
 	if err != nil {
 		return within("/input", err)
 	}
-	defer o.view.Close()
-	ctx = ofRun(ctx, o.run, agent.Name)
+	defer in.Close()
+	ctx = ofRun(ctx, in.run, in.agent.Name)
 	place := func(ctx context.Context) error {
-		if err := s.server.awaitCarriedOut(ctx, o.run.Thread, r.WaitFor); err != nil {
+		if err := s.server.awaitCarriedOut(ctx, in.run.Thread, r.WaitFor); err != nil {
 			return within("/waitFor", err)
 		}
-		return s.server.place(ctx, o)
+		return s.server.place(ctx, in)
 	}
 	if err := s.insist(ctx, place); err != nil {
 		return err
 	}
-	if o.steered != nil {
-		s.send(steeredAck(r, o.run.Thread, *o.steered))
+	if in.steered != nil {
+		s.send(steeredAck(r, in.run.Thread, *in.steered))
 		return io.EOF
 	}
-	err = s.show(ctx, r, o.run, o.view, nil)
+	err = s.show(ctx, r, in.run, in.view, nil)
 	if !errors.Is(context.Cause(ctx), errUnsubscribed) {
-		s.server.abandon(ctx, o)
+		s.server.abandon(ctx, in)
 	}
 	return err
 }

@@ -78,8 +78,14 @@ func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
 	return rec != nil, err
 }
 
+// LastOf is the sequence of a thread's last record; 0 = the log has none.
+func (l *Log) LastOf(ctx context.Context, t Thread) (uint64, error) {
+	rec, err := l.Last(ctx, l.ThreadSubject(t)+".>")
+	return rec.Sequence(), err
+}
+
 // KnownThread tells whether the log has anything of a thread.
 func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
-	rec, err := l.Last(ctx, l.ThreadSubject(t)+".>")
-	return rec != nil, err
+	last, err := l.LastOf(ctx, t)
+	return last > 0, err
 }

@@ -45,8 +45,8 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 
 // Purged tells whether the log has nothing of a thread. Of one that somebody has an input for it has that.
 func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
-	last, err := l.Last(ctx, l.ThreadSubject(t)+".>")
-	return last == nil && err == nil, err
+	last, err := l.LastOf(ctx, t)
+	return last == 0 && err == nil, err
 }
 
 // purgeBlobs removes a thread's checkpoints, and what its records refer to.

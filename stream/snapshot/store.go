@@ -69,22 +69,22 @@ func (s *Store) AtCursor(ctx context.Context, t stream.Thread, seq uint64) (*Sna
 // Latest returns the snapshot of a thread at its last record. It contains the record after; the error is ErrLogLost if the
 // log does not have that record.
 func (s *Store) Latest(ctx context.Context, t stream.Thread, after uint64) (*Snapshot, error) {
-	last, err := s.log.Last(ctx, s.log.ThreadSubject(t)+".>")
+	last, err := s.log.LastOf(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	if end := last.Sequence(); end < after {
-		return nil, fmt.Errorf("%w: thread %q ends at %d, not at %d", stream.ErrLogLost, t.ID, end, after)
+	if last < after {
+		return nil, fmt.Errorf("%w: thread %q ends at %d, not at %d", stream.ErrLogLost, t.ID, last, after)
 	}
-	if last == nil {
-		return &Snapshot{State: EmptyState}, nil
-	}
-	return s.At(ctx, t, last.Seq)
+	return s.At(ctx, t, last)
 }
 
 // At returns the snapshot of a thread at one of its records. Concurrent callers with the same record share the work. At reads
-// the records since the last checkpoint before that record: few if the record is of the latest run.
+// the records since the last checkpoint before that record: few if the record is of the latest run. At sequence 0 a thread is empty.
 func (s *Store) At(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
+	if seq == 0 {
+		return &Snapshot{State: EmptyState}, nil
+	}
 	return s.cache.share(ctx, place{t, seq}, func() (*Snapshot, error) { return s.compute(ctx, t, seq) })
 }
 

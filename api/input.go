@@ -1,0 +1,42 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// decodeInput checks an input, whatever transport it came by.
+func decodeInput(body []byte) (*agui.RunAgentInput, error) {
+	input, err := agui.DecodeInput(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkInputIDs(input); err != nil {
+		return nil, err
+	}
+	if major, _, ok := agui.ParseVersion(input.ProtocolVersion); ok && major != 1 {
+		return nil, badRequest("unsupported_protocol_version", "/protocolVersion", fmt.Sprintf("this server speaks AG-UI %s", agui.Version))
+	}
+	return input, nil
+}
+
+// told bounds how many of an input's oddities are logged, and maxPointer how long each may be.
+const (
+	told       = 5
+	maxPointer = 100
+)
+
+// strip takes out of an input what this version does not know: that makes no input invalid.
+func (s *Server) strip(ctx context.Context, input *agui.RunAgentInput) {
+	warnings := agui.StripInput(input)
+	if len(warnings) == 0 {
+		return
+	}
+	var at []string
+	for _, w := range warnings[:min(told, len(warnings))] {
+		at = append(at, w.Pointer[:min(maxPointer, len(w.Pointer))])
+	}
+	s.logger.WarnContext(ctx, "the input has members that this server does not know and ignores", "count", len(warnings), "at", at)
+}

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// interruptedBy refuses an input that leaves questions open: nobody gives them up by not answering.
+func interruptedBy(app *temporal.ApplicationError) error {
+	var active runs.Active
+	if err := app.Details(&active); err != nil {
+		return fmt.Errorf("api: submit: %w", err)
+	}
+	p := problem(http.StatusConflict, "interrupted", "the thread waits for decisions: answer all of its interrupts in resume, with status cancelled those that you give up")
+	p.ActiveRun = active.RunID
+	return p
+}
+
+// missingResults refuses an input that leaves out results which its agent insists on.
+func missingResults(app *temporal.ApplicationError) error {
+	var active runs.Active
+	if err := app.Details(&active); err != nil {
+		return fmt.Errorf("api: submit: %w", err)
+	}
+	p := problem(http.StatusConflict, "missing_tool_results", "the thread waits for results of the client's tool calls: send a tool message for each, or post them to tool-results")
+	p.ActiveRun, p.PendingToolCallIDs = stream.ShownRunID(active.RunID), active.Waiting
+	return p
+}
+
+// stillOpen refuses an input whose answers were taken and are not enough.
+func stillOpen(asking string) error {
+	p := problem(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
+	p.ActiveRun, p.Counted = asking, true
+	return p
+}
+
+// refusedBy tells what a workflow's refusal means.
+func refusedBy(err error) error {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) {
+		return err
+	}
+	switch app.Type() {
+	case runs.ErrorBusy:
+		p := problem(http.StatusConflict, "busy", "another run of this thread is active")
+		p.ActiveRun, _ = dispatch.BusyWith(err)
+		return p
+	case runs.ErrorInterrupted:
+		return interruptedBy(app)
+	case runs.ErrorMissingResults:
+		return missingResults(app)
+	case runs.ErrorRunIDReused:
+		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+	case runs.ErrorQueueFull:
+		return problem(http.StatusTooManyRequests, "queue_full", "too many runs wait for this thread")
+	}
+	return err
+}
