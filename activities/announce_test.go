@@ -33,13 +33,13 @@ func TestAHeldRunIsShown(t *testing.T) {
 	var waits *snapshot.Snapshot
 	e.env.RegisterDelayedCallback(func() {
 		var err error
-		if waits, err = e.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.Waits) != 1 {
+		if waits, err = e.acts.Snapshots.Latest(t.Context(), run.Thread, 0); err != nil || len(waits.Interrupts) != 1 || len(waits.ClientCalls) != 1 {
 			t.Errorf("the thread waits for %+v: %v", waits, err)
 			e.env.CancelWorkflow()
 			return
 		}
-		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`{"no":"content"}`)})
-		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.Waits[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
+		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`{"no":"content"}`)})
+		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
 		d := runs.Decision{
 			CallID: waits.Interrupts[0].ToolCallID, Kind: runs.DecisionEdit, Digest: "d", Args: runs.DigestArgs(`{"a":2,"b":2}`),
 			Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
@@ -61,11 +61,11 @@ func TestAHeldRunIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Interrupts)+len(r.Waits) != 0 || len(r.Answered) != 1 || len(r.Decided) != 2 {
-		t.Errorf("at the end the thread waits for %v and %v; answered were %v, decided %v", r.Interrupts, r.Waits, r.Answered, r.Decided)
+	if len(r.Interrupts)+len(r.ClientCalls) != 0 || len(r.Answered) != 1 || len(r.Decided) != 2 {
+		t.Errorf("at the end the thread waits for %v and %v; answered were %v, decided %v", r.Interrupts, r.ClientCalls, r.Answered, r.Decided)
 	}
 	m := r.Messages()
-	said := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.Waits[0] })
+	said := slices.IndexFunc(m, func(m agui.Message) bool { return m.ToolCallID == waits.ClientCalls[0] })
 	if m[said].Content.Text() != "blue" || m[said].Error == "" || m[1].ToolCalls[0].Arguments != `{"a":2,"b":2}` || m[len(m)-1].Content.Text() != "Done." {
 		t.Errorf("the conversation is %s", asText(t, m))
 	}

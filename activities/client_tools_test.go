@@ -32,8 +32,8 @@ func TestToolsOfTheClient(t *testing.T) {
 	calls := r.Entries[1].Message.ToolCalls
 	want := []string{calls[0].ID, calls[2].ID}
 	finished, ok := events[len(events)-1].(*agui.RunFinished)
-	if !ok || !slices.Equal(finished.Outcome.PendingToolCallIDs, want) || !slices.Equal(r.Waits, want) {
-		t.Errorf("the run ends with %+v, waits are %v", events[len(events)-1], r.Waits)
+	if !ok || !slices.Equal(finished.Outcome.PendingToolCallIDs, want) || !slices.Equal(r.ClientCalls, want) {
+		t.Errorf("the run ends with %+v, waits are %v", events[len(events)-1], r.ClientCalls)
 	}
 	if len(r.Entries) != 3 || r.Entries[2].Message.ToolCallID != calls[1].ID {
 		t.Errorf("the conversation is %s", asText(t, r.Messages()))

@@ -210,7 +210,7 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Sta
 		if err != nil {
 			return out, err
 		}
-		out.Over = len(thread.Interrupts)+len(thread.Waits) == 0
+		out.Over = len(thread.Interrupts)+len(thread.ClientCalls) == 0
 	}
 	return out, nil
 }

@@ -89,7 +89,7 @@ func isObject(raw json.RawMessage) bool {
 // resumed are the answers that an input has for what the thread waits for: the entries of resume, and
 // results of the client's own tools.
 func (s *Server) resumed(ctx context.Context, in *acceptedInput, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
-	if !thread.Sealed || len(thread.Interrupts)+len(thread.Waits) == 0 {
+	if !thread.Sealed || len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		return nil, nil, nil
 	}
 	asked := stream.Run{Thread: in.run.Thread, ID: thread.RunID}

@@ -176,7 +176,7 @@ func (s *Server) showThread(c *gin.Context) {
 		s.refuse(c, err)
 		return
 	}
-	toolCalls := now.Waits
+	toolCalls := now.ClientCalls
 	if len(toolCalls) > 0 {
 		toolCalls = s.openToolCalls(c.Request.Context(), thread, toolCalls)
 	}

@@ -107,7 +107,7 @@ func TestForkLeavesQuestionsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, to, 0))
-	if len(now.Interrupts)+len(now.Waits)+len(now.Answered)+len(now.Decided)+len(now.Remembered) > 0 || now.Status() != stream.StatusIdle {
+	if len(now.Interrupts)+len(now.ClientCalls)+len(now.Answered)+len(now.Decided)+len(now.Remembered) > 0 || now.Status() != stream.StatusIdle {
 		t.Errorf("the fork is asked %+v and remembers %+v", now.Interrupts, now.Remembered)
 	}
 	if string(now.State) != `{"given":1}` || len(now.Entries) != 2 || len(now.Entries[1].Message.ToolCalls) != 1 {

@@ -43,10 +43,10 @@ func (s *story) waits(question, call string) {
 	if len(r.Interrupts) == 1 {
 		id = r.Interrupts[0].ID
 	}
-	if len(r.Waits) == 1 {
-		client = r.Waits[0]
+	if len(r.ClientCalls) == 1 {
+		client = r.ClientCalls[0]
 	}
-	if id != question || client != call || len(r.Interrupts) > 1 || len(r.Waits) > 1 {
-		s.t.Errorf("the thread waits for %+v and %q, want %q and %q", r.Interrupts, r.Waits, question, call)
+	if id != question || client != call || len(r.Interrupts) > 1 || len(r.ClientCalls) > 1 {
+		s.t.Errorf("the thread waits for %+v and %q, want %q and %q", r.Interrupts, r.ClientCalls, question, call)
 	}
 }

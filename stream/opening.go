@@ -25,8 +25,8 @@ type Opening struct {
 	Accepted        Acceptance `json:"accepted"` // without content: that is in the proposal
 	// Said is how many messages the client has said behind the first SaidBehind of the thread. More may
 	// be kept by now: what came while the run waited.
-	Said       int `json:"said,omitempty"`
-	SaidBehind int `json:"saidBehind,omitempty"`
+	Said      int `json:"said,omitempty"`
+	SaidAfter int `json:"saidAfter,omitempty"`
 	// Edits tells that tool calls of the run are made with other arguments than readers have seen.
 	Edits bool `json:"edits,omitempty"`
 	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" = none does.

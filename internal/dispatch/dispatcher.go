@@ -103,7 +103,7 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 // ended, the workflow is about to close and only has to be waited for. (It may also be the one of a
 // run that has begun in Temporal and not yet in the log; that one answers.)
 func (d *Dispatcher) submit(ctx context.Context, run stream.Run, in runs.Input, terms Terms, thread *snapshot.Snapshot, execution string) (taken runs.Submitted, placed bool, err error) {
-	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.Waits) == 0 {
+	if thread.Sealed && thread.Execution == execution && len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		d.awaitClose(ctx, run.Thread, execution)
 		return taken, false, nil
 	}

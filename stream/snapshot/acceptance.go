@@ -13,7 +13,7 @@ type History string
 
 // The ways to read the messages of an input. See docs/history.md for a table of cases.
 const (
-	// HistoryAuto aligns the input's messages with the thread (see Reduction.Accept).
+	// HistoryAuto aligns the input's messages with the thread (see Snapshot.Accept).
 	HistoryAuto History = "auto"
 	// HistoryAppend adds the messages whose IDs the thread does not have, and changes nothing else.
 	HistoryAppend History = "append"
@@ -30,12 +30,11 @@ type Claim struct {
 	Seen uint64
 }
 
-// Accept judges the messages of an input against the thread and returns the conversation of its run.
+// Accept judges the messages of an input against the thread, and returns the conversation of the input's run.
 //
-// What an agent said is always taken from the log, whatever copy the client sends. With HistoryAuto
-// the messages are aligned with the thread first (see align). If none aligns, they are appended; if
-// they contain an assistant's message they are another conversation, and replace the thread's.
-// Otherwise reconcile tells a continuation, an edit and a regeneration apart.
+// Messages of agents are always taken from the log, whatever copy the client sends. With HistoryAuto the messages are aligned
+// with the thread first (see align). If none aligns, they are appended, or replace the conversation if one of them is an
+// assistant's. If some align, reconcile tells a continuation, an edit and a regeneration apart.
 func (r *Snapshot) Accept(c Claim) stream.Acceptance {
 	var a stream.Acceptance
 	sent := c.Messages
@@ -60,18 +59,18 @@ func (r *Snapshot) Accept(c Claim) stream.Acceptance {
 	return a
 }
 
-// lastKept is the ID of the message that an acceptance builds on; "" = it builds on none. Where nothing is cut that is no
-// activity: one that is under way may still go.
+// lastKept is the ID of the message that an acceptance builds on; "" = none. If nothing is cut it is not an activity, because the
+// attempt of an activity may still be superseded.
 func (r *Snapshot) lastKept(a stream.Acceptance) string {
 	for _, e := range slices.Backward(r.Entries[:a.Keep]) {
-		if a.Cut || e.Message.Role != agui.RoleActivity && !isPlace(e.Message) {
+		if a.Cut || e.Message.Role != agui.RoleActivity && !isPlaceholder(e.Message) {
 			return e.Message.ID
 		}
 	}
 	return ""
 }
 
-// replace takes the input's messages literally. Equal messages at the beginning are kept.
+// replace takes the input's messages as the conversation. It keeps the entries that equal the first of them.
 func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
 	keep, said := r.commonPrefix(sent)
 	a := stream.Acceptance{Keep: keep, Cut: true}
@@ -81,7 +80,7 @@ func (r *Snapshot) replace(sent []agui.Message) stream.Acceptance {
 	return a
 }
 
-// add keeps the thread's messages and adds the new ones among the input's.
+// add keeps the conversation, and appends the input's messages with unknown IDs.
 func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
 	a := stream.Acceptance{Keep: len(r.Entries), Append: true}
 	at := r.positions()
@@ -98,27 +97,27 @@ func (r *Snapshot) add(sent []agui.Message) stream.Acceptance {
 	return a
 }
 
-// update replaces a kept system or developer message whose content changed.
+// update replaces a kept system or developer message if its content changed.
 func update(a *stream.Acceptance, e Entry, m agui.Message) {
 	if e.Message.Role == m.Role && !sameContent(e.Message, m) {
 		a.Updated = append(a.Updated, m)
 	}
 }
 
-// instructs tells whether the thread has an instruction with the same content.
+// instructs reports whether the thread has a system or developer message with the same content.
 func (r *Snapshot) instructs(m agui.Message) bool {
 	return slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Message.Role == m.Role && sameContent(e.Message, m) })
 }
 
-// behindActivities returns the first entry from one on that clients send back. That one of the others is missing says
-// nothing.
-func (r *Snapshot) behindActivities(next int) int {
+// skipUnsent returns the position of the first entry, from next on, that clients send back.
+func (r *Snapshot) skipUnsent(next int) int {
 	for next < len(r.Entries) && r.Entries[next].unsent() {
 		next++
 	}
 	return next
 }
 
+// positions returns the positions of all entries, by the IDs of their messages.
 func (r *Snapshot) positions() map[string]int {
 	at := make(map[string]int, len(r.Entries))
 	for i, e := range r.Entries {
@@ -127,31 +126,26 @@ func (r *Snapshot) positions() map[string]int {
 	return at
 }
 
-// commonPrefix returns how many entries the client has as they are, and how many of its messages
-// these are.
+// commonPrefix returns how many entries equal the first messages of an input, and how many messages those are.
 func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
 	for said < len(sent) {
-		next := r.behindActivities(keep)
+		next := r.skipUnsent(keep)
 		if next == len(r.Entries) || !sameMessage(r.Entries[next].Message, sent[said]) {
 			break
 		}
 		keep, said = next+1, said+1
 	}
-	if r.behindActivities(keep) == len(r.Entries) {
+	if r.skipUnsent(keep) == len(r.Entries) {
 		keep = len(r.Entries)
 	}
 	return keep, said
 }
 
-// Renew judges an acceptance against the thread as it is when the run starts: other runs may have
-// gone on since it was made. ok is false when what it builds on is no longer there.
+// Renew judges an acceptance again when its run starts, because other runs may have changed the thread. ok is false if the
+// message that the acceptance builds on has been cut.
 //
-// An acceptance that cuts nothing keeps the whole thread as it was then, so it keeps what came since
-// as well: its client could not know that. What the client said itself and another run has brought in
-// meanwhile, since it waited behind that run, stands there already.
-//
-// The position of a kept message may have changed: the result of a subagent's work is inserted before what the
-// subagent said.
+// An acceptance that cuts nothing also keeps the messages that were added since: its client could not know them. The position of
+// a kept message may have changed, because the result of a subagent is inserted before the subagent's messages.
 func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 	keep := 0
 	if a.Last != "" {
@@ -172,8 +166,8 @@ func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 	return a, true
 }
 
-// CanSteer tells whether a run that is under way can be told what an input says: messages that the thread does not have.
-// It can not if the input changes a message of the thread, or only cuts the conversation.
+// CanSteer reports whether an active run can be told what an input says: messages that the thread does not have. It cannot if the
+// input changes a message of the thread, or only cuts the conversation.
 func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
 	at, added := r.positionsOf(a.Tail), false
 	for _, s := range a.Tail {
@@ -186,8 +180,8 @@ func (r *Snapshot) CanSteer(a stream.Acceptance) bool {
 	return added || !a.Cut
 }
 
-// Apply returns the conversation that an acceptance describes. What is behind r.Entries must be free to be
-// written to, or clipped: where all of them are kept they are not copied.
+// Apply returns the conversation that an acceptance describes. If all entries are kept they are not copied, so r.Entries must be
+// clipped.
 func (r *Snapshot) Apply(a stream.Acceptance) []Entry {
 	entries := r.Entries
 	keep := min(a.Keep, len(entries))
@@ -213,7 +207,7 @@ func (r *Snapshot) Apply(a stream.Acceptance) []Entry {
 
 // updated returns entries with new versions of some messages in their places.
 func updated(entries []Entry, messages []agui.Message) []Entry {
-	entries = slices.Clone(entries) // other reductions hold the list as it was
+	entries = slices.Clone(entries) // other snapshots share the list
 	for _, m := range messages {
 		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Message.ID == m.ID })
 		if i >= 0 {
@@ -223,8 +217,8 @@ func updated(entries []Entry, messages []agui.Message) []Entry {
 	return entries
 }
 
-// positionsOf returns where in the conversation messages stand that are said; it is asked for each run of
-// a long thread, in which few are said at a time.
+// positionsOf returns the positions of the messages that are said. It does not index all entries: a thread is long, and an input has
+// few messages.
 func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
 	ids := make(map[string]bool, len(said))
 	for _, s := range said {
@@ -239,8 +233,7 @@ func (r *Snapshot) positionsOf(said []stream.Said) map[string]int {
 	return at
 }
 
-// sameMessages compares a conversation with a client's list. Activities and hidden messages don't count: clients never
-// send them back.
+// sameMessages compares a conversation with a client's list, without activities and hidden messages.
 func sameMessages(entries []Entry, sent []agui.Message) bool {
 	i := 0
 	for _, e := range entries {

@@ -7,13 +7,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// alignment tells which messages of an input are messages of the thread.
+// alignment maps the messages of an input to messages of the thread.
 type alignment struct {
 	// at is, for each message of the input, the position of the thread's entry; unknown = none.
 	at []int
 	// first is the smallest position of an aligned message that proves something.
 	first int
-	// proven tells that the input knows the thread: a message other than an instruction is aligned.
+	// proven reports whether the input knows the thread: a message other than an instruction is aligned.
 	proven bool
 }
 
@@ -149,7 +149,7 @@ func (r *Snapshot) alignByContent(sent []agui.Message, a *alignment) {
 	a.first, a.proven = best[0], true
 }
 
-// comparable tells whether a message can be told by its content.
+// comparable reports whether a message can be recognized by its content.
 func comparable(m agui.Message) bool {
 	switch m.Role {
 	case agui.RoleUser, agui.RoleTool:
@@ -178,7 +178,7 @@ func (r *Snapshot) matchFrom(start int, said, digests []contentDigest) []int {
 	return match
 }
 
-// proves tells whether a match by content shows that the client knows the thread.
+// proves reports whether a match by content shows that the client knows the thread.
 func (r *Snapshot) proves(match []int, said int) bool {
 	for _, pos := range match {
 		if r.Entries[pos].Message.Role != agui.RoleUser {
@@ -207,13 +207,13 @@ func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) str
 			continue
 		case pos == unknown || pos < next:
 			keep, cut := r.keepAgents(next, seen)
-			return r.goOn(sent, al, i, keep, cut)
+			return r.continueFrom(sent, al, i, keep, cut)
 		}
 		if dropped, ok := r.firstSent(next, pos, seen); ok {
-			return r.goOn(sent, al, i, dropped, true)
+			return r.continueFrom(sent, al, i, dropped, true)
 		}
 		if r.Entries[pos].differs(m) {
-			return r.goOn(sent, al, i, pos, true)
+			return r.continueFrom(sent, al, i, pos, true)
 		}
 		last, next = pos, pos+1
 	}
@@ -223,16 +223,16 @@ func (r *Snapshot) reconcile(sent []agui.Message, al alignment, seen uint64) str
 			keep = next
 		}
 	}
-	return r.goOn(sent, al, len(sent), keep, cut)
+	return r.continueFrom(sent, al, len(sent), keep, cut)
 }
 
-// isRemark tells whether a message is of a kind that clients show and agents make.
+// isRemark reports whether a message is reasoning or an activity.
 func isRemark(m agui.Message) bool {
 	return m.Role == agui.RoleReasoning || m.Role == agui.RoleActivity
 }
 
-// goOn keeps so many entries and adds the messages of the input from rest on, and the instructions before them.
-func (r *Snapshot) goOn(sent []agui.Message, al alignment, rest, keep int, cut bool) stream.Acceptance {
+// continueFrom keeps so many entries, and adds the messages of the input from the position rest on, and all instructions.
+func (r *Snapshot) continueFrom(sent []agui.Message, al alignment, rest, keep int, cut bool) stream.Acceptance {
 	a := stream.Acceptance{Keep: keep, Cut: cut}
 	for i, m := range sent {
 		pos := al.at[i]
@@ -249,8 +249,7 @@ func (r *Snapshot) goOn(sent []agui.Message, al alignment, rest, keep int, cut b
 	return a
 }
 
-// keepAgents keeps what agents said from an entry on, up to the first message that a client sent and
-// this client has seen.
+// keepAgents keeps the messages of agents from an entry on, up to the first message of a client that this client has seen.
 func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
 	if dropped, ok := r.firstSent(from, len(r.Entries), seen); ok {
 		return dropped, true
@@ -258,7 +257,7 @@ func (r *Snapshot) keepAgents(from int, seen uint64) (keep int, cut bool) {
 	return len(r.Entries), false
 }
 
-// firstSent finds the first message that a client sent, instructions aside, among those that a client has seen.
+// firstSent finds the first message of a client, except for instructions, among those that a client has seen.
 func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
 	for i := from; i < to; i++ {
 		if e := r.Entries[i]; e.Sent != "" && !isInstruction(e.Message) && e.seenBy(seen) {
@@ -268,7 +267,7 @@ func (r *Snapshot) firstSent(from, to int, seen uint64) (int, bool) {
 	return 0, false
 }
 
-// hasSeen tells whether a client has seen any message from an entry on. Activities and hidden messages do not count:
+// hasSeen reports whether a client has seen any message from an entry on. Activities and hidden messages do not count:
 // clients never send them back.
 func (r *Snapshot) hasSeen(from int, seen uint64) bool {
 	return slices.ContainsFunc(r.Entries[from:], func(e Entry) bool {
@@ -279,7 +278,7 @@ func (r *Snapshot) hasSeen(from int, seen uint64) bool {
 // contentDigest is a digest of what a message says; the zero value is that of a message without content.
 type contentDigest [32]byte
 
-// digestContent leaves out what names a message or was added to it.
+// digestContent is the digest of a message without its IDs and metadata.
 func digestContent(m agui.Message) contentDigest {
 	plain := agui.Message{Role: m.Role, Content: m.Content, Error: m.Error}
 	for _, c := range m.ToolCalls {
@@ -288,5 +287,5 @@ func digestContent(m agui.Message) contentDigest {
 	return plain.Digest()
 }
 
-// sameContent tells whether two messages say the same.
+// sameContent reports whether two messages say the same.
 func sameContent(a, b agui.Message) bool { return digestContent(a) == digestContent(b) }

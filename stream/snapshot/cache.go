@@ -12,21 +12,21 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// perThread bounds how many reductions of one thread are kept: readers of one run ask for it as it
-// was when the run began, where an attempt died, and as it is.
+// perThread bounds how many snapshots of one thread are kept. Readers of a run need it at the run's beginning, where an attempt
+// died, and at its end.
 const perThread = 4
 
-// cacheBytes bounds what is kept in memory of all threads together: they are as large as their clients
-// make them. The thread that was used last stays in any case.
+// cacheBytes bounds the memory of all snapshots together, since clients decide how large a thread is. The thread that was used last
+// is kept in any case.
 const cacheBytes = 64 << 20
 
 // cacheThreads bounds of how many threads snapshots are kept.
 const cacheThreads = 256
 
-// cache keeps the newest reductions of the threads used last, and lets those who ask for the same
-// one at the same time wait for the first of them.
+// cache keeps the newest snapshots of the threads that were used last. Concurrent callers that need the same snapshot share its
+// computation. It is safe for concurrent use.
 type cache struct {
-	threads, bytes int // as many at most
+	threads, bytes int // bounds
 
 	mu      sync.Mutex
 	newest  *lru.Cache[stream.Thread, cached]
@@ -34,8 +34,8 @@ type cache struct {
 	flights map[place]*flight
 }
 
-// cached are the reductions of a thread in the order of the log; the slice is immutable. They share most
-// of what they hold, so that the largest is what they weigh together.
+// cached are the snapshots of a thread in the order of the log. The slice is immutable. The snapshots share most of their memory, so
+// their weight is that of the largest.
 type cached struct {
 	snapshots []*Snapshot
 	weight    int
@@ -47,7 +47,7 @@ type place struct {
 	seq    uint64
 }
 
-// flight is a reduction that is being made; it is set, if it could be made, when done is closed.
+// flight is the computation of a snapshot. The snapshot is set, or nil after a failure, when done is closed.
 type flight struct {
 	done     chan struct{}
 	snapshot *Snapshot
@@ -58,7 +58,7 @@ func newCache(threads, bytes int) *cache {
 	return &cache{threads: threads, bytes: bytes, newest: newest, flights: map[place]*flight{}}
 }
 
-// upTo returns the newest reduction of a thread that is kept and not newer than a record; nil = none.
+// upTo returns the newest cached snapshot of a thread that is not newer than a record; nil = none.
 func (c *cache) upTo(t stream.Thread, seq uint64) *Snapshot {
 	all, _ := c.newest.Get(t)
 	for _, r := range slices.Backward(all.snapshots) {
@@ -69,7 +69,7 @@ func (c *cache) upTo(t stream.Thread, seq uint64) *Snapshot {
 	return nil
 }
 
-// forget lets go of what is kept of a thread.
+// forget removes the snapshots of a thread.
 func (c *cache) forget(t stream.Thread) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *cache) forget(t stream.Thread) {
 	}
 }
 
-// keep adds a reduction, in the place of one of the same record.
+// keep adds a snapshot, and replaces one of the same record.
 func (c *cache) keep(t stream.Thread, r *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,9 +106,9 @@ func (c *cache) add(t stream.Thread, r *Snapshot) {
 	}
 }
 
-// share returns the reduction at a place. The first who asks makes it; who comes meanwhile waits for
-// that, and only if it fails, maybe by the first one's impatience, is the next to try.
-func (c *cache) share(ctx context.Context, at place, reduce func() (*Snapshot, error)) (*Snapshot, error) {
+// share returns the snapshot at a place. The first caller computes it. The others wait; if the computation fails, for instance because
+// the first caller's context ended, the next one computes it.
+func (c *cache) share(ctx context.Context, at place, compute func() (*Snapshot, error)) (*Snapshot, error) {
 	for {
 		if r := c.upTo(at.thread, at.seq); r != nil && r.Seq == at.seq {
 			return r, nil
@@ -119,7 +119,7 @@ func (c *cache) share(ctx context.Context, at place, reduce func() (*Snapshot, e
 			under = &flight{done: make(chan struct{})}
 			c.flights[at] = under
 			c.mu.Unlock()
-			return c.fly(at, under, reduce)
+			return c.fly(at, under, compute)
 		}
 		c.mu.Unlock()
 		select {
@@ -133,7 +133,8 @@ func (c *cache) share(ctx context.Context, at place, reduce func() (*Snapshot, e
 	}
 }
 
-func (c *cache) fly(at place, under *flight, reduce func() (*Snapshot, error)) (*Snapshot, error) {
+// fly computes a snapshot, and hands it to those who wait.
+func (c *cache) fly(at place, under *flight, compute func() (*Snapshot, error)) (*Snapshot, error) {
 	var r *Snapshot
 	defer func() {
 		c.mu.Lock()
@@ -146,19 +147,19 @@ func (c *cache) fly(at place, under *flight, reduce func() (*Snapshot, error)) (
 		close(under.done)
 	}()
 	var err error
-	r, err = reduce()
+	r, err = compute()
 	return r, err
 }
 
-// entryBytes is what an entry takes beside its content, roughly.
+// entryBytes is about how many bytes an entry takes without its content.
 const entryBytes = 512
 
-// runBytes is what the note of a run takes, roughly.
+// runBytes is about how many bytes the note of a run takes.
 const runBytes = 256
 
-// weight is about how many bytes a reduction takes.
+// weight is about how many bytes of memory a snapshot takes.
 func (r *Snapshot) weight() int {
-	n := len(r.State) + len(r.Journal.Settled) + runBytes*len(r.Runs)
+	n := len(r.State) + len(r.Journal.Committed) + runBytes*len(r.Runs)
 	for _, c := range r.Journal.Changes {
 		n += len(c.Event)
 	}

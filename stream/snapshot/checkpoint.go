@@ -14,39 +14,38 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A checkpoint is a reduction beside the log, so that opening a thread costs what came since and not
-// its whole past. A thread has two places for them. The newest stands in one, and in the other the
-// newest from before the latest run: readers of that run are shown the thread as it was when the run
-// began, too. What is older than both is reduced from the thread's beginning.
+// A checkpoint is a stored snapshot, so that opening a thread costs the records since then. A thread has two places for
+// checkpoints: one has the newest, the other the newest from before the latest run, because readers of that run need the thread at
+// the run's beginning. An older snapshot is computed from the thread's first record.
 
-// Bounds on what lies behind the last checkpoint (log.md, reduction).
+// A checkpoint is stored if more than so many bytes of records follow the last one: checkpointWithin during a run, checkpointAtEnd at
+// its end.
 const (
 	checkpointWithin = 1 << 20
 	checkpointAtEnd  = 64 << 10
 )
 
-// checkpointSeq is where the description of a checkpoint holds the last record that it has, and
-// checkpointVersion what a reduction had when it was made: one that lacks what they have now is of no use.
+// checkpointSeq and checkpointVersion are keys of a checkpoint's metadata: the sequence of its last record, and the version of its
+// format. A checkpoint of another version is not used.
 const (
 	checkpointSeq     = "seq"
 	checkpointVersion = "version"
-	currentCheckpoint = "3"
+	currentCheckpoint = "4"
 )
 
-// checkpoint is one of a thread's places for them, and what it holds by now; 0 = nothing.
+// checkpoint is one of the two places of a thread, and the sequence of the snapshot that it has; 0 = none.
 type checkpoint struct {
 	name string
 	seq  uint64
 }
 
-// checkpointNames are those of a thread's places.
+// checkpointNames are the names of a thread's two places.
 func (s *Store) checkpointNames(t stream.Thread) []string {
 	name := "checkpoint." + s.log.ThreadSubject(t)
 	return []string{name, name + ".other"}
 }
 
-// checkpoints returns a thread's places, the newest first. The first place is used first: where it is
-// empty, so is the second.
+// checkpoints returns the places of a thread, the newest first. If the first place is empty, so is the second.
 func (s *Store) checkpoints(ctx context.Context, t stream.Thread) ([]checkpoint, error) {
 	var places []checkpoint
 	for _, name := range s.checkpointNames(t) {
@@ -70,8 +69,8 @@ func (s *Store) checkpoints(ctx context.Context, t stream.Thread) ([]checkpoint,
 	return places, nil
 }
 
-// loadCheckpoint returns the newest checkpoint that is not newer than a record, and nil if there is
-// none, or none that can be read (it may be replaced at this moment): it only saves reading the log.
+// loadCheckpoint returns the newest checkpoint that is not newer than a record; nil = none, or none that can be read: without it the
+// records are read.
 func (s *Store) loadCheckpoint(ctx context.Context, t stream.Thread, seq uint64) *Snapshot {
 	places, err := s.checkpoints(ctx, t)
 	if err != nil {
@@ -93,10 +92,9 @@ func (s *Store) loadCheckpoint(ctx context.Context, t stream.Thread, seq uint64)
 	return nil
 }
 
-// Checkpoint stores a reduction if enough lies behind the last one. atEnd lowers the bound: a run has
-// ended.
+// Checkpoint stores a snapshot if enough records follow the last checkpoint. atEnd reports that a run has ended.
 func (s *Store) Checkpoint(ctx context.Context, t stream.Thread, r *Snapshot, atEnd bool) error {
-	if r.behind < checkpointAtEnd || !atEnd && r.behind < checkpointWithin {
+	if r.sinceCheckpoint < checkpointAtEnd || !atEnd && r.sinceCheckpoint < checkpointWithin {
 		return nil
 	}
 	places, err := s.checkpoints(ctx, t)
@@ -113,7 +111,7 @@ func (s *Store) Checkpoint(ctx context.Context, t stream.Thread, r *Snapshot, at
 		}
 	}
 	stored := *r
-	stored.behind = 0
+	stored.sinceCheckpoint = 0
 	s.cache.keep(t, &stored)
 	return nil
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// fold reduces record after record.
+// fold adds records to a snapshot. It is used by one goroutine, once.
 type fold struct {
 	log       *stream.Log
 	r         Snapshot
 	proposals map[uint64]*stream.Record
-	last      uint64 // sequence of the thread's last record before the one that is added
+	last      uint64 // sequence of the record before the one that is added
 }
 
+// newFold begins with a snapshot. It copies what it may change: the base is shared.
 func newFold(l *stream.Log, base *Snapshot) *fold {
 	f := &fold{log: l, r: *base, proposals: map[uint64]*stream.Record{}, last: base.Seq}
 	f.r.Entries = slices.Clip(f.r.Entries)
 	f.r.Pending = slices.Clone(f.r.Pending)
 	if len(f.r.Journal.Changes) == 0 {
-		f.r.Journal.Settled = f.r.State
+		f.r.Journal.Committed = f.r.State
 	}
 	f.r.Journal.Changes = slices.Clone(f.r.Journal.Changes)
 	return f
@@ -31,18 +32,19 @@ func newFold(l *stream.Log, base *Snapshot) *fold {
 // snapshot is the result. The fold must not be used afterwards.
 func (f *fold) snapshot(seq uint64) *Snapshot {
 	f.r.Seq = seq
-	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on, and so is what lies behind it
+	f.r.Entries = slices.Clip(f.r.Entries) // it is immutable from here on
 	j := &f.r.Journal
-	f.r.State = applyChanges(j.Settled, j.Changes, change.finished)
+	f.r.State = applyChanges(j.Committed, j.Changes, change.finished)
 	if len(j.Changes) == 0 {
-		*j = journal{} // what is settled is the state
+		*j = journal{} // the committed state is the state
 	}
 	return &f.r
 }
 
+// add adds the next record.
 func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 	defer func() { f.last = rec.Seq }()
-	f.r.behind += rec.Weight()
+	f.r.sinceCheckpoint += rec.Weight()
 	switch {
 	case rec.Kind == stream.KindProposal:
 		f.proposals[rec.Seq] = rec
@@ -52,27 +54,27 @@ func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 	case rec.OpensRun():
 		return f.open(ctx, rec)
 	case rec.RunToken() != f.r.Run || f.r.Sealed:
-		return nil // a run that is over: nothing behind its end counts
+		return nil // the run is sealed: later records of it do not count
 	}
 	f.r.Active = rec.Time
 	switch rec.Kind {
 	case stream.KindOpen:
-		if err := f.hold(ctx, rec); err != nil {
+		if err := f.addHeld(ctx, rec); err != nil {
 			return err
 		}
 		return f.steer(ctx, rec)
 	case stream.KindTerminal:
 		f.r.Sealed = true
-		f.abandon(func(stream.Lane) bool { return true })
-		return f.end(ctx, rec)
+		f.drop(func(stream.Lane) bool { return true })
+		return f.closeRun(ctx, rec)
 	case stream.KindMark:
 		f.r.Mark = rec.Seq
 	case stream.KindAttempt:
-		f.abandon(rec.Lane.Equals)
+		f.drop(rec.Lane.Equals)
 	case stream.KindEvents:
-		return f.share(ctx, rec)
+		return f.addShared(ctx, rec)
 	case stream.KindDone:
-		if err := errors.Join(f.share(ctx, rec), f.leave(ctx, rec)); err != nil {
+		if err := errors.Join(f.addShared(ctx, rec), f.dropEndedSubagents(ctx, rec)); err != nil {
 			return err
 		}
 		return f.done(ctx, rec)
@@ -80,13 +82,13 @@ func (f *fold) add(ctx context.Context, rec *stream.Record) error {
 		if rec.HasResult() {
 			return f.done(ctx, rec)
 		}
-		f.abandon(rec.Lane.Equals)
+		f.drop(rec.Lane.Equals)
 	}
 	return nil
 }
 
-// share takes in what an attempt changed of what lanes share.
-func (f *fold) share(ctx context.Context, rec *stream.Record) error {
+// addShared adds the changes of a record that concern several lanes: of the state, and of activities.
+func (f *fold) addShared(ctx context.Context, rec *stream.Record) error {
 	if !rec.Shared() {
 		return nil
 	}
@@ -104,24 +106,24 @@ func (f *fold) share(ctx context.Context, rec *stream.Record) error {
 				return err
 			}
 			if rec.Lane.Begins(t) {
-				f.keepPlace(rec, e)
+				f.addPlaceholder(rec, e)
 			} else {
-				f.r.Pending = notice(f.r.Pending, len(f.r.Entries), rec, e)
+				f.r.Pending = applyActivity(f.r.Pending, len(f.r.Entries), rec, e)
 			}
 		}
 	}
 	return nil
 }
 
-// abandon takes out what open attempts changed in some lanes.
-func (f *fold) abandon(in func(stream.Lane) bool) {
+// drop removes what the open attempts on some lanes changed.
+func (f *fold) drop(in func(stream.Lane) bool) {
 	f.r.Journal.drop(in)
 	f.r.Pending = slices.DeleteFunc(f.r.Pending, func(p Pending) bool { return in(p.Lane) })
 }
 
-// settle makes what the attempt on a lane changed part of the thread, at its place.
-func (f *fold) settle(lane stream.Lane) {
-	f.r.Journal.finish(lane)
+// commit makes what the attempt on a lane changed part of the thread, at its place in the order of the log.
+func (f *fold) commit(lane stream.Lane) {
+	f.r.Journal.commit(lane)
 	var rest []Pending
 	settled := 0
 	for _, p := range f.r.Pending {
@@ -136,20 +138,21 @@ func (f *fold) settle(lane stream.Lane) {
 	f.r.Pending = rest
 }
 
+// open begins the next run, with the conversation and the state that its input was accepted with.
 func (f *fold) open(ctx context.Context, rec *stream.Record) error {
 	var o stream.Opening
 	if err := rec.Result(ctx, &o); err != nil {
 		return err
 	}
-	f.abandon(func(stream.Lane) bool { return true })
-	if len(f.r.Interrupts)+len(f.r.Waits) > 0 {
+	f.drop(func(stream.Lane) bool { return true })
+	if len(f.r.Interrupts)+len(f.r.ClientCalls) > 0 {
 		f.r.Answered, f.r.Decided = f.r.Interrupts, nil
 	}
-	f.r.Waits, f.r.Interrupts, f.r.Mark = nil, nil, 0
+	f.r.ClientCalls, f.r.Interrupts, f.r.Mark = nil, nil, 0
 	f.r.Run, f.r.RunID, f.r.Execution, f.r.Sealed, f.r.Opened, f.r.Cut = rec.RunToken(), o.RunID, o.Execution, false, rec.Seq, nil
-	f.askedFor(o.Agent)
-	f.began(rec, &o)
-	if o.Input == 0 { // nobody asked for this run: it goes on with what is there
+	f.endHandoff(o.Agent)
+	f.addRun(rec, &o)
+	if o.Input == 0 { // a continuation has no input
 		return nil
 	}
 	in, err := f.input(ctx, o.Input)
@@ -165,13 +168,13 @@ func (f *fold) open(ctx context.Context, rec *stream.Record) error {
 	f.r.Entries = f.r.Apply(a)
 	f.addedAt(rec.Seq, a.Keep)
 	f.supersede(rec.Seq, before)
-	f.move(&o)
+	f.noteMove(&o)
 	f.r.Input, f.r.Context, f.r.Tools = o.Input, len(in.Input.Context) > 0, len(in.Input.Tools) > 0
-	f.r.Journal.Settled = stateOn(in, f.r.Journal.Settled, o.Keeps)
+	f.r.Journal.Committed = stateOn(in, f.r.Journal.Committed, o.Keeps)
 	return nil
 }
 
-// addedAt notes for the messages after the kept ones that they joined the thread with a record, if they are new.
+// addedAt sets Since of the messages after the kept ones, if they are new.
 func (f *fold) addedAt(seq uint64, keep int) {
 	for i := keep; i < len(f.r.Entries); i++ {
 		if f.r.Entries[i].Since == 0 {
@@ -180,7 +183,7 @@ func (f *fold) addedAt(seq uint64, keep int) {
 	}
 }
 
-// cutMessages lists what is cut of what clients keep when a snapshot lacks it.
+// cutMessages lists the cut messages that clients keep if a snapshot lacks them: reasoning and activities.
 func cutMessages(cut []Entry) []CutMessage {
 	var messages []CutMessage
 	for _, e := range cut {
@@ -191,27 +194,28 @@ func cutMessages(cut []Entry) []CutMessage {
 	return messages
 }
 
-// end notes what a run has ended with that its client is to answer.
-func (f *fold) end(ctx context.Context, rec *stream.Record) error {
+// closeRun adds what a run ended with: interrupts, client tool calls, outcome and usage.
+func (f *fold) closeRun(ctx context.Context, rec *stream.Record) error {
 	last, err := rec.LastEvent(ctx)
 	if err != nil {
 		return err
 	}
 	before := f.r.Interrupts
-	f.r.Waits, f.r.Interrupts = nil, nil
+	f.r.ClientCalls, f.r.Interrupts = nil, nil
 	if finished, ok := last.(*agui.RunFinished); ok && finished.Outcome != nil {
-		f.r.Waits, f.r.Interrupts = finished.Outcome.PendingToolCallIDs, finished.Outcome.Interrupts
+		f.r.ClientCalls, f.r.Interrupts = finished.Outcome.PendingToolCallIDs, finished.Outcome.Interrupts
 	}
-	if len(f.r.Interrupts) > 0 { // what was answered before, while the run went on, is carried out by the next
+	if len(f.r.Interrupts) > 0 { // the next run carries out what was resolved while this one was held
 		for _, q := range before {
 			if !slices.ContainsFunc(f.r.Interrupts, func(open agui.Interrupt) bool { return open.ID == q.ID }) {
-				f.answered(q)
+				f.addAnswered(q)
 			}
 		}
 	}
-	return f.ended(ctx, rec, last)
+	return f.endRun(ctx, rec, last)
 }
 
+// input returns a proposed input, of this fold or of the log.
 func (f *fold) input(ctx context.Context, seq uint64) (*stream.Input, error) {
 	rec := f.proposals[seq]
 	if rec == nil {
@@ -224,30 +228,31 @@ func (f *fold) input(ctx context.Context, seq uint64) (*stream.Input, error) {
 	return &in, nil
 }
 
+// done adds the result of a finished step.
 func (f *fold) done(ctx context.Context, rec *stream.Record) error {
 	var res stream.Result
 	if err := rec.Result(ctx, &res); err != nil {
 		return err
 	}
-	f.settle(rec.Lane)
+	f.commit(rec.Lane)
 	if res.Decided != nil {
 		f.decided(*res.Decided)
-		f.answer(*res.Decided)
+		f.resolve(*res.Decided)
 	}
 	if res.Handoff != nil {
-		f.hand(*res.Handoff)
+		f.handOff(*res.Handoff)
 	}
 	if res.Summary != nil {
 		f.summarize(rec.Seq, *res.Summary)
 	}
 	for id, arguments := range res.Edited {
-		f.edit(id, arguments)
+		f.editCall(id, arguments)
 	}
 	for _, m := range res.Messages {
-		at := f.find(m.ID)
-		if m.Role == agui.RoleActivity && at >= 0 { // settled, where it began
+		at := f.indexOf(m.ID)
+		if m.Role == agui.RoleActivity && at >= 0 { // committed at its place
 			if rec.Lane == stream.LaneMain {
-				f.moveBehind(at)
+				f.moveToEnd(at)
 			}
 			continue
 		}
@@ -258,22 +263,22 @@ func (f *fold) done(ctx context.Context, rec *stream.Record) error {
 		if m.Role == agui.RoleReasoning {
 			e.AnswerID = res.AnswerID()
 		}
-		if at >= 0 && isPlace(f.r.Entries[at].Message) {
-			f.r.Entries[at] = e // settled just now, so nobody else has seen the list with it
+		if at >= 0 && isPlaceholder(f.r.Entries[at].Message) {
+			f.r.Entries[at] = e // commit has just put the placeholder there, so the list is not shared
 		} else {
 			f.insert(e)
 		}
 	}
-	if rec.Lane.Subagents() { // places of what nobody said, which are new in the list: it is ours
-		f.r.Entries = slices.DeleteFunc(f.r.Entries, func(e Entry) bool { return isPlace(e.Message) })
+	if rec.Lane.Subagents() { // placeholders of messages that were not finished; the list is not shared
+		f.r.Entries = slices.DeleteFunc(f.r.Entries, func(e Entry) bool { return isPlaceholder(e.Message) })
 	}
 	return nil
 }
 
-// maxRemembered bounds what is remembered on a thread: the oldest is forgotten, and asked for again.
+// maxRemembered bounds the remembered approvals of a thread. The oldest is forgotten: its tool needs an approval again.
 const maxRemembered = 256
 
-// decided takes in what was decided about a call.
+// decided adds a decision, and the approval that is to be remembered.
 func (f *fold) decided(d stream.Decided) {
 	f.r.Decided = append(slices.Clip(f.r.Decided[max(0, len(f.r.Decided)+1-maxAnswered):]), d)
 	if d.Remembered == nil || slices.Contains(f.r.Remembered, *d.Remembered) {
@@ -283,8 +288,8 @@ func (f *fold) decided(d stream.Decided) {
 	f.r.Remembered = append(slices.Clip(kept), *d.Remembered)
 }
 
-// edit puts the arguments with which a call was really made in the place of the model's.
-func (f *fold) edit(callID, arguments string) {
+// editCall replaces the arguments of a tool call by those that an approver has given.
+func (f *fold) editCall(callID, arguments string) {
 	for i := len(f.r.Entries) - 1; i >= 0; i-- {
 		e := f.r.Entries[i]
 		at := slices.IndexFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == callID })
@@ -293,34 +298,34 @@ func (f *fold) edit(callID, arguments string) {
 		}
 		e.Message.ToolCalls = slices.Clone(e.Message.ToolCalls)
 		e.Message.ToolCalls[at].Arguments = arguments
-		f.r.Entries = slices.Clone(f.r.Entries) // others hold the list as it was
+		f.r.Entries = slices.Clone(f.r.Entries) // other snapshots share the list
 		f.r.Entries[i] = e
 		return
 	}
 }
 
-func (f *fold) find(id string) int {
+// indexOf is the position of a message; -1 = the conversation does not have it.
+func (f *fold) indexOf(id string) int {
 	return slices.IndexFunc(f.r.Entries, func(e Entry) bool { return e.Message.ID == id })
 }
 
-// moveBehind puts an activity of the main lane behind what its step has said before it: it is settled
-// in front of all that the step says.
-func (f *fold) moveBehind(i int) {
-	e := f.r.Entries[i] // what the fold began with stays as it is: it may be somebody else's
+// moveToEnd moves an activity of the main lane after the messages of its step: commit has put it before them.
+func (f *fold) moveToEnd(i int) {
+	e := f.r.Entries[i] // the list is copied: the base shares it
 	f.r.Entries = slices.Concat(f.r.Entries[:i], f.r.Entries[i+1:], []Entry{e})
 }
 
-// insert adds a message where clients put it: a tool's behind the message with its call and the
-// results already there, any other at the end.
+// insert adds a message where clients put it: a tool result after the message with its call and the results that are there, any other
+// message at the end.
 func (f *fold) insert(e Entry) {
 	f.supplant(e)
-	at, ok := f.behindCall(e.Message)
+	at, ok := f.afterCall(e.Message)
 	if !ok {
 		f.r.Entries = append(f.r.Entries, e)
 		return
 	}
 	if slices.ContainsFunc(f.r.Entries[at:], func(e Entry) bool { return e.Message.SubagentRunID != "" }) {
-		f.moved(at) // those who have what subagents have said so far would put the result behind it
+		f.setUnmoved(at) // clients that have the subagent's messages would put the result after them
 	}
 	f.r.Entries = slices.Insert(f.r.Entries, at, e)
 	for i := range f.r.Pending {
@@ -330,7 +335,7 @@ func (f *fold) insert(e Entry) {
 	}
 }
 
-// supplant takes out what a client has sent of its own as the result of a call that now has one.
+// supplant removes the result that a client sent for a call, if the call now has a result of its own.
 func (f *fold) supplant(e Entry) {
 	if e.Message.Role != agui.RoleTool || e.Sent != "" {
 		return
@@ -349,7 +354,8 @@ func (f *fold) supplant(e Entry) {
 	}
 }
 
-func (f *fold) behindCall(m agui.Message) (at int, ok bool) {
+// afterCall returns the position after the message with the call of a tool result, and after the results that follow it.
+func (f *fold) afterCall(m agui.Message) (at int, ok bool) {
 	if m.Role != agui.RoleTool {
 		return 0, false
 	}
@@ -367,26 +373,26 @@ func (f *fold) behindCall(m agui.Message) (at int, ok bool) {
 	return 0, false
 }
 
+// calls reports whether a message has a tool call.
 func calls(m agui.Message, toolCallID string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == toolCallID })
 }
 
-// move notes that a run's input changed what stands behind a message: it cut that, or put it behind what
-// had come while its client was away.
-func (f *fold) move(o *stream.Opening) {
+// noteMove notes which messages an input moved: those that it cut, or those after which the client did not know the conversation.
+func (f *fold) noteMove(o *stream.Opening) {
 	unmoved := o.Accepted.Keep
 	late := o.Accepted.Differs && o.Said > 0
 	if late {
-		unmoved = min(unmoved, o.SaidBehind)
+		unmoved = min(unmoved, o.SaidAfter)
 	}
 	if !late && !o.Accepted.Cut {
 		return
 	}
-	f.moved(unmoved)
+	f.setUnmoved(unmoved)
 }
 
-// moved notes that no more than so many messages at the beginning never stood anywhere else.
-func (f *fold) moved(unmoved int) {
+// setUnmoved notes that at most so many messages at the beginning have never moved.
+func (f *fold) setUnmoved(unmoved int) {
 	if !f.r.Moved || unmoved < f.r.Unmoved {
 		f.r.Unmoved = unmoved
 	}

@@ -18,10 +18,9 @@ type Content struct {
 	Unmoved int  `json:"unmoved,omitempty"`
 }
 
-// Fork begins a thread of the same tenant with what another one was at the end of a run. Questions that the
-// run has ended with, decisions about them, and what is remembered of those stay where they are. The same
-// again is the same fork; anything else that the thread has is ErrThreadExists. A run that has not ended, in
-// its last segment, is ErrRunActive.
+// Fork begins a thread of the same tenant with the conversation and the state that another thread had at the end of a run. Interrupts,
+// decisions and remembered approvals are not copied. Forking again is the same fork. The error is stream.ErrRunActive if the run has
+// not ended in its last segment, and stream.ErrThreadExists if the thread has records of another origin.
 func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) error {
 	begun, err := s.log.Begun(ctx, from)
 	if err != nil {
@@ -49,20 +48,20 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, to stream.Thread) err
 	return s.log.WriteFork(ctx, to, &note.Fork, &note)
 }
 
-// fork takes in what the thread begins with.
+// fork begins the thread with what it is forked from.
 func (f *fold) fork(ctx context.Context, rec *stream.Record) error {
 	var note Content
 	if err := rec.Result(ctx, &note); err != nil {
 		return err
 	}
 	if f.r.Run != "" || f.r.Origin != nil {
-		return nil // it begins nothing
+		return nil // a fork is the first record of a thread
 	}
 	f.r.Origin, f.r.Active = &note.Origin, rec.Time
 	f.r.Entries, f.r.Moved, f.r.Unmoved = slices.Clip(note.Entries), note.Moved, note.Unmoved
 	for i := range f.r.Entries {
 		f.r.Entries[i].Since = rec.Seq
 	}
-	f.r.Journal.Settled, f.r.Handed = note.State, note.Handed
+	f.r.Journal.Committed, f.r.Handed = note.State, note.Handed
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// hand takes in that the thread was handed over.
-func (f *fold) hand(h stream.Handoff) {
+// handOff adds a handoff of the thread.
+func (f *fold) handOff(h stream.Handoff) {
 	next := &stream.Handed{To: h.To} // others hold the one before
 	if f.r.Handed != nil {
 		next.From = slices.Clone(f.r.Handed.From)
@@ -16,16 +16,16 @@ func (f *fold) hand(h stream.Handoff) {
 	f.r.Handed = next
 }
 
-// askedFor ends the hand-off if a run begins of an agent that has nothing to do with it. A run of one that has handed
-// the thread over was asked for before anybody could know.
-func (f *fold) askedFor(agent string) {
+// endHandoff ends the handoff if a run of an agent begins that did not take part in it. A run of an agent that has handed the thread over
+// keeps it: its client may not know of the handoff.
+func (f *fold) endHandoff(agent string) {
 	if h := f.r.Handed; h != nil && h.To != agent && !slices.Contains(h.From, agent) {
 		f.r.Handed = nil
 	}
 }
 
-// Speaker is the agent that speaks on the thread if a run of another one is asked for: that which has it, if
-// that one has handed it over, and else itself.
+// Speaker is the agent of a run for which a client names another one: the agent that the thread was handed over to if the named one took
+// part in that, else the named one.
 func (r *Snapshot) Speaker(asked string) string {
 	if r.Handed != nil && slices.Contains(r.Handed.From, asked) {
 		return r.Handed.To

@@ -10,12 +10,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// maxAnswered bounds how many questions of a run are known after they were answered, and decisions: the last ones.
+// maxAnswered bounds the resolved interrupts, and the decisions, that a snapshot knows.
 const maxAnswered = 100
 
-// hold notes what a run waits for that goes on afterwards. Branches of a run ask one by one, so that something
-// may be open already.
-func (f *fold) hold(ctx context.Context, rec *stream.Record) error {
+// addHeld adds the interrupts and the client tool calls of a held run. Branches announce theirs one by one, so some may be open already.
+func (f *fold) addHeld(ctx context.Context, rec *stream.Record) error {
 	if rec.HasResult() {
 		return nil
 	}
@@ -27,27 +26,26 @@ func (f *fold) hold(ctx context.Context, rec *stream.Record) error {
 	if err != nil || len(questions)+len(calls) == 0 {
 		return err
 	}
-	if len(f.r.Interrupts)+len(f.r.Waits) == 0 && len(questions) > 0 && questions[0].SubagentRunID == "" {
+	if len(f.r.Interrupts)+len(f.r.ClientCalls) == 0 && len(questions) > 0 && questions[0].SubagentRunID == "" {
 		f.r.Answered, f.r.Decided = nil, nil
 	}
 	f.r.Interrupts = append(slices.Clip(f.r.Interrupts), questions...)
-	f.r.Waits = append(slices.Clip(f.r.Waits), calls...)
+	f.r.ClientCalls = append(slices.Clip(f.r.ClientCalls), calls...)
 	return nil
 }
 
-// answer notes that something which a run was held for is done.
-func (f *fold) answer(d stream.Decided) {
-	f.r.Waits = slices.DeleteFunc(slices.Clone(f.r.Waits), func(id string) bool { return id == d.CallID })
+// resolve removes what a decision is about from what the run is held for.
+func (f *fold) resolve(d stream.Decided) {
+	f.r.ClientCalls = slices.DeleteFunc(slices.Clone(f.r.ClientCalls), func(id string) bool { return id == d.CallID })
 	at := slices.IndexFunc(f.r.Interrupts, d.Answers)
 	if at >= 0 {
-		f.answered(f.r.Interrupts[at])
+		f.addAnswered(f.r.Interrupts[at])
 		f.r.Interrupts = slices.Delete(slices.Clone(f.r.Interrupts), at, at+1)
 	}
 }
 
-// leave forgets what subagents have asked that end: nobody is going to answer it, and one that was to come back ends with
-// the run.
-func (f *fold) leave(ctx context.Context, rec *stream.Record) error {
+// dropEndedSubagents removes the interrupts of subagents that have ended: nobody can resolve them.
+func (f *fold) dropEndedSubagents(ctx context.Context, rec *stream.Record) error {
 	if len(f.r.Interrupts) == 0 {
 		return nil
 	}
@@ -70,21 +68,20 @@ func (f *fold) leave(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// answered keeps a question that is not asked any more.
-func (f *fold) answered(q agui.Interrupt) {
+// addAnswered keeps an interrupt that is resolved.
+func (f *fold) addAnswered(q agui.Interrupt) {
 	f.r.Answered = append(slices.Clip(f.r.Answered), q)
 	f.r.Answered = f.r.Answered[max(0, len(f.r.Answered)-maxAnswered):]
 }
 
-// Shows tells whether a thread, as far as it is reduced here, shows that its workflow has accepted a decision: it does
-// not wait for it.
+// Shows reports whether the thread does not wait any more for what a decision is about: its workflow has accepted the decision.
 func (r *Snapshot) Shows(d *stream.Decision) bool {
 	about := stream.Decided{CallID: d.CallID, Question: d.Question}
-	return !slices.Contains(r.Waits, d.CallID) && !slices.ContainsFunc(r.Interrupts, about.Answers)
+	return !slices.Contains(r.ClientCalls, d.CallID) && !slices.ContainsFunc(r.Interrupts, about.Answers)
 }
 
-// CarriedOut tells whether a thread that shows a client's result has the results of all calls that were made together
-// with it. A thread whose last run has ended will get no more of them.
+// CarriedOut reports whether the thread shows a decision and, if it is the result of a client tool call, has the results of all
+// calls of the same message. A thread whose last run has ended gets no more results.
 func (r *Snapshot) CarriedOut(d *stream.Decision) bool {
 	if !r.Shows(d) {
 		return false

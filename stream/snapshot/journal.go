@@ -8,21 +8,18 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// What attempts in parallel lanes change together, the state and the list of messages, readers are
-// shown in the order of the log, while reduction counts a step only when it is finished. So what an
-// open attempt changed is kept where it stands in that order: it is settled there when the attempt
-// finishes, and taken out when the attempt dies.
+// Attempts on parallel lanes change the state and the list of messages concurrently. Readers see their changes in the order of the
+// log, but a step counts only when it is finished. So the changes of an open attempt are kept at their place in that order: they
+// are committed there when the attempt finishes, and dropped if it is superseded.
 
-// journal is the state as the log tells it: what is settled, and the changes from the first one of
-// an open attempt on.
+// journal is the committed state, and the changes since the first one of an open attempt.
 type journal struct {
-	// Settled is the state before the first change.
-	Settled json.RawMessage `json:"settled,omitempty"`
-	Changes []change        `json:"changes,omitempty"`
+	// Committed is the state before the first of the changes.
+	Committed json.RawMessage `json:"committed,omitempty"`
+	Changes   []change        `json:"changes,omitempty"`
 }
 
-// change is a STATE_DELTA or STATE_SNAPSHOT. Lane and writer are those of the attempt while it is
-// open, and empty once it has finished.
+// change is a STATE_DELTA or STATE_SNAPSHOT. Lane and Writer are those of its attempt while that is open, and empty afterwards.
 type change struct {
 	Lane   stream.Lane     `json:"lane,omitempty"`
 	Writer string          `json:"writer,omitempty"`
@@ -31,36 +28,35 @@ type change struct {
 
 func (c change) open() bool { return c.Writer != "" }
 
-// finish settles what the attempt on a lane changed.
-func (j *journal) finish(lane stream.Lane) {
+// commit commits the changes of the attempt on a lane.
+func (j *journal) commit(lane stream.Lane) {
 	for i := range j.Changes {
 		if j.Changes[i].Lane == lane {
 			j.Changes[i].Lane, j.Changes[i].Writer = "", ""
 		}
 	}
-	j.settle()
+	j.foldCommitted()
 }
 
-// drop takes out what the open attempts in some lanes changed.
+// drop removes the changes of the open attempts on some lanes.
 func (j *journal) drop(in func(stream.Lane) bool) {
 	j.Changes = slices.DeleteFunc(j.Changes, func(c change) bool { return c.open() && in(c.Lane) })
-	j.settle()
+	j.foldCommitted()
 }
 
-// settle applies the changes that no open attempt stands before.
-func (j *journal) settle() {
+// foldCommitted applies the committed changes before the first open one.
+func (j *journal) foldCommitted() {
 	n := slices.IndexFunc(j.Changes, change.open)
 	if n < 0 {
 		n = len(j.Changes)
 	}
-	j.Settled = applyChanges(j.Settled, j.Changes[:n], change.finished)
+	j.Committed = applyChanges(j.Committed, j.Changes[:n], change.finished)
 	j.Changes = j.Changes[n:]
 }
 
 func (c change) finished() bool { return !c.open() }
 
-// applyChanges returns the state behind those changes that count. It is done by what clients do, so
-// that both agree on what does not apply and is skipped.
+// applyChanges returns the state after the changes that count. It uses the reducer that clients use, so both skip the same changes.
 func applyChanges(state json.RawMessage, changes []change, counts func(change) bool) json.RawMessage {
 	client := agui.NewReducer(nil, state)
 	applied := false
@@ -79,8 +75,8 @@ func applyChanges(state json.RawMessage, changes []change, counts func(change) b
 	return client.State()
 }
 
-// Pending is an activity of an attempt that is still open. It is no part of the conversation yet,
-// but readers have it, at its place. Of what a subagent says it is the place alone.
+// Pending is an activity of an open attempt. It is not part of the conversation yet, but readers have it at its place. For a message of a
+// subagent it is a placeholder.
 type Pending struct {
 	// At is how many entries of the conversation stand before it.
 	At      int          `json:"at"`
@@ -89,11 +85,11 @@ type Pending struct {
 	Message agui.Message `json:"message"`
 }
 
-// isPlace tells whether a message, or what stands for it, says only where it is to be: it has no role.
-func isPlace(m agui.Message) bool { return m.Role == "" }
+// isPlaceholder reports whether a message stands only for the place of another one: it has no role.
+func isPlaceholder(m agui.Message) bool { return m.Role == "" }
 
-// keepPlace notes where a message of a subagent begins, unless it is there: a message may be opened again.
-func (f *fold) keepPlace(rec *stream.Record, e agui.Event) {
+// addPlaceholder notes where a message of a subagent begins, unless it is known: a message may be opened again.
+func (f *fold) addPlaceholder(rec *stream.Record, e agui.Event) {
 	var id string
 	switch e := e.(type) {
 	case *agui.TextMessageStart:
@@ -103,15 +99,15 @@ func (f *fold) keepPlace(rec *stream.Record, e agui.Event) {
 	case *agui.ToolCallStart:
 		id = e.ParentMessageID
 	}
-	known := slices.ContainsFunc(f.r.Pending, func(p Pending) bool { return p.Message.ID == id }) || f.find(id) >= 0
+	known := slices.ContainsFunc(f.r.Pending, func(p Pending) bool { return p.Message.ID == id }) || f.indexOf(id) >= 0
 	if id != "" && !known {
 		f.r.Pending = append(f.r.Pending, Pending{At: len(f.r.Entries), Lane: rec.Lane, Writer: rec.Writer, Message: agui.Message{ID: id}})
 	}
 }
 
-// notice applies an activity event to the pending activities. Who begins an activity owns it: its id
-// derives from one call, and no other may change it.
-func notice(pending []Pending, end int, rec *stream.Record, e agui.Event) []Pending {
+// applyActivity applies an activity event to the pending activities. The lane that begins an activity owns it: its ID derives from one
+// tool call, and no other lane may change it.
+func applyActivity(pending []Pending, end int, rec *stream.Record, e agui.Event) []Pending {
 	var id string
 	switch e := e.(type) {
 	case *agui.ActivitySnapshot:

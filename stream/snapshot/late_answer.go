@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// CustomDecision tells who answers too late what was decided instead.
+// CustomDecision is the name of the event that tells a client which decision stands instead of its own.
 const CustomDecision = "perdure.decision"
 
-// Stands is what such an answer is told: which decision stands.
+// Stands is the value of that event: the decision that was carried out.
 type Stands struct {
 	InterruptID string `json:"interruptId"`
 	ToolCallID  string `json:"toolCallId"`
@@ -26,7 +26,7 @@ type Stands struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-// LateEvents tell the client of an input which of its answers disagree with what was decided.
+// LateEvents are the events for a client whose answers differ from what was decided.
 func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thread *Snapshot) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, late := range answers {
@@ -55,7 +55,7 @@ func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thr
 	return events, nil
 }
 
-// stands is what was said in a decision that was carried out.
+// stands returns a decision that was carried out.
 func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision, error) {
 	if d.Proposal == 0 {
 		return &stream.Decision{Verdict: d.Verdict}, nil
@@ -63,7 +63,7 @@ func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision,
 	return s.log.Decision(ctx, d.Proposal)
 }
 
-// says tells whether another decision is the same, whoever made it and for whatever reason.
+// says reports whether two decisions are the same, whoever made them and for whatever reason.
 func says(d, other *stream.Decision) bool {
 	return d.Verdict == other.Verdict && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && text(d) == text(other)
 }

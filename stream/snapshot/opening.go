@@ -10,14 +10,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// ErrConversationChanged: the input builds on messages that have been cut since it was judged.
+// ErrConversationChanged tells that the input builds on a message that was cut before its run started.
 var ErrConversationChanged = errors.New("snapshot: the conversation was cut while the run waited to start")
 
-// OpenRun writes a run's first record, which accepts its input: that was judged against the thread as it
-// was then, and is judged again against the thread as it is now. The opening says who begins which run
-// with which input; the rest of it is found out here. Place.Run and Place.Execution go without saying.
-// regardless opens the run also where that is ErrConversationChanged: to say how it ended. events come
-// behind RUN_STARTED.
+// OpenRun writes the first record of a run. It judges the accepted input again, against the thread as it is now (see Snapshot.Renew). o
+// names the agent and the input, or the run that it continues; OpenRun fills in the rest. With regardless it opens the run also if the
+// conversation was cut, so that the run can end with that error. events follow RUN_STARTED. A later attempt does the same again.
 func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, regardless bool, events ...agui.Event) (uint64, error) {
 	o.RunID, o.Execution = p.Run.ID, p.Execution
 	if o.Input == 0 {
@@ -34,14 +32,14 @@ func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, r
 	accepted, ok := thread.Renew(in.Accepted)
 	switch {
 	case ok || thread.Run == stream.Token(p.Run.ID):
-	case regardless: // what the client said stays; what it said it to is told by the snapshot
+	case regardless: // the messages of the client stay, and it gets the conversation as a snapshot
 		accepted = thread.Accept(Claim{History: HistoryAppend})
 		accepted.Differs = true
 	default:
 		return 0, ErrConversationChanged
 	}
 	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted.WithoutContent()
-	o.Said, o.SaidBehind, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in, o.Keeps)
+	o.Said, o.SaidAfter, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in, o.Keeps)
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
 	if started.Metadata, err = o.Metadata(); err != nil {
 		return 0, err
@@ -49,7 +47,7 @@ func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, r
 	return s.log.OpenRun(ctx, p, o, append([]agui.Event{started}, events...))
 }
 
-// openContinuation opens a run that nobody asked for.
+// openContinuation opens a run without an input, which continues the run before it.
 func (s *Store) openContinuation(ctx context.Context, p stream.Place, o stream.Opening, events []agui.Event) (uint64, error) {
 	o.ProtocolVersion = agui.Version
 	metadata, err := o.Metadata()

@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// RunNote is what a thread knows of one of its runs.
+// RunNote is what a thread keeps of one of its runs.
 type RunNote struct {
 	// ID is the run's, as the log has it: with the mark of its segment, if it is not the first.
 	ID    string `json:"id"`
 	Agent string `json:"agent"`
 	// Revision is that of the agent.
 	Revision string `json:"revision,omitempty"`
-	// Continues is the run behind which nobody asked for this one.
+	// Continues is the run that this one continues, without an input of its own; "" = none.
 	Continues string    `json:"continues,omitempty"`
 	Began     time.Time `json:"began"`
 	// Ended is zero while the run goes on.
@@ -35,7 +35,7 @@ type RunNote struct {
 	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
 }
 
-// Segment counts the parts of a run, from 1.
+// Segment is the number of the segment of its run ID, from 1.
 func (n RunNote) Segment() int {
 	_, number, marked := strings.Cut(n.ID, stream.SegmentMark)
 	if !marked {
@@ -48,16 +48,16 @@ func (n RunNote) Segment() int {
 // OutcomeError is the outcome of a run that ended with RUN_ERROR; the others are AG-UI's.
 const OutcomeError = "error"
 
-// began notes a run.
-func (f *fold) began(rec *stream.Record, o *stream.Opening) {
+// addRun adds a run.
+func (f *fold) addRun(rec *stream.Record, o *stream.Opening) {
 	f.r.Active = rec.Time
 	f.r.Runs = append(slices.Clip(f.r.Runs), RunNote{
 		ID: o.RunID, Agent: o.Agent, Revision: o.Revision, Continues: o.Continues, Began: rec.Time,
 	})
 }
 
-// ended notes how the last run ended, and adds what it used.
-func (f *fold) ended(ctx context.Context, rec *stream.Record, last agui.Event) error {
+// endRun adds how the last run ended, and its usage.
+func (f *fold) endRun(ctx context.Context, rec *stream.Record, last agui.Event) error {
 	if len(f.r.Runs) == 0 {
 		return nil
 	}
@@ -67,9 +67,9 @@ func (f *fold) ended(ctx context.Context, rec *stream.Record, last agui.Event) e
 	run.Outcome, run.Code = outcomeOf(last)
 	switch e := last.(type) {
 	case *agui.RunFinished:
-		f.used(run, e.Usage, e.Metadata)
+		f.addRunUsage(run, e.Usage, e.Metadata)
 	case *agui.RunError:
-		f.used(run, e.Usage, e.Metadata)
+		f.addRunUsage(run, e.Usage, e.Metadata)
 	}
 	if run.Outcome != string(agui.OutcomeCancelled) {
 		return nil
@@ -79,7 +79,7 @@ func (f *fold) ended(ctx context.Context, rec *stream.Record, last agui.Event) e
 	return err
 }
 
-// outcomeOf tells how a run ended by its last event.
+// outcomeOf is the outcome of a run, by its last event.
 func outcomeOf(last agui.Event) (outcome, code string) {
 	switch e := last.(type) {
 	case *agui.RunFinished:
@@ -93,8 +93,8 @@ func outcomeOf(last agui.Event) (outcome, code string) {
 	return OutcomeError, ""
 }
 
-// used notes the usage of a run, and adds it to the thread's.
-func (f *fold) used(run *RunNote, more []agui.TokenUsage, metadata agui.Metadata) {
+// addRunUsage sets the usage of a run, and adds it to the thread's.
+func (f *fold) addRunUsage(run *RunNote, more []agui.TokenUsage, metadata agui.Metadata) {
 	run.Usage = addUsage(nil, more)
 	f.r.Usage = addUsage(f.r.Usage, more)
 	if cut := estimatedIn(metadata); cut.Calls > 0 {

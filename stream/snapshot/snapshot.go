@@ -8,68 +8,71 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Snapshot is what the log of a thread says so far: its conversation and its state. It is
-// immutable. A step counts when its done is read, so a superseded attempt leaves nothing; and since
-// done holds finished messages, what models say piece by piece is never looked at. Changes of the
-// state, and activities, are: several lanes may make them at once, and their order is the log's.
+// Snapshot is a thread at one record of its log. It is immutable and may be shared.
+//
+// A step counts when its done record is read, so a superseded attempt leaves nothing. The text that a model streams is never
+// read: the done record has the finished messages. Changes of the state and of activities are read as they come, because lanes
+// may make them concurrently and their order is that of the log.
 type Snapshot struct {
-	// Seq is the last record of the thread that is reduced here.
+	// Seq is the sequence of the last record that the snapshot contains.
 	Seq uint64 `json:"seq"`
-	// Run is the token of the last run that began, RunID its id, Execution the one that began it; Sealed
-	// tells that it has ended.
+
+	// Run is the token of the thread's last run, RunID its ID, and Execution the Temporal run ID of the execution that opened it.
+	// Sealed reports whether it has its terminal record. Opened is the sequence of its first record.
 	Run       string `json:"run,omitempty"`
 	RunID     string `json:"runId,omitempty"`
 	Execution string `json:"execution,omitempty"`
 	Sealed    bool   `json:"sealed,omitempty"`
-	// Opened is the sequence of that run's first record.
-	Opened uint64 `json:"opened,omitempty"`
-	// Input is the sequence of that run's accepted input, Context tells that it has entries for the model,
-	// Tools that it has tools of its client's.
+	Opened    uint64 `json:"opened,omitempty"`
+	// Input is the sequence of the proposal with that run's input. Context and Tools report whether the input has some.
 	Input   uint64 `json:"input,omitempty"`
 	Context bool   `json:"context,omitempty"`
 	Tools   bool   `json:"tools,omitempty"`
-	// Waits are the tool calls that the run has ended with, or is held for, and that its client is to answer,
-	// Interrupts the questions. Answered are the last ones that were answered, by whomever.
-	Waits      []string         `json:"waits,omitempty"`
-	Interrupts []agui.Interrupt `json:"interrupts,omitempty"`
-	Answered   []agui.Interrupt `json:"answered,omitempty"`
-	// Decided are the decisions about these that were carried out.
-	Decided []stream.Decided `json:"decided,omitempty"`
-	// Remembered are the tools whose calls people need not be asked for any more, the newest last.
+	// Mark is the sequence of that run's last mark (see stream.Attempt.FinishOn); 0 = none.
+	Mark uint64 `json:"mark,omitempty"`
+	// Cut are the messages that the run's input cut and that clients keep unless they are told.
+	Cut []CutMessage `json:"cut,omitempty"`
+
+	// ClientCalls are the IDs of the client tool calls, and Interrupts the interrupts, that the run waits for: it ended with
+	// them, or is held. Answered are the last maxAnswered interrupts that were resolved, Decided the decisions about them.
+	ClientCalls []string         `json:"clientCalls,omitempty"`
+	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
+	Answered    []agui.Interrupt `json:"answered,omitempty"`
+	Decided     []stream.Decided `json:"decided,omitempty"`
+	// Remembered are approvals that cover further calls, the newest last.
 	Remembered []stream.Remembered `json:"remembered,omitempty"`
-	// Handed tells that the thread was handed over to the agent that has it.
-	Handed *stream.Handed `json:"handed,omitempty"`
-	// Summaries stand for messages of the conversation, the newest last.
+
+	// Entries is the conversation.
+	Entries []Entry `json:"entries,omitempty"`
+	// Summaries replace the beginning of the conversation for models, the newest last.
 	Summaries []stream.Summary `json:"summaries,omitempty"`
-	Entries   []Entry          `json:"entries,omitempty"`
-	// Runs are all that began, in their order, Usage what they say that they have used, each model once.
-	Runs  []RunNote         `json:"runs,omitempty"`
-	Usage []agui.TokenUsage `json:"usage,omitempty"`
-	// Estimated is the part of Usage that is estimated; nil = no call was cut.
-	Estimated *EstimatedUsage `json:"estimated,omitempty"`
-	// Active is when something was last done on the thread.
-	Active time.Time `json:"active,omitzero"`
-	// Origin is what the thread is a fork of; nil = it began with nothing.
-	Origin *stream.Origin `json:"origin,omitempty"`
-	// Moved tells that the order of the conversation has changed, by an input or by the result of work that
-	// was handed to a subagent, Unmoved how many messages at its
-	// beginning never stood anywhere else.
+	// Moved reports whether messages have changed their place: by an input that cut, or by a result that was inserted. Unmoved
+	// is how many messages at the beginning never did.
 	Moved   bool `json:"moved,omitempty"`
 	Unmoved int  `json:"unmoved,omitempty"`
-	// Cut is what the last run's input cut from the conversation and clients keep unless they are told.
-	Cut []CutMessage `json:"cut,omitempty"`
-	// Mark is the last mark of the run (see Attempt.FinishOn); 0 = none.
-	Mark uint64 `json:"mark,omitempty"`
-	// State is what finished steps made of the state.
+
+	// Runs are all runs of the thread, in their order. Usage is their sum, with one entry for each model; Estimated is the part
+	// of it that is estimated, nil = none.
+	Runs      []RunNote         `json:"runs,omitempty"`
+	Usage     []agui.TokenUsage `json:"usage,omitempty"`
+	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
+	// Active is the time of the last record that counts.
+	Active time.Time `json:"active,omitzero"`
+	// Handed is the handoff of the thread; nil = the agent of the last run has it.
+	Handed *stream.Handed `json:"handed,omitempty"`
+	// Origin is the run that the thread is a fork of; nil = it is not a fork.
+	Origin *stream.Origin `json:"origin,omitempty"`
+
+	// State is the thread's state after all finished steps.
 	State json.RawMessage `json:"state,omitempty"`
-	// Journal and Pending hold what attempts changed that are still open: see journal.go.
+	// Journal and Pending hold what open attempts have changed of the state and of the messages (journal.go).
 	Journal journal   `json:"journal,omitzero"`
 	Pending []Pending `json:"pending,omitempty"`
 
-	behind int // bytes of records since the last checkpoint
+	sinceCheckpoint int // bytes of records since the last checkpoint
 }
 
-// CutMessage is a message that was cut, without its content.
+// CutMessage is a message that an input cut, without its content.
 type CutMessage struct {
 	ID           string    `json:"id"`
 	Role         agui.Role `json:"role"`
@@ -79,7 +82,7 @@ type CutMessage struct {
 // Messages returns the conversation as clients see it.
 func (r *Snapshot) Messages() []agui.Message { return AppendShown(nil, r.Entries) }
 
-// WithoutSpoken leaves out the activities of open attempts on lanes that agents speak on.
+// WithoutSpoken returns the snapshot without the pending activities of lanes on which agents speak.
 func (r *Snapshot) WithoutSpoken() *Snapshot {
 	without := *r
 	without.Pending = nil
@@ -91,6 +94,8 @@ func (r *Snapshot) WithoutSpoken() *Snapshot {
 	return &without
 }
 
+// MessagesFor returns the messages of a reader, with the pending activities in their places. unshown are the writers whose attempts
+// the reader is not shown.
 func (r *Snapshot) MessagesFor(unshown map[string]uint64) []agui.Message {
 	messages := make([]agui.Message, 0, len(r.Entries)+len(r.Pending))
 	next := 0
@@ -99,26 +104,25 @@ func (r *Snapshot) MessagesFor(unshown map[string]uint64) []agui.Message {
 			messages = AppendShown(messages, r.Entries[next:p.At])
 			next = p.At
 		}
-		if _, hidden := unshown[p.Writer]; !hidden && !isPlace(p.Message) {
+		if _, hidden := unshown[p.Writer]; !hidden && !isPlaceholder(p.Message) {
 			messages = append(messages, p.Message)
 		}
 	}
 	return AppendShown(messages, r.Entries[next:])
 }
 
-// Status tells what the thread is doing.
+// Status returns the status of the thread. It never is stream.StatusPaused: only the index of threads knows of pauses.
 func (r *Snapshot) Status() stream.Status {
 	switch {
 	case r.Run != "" && !r.Sealed:
 		return stream.StatusRunning
-	case len(r.Interrupts)+len(r.Waits) > 0:
+	case len(r.Interrupts)+len(r.ClientCalls) > 0:
 		return stream.StatusWaiting
 	}
 	return stream.StatusIdle
 }
 
-// Agent is the one that the thread was handed over to, or else that of the last run; of a fork without one, that of
-// the run it hangs on.
+// Agent is the agent that has the thread: the one that it was handed over to, else that of the last run, else that of the origin.
 func (r *Snapshot) Agent() string {
 	switch {
 	case r.Handed != nil:

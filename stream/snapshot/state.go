@@ -7,13 +7,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// saysNoState tells whether the client leaves the state to the thread: clients that have none send {}.
+// saysNoState reports whether an input leaves the state to the thread. Clients without a state send {}.
 func saysNoState(in *stream.Input) bool {
 	state := bytes.TrimSpace(in.Input.State)
 	return len(state) == 0 || bytes.Equal(state, EmptyState)
 }
 
-// stateOn is the state that a run with this input begins with, on a thread that has had one before.
+// stateOn is the state that a run with an input begins with. before is the state of the thread; the member keeps of it stays as the
+// thread has it, whatever the input says ("" = none does).
 func stateOn(in *stream.Input, before json.RawMessage, keeps string) json.RawMessage {
 	if saysNoState(in) {
 		return before
@@ -41,20 +42,20 @@ func compact(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// StateFor is the live state without what some writers changed: a reader that comes after their end
-// is not shown them, though they are open at r.Seq.
+// StateFor returns the state of a reader, with the changes of open attempts. unshown are the writers whose attempts the reader is not
+// shown.
 func (r *Snapshot) StateFor(unshown map[string]uint64) json.RawMessage {
 	if len(r.Journal.Changes) == 0 {
 		return r.State
 	}
-	return applyChanges(r.Journal.Settled, r.Journal.Changes, func(c change) bool {
+	return applyChanges(r.Journal.Committed, r.Journal.Changes, func(c change) bool {
 		_, hidden := unshown[c.Writer]
 		return !hidden
 	})
 }
 
-// KeepsState tells whether a run with this input begins with a state that its client does not know: it says that it
-// has none, and the thread has one, or it has another idea of the member that the run keeps.
+// KeepsState reports whether a run with this input begins with a state that its client does not know: the input has no state and the
+// thread has one, or its member keeps differs.
 func (r *Snapshot) KeepsState(in *stream.Input, keeps string) bool {
 	if saysNoState(in) {
 		return !bytes.Equal(r.State, EmptyState)
@@ -65,5 +66,5 @@ func (r *Snapshot) KeepsState(in *stream.Input, keeps string) bool {
 // StateWith is the state that a run with this input begins with.
 func (r *Snapshot) StateWith(in *stream.Input) json.RawMessage { return stateOn(in, r.State, "") }
 
-// EmptyState is the state of a thread that nobody wrote to.
+// EmptyState is the state of a thread before the first change.
 var EmptyState = json.RawMessage("{}")

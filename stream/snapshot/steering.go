@@ -7,8 +7,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// steer puts what people have said at the end of the conversation. What stands there already was said
-// twice.
+// steer appends the messages that an active run was told. Messages that the conversation has are not repeated.
 func (f *fold) steer(ctx context.Context, rec *stream.Record) error {
 	if !rec.Steers() {
 		return nil

@@ -88,6 +88,7 @@ func (s *Store) At(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot,
 	return s.cache.share(ctx, place{t, seq}, func() (*Snapshot, error) { return s.compute(ctx, t, seq) })
 }
 
+// compute folds the records after the base, or all records if the base turns out to be of a purged thread.
 func (s *Store) compute(ctx context.Context, t stream.Thread, seq uint64) (*Snapshot, error) {
 	r, err := s.fold(ctx, t, s.base(ctx, t, seq), seq)
 	if errors.Is(err, errVoid) {

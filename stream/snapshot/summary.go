@@ -11,22 +11,21 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// maxSummaries bounds those that a thread knows. An agent needs its newest only; steps and subagents have others.
+// maxSummaries bounds the summaries that a snapshot knows. An agent needs its newest only; steps and subagents have others.
 const maxSummaries = 32
 
-// Summarize returns the note about a summary of some entries, in their order.
+// Summarize returns the note of a summary of some entries.
 func Summarize(entries []Entry) *stream.Summary {
 	return &stream.Summary{Messages: len(entries), Digest: digestEntries(entries)}
 }
 
-// Covers tells whether it is a summary of the first of these entries, as they are. If they were cut, or another
-// one has come between them, it is not.
+// Covers reports whether a summary is one of the first of these entries. It is not if some were cut, or if another one was inserted.
 func Covers(s stream.Summary, entries []Entry) bool {
 	return s.Messages > 0 && s.Messages <= len(entries) && digestEntries(entries[:s.Messages]) == s.Digest
 }
 
-// digestEntries tells entries apart by their ids. What only an agent is asked has one that depends on who asks for
-// it, so its text counts; what a client sent may have come again with other words.
+// digestEntries identifies entries by their IDs and, for messages of clients, their digests. A message that only the agent is told has an
+// ID that differs between steps, so its text is used.
 func digestEntries(entries []Entry) string {
 	h := sha256.New()
 	for _, e := range entries {
@@ -40,7 +39,7 @@ func digestEntries(entries []Entry) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// summarize notes a summary.
+// summarize adds a summary.
 func (f *fold) summarize(seq uint64, s stream.Summary) {
 	s.Seq = seq
 	kept := f.r.Summaries[max(0, len(f.r.Summaries)+1-maxSummaries):]

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Superseded says which messages the input of a run took out of the conversation: by an edit, by asking for another
-// answer, or by replacing the conversation. The log keeps them (see Log.SupersededBy).
+// Superseded tells which messages the input of a run removed from the conversation: by an edit, a regeneration, or by replacing the
+// conversation. The log keeps them (see Store.SupersededBy).
 type Superseded struct {
 	// Before is the sequence of the thread's last record before the run, At that of the run's first record.
 	Before uint64 `json:"before"`
@@ -20,7 +20,7 @@ type Superseded struct {
 	Messages int `json:"messages"`
 }
 
-// supersede notes what an input took out of the conversation.
+// supersede notes which messages an input removed.
 func (f *fold) supersede(seq uint64, before []Entry) {
 	gone, first := supersededOf(before, f.r.Entries)
 	if len(gone) == 0 {
@@ -33,8 +33,7 @@ func (f *fold) supersede(seq uint64, before []Entry) {
 	f.r.Runs[len(f.r.Runs)-1].Superseded = note // began has cloned the list
 }
 
-// supersededOf lists the messages of a conversation that a later one lacks or has in another version, and where the
-// first of them stood.
+// supersededOf lists the messages that a later conversation lacks or has in another version, and the position of the first of them.
 func supersededOf(before, after []Entry) (gone []agui.Message, first int) {
 	shared := 0
 	for shared < min(len(before), len(after)) && sameEntry(before[shared], after[shared]) {
@@ -63,8 +62,8 @@ func sameEntry(a, b Entry) bool {
 	return a.Message.ID == b.Message.ID && a.Sent == b.Sent && a.Message.Role == b.Message.Role
 }
 
-// SupersededBy returns the messages that the input of a run took out of the conversation, in their order. It reduces the thread
-// as of the run's beginning, so of an old run it costs the reading of the thread.
+// SupersededBy returns the messages that the input of a run removed, in their order. For an old run it reads the thread from its first
+// record.
 func (s *Store) SupersededBy(ctx context.Context, t stream.Thread, note *Superseded) ([]agui.Message, error) {
 	before, err := s.At(ctx, t, note.Before)
 	if err != nil {

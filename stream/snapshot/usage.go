@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// EstimatedUsage is the part of a usage that is estimated: of calls whose answer was cut before the provider reported it.
-// The usage includes it.
+// EstimatedUsage is the estimated part of a usage: of model calls whose answer was cut before the provider reported its usage. The usage
+// includes it.
 type EstimatedUsage struct {
-	// Calls is how many calls it is of.
+	// Calls is the number of those calls.
 	Calls int64 `json:"calls"`
 	// Usage has one entry for each provider and model.
 	Usage []agui.TokenUsage `json:"usage,omitempty"`
@@ -20,7 +20,7 @@ type EstimatedUsage struct {
 // metadataEstimated is the key of an EstimatedUsage in the metadata of a run's last event.
 const metadataEstimated = "perdure.usage.estimated"
 
-// Put writes the part into the metadata of a run's last event, if it is of any call.
+// Put writes the estimated part into the metadata of a run's last event, if there is one.
 func (e EstimatedUsage) Put(metadata agui.Metadata) error {
 	if e.Calls == 0 {
 		return nil
@@ -33,7 +33,7 @@ func (e EstimatedUsage) Put(metadata agui.Metadata) error {
 	return nil
 }
 
-// estimatedIn reads it from the metadata of a run's last event, which this package has written.
+// estimatedIn reads the estimated part from the metadata of a run's last event.
 func estimatedIn(metadata agui.Metadata) (e EstimatedUsage) {
 	if body := metadata[metadataEstimated]; body != nil {
 		_ = json.Unmarshal(body, &e)
@@ -41,7 +41,7 @@ func estimatedIn(metadata agui.Metadata) (e EstimatedUsage) {
 	return e
 }
 
-// addUsage returns the sum by provider and model in a list of its own.
+// addUsage returns the sum of two usages, with one entry for each provider and model.
 func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
 	all = slices.Clone(all)
 	for _, u := range more {
@@ -69,7 +69,7 @@ func addUsage(all, more []agui.TokenUsage) []agui.TokenUsage {
 	return all
 }
 
-// totalOf is the total of an entry, or else the sum of its input and output.
+// totalOf is the total of an entry, or the sum of its input and output if it has none.
 func totalOf(u agui.TokenUsage) *int64 {
 	if u.TotalTokens != nil {
 		return u.TotalTokens
@@ -77,7 +77,7 @@ func totalOf(u agui.TokenUsage) *int64 {
 	return added(u.InputTokens, u.OutputTokens)
 }
 
-// added is the sum of two counts, nil = not said.
+// added is the sum of two counts; nil = unknown.
 func added(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		if a == nil {

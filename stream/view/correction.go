@@ -84,7 +84,7 @@ func (p *Projection) realign(ctx context.Context, seq uint64, o *stream.Opening)
 		return nil
 	}
 	if o.Said > 0 {
-		if err := p.restateFirst(ctx, seq, o.SaidBehind); err != nil {
+		if err := p.restateFirst(ctx, seq, o.SaidAfter); err != nil {
 			return err
 		}
 	}

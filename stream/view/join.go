@@ -276,7 +276,7 @@ func (p *Projection) held(ctx context.Context) ([][]byte, error) {
 	if err != nil || r.Sealed || r.Run != stream.Token(p.run.ID) {
 		return nil, err
 	}
-	events, err := stream.HeldEvents(r.Interrupts, r.Waits)
+	events, err := stream.HeldEvents(r.Interrupts, r.ClientCalls)
 	if err != nil {
 		return nil, err
 	}
