@@ -190,8 +190,8 @@ type Unseen struct {
 // MaxUnseen bounds how often a reader comes back before deaths that it knows: what is more is taken together.
 const MaxUnseen = 8
 
-// Withdrawn tells whether the place is inside a withdrawal, and a place in the run from which that is.
-func (c Cursor) Withdrawn() (before Position, inside bool) {
+// Retracted tells whether the place is inside a withdrawal, and a place in the run from which that is.
+func (c Cursor) Retracted() (before Position, inside bool) {
 	if len(c.Unseen) == 0 || c.Unseen[0].Died != c.Seq {
 		return Position{}, false
 	}

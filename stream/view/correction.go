@@ -10,11 +10,10 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// What clients have is corrected by snapshots. This file makes them: of the conversation, of a part of
-// it that sets an order, and of the state.
+// A snapshot corrects what a client has. This file makes snapshots of the conversation, of its beginning, and of the state.
 
-// taken is what stays with clients, if an attempt dies, unless a snapshot takes care of it.
-type taken struct {
+// residue is what a client keeps of a superseded attempt unless a snapshot takes care of it.
+type residue struct {
 	reasoned   []string       // ids of reasoning messages
 	activities []agui.Message // emptied
 	kept       []agui.Message // emptied, of both kinds, and to be in the snapshot in this order
@@ -22,7 +21,7 @@ type taken struct {
 	amid       bool           // others go on speaking, whose words so far are to stay
 }
 
-func (t *taken) add(more taken) {
+func (t *residue) add(more residue) {
 	for _, id := range more.reasoned {
 		t.reasoning(id)
 	}
@@ -32,8 +31,8 @@ func (t *taken) add(more taken) {
 	t.state = t.state || more.state
 }
 
-// note takes in an event of a dead attempt that nobody is shown.
-func (t *taken) note(raw []byte) error {
+// note adds what an event leaves that no reader is shown.
+func (t *residue) note(raw []byte) error {
 	switch agui.TypeOf(raw) {
 	case agui.EventReasoningMessageStart, agui.EventActivitySnapshot:
 	default:
@@ -52,13 +51,13 @@ func (t *taken) note(raw []byte) error {
 	return nil
 }
 
-func (t *taken) reasoning(id string) {
+func (t *residue) reasoning(id string) {
 	if !slices.Contains(t.reasoned, id) {
 		t.reasoned = append(t.reasoned, id)
 	}
 }
 
-func (t *taken) activity(id, activityType string) {
+func (t *residue) activity(id, activityType string) {
 	if slices.ContainsFunc(t.activities, func(m agui.Message) bool { return m.ID == id }) {
 		return
 	}
@@ -73,26 +72,26 @@ func emptyReasoning(id string) agui.Message {
 	return agui.Message{ID: id, Role: agui.RoleReasoning, Content: agui.TextContent("")}
 }
 
-// realign gives a client the conversation and the state that its run really has. A snapshot doesn't
-// reorder what a client knows, so where it said something behind what it had missed, a snapshot up to
-// there comes first: what the client said is dropped, and stands behind the rest when it is back.
-func (p *Projection) realign(ctx context.Context, seq uint64, o *stream.Opening) error {
+// correct gives a client the conversation and the state that its run really has. A snapshot does not reorder the messages of a client. So
+// if the client added messages after ones that it had missed, a snapshot of the earlier messages comes first: the client drops its own
+// messages, and gets them back at their place.
+func (p *Projection) correct(ctx context.Context, seq uint64, o *stream.Opening) error {
 	if !o.Accepted.Differs {
 		if o.StateKept {
-			return p.restateState(ctx, seq)
+			return p.emitState(ctx, seq)
 		}
 		return nil
 	}
 	if o.Said > 0 {
-		if err := p.restateFirst(ctx, seq, o.SaidAfter); err != nil {
+		if err := p.emitFirst(ctx, seq, o.SaidAfter); err != nil {
 			return err
 		}
 	}
-	return p.restate(ctx, seq, taken{state: true})
+	return p.emitSnapshots(ctx, seq, residue{state: true})
 }
 
-// restateFirst emits a snapshot of the first messages of the conversation alone.
-func (p *Projection) restateFirst(ctx context.Context, seq uint64, n int) error {
+// emitFirst emits a snapshot of the first n messages.
+func (p *Projection) emitFirst(ctx context.Context, seq uint64, n int) error {
 	if !p.due() {
 		p.index++
 		return nil
@@ -104,27 +103,26 @@ func (p *Projection) restateFirst(ctx context.Context, seq uint64, n int) error 
 	return p.emit(&agui.MessagesSnapshot{Messages: snapshot.AppendShown(nil, r.Entries[:min(n, len(r.Entries))])})
 }
 
-// restate emits a MESSAGES_SNAPSHOT of the conversation as of a record, and the state if that is to be
-// taken back.
-func (p *Projection) restate(ctx context.Context, seq uint64, back taken) error {
+// emitSnapshots emits a MESSAGES_SNAPSHOT as of a record, and a STATE_SNAPSHOT if the residue has changes of the state.
+func (p *Projection) emitSnapshots(ctx context.Context, seq uint64, back residue) error {
 	if !p.due() {
 		p.index++
-	} else if err := p.restateMessages(ctx, seq, back); err != nil {
+	} else if err := p.emitMessages(ctx, seq, back); err != nil {
 		return err
 	}
 	if back.state {
-		return p.restateState(ctx, seq)
+		return p.emitState(ctx, seq)
 	}
 	return nil
 }
 
-func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken) error {
+func (p *Projection) emitMessages(ctx context.Context, seq uint64, back residue) error {
 	r, err := p.store.At(ctx, p.run.Thread, seq)
 	if err != nil {
 		return err
 	}
 	if back.amid {
-		said, err := p.openSaid(ctx)
+		said, err := p.openMessages(ctx)
 		if err != nil {
 			return err
 		}
@@ -137,9 +135,8 @@ func (p *Projection) restateMessages(ctx context.Context, seq uint64, back taken
 	return p.emit(snapshot)
 }
 
-// openSaid is what the reader was shown of the messages that subagents are still saying: what comes next is
-// added to it, so it is there to the last piece.
-func (p *Projection) openSaid(ctx context.Context) ([]agui.Message, error) {
+// openMessages are the messages that subagents are still writing, as far as the reader has seen them: later events append to them.
+func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 	var all []agui.Message
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
@@ -167,11 +164,11 @@ func (p *Projection) openSaid(ctx context.Context) ([]agui.Message, error) {
 	return all, nil
 }
 
-// conversation makes a snapshot of what the reader is to have. Clients keep reasoning and activities
-// that a snapshot lacks, unless it has some of that kind; so what is withdrawn is emptied where no other
-// would drive it out. Newer clients let a snapshot name the types of activities that it is complete for.
-func (p *Projection) conversation(r *snapshot.Snapshot, back taken) (*agui.MessagesSnapshot, error) {
-	messages := append(r.MessagesFor(p.dead), back.kept...)
+// conversation makes a snapshot of what the reader is to have. Clients keep reasoning and activities that a snapshot lacks unless it
+// has some of that kind, so retracted ones are sent empty where needed. For newer clients the snapshot names the activity types that it
+// is complete for.
+func (p *Projection) conversation(r *snapshot.Snapshot, back residue) (*agui.MessagesSnapshot, error) {
+	messages := append(r.MessagesFor(p.superseded), back.kept...)
 	if !snapshot.HasRole(messages, agui.RoleReasoning) {
 		for _, id := range back.reasoned {
 			messages = append(messages, emptyReasoning(id))
@@ -187,16 +184,15 @@ func (p *Projection) conversation(r *snapshot.Snapshot, back taken) (*agui.Messa
 	return &agui.MessagesSnapshot{Messages: messages}, nil
 }
 
-// lacks tells whether some messages are of a kind, reasoning or activity, that others have none of.
+// lacks reports whether some messages have a role that the others lack.
 func lacks(messages, some []agui.Message) bool {
 	return slices.ContainsFunc(some, func(m agui.Message) bool { return !snapshot.HasRole(messages, m.Role) })
 }
 
-// completeFor names the types of activities that a snapshot has or takes back. Others, which a client
-// may have made itself, are none of its business.
-func completeFor(messages, withdrawn []agui.Message) (agui.Metadata, error) {
+// completeFor names the activity types that a snapshot has or retracts. A client may have made others itself.
+func completeFor(messages, retracted []agui.Message) (agui.Metadata, error) {
 	var types []string
-	for _, m := range slices.Concat(messages, withdrawn) {
+	for _, m := range slices.Concat(messages, retracted) {
 		if m.Role == agui.RoleActivity && !slices.Contains(types, m.ActivityType) {
 			types = append(types, m.ActivityType)
 		}
@@ -207,7 +203,7 @@ func completeFor(messages, withdrawn []agui.Message) (agui.Metadata, error) {
 	return agui.SnapshotActivities(types)
 }
 
-func (p *Projection) restateState(ctx context.Context, seq uint64) error {
+func (p *Projection) emitState(ctx context.Context, seq uint64) error {
 	if !p.due() {
 		p.index++
 		return nil
@@ -216,11 +212,10 @@ func (p *Projection) restateState(ctx context.Context, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	return p.emit(&agui.StateSnapshot{Snapshot: r.StateFor(p.dead)})
+	return p.emit(&agui.StateSnapshot{Snapshot: r.StateFor(p.superseded)})
 }
 
-// due tells whether the next event would be shown, or only counted: reducing a thread for a reader that
-// is past it is wasted.
+// due reports whether the next event would be shown. If it is only counted, no snapshot has to be computed for it.
 func (p *Projection) due() bool {
 	if p.joining {
 		return false

@@ -9,6 +9,6 @@
 // A reader without a cursor joins: it gets what was said in snapshots (join.go). A reader of a thread is shown one run after
 // the other (thread_projection.go).
 //
-// When an attempt of a step dies, its events are retracted for the readers that saw them (hidden_attempt.go, correction.go).
+// When an attempt of a step is superseded, its events are retracted for the readers that saw them (hidden_attempt.go, correction.go).
 // Retractions, closing events and snapshots are computed for each reader, and are never logged.
 package view

@@ -7,57 +7,57 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// hides tells whether an event is of an attempt that died and is not, or no more, shown to this reader.
+// hides reports whether an event of a superseded attempt is hidden from this reader.
 func (p *Projection) hides(writer string, at stream.Position) bool {
-	died, dead := p.dead[writer]
+	end, superseded := p.superseded[writer]
 	switch {
-	case !dead:
+	case !superseded:
 		return false
-	case p.joining || died < p.resume.Seq:
+	case p.joining || end < p.resume.Seq:
 		return true
 	}
-	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return died <= u.Died }); i >= 0 {
+	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return end <= u.Died }); i >= 0 {
 		return p.unseen[i].Behind.Before(at)
 	}
-	return died == p.resume.Seq || p.resume.Before(at) // who is at its death, and inside no withdrawal, was shown none of it
+	// A reader at the record that superseded the attempt, outside a retraction, was shown nothing of it.
+	return end == p.resume.Seq || p.resume.Before(at)
 }
 
-// outstanding is what cursors tell at the record that has been reached, behind the entry of a withdrawal that
-// is shown there.
+// outstanding is what cursors say of hidden events, at the current record, after the entry of a retraction that is shown there.
 //
-// An attempt needs an entry as soon as an event of it was hidden. So does one of which none was, if it dies
-// before such a one, whose entry would be about both. Attempts share an entry as long as one place divides
-// what was shown of each from what was not.
-func (p *Projection) outstanding(withdrawal ...stream.Unseen) []stream.Unseen {
-	unseen := withdrawal
-	var until stream.Position // before which the last entry's place must be; a withdrawal shares its entry with nobody
-	for _, v := range p.dying() {
+// An attempt needs an entry as soon as one of its events is hidden. So does an attempt of which none is, if it is superseded before such a
+// one, because that entry would be about both. Attempts share an entry as long as one position divides, for each of them, the shown
+// events from the hidden ones.
+func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
+	unseen := retraction
+	var until stream.Position // the last entry's position must be before it; a retraction shares its entry with no attempt
+	for _, v := range p.pendingSupersessions() {
 		if last := len(unseen) - 1; last >= 0 {
 			behind, before := later(unseen[last].Behind, v.shown), earlier(until, v.until())
 			if behind.Before(before) {
-				unseen[last], until = stream.Unseen{Behind: behind, Died: v.died}, before
+				unseen[last], until = stream.Unseen{Behind: behind, Died: v.supersededAt}, before
 				continue
 			}
 			if len(unseen) == stream.MaxUnseen {
-				unseen[last].Died = v.died
+				unseen[last].Died = v.supersededAt
 				continue
 			}
 		}
-		unseen, until = append(unseen, stream.Unseen{Behind: v.shown, Died: v.died}), v.until()
+		unseen, until = append(unseen, stream.Unseen{Behind: v.shown, Died: v.supersededAt}), v.until()
 	}
 	return unseen
 }
 
-// dying are the attempts whose deaths are still to come, the earliest first, up to the last of which something
-// was hidden: which deaths are known behind that depends on when the reader came.
-func (p *Projection) dying() []*laneView {
+// pendingSupersessions are the lanes whose attempts are superseded after the current record, the earliest first, up to the last one with a
+// hidden event: which later ones are known depends on when the reader came.
+func (p *Projection) pendingSupersessions() []*laneView {
 	var dying []*laneView
 	for _, v := range p.lanes {
-		if v.died > p.record {
+		if v.supersededAt > p.record {
 			dying = append(dying, v)
 		}
 	}
-	slices.SortFunc(dying, func(v, w *laneView) int { return cmp.Compare(v.died, w.died) })
+	slices.SortFunc(dying, func(v, w *laneView) int { return cmp.Compare(v.supersededAt, w.supersededAt) })
 	for len(dying) > 0 && dying[len(dying)-1].hidden == (stream.Position{}) {
 		dying = dying[:len(dying)-1]
 	}

@@ -11,31 +11,30 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A reader that has nothing, or an old list, joins a run: instead of all that happened it is shown a
-// prelude, then what follows. The prelude is made of the log as it is when the reader comes:
+// A reader without a cursor, or with an old list, joins a run: it is shown a prelude instead of all events so far. The prelude is
+// made of the log as it is when the reader comes:
 //
 //	RUN_STARTED
-//	(MESSAGES_SNAPSHOT  the beginning that stands where any old list has it, if some input cut what followed)
-//	MESSAGES_SNAPSHOT   what finished steps have said: complete messages, none of which grows again
+//	(MESSAGES_SNAPSHOT  the messages that never moved, if an input cut the conversation)
+//	MESSAGES_SNAPSHOT   the messages of finished steps: none of them grows again
 //	STATE_SNAPSHOT
-//	…                   open steps and subagents, and what unfinished attempts have said, from its start
-//	CUSTOM …            what the run is held for, if it is
+//	…                   open steps and subagents, and all events of unfinished attempts
+//	CUSTOM …            the interrupts and tool calls that the run is held for
 //
-// That order was measured with clients of both generations: what stands in a snapshot and grows
-// afterwards, or is left open by it, ends wrong in some of them. So a message whose attempt goes on is
-// not in the snapshot, and comes whole behind it, in as few events as possible.
+// The order was measured with clients of both generations: a message that is in a snapshot and grows afterwards, or that a snapshot
+// leaves open, ends wrong in some of them. So a message of an open attempt is not in the snapshot, and follows it in as few events
+// as possible.
 //
-// A run that has ended is RUN_STARTED, the two snapshots and its last event: of its records only the
-// first and the last are read.
+// A run that has ended is shown as RUN_STARTED, the two snapshots and its last event: only its first and its last record are read.
 //
-// Where several subagents speak at once and a later message is finished before an earlier one, who joins
-// between the two has them in that order; their order says nothing then.
+// If several subagents write at once and a later message finishes first, a reader that joins in between gets the messages in the
+// order in which they finished.
 //
-// Only the last event of a prelude has a cursor. Whoever goes on behind it counts as having been shown
-// all that the unfinished attempts had said, so that a withdrawal is right for them too.
+// Only the last event of a prelude has a cursor. It counts as the position at which the reader has seen all events of the
+// unfinished attempts, so later retractions are right for it too.
 
-// inSnapshots tells whether what an event of an unfinished attempt says is in a prelude's snapshots. The
-// activities of a step that speaks are not: their place among what it says is only shown by the order.
+// inSnapshots reports whether the effect of an event of an open attempt is in a prelude's snapshots. Activities of a step whose agent speaks
+// are not: only the order of the events gives their place.
 func inSnapshots(lane stream.Lane, t agui.EventType) bool {
 	switch t {
 	case agui.EventStateSnapshot, agui.EventStateDelta:
@@ -46,8 +45,7 @@ func inSnapshots(lane stream.Lane, t agui.EventType) bool {
 	return false
 }
 
-// prelude returns what a joining reader is shown of the log so far, and nothing to others, or while
-// the run has not begun.
+// prelude returns the prelude of a joining reader; nil = the reader does not join, or the run has not begun.
 func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	if !p.joining || p.started == nil {
 		return nil, nil
@@ -69,10 +67,10 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 		return nil, err
 	}
 	at := stream.Position{Seq: p.record, Index: max(p.index, 0)}
-	if p.terminal { // where the run's last event stands behind its closings is not known without the run
+	if p.terminal { // without the records of the run the position of its last event is unknown
 		at.Index = stream.MaxIndex
 	}
-	p.joining, p.resume, p.told, p.gone = false, at, nil, taken{}
+	p.joining, p.resume, p.told, p.retracted = false, at, nil, residue{}
 	for _, v := range p.lanes {
 		v.said = nil
 	}
@@ -84,7 +82,7 @@ func (p *Projection) prelude(ctx context.Context) ([]Frame, error) {
 	return frames, nil
 }
 
-// openItems are the events that restate what is open.
+// openItems are the events that repeat what is open.
 type openItems struct {
 	encoded [][]byte
 	// kept are those that a client with an old list may have and keep, each without what it says:
@@ -128,15 +126,14 @@ func (p *Projection) openItems() (openItems, error) {
 	return items, nil
 }
 
-// openEvents lists, in the order of the log, the open scopes and all that unfinished attempts have
-// said and that is not in the snapshots.
+// openEvents lists, in the order of the log, the open scopes and the events of open attempts that are not in the snapshots.
 func (p *Projection) openEvents() ([]agui.Event, error) {
 	type placed struct {
 		at     stream.Position
 		events []agui.Event
 	}
 	var all []placed
-	for _, s := range p.scopes.standing() {
+	for _, s := range p.scopes.needed() {
 		events := []agui.Event{s.started}
 		if s.ended != nil {
 			events = append(events, s.ended)
@@ -167,31 +164,30 @@ func (p *Projection) openEvents() ([]agui.Event, error) {
 
 // snapshots are the conversation and the state.
 //
-// A reader with an old list may have the beginning of a reasoning that is still open. A snapshot
-// without any reasoning leaves that on its screen, where it would be doubled; so it stands there
-// empty. Clients that keep and replay events need one more snapshot at the run's end then. An activity
-// would keep its old place. The same holds for what a dead attempt said: the next one begins under the
-// same ids.
+// A reader with an old list may have the beginning of a reasoning message that is still open. A snapshot without any reasoning leaves it
+// on the screen, where the repeated events double it; so the snapshot has it empty. The same holds for activities, and for what a
+// superseded attempt left: the next attempt uses the same IDs. Clients that store and replay events need one more snapshot at the
+// run's end then.
 func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, error) {
 	r, err := p.store.At(ctx, p.run.Thread, p.record)
 	if err != nil {
 		return nil, err
 	}
 	r = r.WithoutSpoken()
-	back := p.gone
-	there := r.MessagesFor(p.dead)
+	back := p.retracted
+	there := r.MessagesFor(p.superseded)
 	if lacks(there, open.kept) {
 		back.kept = open.kept
 	}
 	if !snapshot.HasRole(there, agui.RoleReasoning) && (len(back.reasoned) > 0 || snapshot.HasRole(back.kept, agui.RoleReasoning)) {
 		p.heal = true
 	}
-	back.add(cutOff(r))
+	back.add(cutResidue(r))
 	whole, err := p.conversation(r, back)
 	if err != nil {
 		return nil, err
 	}
-	events := []agui.Event{whole, &agui.StateSnapshot{Snapshot: r.StateFor(p.dead)}}
+	events := []agui.Event{whole, &agui.StateSnapshot{Snapshot: r.StateFor(p.superseded)}}
 	unmoved := len(snapshot.AppendShown(nil, r.Entries[:min(r.Unmoved, len(r.Entries))]))
 	if r.Moved && unmoved < len(whole.Messages) { // a snapshot doesn't reorder what an old list has
 		events = append([]agui.Event{&agui.MessagesSnapshot{Messages: whole.Messages[:unmoved]}}, events...)
@@ -214,7 +210,7 @@ func (p *Projection) last() ([][]byte, error) {
 	}
 	events := slices.Clone(p.ended)
 	for i, raw := range events {
-		e, err := p.past(raw)
+		e, err := p.asHistory(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -223,9 +219,9 @@ func (p *Projection) last() ([][]byte, error) {
 	return events, nil
 }
 
-// past returns the end of a run as one that is history. Clients report each RUN_ERROR that they see as
-// an error of now, so an old one is told as the end of a run, and how it ended in the metadata.
-func (p *Projection) past(raw []byte) ([]byte, error) {
+// asHistory returns the end of a run that is shown as history. Clients report each RUN_ERROR as an error that happens now, so an old one
+// becomes RUN_FINISHED, with its outcome in the metadata.
+func (p *Projection) asHistory(raw []byte) ([]byte, error) {
 	kind, spoken, err := Speak(p.profile, agui.TypeOf(raw), raw)
 	if err != nil || kind != agui.EventRunError {
 		return raw, err

@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// hide notes that the reader is not shown an event.
+// hide notes that an event is hidden from the reader.
 func (v *laneView) hide(at stream.Position) {
 	if v.hidden == (stream.Position{}) {
 		v.hidden = at
 	}
 }
 
-// until is where the reader must have been cut before, to have been shown what it was.
+// until is the first position at which the reader would have seen more of the attempt than it did.
 func (v *laneView) until() stream.Position {
 	if v.hidden == (stream.Position{}) {
 		return stream.Position{Seq: math.MaxUint64}
@@ -23,8 +23,7 @@ func (v *laneView) until() stream.Position {
 	return v.hidden
 }
 
-// said is an event of an unfinished attempt, where it stands in the log: the record, and which of its
-// events.
+// said is an event of an open attempt, and its position in the log.
 type said struct {
 	at    stream.Position
 	event []byte
@@ -32,27 +31,27 @@ type said struct {
 
 // laneView is what a reader has of the attempt that holds a lane.
 type laneView struct {
-	writer string
-	from   uint64          // the record with which the attempt began
-	died   uint64          // the record that superseded it, if that is known; 0 = it lives
-	wrote  bool            // the attempt logged events, shown or not
-	shown  stream.Position // of the last of them that the reader was shown; zero = none
-	hidden stream.Position // of the first that it is not; zero = none so far
-	taken  taken           // among those shown, what it takes more than a snapshot of messages to take back
+	writer       string
+	from         uint64          // the record with which the attempt began
+	supersededAt uint64          // the record that supersedes it; 0 = none that is known
+	wrote        bool            // the attempt has logged events, shown or not
+	shown        stream.Position // the last event that the reader was shown; zero = none
+	hidden       stream.Position // the first event that is hidden from the reader; zero = none so far
+	residue      residue         // of the shown events
 
-	texts, calls, reasonings, spans []string // open, in order
+	texts, calls, reasonings, spans []string // open IDs, in order
 
-	said []said // all of it, while the reader joins
+	said []said // all events of the attempt, while the reader joins
 }
 
-// track follows what an event opens and closes.
+// track notes what an event opens and closes.
 func (v *laneView) track(raw []byte) error {
 	kind := agui.TypeOf(raw)
 	switch kind {
 	case agui.EventTextMessageContent, agui.EventToolCallArgs, agui.EventReasoningMessageContent:
 		return nil // the path of every token: nothing opens or closes
 	case agui.EventStateSnapshot, agui.EventStateDelta:
-		v.taken.state = true
+		v.residue.state = true
 		return nil
 	}
 	e, err := agui.Decode(raw)
@@ -74,9 +73,9 @@ func (v *laneView) track(raw []byte) error {
 		v.spans = without(v.spans, e.MessageID)
 	case *agui.ReasoningMessageStart:
 		v.reasonings = append(v.reasonings, e.MessageID)
-		v.taken.reasoned = append(v.taken.reasoned, e.MessageID)
+		v.residue.reasoned = append(v.residue.reasoned, e.MessageID)
 	case *agui.ActivitySnapshot:
-		v.taken.activity(e.MessageID, e.ActivityType)
+		v.residue.activity(e.MessageID, e.ActivityType)
 	case *agui.ReasoningMessageEnd:
 		v.reasonings = without(v.reasonings, e.MessageID)
 	}
@@ -87,7 +86,7 @@ func without(ids []string, id string) []string {
 	return slices.DeleteFunc(ids, func(s string) bool { return s == id })
 }
 
-// ends closes texts and reasoning: before a snapshot.
+// ends are the events that close texts and reasoning. They precede a snapshot.
 func (v *laneView) ends() []agui.Event {
 	var events []agui.Event
 	for _, id := range v.texts {
@@ -102,7 +101,7 @@ func (v *laneView) ends() []agui.Event {
 	return events
 }
 
-// callEnds closes tool calls: behind a snapshot.
+// callEnds are the events that close tool calls. They follow a snapshot.
 func (v *laneView) callEnds() []agui.Event {
 	var events []agui.Event
 	for _, id := range v.calls {

@@ -11,57 +11,55 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Projection turns the records of one run into what one reader is shown. It is a pure function of
-// the log up to now, the reader's profile and where the reader starts; withdrawals, closings and
-// snapshots come into being here and are never logged.
+// Projection turns the records of one run into the frames of one reader. It is a function of the log up to now, the reader's
+// profile, and where the reader starts. Retractions, closing events and snapshots are computed here and never logged.
 //
-// An attempt that died is shown to nobody who comes after its end was written. Who had been shown a
-// part of it, live or before a reconnect, gets a withdrawal computed for just that part. So a
-// projection that starts at a cursor replays the run from its beginning without showing anything,
-// to know what the reader has open, and takes from the cursor how far that reader had got.
+// A superseded attempt is hidden from readers that come after the record that superseded it. A reader that saw a part of it, live or
+// before it reconnected, gets a retraction of just that part. So a projection that starts at a cursor first replays the run from its
+// beginning without frames: it learns what the reader has open, and the cursor says how far the reader had got.
 //
-// How to withdraw so that both generations of clients end right was measured with them: end an open
-// text, then send a snapshot without what is withdrawn, and only then end open tool calls, since a
-// client would act on a truncated call that ends while its message still stands.
+// A retraction has an order that clients of both generations end right with (measured): end open texts, send a snapshot without the
+// retracted messages, and only then end open tool calls, because a client acts on a truncated call that ends while its message
+// stands.
 type Projection struct {
-	store   *snapshot.Store
-	run     stream.Run
-	profile stream.Profile
-	resume  stream.Position   // nothing up to here is shown again
-	unseen  []stream.Unseen   // what the reader had not been shown of attempts that died since
-	dead    map[string]uint64 // writers that died, with the record that superseded them
+	store      *snapshot.Store
+	run        stream.Run
+	profile    stream.Profile
+	resume     stream.Position   // frames up to here are not sent again
+	unseen     []stream.Unseen   // what the cursor says of attempts that were superseded since
+	superseded map[string]uint64 // superseded writers, with the record that superseded each
 
-	followed bool  // the reader did not send the run's input
-	history  bool  // the run is shown as something past, if it has ended when the reader joins
-	joining  bool  // nothing is shown before the prelude
-	heal     bool  // a full snapshot stands before the run's end, whatever happened
-	gone     taken // what dead attempts said, while the reader joins: it may have some of that
+	followed  bool    // the reader did not send the run's input
+	history   bool    // a run that has ended is shown as history, if the reader joins
+	joining   bool    // there are no frames before the prelude
+	heal      bool    // a snapshot precedes the run's last event in any case
+	retracted residue // of superseded attempts while the reader joins: it may have seen some of it
 
-	lanes    map[stream.Lane]*laneView
-	scopes   scopes
-	started  []byte   // RUN_STARTED
-	ended    [][]byte // the terminal record's events
-	anyDead  bool     // an attempt of this run that had written events died
-	terminal bool
-	record   uint64
-	index    int
-	told     []stream.Unseen // by the cursors of this record's frames
-	frames   []Frame
+	lanes         map[stream.Lane]*laneView
+	scopes        scopes
+	started       []byte   // RUN_STARTED
+	ended         [][]byte // the events of the terminal record
+	anySuperseded bool     // an attempt that had written events was superseded
+	terminal      bool
+	record        uint64
+	index         int
+	told          []stream.Unseen // in the cursors of the record's frames
+	frames        []Frame
 }
 
 // NewProjection returns the projection of a run for a reader that comes when the log has some records of the run, with a
 // cursor or without one (nil). Those records decide which attempts are shown.
 func NewProjection(s *snapshot.Store, run stream.Run, profile stream.Profile, from *stream.Cursor, past []*stream.Record) *Projection {
-	d := newDeaths()
+	d := newSupersessions()
 	for _, rec := range past {
 		d.add(rec)
 	}
-	return newProjection(s, run, readerOf(profile, from), d.dead)
+	return newProjection(s, run, readerOf(profile, from), d.at)
 }
 
-func newProjection(s *snapshot.Store, run stream.Run, r reader, dead map[string]uint64) *Projection {
+func newProjection(s *snapshot.Store, run stream.Run, r reader, superseded map[string]uint64) *Projection {
 	p := &Projection{
-		store: s, run: run, profile: r.profile, dead: dead, lanes: map[stream.Lane]*laneView{},
+		store: s, run: run, profile: r.profile, superseded: superseded, lanes: map[stream.Lane]*laneView{},
 		followed: r.followed, heal: r.heal, joining: r.joining,
 	}
 	if r.from != nil {
@@ -73,7 +71,7 @@ func newProjection(s *snapshot.Store, run stream.Run, r reader, dead map[string]
 // Add projects the next record of the run, and returns its frames, which are the caller's.
 func (p *Projection) Add(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	if p.terminal {
-		return nil, nil // the run is sealed; what a zombie wrote behind the end is not part of it
+		return nil, nil // the run is sealed: later records do not count
 	}
 	p.at(rec.Seq)
 	return p.project(ctx, rec)
@@ -85,8 +83,10 @@ func (p *Projection) at(seq uint64) {
 	p.told = p.outstanding()
 }
 
-// behind goes on with the frames of a record of which another projection has shown some.
-func (p *Projection) behind(q *Projection) { p.record, p.index, p.told = q.record, q.index, q.told }
+// continueAfter continues the frames of a record of which another projection has shown some.
+func (p *Projection) continueAfter(q *Projection) {
+	p.record, p.index, p.told = q.record, q.index, q.told
+}
 
 func (p *Projection) project(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	var err error
@@ -105,15 +105,14 @@ func (p *Projection) project(ctx context.Context, rec *stream.Record) ([]Frame, 
 	return p.handOut(), err
 }
 
-// handOut returns the frames of a record and lets go of them: a reader that hears nothing for hours
-// must not hold the last record in memory.
+// handOut returns the frames of a record, and keeps no reference: a view may be idle for hours.
 func (p *Projection) handOut() []Frame {
 	frames := p.frames
 	p.frames = nil
 	return frames
 }
 
-// over tells whether the run is, and has been shown to be.
+// over reports whether the run has ended and its end was shown.
 func (p *Projection) over() bool { return p.terminal && !p.joining }
 
 // current is the run, whether it has begun or not.
@@ -148,7 +147,7 @@ func (p *Projection) open(ctx context.Context, rec *stream.Record) error {
 	if err != nil {
 		return err
 	}
-	p.heal = p.heal || len(questions) > 0 // calls may be made with other arguments than readers were shown
+	p.heal = p.heal || len(questions) > 0 // an approver may edit arguments that readers have seen
 	for i, e := range events {
 		if err := p.scopes.track(e, stream.Position{Seq: rec.Seq, Index: i}); err != nil {
 			return err
@@ -163,14 +162,14 @@ func (p *Projection) open(ctx context.Context, rec *stream.Record) error {
 		if p.followed {
 			err = p.introduce(ctx, rec.Seq, opening)
 		} else {
-			err = p.realign(ctx, rec.Seq, opening)
+			err = p.correct(ctx, rec.Seq, opening)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if rec.Steers() { // nothing is open here that a snapshot could cut
-		return p.restate(ctx, rec.Seq, taken{})
+	if rec.Steers() { // no message is open that a snapshot could cut
+		return p.emitSnapshots(ctx, rec.Seq, residue{})
 	}
 	return nil
 }
@@ -179,19 +178,19 @@ func (p *Projection) attempt(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
 	if v.writer != "" && v.writer != rec.Writer {
-		if err := p.withdraw(ctx, v); err != nil {
+		if err := p.retract(ctx, v); err != nil {
 			return err
 		}
 	}
-	p.lanes[rec.Lane] = &laneView{writer: rec.Writer, from: rec.Seq, died: p.dead[rec.Writer]}
+	p.lanes[rec.Lane] = &laneView{writer: rec.Writer, from: rec.Seq, supersededAt: p.superseded[rec.Writer]}
 	return nil
 }
 
-// events shows a frame of an attempt, as far as this reader gets to see the attempt.
+// events shows the events of an attempt that the reader is to see.
 func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	if v.writer != rec.Writer {
-		return nil // the fence makes this impossible; better nothing than a zombie's words
+		return nil // the fence excludes this; a superseded writer is never shown
 	}
 	events, err := rec.Events(ctx)
 	if err != nil {
@@ -204,7 +203,7 @@ func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 			v.hide(at)
 			p.index++
 			if p.joining {
-				if err := p.gone.note(e); err != nil {
+				if err := p.retracted.note(e); err != nil {
 					return err
 				}
 			}
@@ -228,21 +227,21 @@ func (p *Projection) events(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// supersede closes a lane whose step will have no further attempt.
+// supersede closes a lane whose step has no further attempt.
 func (p *Projection) supersede(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	delete(p.lanes, rec.Lane)
 	if !rec.HasResult() {
-		return p.withdraw(ctx, v)
+		return p.retract(ctx, v)
 	}
 	return p.emit(slices.Concat(v.ends(), v.callEnds())...)
 }
 
-// withdraw takes back what a dead attempt had shown to this reader.
-func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
-	p.anyDead = p.anyDead || v.wrote
+// retract tells the reader to drop what it saw of a superseded attempt.
+func (p *Projection) retract(ctx context.Context, v *laneView) error {
+	p.anySuperseded = p.anySuperseded || v.wrote
 	if p.joining {
-		p.gone.add(v.taken)
+		p.retracted.add(v.residue)
 	}
 	if v.shown == (stream.Position{}) {
 		return nil
@@ -251,18 +250,17 @@ func (p *Projection) withdraw(ctx context.Context, v *laneView) error {
 	if err := p.emit(v.ends()...); err != nil {
 		return err
 	}
-	back := v.taken
+	back := v.residue
 	back.amid = true
-	if err := p.restate(ctx, p.record, back); err != nil {
+	if err := p.emitSnapshots(ctx, p.record, back); err != nil {
 		return err
 	}
 	return p.emit(v.callEnds()...)
 }
 
-// end shows the terminal record, before which everything that is open is closed: whoever sealed the
-// run need not have known of an attempt that got in between. A run in which an attempt died gets one
-// more full snapshot right before its last event: it heals the stored copies of clients that keep and
-// replay events.
+// end shows the terminal record. It first closes everything that is open: the writer of the terminal record need not know of an attempt
+// that wrote just before it. If an attempt of the run was superseded, a full snapshot precedes the last event: it corrects clients that
+// store and replay events.
 func (p *Projection) end(ctx context.Context, rec *stream.Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
@@ -273,13 +271,13 @@ func (p *Projection) end(ctx context.Context, rec *stream.Record) error {
 
 func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	var closings, callEnds []agui.Event
-	var back taken
+	var back residue
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
 		v := p.lanes[lane]
-		p.anyDead = p.anyDead || v.writer != "" && v.wrote
+		p.anySuperseded = p.anySuperseded || v.writer != "" && v.wrote
 		closings = append(closings, v.ends()...)
 		callEnds = append(callEnds, v.callEnds()...)
-		back.add(v.taken)
+		back.add(v.residue)
 	}
 	closings = append(closings, p.scopes.closings()...)
 	if err := p.emit(closings...); err != nil {
@@ -289,9 +287,9 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	if err != nil {
 		return err
 	}
-	back.state = back.state || asked // who answers, answers to all that there is
-	if p.anyDead || p.heal || asked {
-		if err := p.restate(ctx, p.record, back); err != nil {
+	back.state = back.state || asked // an answer is based on the whole state
+	if p.anySuperseded || p.heal || asked {
+		if err := p.emitSnapshots(ctx, p.record, back); err != nil {
 			return err
 		}
 	}
@@ -307,7 +305,7 @@ func (p *Projection) close(ctx context.Context, events [][]byte) error {
 	return nil
 }
 
-// asksForAnswers tells whether a run ends with questions.
+// asksForAnswers reports whether a run ends with interrupts.
 func asksForAnswers(events [][]byte) (bool, error) {
 	if len(events) == 0 || agui.TypeOf(events[len(events)-1]) != agui.EventRunFinished {
 		return false, nil
@@ -320,7 +318,7 @@ func asksForAnswers(events [][]byte) (bool, error) {
 	return ok && finished.Outcome != nil && finished.Outcome.Type == agui.OutcomeInterrupt, nil
 }
 
-// emit shows events that are projected, not logged.
+// emit shows events that are computed here.
 func (p *Projection) emit(events ...agui.Event) error {
 	for _, e := range events {
 		raw, err := agui.Encode(e)
@@ -334,7 +332,7 @@ func (p *Projection) emit(events ...agui.Event) error {
 	return nil
 }
 
-// show gives an event its place and, if the reader does not have it yet, hands it out.
+// show gives an event its position, and makes a frame of it unless the reader has it.
 func (p *Projection) show(raw json.RawMessage) error {
 	p.index++
 	at := stream.Position{Seq: p.record, Index: p.index}

@@ -2,16 +2,16 @@ package view
 
 import "github.com/perdure/perdure/stream"
 
-// reader is who a projection is for.
+// reader says for whom a projection is.
 type reader struct {
-	profile  stream.Profile // empty = as the run's own input asked for
-	from     *stream.Cursor // nil = from the run's start
-	followed bool           // did not send the run's input
-	heal     bool           // is owed a snapshot before the run's end
-	joining  bool           // has nothing, and is shown what the log has by now in snapshots
+	profile  stream.Profile // "" = the generation of the run's input
+	from     *stream.Cursor // nil = from the run's first record
+	followed bool           // it did not send the run's input
+	heal     bool           // a snapshot has to precede the run's last event
+	joining  bool           // it has nothing, and gets what the log has by now in snapshots
 }
 
-// readerOf returns who comes back with a cursor, or comes for the first time.
+// readerOf is the reader with a cursor, or without one (nil).
 func readerOf(profile stream.Profile, from *stream.Cursor) reader {
 	r := reader{profile: profile, from: from}
 	if from != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// scopes are the steps and subagents of a run, in the order in which they began. They begin in open
-// records and end in those or in done records, so no attempt takes one with it when it dies. Steps
-// that have ended are forgotten; subagents are not, since others may have them as a parent.
+// scopes are the steps and subagents of a run, in the order in which they began. They begin in open records and end in open or done
+// records, so a superseded attempt does not change them. Steps that have ended are removed; subagents stay, because others may have
+// them as parents.
 type scopes []scope
 
 type scope struct {
@@ -18,7 +18,7 @@ type scope struct {
 	ended   agui.Event // nil while it is open
 }
 
-// track follows what an event begins and ends.
+// track notes what an event begins and ends.
 func (s *scopes) track(raw []byte, at stream.Position) error {
 	switch agui.TypeOf(raw) {
 	case agui.EventStepStarted, agui.EventStepFinished, agui.EventSubagentStarted, agui.EventSubagentFinished, agui.EventSubagentError:
@@ -45,7 +45,7 @@ func (s *scopes) track(raw []byte, at stream.Position) error {
 	return nil
 }
 
-// trackAll follows the events of one record.
+// trackAll tracks the events of a record.
 func (s *scopes) trackAll(events [][]byte, seq uint64) error {
 	for i, e := range events {
 		if err := s.track(e, stream.Position{Seq: seq, Index: i}); err != nil {
@@ -63,7 +63,7 @@ func (s scopes) end(subagentRunID string, with agui.Event) {
 	}
 }
 
-// closings closes what is open, the last first.
+// closings are the events that end what is open, the last begun first.
 func (s scopes) closings() []agui.Event {
 	var events []agui.Event
 	for _, o := range slices.Backward(s) {
@@ -79,9 +79,8 @@ func (s scopes) closings() []agui.Event {
 	return events
 }
 
-// standing is what a reader must be told of to understand what comes: what is open, and the parents
-// of that.
-func (s scopes) standing() scopes {
+// needed are the scopes that a reader has to know: the open ones, and their parents.
+func (s scopes) needed() scopes {
 	var standing scopes
 	parents := map[string]bool{}
 	for _, o := range slices.Backward(s) {

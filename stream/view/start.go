@@ -8,19 +8,18 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// scanBytes bounds how much of a run's past a view keeps between its two passes over it; what is
-// larger is read twice: a client may take as long as it likes for it.
+// scanBytes bounds how much of a run's past a view keeps between its two passes over it. A larger past is read twice: the client may take
+// as long as it likes.
 const scanBytes = 64 << 10
 
-// start is where a view's past begins. What a run said that has ended before its reader joined is all in
-// the snapshots: only its first record is needed, and then the log from its last one on.
+// start is where the past of a view begins. For a reader that joins a run which has ended, opening is the run's first record, and from its
+// last one: the snapshots have the rest.
 type start struct {
-	opening *stream.Record // nil = stands behind from, like all the others
+	opening *stream.Record // nil = it is not before from
 	from    uint64
 }
 
-// startOf returns where the run begins in which a reader of a thread is: that of its cursor, else the
-// last one, which it joins.
+// startOf returns where a reader of a thread starts: at the run of its cursor, else at the last run, which it joins.
 func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream.Cursor) (start, error) {
 	if after == nil {
 		r, err := w.Snapshots.Latest(ctx, thread, 0)
@@ -30,7 +29,7 @@ func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream
 		return w.joinAt(ctx, mainSubject(w.Snapshots.Log(), thread, r.Run))
 	}
 	at, l := after.Position, w.Snapshots.Log()
-	if before, inside := after.Withdrawn(); inside { // what is taken back may be of the run before
+	if before, inside := after.Retracted(); inside { // the retracted attempt may be of the run before
 		at = before
 	}
 	if at.Seq == 0 {
@@ -55,7 +54,7 @@ func (w Viewer) startOf(ctx context.Context, thread stream.Thread, after *stream
 	return start{from: opening.Seq}, nil
 }
 
-// joinAt returns where the past begins for who joins the run with this main lane.
+// joinAt returns where a reader starts that joins the run with this main lane.
 func (w Viewer) joinAt(ctx context.Context, main string) (start, error) {
 	l := w.Snapshots.Log()
 	opening, err := l.First(ctx, main, 1)
@@ -73,9 +72,9 @@ func mainSubject(l *stream.Log, t stream.Thread, run string) string {
 	return l.ThreadSubject(t) + "." + run + "." + string(stream.LaneMain)
 }
 
-// runByRun yields the past. Attempts that died in a run are not to be shown, so a run is read to its end
-// before any of it is yielded, and no further: who reads a page of a long thread pays for that page.
-func (v *View) runByRun(ctx context.Context, first start, d *deaths) iter.Seq2[*stream.Record, error] {
+// runByRun yields the past. A run is read to its end before any of it is yielded, because its superseded attempts are not shown; and no
+// further, so a page of a long thread costs that page.
+func (v *View) runByRun(ctx context.Context, first start, d *supersessions) iter.Seq2[*stream.Record, error] {
 	return func(yield func(*stream.Record, error) bool) {
 		if first.opening != nil && !yield(first.opening, nil) {
 			return
@@ -105,8 +104,8 @@ func (v *View) runByRun(ctx context.Context, first start, d *deaths) iter.Seq2[*
 	}
 }
 
-// checkPlaces checks places that are not in what is shown. That of a proposal is a place all the same: whoever
-// says something to a run is told where that stands.
+// checkPlaces checks the records of a cursor that are not in the past. A proposal is allowed: the acknowledgement of a steered message
+// has its cursor.
 func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
 	for seq := range places {
 		rec, err := v.tail.Log().At(ctx, seq)
@@ -125,7 +124,7 @@ func (v *View) checkPlaces(ctx context.Context, places map[uint64]bool) error {
 	return nil
 }
 
-// scanned is what has been looked over and is to be shown next.
+// scanned is what the first pass has read and the second one yields.
 type scanned struct {
 	from, to uint64
 	bytes    int
@@ -167,7 +166,7 @@ func placesOf(c *stream.Cursor) map[uint64]bool {
 	places := map[uint64]bool{}
 	if c != nil {
 		places[c.Seq] = true
-		if before, inside := c.Withdrawn(); inside {
+		if before, inside := c.Retracted(); inside {
 			places[before.Seq] = true
 		}
 	}
@@ -175,10 +174,10 @@ func placesOf(c *stream.Cursor) map[uint64]bool {
 	return places
 }
 
-// deaths finds the attempts that were superseded.
-type deaths struct {
-	dead    map[string]uint64
-	writers map[laneOf]string
+// supersessions finds the attempts that were superseded.
+type supersessions struct {
+	at      map[string]uint64
+	holders map[laneOf]string
 }
 
 // laneOf is a lane of one of several runs.
@@ -187,25 +186,25 @@ type laneOf struct {
 	lane stream.Lane
 }
 
-func newDeaths() *deaths {
-	return &deaths{dead: map[string]uint64{}, writers: map[laneOf]string{}}
+func newSupersessions() *supersessions {
+	return &supersessions{at: map[string]uint64{}, holders: map[laneOf]string{}}
 }
 
-func (d *deaths) add(rec *stream.Record) {
+func (d *supersessions) add(rec *stream.Record) {
 	lane := laneOf{rec.RunToken(), rec.Lane}
-	holder := d.writers[lane]
+	holder := d.holders[lane]
 	switch rec.Kind {
 	case stream.KindAttempt:
 		if holder != "" && holder != rec.Writer {
-			d.dead[holder] = rec.Seq
+			d.at[holder] = rec.Seq
 		}
-		d.writers[lane] = rec.Writer
+		d.holders[lane] = rec.Writer
 	case stream.KindSupersede:
 		if holder != "" && !rec.HasResult() {
-			d.dead[holder] = rec.Seq
+			d.at[holder] = rec.Seq
 		}
-		delete(d.writers, lane)
+		delete(d.holders, lane)
 	case stream.KindDone:
-		delete(d.writers, lane)
+		delete(d.holders, lane)
 	}
 }

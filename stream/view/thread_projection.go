@@ -8,18 +8,15 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// threadProjection shows a thread: one run after another, each by a Projection of its own and closed
-// before the next begins.
-//
-// Its reader did not send the inputs of the runs: behind RUN_STARTED stand the conversation and the
-// state that the run begins with.
+// threadProjection shows a thread: one run after the other, each by a Projection of its own, and closed before the next one begins. The
+// reader did not send the inputs, so the conversation and the state with which a run begins follow its RUN_STARTED.
 type threadProjection struct {
-	store  *snapshot.Store
-	thread stream.Thread
-	reader reader // of the next run
-	dead   map[string]uint64
-	follow bool // goes on behind the run that is active now
-	run    *Projection
+	store      *snapshot.Store
+	thread     stream.Thread
+	reader     reader // of the next run
+	superseded map[string]uint64
+	follow     bool // continues after the run that is active now
+	run        *Projection
 }
 
 func (t *threadProjection) Add(ctx context.Context, rec *stream.Record) ([]Frame, error) {
@@ -41,9 +38,9 @@ func (t *threadProjection) open(ctx context.Context, rec *stream.Record) ([]Fram
 		return nil, err
 	}
 	before := t.run
-	t.run = newProjection(t.store, stream.Run{Thread: t.thread, ID: o.RunID}, t.reader, t.dead)
+	t.run = newProjection(t.store, stream.Run{Thread: t.thread, ID: o.RunID}, t.reader, t.superseded)
 	t.run.history = true
-	t.reader.followed, t.reader.heal = true, false // as for the runs behind the one that a cursor is in
+	t.reader.followed, t.reader.heal = true, false // a cursor is about its own run only
 	var frames []Frame
 	t.run.at(rec.Seq)
 	if before != nil && !before.terminal && !t.reader.joining {
@@ -51,7 +48,7 @@ func (t *threadProjection) open(ctx context.Context, rec *stream.Record) ([]Fram
 		if frames, err = before.abandon(ctx, rec.Seq); err != nil {
 			return nil, err
 		}
-		t.run.behind(before)
+		t.run.continueAfter(before)
 	}
 	more, err := t.run.project(ctx, rec)
 	if !t.reader.joining && t.reader.profile == "" {
@@ -60,8 +57,7 @@ func (t *threadProjection) open(ctx context.Context, rec *stream.Record) ([]Fram
 	return append(frames, more...), err
 }
 
-// prelude returns what a joining reader is shown of the log so far. Of a thread without a run that is
-// nothing, and its first run will be shown like any later one.
+// prelude returns the prelude of a joining reader. A thread without a run has none: its first run is shown like any later one.
 func (t *threadProjection) prelude(ctx context.Context) ([]Frame, error) {
 	t.reader.joining = false
 	if t.run == nil || !t.run.joining {
@@ -71,7 +67,7 @@ func (t *threadProjection) prelude(ctx context.Context) ([]Frame, error) {
 	return t.run.prelude(ctx)
 }
 
-// over tells whether everything has been shown that the reader wants.
+// over reports whether the reader has been shown all that it wants.
 func (t *threadProjection) over() bool {
 	return !t.follow && (t.run == nil || t.run.over())
 }
@@ -83,12 +79,10 @@ func (t *threadProjection) current() (stream.Run, bool) {
 	return t.run.run, true
 }
 
-// CodeAbandoned is the code of the RUN_ERROR with which a thread's reader sees a run end that did not
-// end in the log before the next one began.
+// CodeAbandoned is the code of the RUN_ERROR that closes a run without a terminal record, when the next run of its thread begins.
 const CodeAbandoned = "abandoned"
 
-// abandon shows the end of a run at the record that begins another. Whoever is cut in what is shown of
-// that record goes on from the run's last one.
+// abandon shows the end of such a run, with the record that begins the next one.
 func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	last := p.record
 	p.at(seq)
@@ -102,12 +96,12 @@ func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	return p.handOut(), err
 }
 
-// introduce gives a reader who did not send the run's input what the run begins with. A snapshot
-// doesn't reorder what a client knows, so where the conversation was cut, what is kept comes first.
+// introduce gives a reader that did not send the run's input the conversation and the state that the run begins with. A snapshot does not
+// reorder the messages of a client, so if the conversation was cut, the kept messages come first.
 func (p *Projection) introduce(ctx context.Context, seq uint64, o *stream.Opening) error {
-	var back taken
+	var back residue
 	if o.Accepted.Cut {
-		if err := p.restateFirst(ctx, seq, o.Accepted.Keep); err != nil {
+		if err := p.emitFirst(ctx, seq, o.Accepted.Keep); err != nil {
 			return err
 		}
 		if p.due() {
@@ -115,16 +109,16 @@ func (p *Projection) introduce(ctx context.Context, seq uint64, o *stream.Openin
 			if err != nil {
 				return err
 			}
-			back = cutOff(r)
+			back = cutResidue(r)
 		}
 	}
 	back.state = true
-	return p.restate(ctx, seq, back)
+	return p.emitSnapshots(ctx, seq, back)
 }
 
-// cutOff lists what the last run's input cut from the conversation and clients keep unless they are told.
-func cutOff(r *snapshot.Snapshot) taken {
-	var cut taken
+// cutResidue lists what the last run's input cut and clients keep unless they are told.
+func cutResidue(r *snapshot.Snapshot) residue {
+	var cut residue
 	for _, m := range r.Cut {
 		if m.Role == agui.RoleReasoning {
 			cut.reasoned = append(cut.reasoned, m.ID)
@@ -135,8 +129,7 @@ func cutOff(r *snapshot.Snapshot) taken {
 	return cut
 }
 
-// inherited shows a fork that nothing was said on yet. A stream of events is one of runs, so it is told
-// as a run that has ended; what follows in the log is told as ever.
+// inherited shows a fork before its first run: as a run that has ended, because a stream of events consists of runs.
 func (t *threadProjection) inherited(ctx context.Context, rec *stream.Record) ([]Frame, error) {
 	var note snapshot.Content
 	if err := rec.Result(ctx, &note); err != nil {

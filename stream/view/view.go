@@ -10,29 +10,29 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// View shows one run, or the runs of a thread, to one reader: the past from where the reader starts,
-// then live. It is used by one goroutine.
+// View shows one run, or the runs of a thread, to one reader: first the past from where the reader starts, then live records. It is used
+// by one goroutine, and must be closed.
 type View struct {
 	tail   *stream.Tail
 	reader reader
-	// show makes the projection, which looks up in dead which attempts died: that is known of a run before
-	// its first record is shown. begun is what it made.
-	show  func(dead map[string]uint64) shown
+	// show makes the projection. The attempts that were superseded so far are known before the first record of a run is shown.
+	// begun is the projection.
+	show  func(superseded map[string]uint64) shown
 	begun shown
-	// first is where the past begins.
+	// first finds where the past begins.
 	first func(ctx context.Context) (start, error)
 	past  func() (*stream.Record, error, bool) // nil when the past is over
 	stop  func()
 	fresh bool
 }
 
-// shown is what a reader sees of the records of a view.
+// shown is the projection of a run or of a thread.
 type shown interface {
 	// Add takes in the next record.
 	Add(ctx context.Context, rec *stream.Record) ([]Frame, error)
-	// prelude is called when the past is over, and behind later records until it has shown something.
+	// prelude is called at the end of the past, and after later records until it returns frames.
 	prelude(ctx context.Context) ([]Frame, error)
-	// over tells, when the past is over, whether nothing will follow.
+	// over reports, after the past, whether nothing will follow.
 	over() bool
 	// current is the run that is being shown.
 	current() (stream.Run, bool)
@@ -44,19 +44,18 @@ type Viewer struct {
 	Snapshots *snapshot.Store
 }
 
-// Options say where a reader of a run starts.
+// Options tell where a reader of a run starts.
 type Options struct {
-	// After is the cursor behind which to go on; nil = from the run's start.
+	// After is the cursor after which to continue; nil = from the run's first record.
 	After *stream.Cursor
-	// Join is for a reader that has nothing, or an old list: what the run has said so far comes as
-	// snapshots, and what is open from its start. The events up to there have no cursors, except for
-	// the last. It does not go together with After.
+	// Join is for a reader without a cursor: it gets what finished steps have said as snapshots, and open messages from their
+	// beginning. Only the last of these events has a cursor. Join is ignored with After.
 	Join bool
-	// Profile is how to speak; empty = as the run's own input asked for. A cursor brings its own.
+	// Profile is the protocol generation; "" = that of the run's input. A cursor has its own.
 	Profile stream.Profile
 }
 
-// Run attaches a reader to a run. Nothing written from now on is missed. Close must be called.
+// Run attaches a reader to a run. No record that is written from now on is missed. The caller closes the view.
 func (w Viewer) Run(run stream.Run, o Options) *View {
 	v := &View{tail: w.Follower.Tail(run), reader: readerOf(o.Profile, o.After)}
 	v.reader.joining = o.Join && o.After == nil
@@ -66,40 +65,35 @@ func (w Viewer) Run(run stream.Run, o Options) *View {
 		}
 		return w.joinAt(ctx, w.Snapshots.Log().LaneSubject(run, stream.LaneMain))
 	}
-	v.show = func(dead map[string]uint64) shown { return newProjection(w.Snapshots, run, v.reader, dead) }
+	v.show = func(superseded map[string]uint64) shown { return newProjection(w.Snapshots, run, v.reader, superseded) }
 	return v
 }
 
-// ThreadOptions say where a reader of a thread starts, and where it ends.
+// ThreadOptions tell where a reader of a thread starts, and where it ends.
 type ThreadOptions struct {
-	// After is the cursor behind which to go on. Without one the reader joins the active run or, if
-	// none is, is shown the last one in snapshots.
+	// After is the cursor after which to continue; nil = join the active run or, if there is none, the last one.
 	After *stream.Cursor
-	// Profile is how to speak; empty = as the input of the first run that is shown asked for. A cursor
-	// brings its own.
+	// Profile is the protocol generation; "" = that of the first shown run's input. A cursor has its own.
 	Profile stream.Profile
-	// Follow goes on with run after run; else the view ends behind the run that is active, or at once
-	// if none is.
+	// Follow continues with later runs. Without it the view ends after the active run, or at once if there is none.
 	Follow bool
 }
 
-// Thread attaches a reader to a thread. Each run is closed before the next one begins; behind the
-// RUN_STARTED of one that begins stand the conversation and the state that it begins with. Nothing
-// written from now on is missed. Close must be called.
+// Thread attaches a reader to a thread. Each run is closed before the next one begins, and the conversation and the state with which a
+// run begins follow its RUN_STARTED. No record that is written from now on is missed. The caller closes the view.
 func (w Viewer) Thread(thread stream.Thread, o ThreadOptions) *View {
 	v := &View{tail: w.Follower.ThreadTail(thread), reader: readerOf(o.Profile, o.After)}
 	if o.After == nil {
 		v.reader.joining, v.reader.followed = true, true
 	}
 	v.first = func(ctx context.Context) (start, error) { return w.startOf(ctx, thread, o.After) }
-	v.show = func(dead map[string]uint64) shown {
-		return &threadProjection{store: w.Snapshots, thread: thread, reader: v.reader, dead: dead, follow: o.Follow}
+	v.show = func(superseded map[string]uint64) shown {
+		return &threadProjection{store: w.Snapshots, thread: thread, reader: v.reader, superseded: superseded, follow: o.Follow}
 	}
 	return v
 }
 
-// SkipPast spares the look for a past: the caller has seen, since the view was made, that the log
-// has nothing of the run.
+// SkipPast skips the past: the caller has read, after it made the view, that the log has no record of the run.
 func (v *View) SkipPast() { v.fresh = true }
 
 // At is the sequence up to which the view has read.
@@ -113,13 +107,13 @@ func (v *View) Close() {
 	v.tail.Close()
 }
 
-// Profile is how the view speaks, or empty where the run's own input has yet to tell.
+// Profile is the generation of the view; "" = the run's input has yet to tell.
 func (v *View) Profile() stream.Profile { return v.reader.profile }
 
-// Resumed tells whether the view begins behind a cursor.
+// Resumed reports whether the view begins after a cursor.
 func (v *View) Resumed() bool { return v.reader.from != nil }
 
-// Run returns the run that is being shown; ok is false while a thread is between runs.
+// Run returns the run that is being shown; ok is false between two runs of a thread.
 func (v *View) Run() (run stream.Run, ok bool) {
 	if v.begun == nil {
 		return stream.Run{}, false
@@ -127,9 +121,10 @@ func (v *View) Run() (run stream.Run, ok bool) {
 	return v.begun.current()
 }
 
-// Next returns the frames that follow, or none after idle has passed without a record. A record that shows nothing to
-// the reader starts idle again. Next returns io.EOF after the terminal event. ErrInterrupted and failures of the log
-// are resumable with the cursor of the last frame. However slowly it is called, it returns every frame once. A cursor that is not of this run, or thread, is ErrInvalidCursor.
+// Next returns the next frames, or none if idle has passed without a record. Records without frames for the reader start idle again. Next
+// returns every frame once, however slowly it is called. It returns io.EOF after the terminal event, and stream.ErrInvalidCursor if the
+// cursor is not of this run or thread. After stream.ErrInterrupted, and failures of the log, a reader continues with the cursor of its
+// last frame.
 func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	if frames, err := v.NextPast(ctx); err != nil || frames != nil {
 		return frames, err
@@ -149,8 +144,7 @@ func (v *View) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
 	}
 }
 
-// NextPast returns the next frames of what the log had when the view was first asked, and none when
-// that is all. It waits for nothing, and ends as Next does.
+// NextPast returns the next frames of the past, and none at its end. It does not wait, and ends as Next does.
 func (v *View) NextPast(ctx context.Context) ([]Frame, error) {
 	if v.begun == nil {
 		if err := v.begin(ctx); err != nil {
@@ -199,7 +193,7 @@ func (v *View) add(ctx context.Context, records ...*stream.Record) ([]Frame, err
 	return append(frames, more...), err
 }
 
-// begin makes the projection and has the past read as it is asked for.
+// begin makes the projection. The past is read as it is asked for.
 func (v *View) begin(ctx context.Context) error {
 	if v.fresh {
 		v.begun = v.show(nil)
@@ -209,8 +203,8 @@ func (v *View) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := newDeaths()
-	v.begun = v.show(d.dead)
+	d := newSupersessions()
+	v.begun = v.show(d.at)
 	v.past, v.stop = iter.Pull2(v.runByRun(ctx, first, d))
 	return nil
 }
