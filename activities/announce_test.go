@@ -42,7 +42,7 @@ func TestAHeldRunIsShown(t *testing.T) {
 		e.env.SignalWorkflow(runs.SignalToolResult, runs.ToolResult{CallID: waits.ClientCalls[0], Content: json.RawMessage(`"blue"`), Error: json.RawMessage(`"dim"`)})
 		d := runs.Decision{
 			CallID: waits.Interrupts[0].ToolCallID, Kind: runs.DecisionEdit, Digest: "d", Args: runs.DigestArgs(`{"a":2,"b":2}`),
-			Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
+			Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":2,"b":2}`)}),
 		}
 		e.env.UpdateWorkflow(runs.UpdateDecide, "u", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},

@@ -104,7 +104,7 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 // asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
 func asked(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
 	by := w.Source(c)
-	rule, err := json.Marshal(stream.Asked{
+	rule, err := json.Marshal(stream.ApprovalSource{
 		Agent: by.Agent, Revision: by.Revision, Step: by.Step, Tree: by.Tree, Rule: c.Approval.Rule, ArgsDigest: c.Approval.Args, AskedAt: c.Since(w.Opened), Quorum: max(1, c.Approval.Quorum),
 	})
 	if err != nil {

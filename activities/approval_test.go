@@ -24,7 +24,7 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, err := stream.AskedBy(r.Interrupts[0])
+	asked, err := stream.ApprovalSourceOf(r.Interrupts[0])
 	if err != nil || asked == nil {
 		t.Fatalf("the question is asked by %v, %v", asked, err)
 	}
@@ -32,7 +32,7 @@ func TestQuestionsNameTheirRule(t *testing.T) {
 		t.Errorf("it was asked at %s", asked.AskedAt)
 	}
 	asked.AskedAt = time.Time{}
-	if want := (stream.Asked{Agent: "a", Revision: "v", ArgsDigest: w.Calls[0].Approval.Args, Quorum: 1}); *asked != want {
+	if want := (stream.ApprovalSource{Agent: "a", Revision: "v", ArgsDigest: w.Calls[0].Approval.Args, Quorum: 1}); *asked != want {
 		t.Errorf("it is asked by %+v, want %+v", *asked, want)
 	}
 }
@@ -48,7 +48,7 @@ func TestQuestionsThatWereAskedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := r.Interrupts[0]
-	asked, err := stream.AskedBy(q)
+	asked, err := stream.ApprovalSourceOf(q)
 	if err != nil || asked == nil {
 		t.Fatalf("the question is asked by %v, %v", asked, err)
 	}

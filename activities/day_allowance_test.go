@@ -67,7 +67,7 @@ func TestADayIsAsked(t *testing.T) {
 			if q.Message != c.question || strings.Contains(string(q.ResponseSchema), "content") || !json.Valid(q.ResponseSchema) {
 				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
 			}
-			if asked, err := stream.AskedBy(q); err != nil || asked == nil || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
+			if asked, err := stream.ApprovalSourceOf(q); err != nil || asked == nil || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
 				t.Errorf("it is asked by %+v: %v", asked, err)
 			}
 			const shown = "TOOL_CALL_RESULT STEP_FINISHED STEP_STARTED STEP_FINISHED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END STEP_FINISHED CUSTOM " +

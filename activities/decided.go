@@ -104,7 +104,7 @@ func decidedOf(in runs.ToolCall, tool, arguments string) *stream.Decided {
 	if d == nil {
 		return nil
 	}
-	decided := &stream.Decided{CallID: d.CallID, Verdict: string(d.Kind), Question: d.Question, Digest: d.Digest, Proposal: d.Input}
+	decided := &stream.Decided{CallID: d.CallID, Kind: string(d.Kind), Question: d.Question, Digest: d.Digest, Proposal: d.Input}
 	for _, v := range in.Votes {
 		decided.Votes = append(decided.Votes, stream.Vote{Digest: v.Digest, Proposal: v.Input})
 	}

@@ -82,7 +82,7 @@ func (e *engine) resume(w *runs.Interrupts, d runs.Decision, then runs.OnExpiry)
 
 func (e *engine) propose(d *stream.Decision) uint64 {
 	e.t.Helper()
-	p, err := e.log.ProposeDecision(e.t.Context(), run, sha256.Sum256([]byte(d.Verdict+d.Reason)), d)
+	p, err := e.log.ProposeDecision(e.t.Context(), run, sha256.Sum256([]byte(d.Kind+d.Reason)), d)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestWhatWasDecidedIsDone(t *testing.T) {
 			e, w := asking(t)
 			d := runs.Decision{CallID: w.Calls[0].ID, Kind: tt.verdict, Args: tt.args}
 			if tt.said != nil {
-				tt.said.Verdict = string(tt.verdict)
+				tt.said.Kind = string(tt.verdict)
 				d.Input = e.propose(tt.said)
 			}
 			if _, err := e.resume(w, d, tt.then); err != nil {
@@ -140,7 +140,7 @@ func TestOtherArgumentsAreNotExecuted(t *testing.T) {
 	e, w := asking(t)
 	for _, d := range []runs.Decision{
 		{CallID: w.Calls[0].ID, Kind: runs.DecisionApprove, Args: runs.DigestArgs(`{"a":1,"b":3}`)},
-		{CallID: w.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Verdict: "edit", Args: json.RawMessage(`{"a":5}`)})},
+		{CallID: w.Calls[0].ID, Kind: runs.DecisionEdit, Args: runs.DigestArgs(`{}`), Input: e.propose(&stream.Decision{Kind: "edit", Args: json.RawMessage(`{"a":5}`)})},
 	} {
 		if _, err := e.resume(w, d, ""); err == nil || !strings.Contains(err.Error(), "not those that were approved") {
 			t.Errorf("%s: %v", d.Kind, err)

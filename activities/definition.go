@@ -12,7 +12,7 @@ import (
 // definition is that of the agent which a step is one of: by its name, or where it stands among the steps of
 // another.
 func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Definition, error) {
-	asked := stream.Asked{Agent: s.Agent, Revision: s.Revision}
+	asked := stream.ApprovalSource{Agent: s.Agent, Revision: s.Revision}
 	if at := s.Place; at != nil && at.Inline {
 		asked.Step, asked.Tree = at.Path, at.Tree
 	}
@@ -20,7 +20,7 @@ func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Defin
 }
 
 // asking is the definition by whose rules something is asked: that of an agent, or of one of its steps.
-func (a *Activities) asking(ctx context.Context, t stream.Thread, by stream.Asked) (*agents.Definition, error) {
+func (a *Activities) asking(ctx context.Context, t stream.Thread, by stream.ApprovalSource) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, by.Agent, by.Revision)
 	if err != nil || by.Step == "" {
 		return d, err

@@ -250,8 +250,8 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, err
 	if err != nil {
 		return finished, err
 	}
-	for _, q := range end.Questions {
-		by, err := stream.AskedBy(q)
+	for _, q := range end.Interrupts {
+		by, err := stream.ApprovalSourceOf(q)
 		if err != nil {
 			return finished, err
 		}

@@ -83,13 +83,13 @@ func proposal(t runs.Tally, original string) inbox.Proposal {
 
 // raised adds what a tool asks.
 func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
-	q, err := r.activities.Log.Raised(ctx, c.Asked.Seq)
+	q, err := r.activities.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {
 		return err
 	}
 	a.Reason, a.Message, a.ResponseSchema, a.ArgsDigest = q.Reason, q.Message, q.ResponseSchema, q.Args
 	if i := slices.IndexFunc(r.thread.Interrupts, func(asked agui.Interrupt) bool { return asked.ID == a.ID }); i >= 0 {
-		by, err := stream.RaisedIn(r.thread.Interrupts[i])
+		by, err := stream.QuestionSourceOf(r.thread.Interrupts[i])
 		if err != nil {
 			return err
 		}
@@ -101,11 +101,11 @@ func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Ap
 // rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
 func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
 	a.Reason, a.ArgsDigest, a.Quorum = "tool_call", c.Approval.Args, cmp.Or(c.Approval.Quorum, 1)
-	by := &stream.Asked{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Tree: r.notice.Tree, Rule: c.Approval.Rule}
+	by := &stream.ApprovalSource{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Tree: r.notice.Tree, Rule: c.Approval.Rule}
 	if i := slices.IndexFunc(r.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		question := r.thread.Interrupts[i]
 		a.Message = question.Message
-		asked, err := stream.AskedBy(question)
+		asked, err := stream.ApprovalSourceOf(question)
 		if err != nil {
 			return err
 		}

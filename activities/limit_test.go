@@ -95,7 +95,7 @@ func TestASoftLimitIsAsked(t *testing.T) {
 			if q.Message != c.question || !strings.Contains(string(q.ResponseSchema), `"editedArgs":{"type":"object","required":["allowed"]`) || !json.Valid(q.ResponseSchema) {
 				t.Errorf("people are asked %q, to answer as %s", q.Message, q.ResponseSchema)
 			}
-			asked, err := stream.AskedBy(q)
+			asked, err := stream.ApprovalSourceOf(q)
 			if err != nil || asked == nil || asked.Agent != "a" || asked.Step != "~limit" || asked.ArgsDigest != runs.DigestArgs(c.figures) {
 				t.Errorf("it is asked by %+v: %v", asked, err)
 			}
@@ -129,7 +129,7 @@ func TestASoftLimitIsEdited(t *testing.T) {
 	const figures = `{"limit":"tokens","used":1200,"allowed":1201}`
 	var l *limited
 	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
-		said := &stream.Decision{Verdict: "edit", Args: json.RawMessage(figures)}
+		said := &stream.Decision{Kind: "edit", Args: json.RawMessage(figures)}
 		return runs.Decision{Kind: runs.DecisionEdit, Input: l.propose(said), Args: runs.DigestArgs(figures), Allowed: 1201}
 	})
 	if _, result := l.run("go"); result.Outcome != runs.OutcomeSuccess {
@@ -145,7 +145,7 @@ func TestASoftLimitEndsTheRun(t *testing.T) {
 	t.Parallel()
 	var l *limited
 	l = newLimited(t, agents.SoftLimits{Tokens: 1000}, func() runs.Decision {
-		return runs.Decision{Kind: runs.DecisionReject, Input: l.propose(&stream.Decision{Verdict: "reject", Reason: "too dear"})}
+		return runs.Decision{Kind: runs.DecisionReject, Input: l.propose(&stream.Decision{Kind: "reject", Reason: "too dear"})}
 	})
 	events, result := l.run("go")
 	last, ok := events[len(events)-1].(*agui.RunError)

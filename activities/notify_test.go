@@ -111,7 +111,7 @@ func (d *desk) history() []*inbox.Past {
 func (d *desk) says(subject, channel, verdict, reason string) runs.Decision {
 	d.t.Helper()
 	seq := d.propose(&stream.Decision{
-		CallID: d.waits.Calls[0].ID, Verdict: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
+		CallID: d.waits.Calls[0].ID, Kind: verdict, Reason: reason, Channel: channel, By: &auth.Principal{Tenant: "default", Subject: subject},
 	})
 	return runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionKind(verdict), Digest: "d-" + subject, Input: seq, Args: d.waits.Calls[0].Approval.Args}
 }
@@ -301,19 +301,19 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 	d.notify(runs.EventOpened, 0)
 	decides := func(subject string, said stream.Decision) runs.Decision {
 		said.CallID, said.By = c.ID, &auth.Principal{Tenant: "default", Subject: subject}
-		p, err := d.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Verdict)), &said)
+		p, err := d.log.ProposeDecision(t.Context(), run, sha256.Sum256([]byte(subject+said.Kind)), &said)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made := runs.Decision{CallID: c.ID, Kind: runs.DecisionKind(said.Verdict), Digest: subject + said.Verdict, Input: p.Seq}
+		made := runs.Decision{CallID: c.ID, Kind: runs.DecisionKind(said.Kind), Digest: subject + said.Kind, Input: p.Seq}
 		if len(said.Args) > 0 {
 			made.Args = runs.DigestArgs(string(said.Args))
 		}
 		return made
 	}
 	other := json.RawMessage(`{"a":5,"b":2}`)
-	approves := decides("alice", stream.Decision{Verdict: "approve", Remember: "arguments"})
-	edits := decides("bob", stream.Decision{Verdict: "edit", Args: other})
+	approves := decides("alice", stream.Decision{Kind: "approve", Remember: "arguments"})
+	edits := decides("bob", stream.Decision{Kind: "edit", Args: other})
 	c.Votes = []runs.Decision{approves, edits}
 	d.notify(runs.EventVoted, time.Hour)
 	voted := d.pending()[0]
@@ -338,7 +338,7 @@ func TestTheAuditSaysWhatWasDecided(t *testing.T) {
 		}
 		return past.Decisions[len(past.Decisions)-1]
 	}
-	if got := last(decides("eve", stream.Decision{Verdict: "edit", Args: other}), time.Since(asked)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
+	if got := last(decides("eve", stream.Decision{Kind: "edit", Args: other}), time.Since(asked)); got.By != "eve" || string(got.Args) != string(other) || got.ArgsDigest != edits.Args {
 		t.Errorf("an edit is %+v", got)
 	}
 	x, err := d.store.Watch(t.Context())
@@ -365,7 +365,7 @@ func TestTheAuditOfAnAnswer(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
 			d.notify(runs.EventOpened, 0)
-			seq := d.propose(&stream.Decision{CallID: d.waits.Calls[0].ID, Verdict: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
+			seq := d.propose(&stream.Decision{CallID: d.waits.Calls[0].ID, Kind: "answer", Result: &agui.Message{Role: agui.RoleTool, Content: agui.TextContent(c.text)}})
 			d.waits.Calls[0].Decision = &runs.Decision{CallID: d.waits.Calls[0].ID, Kind: runs.DecisionAnswer, Digest: "d", Input: seq}
 			d.notify(runs.EventDecided, time.Hour)
 			if got := d.history()[0].Decisions[0]; string(got.Content) != c.content || got.Truncated != c.truncated {

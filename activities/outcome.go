@@ -112,10 +112,10 @@ func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind,
 	}
 	decided := w.thread.Decided[at]
 	if decided.Proposal == 0 {
-		return runs.DecisionKind(decided.Verdict), &stream.Decision{}, nil
+		return runs.DecisionKind(decided.Kind), &stream.Decision{}, nil
 	}
 	said, err := w.activities.Log.Decision(ctx, decided.Proposal)
-	return runs.DecisionKind(decided.Verdict), said, err
+	return runs.DecisionKind(decided.Kind), said, err
 }
 
 // answered is the output of a question: whether it was approved, by whom, and what they said.

@@ -21,7 +21,7 @@ const tooManyQuestions = "The tool asked too many questions. The call was given 
 
 // inquiry is what a call brings along that is made anew: nothing, the first time.
 type inquiry struct {
-	before *stream.Raised
+	before *stream.ToolQuestion
 	// replies are those to the questions of the call whose answers count, and answers what they say.
 	replies []stream.Reply
 	answers []tools.Answer
@@ -32,7 +32,7 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 	if in.Question == 0 {
 		return &inquiry{}, nil
 	}
-	before, err := a.Log.Raised(ctx, in.Question)
+	before, err := a.Log.ToolQuestion(ctx, in.Question)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 		return nil, temporal.NewNonRetryableApplicationError("the call is not the one that has asked", runs.CodeInternal, nil)
 	}
 	q := &inquiry{before: before, replies: append(before.Replies[:len(before.Replies):len(before.Replies)], stream.Reply{
-		Question: before.Digest, State: before.State, Verdict: string(in.Decision.Kind), Proposal: in.Decision.Input,
+		Question: before.Digest, State: before.State, Kind: string(in.Decision.Kind), Proposal: in.Decision.Input,
 	})}
 	for _, r := range q.replies {
 		answer, err := a.answered(ctx, r)
@@ -62,7 +62,7 @@ func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer
 		}
 	}
 	answer := tools.Answer{Question: r.Question, State: r.State, Status: tools.Cancelled}
-	switch runs.DecisionKind(r.Verdict) {
+	switch runs.DecisionKind(r.Kind) {
 	case runs.DecisionAnswer:
 		answer.Status, answer.Content = tools.Answered, said.Content
 	case runs.DecisionReject:
@@ -91,7 +91,7 @@ func (q *inquiry) number() int {
 
 // raise ends a call with a question.
 func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, asks *tools.Raised, opened uint64) (runs.ToolAnswer, error) {
-	raised := &stream.Raised{
+	raised := &stream.ToolQuestion{
 		CallID: call.ID, Tool: call.Name, Number: q.number() + 1, Index: asks.Index, Args: runs.DigestArgs(call.Arguments), Key: q.key(in, call),
 		Reason: asks.Reason, Message: asks.Message, ResponseSchema: asks.ResponseSchema, Digest: asks.Digest(), State: asks.State,
 		Replies: q.replies[:min(asks.Index, len(q.replies))],
@@ -115,18 +115,18 @@ func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCal
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Raised: raised, Decided: decidedOf(in, call.Name, call.Arguments), Edited: editedBy(in, call)})
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: recorded, Question: raised, Decided: decidedOf(in, call.Name, call.Arguments), Edited: editedBy(in, call)})
 	return answer, err
 }
 
 // raisedInterrupt asks what a tool has asked.
 func (a *Activities) raisedInterrupt(ctx context.Context, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
-	raised, err := a.Log.Raised(ctx, c.Asked.Seq)
+	raised, err := a.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {
 		return agui.Interrupt{}, err
 	}
 	by := w.Source(c)
-	about, err := json.Marshal(stream.RaisedBy{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: c.Since(w.Opened)})
+	about, err := json.Marshal(stream.QuestionSource{Agent: by.Agent, Revision: by.Revision, Tool: raised.Tool, Number: raised.Number, AskedAt: c.Since(w.Opened)})
 	if err != nil {
 		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
 	}

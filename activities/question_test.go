@@ -62,7 +62,7 @@ func (e *engine) reduction() *snapshot.Snapshot {
 func (e *engine) lastQuestion() uint64 {
 	e.t.Helper()
 	for seq := e.reduction().Seq; seq > 0; seq-- {
-		if _, err := e.log.Raised(e.t.Context(), seq); err == nil {
+		if _, err := e.log.ToolQuestion(e.t.Context(), seq); err == nil {
 			return seq
 		}
 	}
@@ -74,7 +74,7 @@ func (e *engine) lastQuestion() uint64 {
 func (e *engine) again(runID, messageID string, q agui.Interrupt, d runs.Decision, said *stream.Decision) runs.ToolAnswer {
 	e.t.Helper()
 	if said != nil {
-		said.Verdict = string(d.Kind)
+		said.Kind = string(d.Kind)
 		d.Input = e.propose(said)
 	}
 	env := newActivityEnv()
@@ -107,14 +107,14 @@ func TestAToolAsks(t *testing.T) {
 	if q.Reason != "input_required" || q.Message != "Where to?" || string(q.ResponseSchema) != `{"type":"string"}` || q.ExpiresAt == "" || string(q.Metadata["shop"]) != `"s"` {
 		t.Errorf("it asks %+v", q)
 	}
-	if by, err := stream.RaisedIn(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
+	if by, err := stream.QuestionSourceOf(q); err != nil || by.Number != 1 || by.Tool != "send" || by.Agent != "a" || by.Revision != "v" {
 		t.Errorf("asked by %+v, %v", by, err)
 	}
 	answer := e.again("r2", message, q, runs.Decision{Kind: runs.DecisionAnswer, Question: 1}, said(`"Ulm"`))
 	if answer.Question == nil || answer.Question.Number != 2 || answer.Question.CallID != q.ToolCallID || answer.Question.Tool != "send" || answer.Question.Expires != 0 {
 		t.Fatalf("then it asks %+v", answer.Question)
 	}
-	raised, err := e.log.Raised(t.Context(), answer.Seq)
+	raised, err := e.log.ToolQuestion(t.Context(), answer.Seq)
 	if err != nil || raised.Message != "To Ulm?" || len(raised.Replies) != 1 || raised.Index != 1 {
 		t.Fatalf("then it asks %+v, %v", raised, err)
 	}
@@ -126,7 +126,7 @@ func TestAToolAsks(t *testing.T) {
 	if want := []string{"r1/" + q.ToolCallID}; len(keys) != 3 || !slices.Equal(slices.Compact(keys), want) {
 		t.Errorf("the keys of the calls are %q, want %q", keys, want)
 	}
-	if n := len(r.Decided); n != 2 || r.Decided[1].Question != 2 || r.Decided[1].Verdict != "answer" {
+	if n := len(r.Decided); n != 2 || r.Decided[1].Question != 2 || r.Decided[1].Kind != "answer" {
 		t.Errorf("the log keeps the decisions %+v", r.Decided)
 	}
 }

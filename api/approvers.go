@@ -40,14 +40,14 @@ func voter(p auth.Principal) string {
 
 // asking is the rule by which a question is asked, in its agent as it was then.
 type asking struct {
-	*stream.Asked
+	*stream.ApprovalSource
 	definition *agents.Definition
 	rule       agents.Approval
 }
 
 // askedBy finds the rule of a question; nil = no rule asks it.
 func (s *Server) askedBy(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*asking, error) {
-	asked, err := stream.AskedBy(*question)
+	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Server) askedBy(ctx context.Context, t stream.Thread, question *agui.In
 }
 
 // stepRules is the agent by whose rules a step asks; that of a program's is in the log.
-func (s *Server) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, asked *stream.Asked) (*agents.Definition, error) {
+func (s *Server) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, asked *stream.ApprovalSource) (*agents.Definition, error) {
 	if asked.Tree == 0 {
 		return pipeline.Rules(d, asked.Step)
 	}

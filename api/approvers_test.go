@@ -56,7 +56,7 @@ func newCourt(t *testing.T, asked time.Time, rule int, rules ...agents.Approval)
 	if place.After, err = attempt.Finish(ctx, &stream.Result{Messages: []agui.Message{call}}); err != nil {
 		t.Fatal(err)
 	}
-	by, err := json.Marshal(stream.Asked{Agent: "a", Revision: d.Revision(), Rule: rule, AskedAt: asked})
+	by, err := json.Marshal(stream.ApprovalSource{Agent: "a", Revision: d.Revision(), Rule: rule, AskedAt: asked})
 	if err != nil {
 		t.Fatal(err)
 	}

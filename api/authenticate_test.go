@@ -259,7 +259,7 @@ func TestDecisionsSayWhoseTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &stream.Decision{CallID: "c1", Verdict: "approve", By: &auth.Principal{Tenant: "alpha", Subject: "ann"}, Channel: "input"}
+	want := &stream.Decision{CallID: "c1", Kind: "approve", By: &auth.Principal{Tenant: "alpha", Subject: "ann"}, Channel: "input"}
 	if diff := gocmp.Diff(want, said); diff != "" {
 		t.Errorf("the log has (-want +got):\n%s", diff)
 	}

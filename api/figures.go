@@ -18,7 +18,7 @@ import (
 // aboutLimit reads such an edit. What is decided about are all the figures, with the one that it names: the same figure is
 // the same decision, however it is written. Any other verdict it leaves as it is.
 func (v verdict) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (verdict, error) {
-	asked, err := stream.AskedBy(*question)
+	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
 		return v, err
 	}

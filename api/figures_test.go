@@ -30,7 +30,7 @@ func TestAnEditNamesAFigure(t *testing.T) {
 		{"another figure", `{"allowed":5,"used":0}`, "", "/args"},
 		{"another member", `{"allowed":5,"turns":1}`, "", "/args"},
 	} {
-		by, err := json.Marshal(stream.Asked{Step: pipeline.LimitPath})
+		by, err := json.Marshal(stream.ApprovalSource{Step: pipeline.LimitPath})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestAnEditNamesAFigure(t *testing.T) {
 		case c.pointer != "" && (!errors.As(err, &p) || p.Status != 422 || p.Code != "invalid_answer" || p.Pointer != c.pointer):
 			t.Errorf("%s: %v, want a problem at %s", c.name, err, c.pointer)
 		}
-		by, err = json.Marshal(stream.Asked{Step: "pay"})
+		by, err = json.Marshal(stream.ApprovalSource{Step: "pay"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -88,7 +88,7 @@ func shownText(arguments string) string {
 // linkPageOf is the page that asks for the decision of a link.
 func linkPageOf(l links.Link, q *question) (linkPage, error) {
 	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.thread.Agent(), Tool: q.call.Name, Args: shownText(q.call.Arguments)}
-	asked, err := stream.AskedBy(q.Interrupt)
+	asked, err := stream.ApprovalSourceOf(q.Interrupt)
 	if err != nil {
 		return page, err
 	}

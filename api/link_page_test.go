@@ -15,13 +15,13 @@ import (
 func TestWhatALinkPageShows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		asked      stream.Asked
+		asked      stream.ApprovalSource
 		tool, args string
 		want       linkPage
 	}{
-		"a call":       {stream.Asked{Agent: "support"}, "refund", `{"n":1}`, linkPage{Agent: "support", Tool: "refund", Args: "{\n  \"n\": 1\n}"}},
-		"a step":       {stream.Asked{Agent: "shop", Step: "check"}, pipeline.ApproveTool, `{}`, linkPage{Agent: "shop", Step: "check"}},
-		"with figures": {stream.Asked{Agent: "shop", Step: pipeline.LimitPath}, pipeline.ApproveTool, `{"used":1}`, linkPage{Agent: "shop", Args: "{\n  \"used\": 1\n}"}},
+		"a call":       {stream.ApprovalSource{Agent: "support"}, "refund", `{"n":1}`, linkPage{Agent: "support", Tool: "refund", Args: "{\n  \"n\": 1\n}"}},
+		"a step":       {stream.ApprovalSource{Agent: "shop", Step: "check"}, pipeline.ApproveTool, `{}`, linkPage{Agent: "shop", Step: "check"}},
+		"with figures": {stream.ApprovalSource{Agent: "shop", Step: pipeline.LimitPath}, pipeline.ApproveTool, `{"used":1}`, linkPage{Agent: "shop", Args: "{\n  \"used\": 1\n}"}},
 	} {
 		asked, err := json.Marshal(c.asked)
 		if err != nil {

@@ -63,7 +63,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 	if a := o.do(http.MethodPost, path, "", "Origin", "null"); a.status != http.StatusOK || !strings.Contains(a.body, "taken: approve") {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if d := o.said("thread/default/t1", "c1"); d.Channel != "link" || d.By == nil || d.By.Subject != "ada" || d.Verdict != "approve" {
+	if d := o.said("thread/default/t1", "c1"); d.Channel != "link" || d.By == nil || d.By.Subject != "ada" || d.Kind != "approve" {
 		t.Errorf("%+v", d)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {

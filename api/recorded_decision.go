@@ -23,7 +23,7 @@ type settlement struct {
 
 // became looks up what was decided about a question; nil = nothing.
 func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
-	by, err := stream.RaisedIn(*question)
+	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot
 
 // carriedOut reads a decision that a run has carried out.
 func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
-	before, err := s.standing(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Verdict), Digest: d.Digest, Input: d.Proposal})
+	before, err := s.standing(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Input: d.Proposal})
 	if err != nil {
 		return nil, err
 	}

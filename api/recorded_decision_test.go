@@ -111,7 +111,7 @@ func TestNoLinksForWhatWasCarriedOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer attempt.Close()
-	if _, err := attempt.Finish(o.ctx(), &stream.Result{Decided: &stream.Decided{CallID: "c1", Verdict: "reject", Digest: "d"}}); err != nil {
+	if _, err := attempt.Finish(o.ctx(), &stream.Result{Decided: &stream.Decided{CallID: "c1", Kind: "reject", Digest: "d"}}); err != nil {
 		t.Fatal(err)
 	}
 	a := o.do(http.MethodPost, "/v1/threads/t1/approvals/"+id+"/links", `{"decision":"approve"}`)

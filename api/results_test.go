@@ -107,7 +107,7 @@ func TestToolResultsAreJudgedByTheWorkflow(t *testing.T) {
 	taken = nil
 	post(blue, 200, `{"toolCallId":"c1","cursor":"`)
 	said, err := n.log.Decision(n.ctx(), taken.Input)
-	if err != nil || said.Verdict != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
+	if err != nil || said.Kind != "result" || said.Channel != "http" || said.Result.Content.Text() != "blue" {
 		t.Errorf("the log has %+v: %v", said, err)
 	}
 	taken = &runs.Decision{CallID: "c1", Kind: runs.DecisionAbandon}

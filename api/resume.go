@@ -218,11 +218,11 @@ func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (ver
 
 // said is what a verdict about a question says, as the log has it.
 func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
-	by, err := stream.RaisedIn(*question)
+	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
 		return nil, err
 	}
-	d := &stream.Decision{CallID: question.ToolCallID, Verdict: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
+	d := &stream.Decision{CallID: question.ToolCallID, Kind: v.Decision, Question: by.Number, Reason: v.Reason, Remember: string(v.Remember)}
 	var b bytes.Buffer
 	switch {
 	case v.Decision == string(runs.DecisionEdit):

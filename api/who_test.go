@@ -59,7 +59,7 @@ func TestWhatMakesADecisionTheSame(t *testing.T) {
 	t.Parallel()
 	digest := func(ctx context.Context, verdict string) [32]byte {
 		t.Helper()
-		d, err := digestOf(ctx, &stream.Decision{CallID: "c", Verdict: verdict})
+		d, err := digestOf(ctx, &stream.Decision{CallID: "c", Kind: verdict})
 		if err != nil {
 			t.Fatal(err)
 		}

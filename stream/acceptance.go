@@ -2,8 +2,8 @@ package stream
 
 import "github.com/perdure/perdure/agui"
 
-// Acceptance says what a run's conversation is: the thread's first Keep messages, then Tail. It
-// holds content only where that is new, so its size does not depend on the conversation's.
+// Acceptance tells what the conversation of a run is: the thread's first Keep messages, then Tail. It has the content of new messages
+// only, so its size does not depend on the conversation.
 type Acceptance struct {
 	Keep int `json:"keep"`
 	// Last is the ID of the last message that is kept ("" = none). It guards against a conversation that was
@@ -29,7 +29,7 @@ type Said struct {
 	Message *agui.Message `json:"message,omitempty"`
 }
 
-// WithoutContent is what the opening of a run repeats of an acceptance: the rest stands in the proposal.
+// WithoutContent is the acceptance without messages, for the opening of a run: the proposal has them.
 func (a Acceptance) WithoutContent() Acceptance {
 	a.Tail, a.Updated = nil, nil
 	return a

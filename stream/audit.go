@@ -9,13 +9,11 @@ import (
 	"time"
 )
 
-// LaneAudit carries what became of a run's questions: behind its end, so that no reader of the run is
-// shown it and no reduction counts it.
+// LaneAudit has the audit entries of a run's interrupts. Its records follow the run's end, are shown to no reader, and change no snapshot.
 const LaneAudit Lane = "audit"
 
-// AppendAudit appends an entry to a run's audit, once for each id; an id has no blanks. The lane is short,
-// so whether an entry stands there is looked up in all of it: a late attempt finds its own also where
-// others have come since.
+// AppendAudit appends an entry to the audit of a run, once for each ID. An ID has no blanks. The lane is short, so all of it is searched
+// for the ID: a late attempt finds its own entry also if others follow.
 func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) error {
 	body, err := json.Marshal(entry)
 	if err != nil {
@@ -37,7 +35,7 @@ func (l *Log) AppendAudit(ctx context.Context, run Run, id string, entry any) er
 	}
 }
 
-// audited looks for an entry, and tells where the lane ends.
+// audited searches for an entry, and returns the lane's last sequence.
 func (l *Log) audited(ctx context.Context, subject, id string) (after uint64, found bool, err error) {
 	for rec, err := range l.under(ctx, subject) {
 		if err != nil {
@@ -56,12 +54,12 @@ func (l *Log) Audit(ctx context.Context, t Thread) iter.Seq2[*Record, error] {
 	return l.under(ctx, l.ThreadSubject(t)+".*."+string(LaneAudit))
 }
 
-// AuditAll yields those of all threads of all tenants.
+// AuditAll yields the audit entries of all threads of all tenants.
 func (l *Log) AuditAll(ctx context.Context) iter.Seq2[*Record, error] {
 	return l.under(ctx, l.prefix+".*.*.*."+string(LaneAudit))
 }
 
-// under yields the records under a subject that there are by now.
+// under yields the records that are under a subject by now.
 func (l *Log) under(ctx context.Context, subject string) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		last, err := l.Last(ctx, subject)
@@ -74,7 +72,7 @@ func (l *Log) under(ctx context.Context, subject string) iter.Seq2[*Record, erro
 	}
 }
 
-// DecisionSaid returns a proposed decision and when it was proposed.
+// DecisionSaid returns a proposed decision, and when it was proposed.
 func (l *Log) DecisionSaid(ctx context.Context, seq uint64) (*Decision, time.Time, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil {

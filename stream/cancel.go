@@ -8,15 +8,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A cancel reaches the worker on three ways: a record on the run's control lane, so that it is not
-// lost; Temporal's cancellation, which decides; and a core NATS message, which is there within a
-// millisecond. This file is about the third.
+// A cancel reaches the worker in three ways: a record on the run's control lane, so that it is not lost; Temporal's cancellation,
+// which decides; and a core NATS message, which arrives within a millisecond. This file is about the third.
 
 func (l *Log) cancelSubject(r Run) string {
 	return l.prefix + "-cancel." + Token(r.Tenant) + "." + Token(r.Thread.ID) + "." + Token(r.ID)
 }
 
-// AnnounceCancel tells every worker that works for the run to stop. It is best effort.
+// AnnounceCancel tells all workers of a run to stop. It is best effort.
 func (l *Log) AnnounceCancel(r Run) error {
 	if err := l.nc.Publish(l.cancelSubject(r), nil); err != nil {
 		return fmt.Errorf("stream: announce cancel: %w", err)
@@ -24,7 +23,7 @@ func (l *Log) AnnounceCancel(r Run) error {
 	return nil
 }
 
-// Cancels listens for announced cancels on behalf of everything a worker does.
+// Cancels listens to announced cancels for all work of a worker. It is safe for concurrent use.
 type Cancels struct {
 	log *Log
 	sub *nats.Subscription
@@ -34,10 +33,10 @@ type Cancels struct {
 	work map[string]map[int]context.CancelCauseFunc // by subject
 }
 
-// ErrCancelled is the cause with which work ends that was cancelled.
+// ErrCancelled is the cause of a context whose run is cancelled.
 var ErrCancelled = fmt.Errorf("stream: the run is cancelled: %w", context.Canceled)
 
-// ListenCancels starts listening. Stop must be called.
+// ListenCancels starts listening. The caller calls Stop.
 func (l *Log) ListenCancels() (*Cancels, error) {
 	c := &Cancels{log: l, work: map[string]map[int]context.CancelCauseFunc{}}
 	sub, err := l.nc.Subscribe(l.prefix+"-cancel.>", func(m *nats.Msg) { c.cancel(m.Subject) })

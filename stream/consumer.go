@@ -11,45 +11,42 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// JetStream's consumer lives in the memory of one node, which may die. The client library has an
-// ordered consumer that then makes itself anew, but that is not exact enough about time: it asks for
-// its successor under one name until it gets it. A cluster that has not noticed the death yet may
-// place the successor on the dead node, and from then on every request under that name goes there
-// and is not answered before the node is back. Nor can it be stopped while it asks. Here every
-// request has a name of its own and an end.
+// A JetStream consumer lives in the memory of one node, which may die. The client library's ordered consumer then recreates itself, but
+// under one name until it succeeds: a cluster that has not noticed the death yet may place it on the dead node, and every request
+// under that name then waits for that node. It cannot be stopped while it waits, either. Here every request has a name of its own
+// and a deadline.
 
 const (
-	// consumerHeartbeat is how often the node that serves a consumer shows that it lives; two that stay
-	// out and the consumer is made anew elsewhere. Meanwhile readers see nothing.
+	// consumerHeartbeat is the interval of heartbeats from the consumer's node. After two missing ones the consumer is replaced.
+	// Readers see no record meanwhile.
 	consumerHeartbeat = time.Second
-	// consumerBatch bounds what is on its way: with the largest frames less than the 64 MiB beyond
-	// which the client library drops what it receives.
+	// consumerBatch bounds the messages in flight: with the largest records less than the 64 MiB after which the client library
+	// drops messages.
 	consumerBatch = 200
-	// consumerLife is how long a consumer stays that nobody asks; longer than a pull, which takes 30 s.
+	// consumerLife is how long a consumer lives without requests: longer than a pull, which takes 30 s.
 	consumerLife = time.Minute
 )
 
-// consumer delivers the records of the log in order, until it is broken or stopped. It never makes
-// itself anew.
+// consumer delivers the records of the log in order, until it breaks or is stopped. It does not replace itself.
 type consumer struct {
 	log     *Log
 	name    string
 	consume jetstream.ConsumeContext
-	// lost hears that the connection is, and with it what was on its way.
+	// lost is told when the connection is lost, with the messages in flight.
 	lost chan nats.Status
 
 	once   sync.Once
-	broken chan struct{} // closed when what comes next will not be delivered
+	broken chan struct{} // closed when the consumer delivers no more
 
 	mu      sync.Mutex
 	last    uint64 // how many messages have been delivered
 	stopped bool
 }
 
-// deliver is given one message after another.
+// deliver takes one message after the other.
 type deliver func(jetstream.Msg, *jetstream.MsgMetadata)
 
-// consume starts a consumer behind a sequence.
+// consume starts a consumer after a sequence.
 func (l *Log) consume(ctx context.Context, behind uint64, to deliver) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -81,7 +78,7 @@ func (c *consumer) start(ctx context.Context, behind uint64, to deliver) error {
 	return nil
 }
 
-// receive delivers a message unless one before it is missing.
+// receive delivers a message, unless one before it is missing.
 func (c *consumer) receive(msg jetstream.Msg, to deliver) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,11 +94,10 @@ func (c *consumer) receive(msg jetstream.Msg, to deliver) {
 	to(msg, meta)
 }
 
-// breakOff says that nothing can be expected of the consumer any more, whatever the reason: its node
-// is silent or gone, it was deleted, a message is missing.
+// breakOff ends the consumer: its node is silent or gone, it was deleted, or a message is missing.
 func (c *consumer) breakOff() { c.once.Do(func() { close(c.broken) }) }
 
-// stop ends the consumer: when it returns nothing is delivered any more. It does not wait for the log.
+// stop ends the consumer. When it returns, no message is delivered any more. It does not wait for the log.
 func (c *consumer) stop() {
 	c.mu.Lock()
 	c.stopped = true
@@ -111,8 +107,7 @@ func (c *consumer) stop() {
 	c.forget()
 }
 
-// forget has the consumer deleted, if it was made. No answer is expected: if nobody hears it the
-// consumer ends by itself.
+// forget asks the server to delete the consumer, and waits for no answer: an unused consumer expires.
 func (c *consumer) forget() {
 	c.log.nc.RemoveStatusListener(c.lost)
 	if c.log.nc.IsConnected() {
@@ -120,10 +115,10 @@ func (c *consumer) forget() {
 	}
 }
 
-// consumeAgain starts a consumer as soon as the log can. It fails when ctx or the connection ends.
+// consumeAgain starts a consumer as soon as the log answers. It fails when ctx or the connection ends.
 func (l *Log) consumeAgain(ctx context.Context, behind uint64, to deliver) (*consumer, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		if l.nc.IsConnected() { // or requests would gather, to be sent together when it is
+		if l.nc.IsConnected() { // otherwise the requests would be buffered and sent all together
 			c, err := l.consume(ctx, behind, to)
 			if err == nil {
 				return c, nil

@@ -10,48 +10,48 @@ import (
 
 // Errors of cursors.
 var (
-	// ErrInvalidCursor: the text is no cursor of ours.
+	// ErrInvalidCursor tells that a text is not a cursor.
 	ErrInvalidCursor = errors.New("stream: invalid cursor")
-	// ErrLogReplaced: the cursor belongs to another log.
+	// ErrLogReplaced tells that a cursor belongs to another log.
 	ErrLogReplaced = errors.New("stream: the cursor belongs to another log")
 )
 
-// Profile is the protocol generation that a reader is spoken to in.
+// Profile is the generation of AG-UI that a reader understands.
 type Profile string
 
 const (
 	// Profile1 is AG-UI 1.x.
 	Profile1 Profile = "1"
-	// Profile0 is what clients from before the protocol's first version accept.
+	// Profile0 is the generation before AG-UI 1.0.
 	Profile0 Profile = "0"
 )
 
-// Position is a place between two events of the log: behind the Index-th event that a reader is
-// shown of the record Seq. The zero position is before everything.
+// Position is a place between two events: after the Index-th event that a reader is shown of the record Seq. The zero position is
+// before all events.
 type Position struct {
 	Seq   uint64
 	Index int
 }
 
-// MaxIndex is behind every event of a record.
+// MaxIndex is after every event of a record.
 const MaxIndex = 1<<20 - 1
 
 func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
-// Cursor is where a reader is. Its text is opaque to clients, and text order is log order. The zero
-// cursor is that of an event behind which nobody can go on.
+// Cursor is the position of a reader. Its text is opaque to clients, and sorts in the order of the log. The zero cursor is that of an
+// event after which a reader cannot continue.
 type Cursor struct {
 	Position
 	Profile Profile
 	Epoch   string
-	// Followed tells that the reader is shown the run as one who did not send its input.
+	// Followed tells that the reader did not send the input of the run.
 	Followed bool
-	// Heal tells that the reader is owed a full snapshot before the run's last event.
+	// Heal tells that a full snapshot has to precede the run's last event.
 	Heal bool
-	// Unseen is what the reader was not shown of attempts whose deaths come behind this place, the earliest death
-	// first. What is withdrawn there depends on it.
+	// Unseen tells what the reader was not shown of attempts that are superseded after this position, the earliest first. What is
+	// retracted there depends on it.
 	Unseen []Unseen
 }
 
@@ -61,16 +61,15 @@ const (
 	letterHeal     = "h"
 )
 
-// IsZero tells whether there is no going on behind the cursor's event.
+// IsZero reports whether the cursor is the zero cursor.
 func (c Cursor) IsZero() bool { return c.Position == Position{} && c.Profile == "" && c.Epoch == "" }
 
-// String writes the cursor: position first and of fixed width, so that texts sort. The zero cursor's
-// text is empty.
+// String is the cursor's text: the position first and of fixed width, so that texts sort. The zero cursor's text is empty.
 func (c Cursor) String() string {
 	if c.IsZero() {
 		return ""
 	}
-	text := make([]byte, 0, 64) // by hand: one is written for every event of every viewer
+	text := make([]byte, 0, 64) // without fmt: it is called for every event of every reader
 	text = append(c.Position.append(text), '-')
 	if c.Followed {
 		text = append(text, letterFollowed...)
@@ -80,7 +79,7 @@ func (c Cursor) String() string {
 	}
 	text = append(append(text, c.Profile...), c.Epoch...)
 	for _, u := range c.Unseen {
-		text = appendHex(u.Behind.append(append(text, '-')), u.Died, seqDigits)
+		text = appendHex(u.Shown.append(append(text, '-')), u.SupersededAt, seqDigits)
 	}
 	return string(text)
 }
@@ -95,7 +94,7 @@ func (p Position) append(text []byte) []byte {
 	return appendHex(appendHex(text, p.Seq, seqDigits), uint64(p.Index), indexDigits) //nolint:gosec // never negative
 }
 
-// appendHex writes a number's last digits.
+// appendHex appends the last digits of a number.
 func appendHex(text []byte, n uint64, digits int) []byte {
 	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
 		text = append(text, "0123456789abcdef"[n>>shift&0xf])
@@ -130,10 +129,10 @@ func decodeUnseen(s string) (Unseen, error) {
 	if err != nil {
 		return Unseen{}, fmt.Errorf("%w: %q", ErrInvalidCursor, s)
 	}
-	return Unseen{Behind: behind, Died: died}, nil
+	return Unseen{Shown: behind, SupersededAt: died}, nil
 }
 
-// CursorAt is the cursor behind a record, for a reader of the current generation.
+// CursorAt is the cursor after a record, for a reader of the current generation.
 func (l *Log) CursorAt(seq uint64) Cursor {
 	return Cursor{Position: Position{Seq: seq}, Profile: Profile1, Epoch: l.epoch}
 }
@@ -163,7 +162,7 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 		if err != nil {
 			return Cursor{}, err
 		}
-		if n := len(c.Unseen); !u.Behind.Before(at) || u.Died < at.Seq || n > 0 && u.Died <= c.Unseen[n-1].Died {
+		if n := len(c.Unseen); !u.Shown.Before(at) || u.SupersededAt < at.Seq || n > 0 && u.SupersededAt <= c.Unseen[n-1].SupersededAt {
 			return Cursor{}, fmt.Errorf("%w: %.60q", ErrInvalidCursor, text)
 		}
 		c.Unseen = append(c.Unseen, u)
@@ -174,32 +173,29 @@ func (l *Log) ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// Unseen tells how much a reader was shown of attempts that died: of those whose deaths come up to the
-// record Died, and behind that of the entry before, what they said up to Behind. Of those that no entry
-// tells of it was shown all up to where it is. An entry whose record is that of the cursor tells that the
-// reader is inside a withdrawal.
+// Unseen tells what a reader was shown of attempts that were superseded: of those that were superseded up to the record SupersededAt,
+// and after that of the entry before, events up to Shown. Of attempts without an entry the reader was shown all events up to its
+// position. An entry whose record is that of the cursor tells that the reader is inside a retraction.
 //
-// What a reader was shown, and where it is, determine the entries; where it was cut on the way does not:
-// an event has the same cursor for all who were shown the same. There are as few as will do. Behind is the
-// last event that the reader was shown of any of these attempts, and zero if it was shown none.
+// The entries are determined by what the reader was shown and by its position, so an event has the same cursor for all readers that
+// were shown the same. Shown is the last event that the reader was shown of any of these attempts; zero = none.
 type Unseen struct {
-	Behind Position
-	Died   uint64
+	Shown        Position
+	SupersededAt uint64
 }
 
-// MaxUnseen bounds how often a reader comes back before deaths that it knows: what is more is taken together.
+// MaxUnseen bounds the entries. If a reader would need more, its last entry covers several attempts.
 const MaxUnseen = 8
 
-// Retracted tells whether the place is inside a withdrawal, and a place in the run from which that is.
+// Retracted reports whether the position is inside a retraction, and returns a position in the run of the retracted attempt.
 func (c Cursor) Retracted() (before Position, inside bool) {
-	if len(c.Unseen) == 0 || c.Unseen[0].Died != c.Seq {
+	if len(c.Unseen) == 0 || c.Unseen[0].SupersededAt != c.Seq {
 		return Position{}, false
 	}
-	return c.Unseen[0].Behind, true
+	return c.Unseen[0].Shown, true
 }
 
-// ProfileOf returns the profile for the protocolVersion of an input: clients from before the
-// protocol's first version send none.
+// ProfileOf returns the profile for the protocolVersion of an input. Clients from before AG-UI 1.0 send none.
 func ProfileOf(protocolVersion string) Profile {
 	if protocolVersion == "" {
 		return Profile0
@@ -207,8 +203,7 @@ func ProfileOf(protocolVersion string) Profile {
 	return Profile1
 }
 
-// Check tells whether a cursor's record can still be read: ErrGone if it was purged. A place that the log has
-// not reached is not judged here.
+// Check returns ErrGone if the record of a cursor was purged. It does not judge a position that the log has not reached.
 func (l *Log) Check(ctx context.Context, c Cursor) error {
 	if c.Seq == 0 {
 		return nil

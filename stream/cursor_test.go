@@ -34,7 +34,7 @@ func TestCursorKeepsItsPlaceAndTheLogsOrder(t *testing.T) {
 		died := c.Seq
 		for range r.IntN(4) {
 			if behind := randomPosition(r); compare(behind, c.Position) < 0 && died < 1<<48 { // as wide as cursors are
-				c.Unseen = append(c.Unseen, stream.Unseen{Behind: behind, Died: died})
+				c.Unseen = append(c.Unseen, stream.Unseen{Shown: behind, SupersededAt: died})
 				died += 1 + r.Uint64N(1<<40)
 			}
 		}
@@ -68,7 +68,7 @@ func FuzzParseCursor(f *testing.F) {
 	l := streamtest.Open(f)
 	good := stream.Cursor{Position: stream.Position{Seq: 7, Index: 2}, Profile: stream.Profile0, Epoch: l.Epoch()}
 	f.Add(good.String())
-	good.Unseen = []stream.Unseen{{Behind: stream.Position{Seq: 3, Index: 1}, Died: 7}, {Died: 9}}
+	good.Unseen = []stream.Unseen{{Shown: stream.Position{Seq: 3, Index: 1}, SupersededAt: 7}, {SupersededAt: 9}}
 	f.Add(good.String())
 	for _, s := range []string{
 		"", "-", "0", "42", "--", "00000000000700002", "00000000000700002-", "00000000000700002-1", "00000000000700002-2" + l.Epoch(),

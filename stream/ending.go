@@ -11,16 +11,16 @@ import (
 type Ending struct {
 	// Outcome is "success", "interrupt", "cancelled" or "error"; Code is that of the error.
 	Outcome, Code string
-	// Questions are those that the run asks with its end.
-	Questions []agui.Interrupt
+	// Interrupts are those that the run ended with.
+	Interrupts []agui.Interrupt
 }
 
-// sealing is the note of a terminal record: whose the thread is behind the run.
+// sealing is the note of a terminal record: the agent that has the thread after the run.
 type sealing struct {
 	Agent string `json:"agent"`
 }
 
-// sealedFor reads whose the thread is behind a terminal record; "" = that agent's with which the run began.
+// sealedFor is the agent that has the thread after a terminal record; "" = the agent with which the run began.
 func (r *Record) sealedFor(ctx context.Context) (string, error) {
 	var note sealing
 	if !r.HasResult() {
@@ -30,13 +30,13 @@ func (r *Record) sealedFor(ctx context.Context) (string, error) {
 	return note.Agent, err
 }
 
-// The outcomes that AG-UI has no word for.
+// Outcomes that AG-UI has no name for.
 const (
 	endedWell   = "success"
 	endedFailed = "error"
 )
 
-// End is a run's terminal record; nil = it has none.
+// End is the terminal record of a run; nil = it has none.
 func (l *Log) End(ctx context.Context, run Run) (*Record, error) {
 	rec, err := l.Last(ctx, l.LaneSubject(run, LaneMain))
 	if err != nil || rec == nil || rec.Kind != KindTerminal {
@@ -45,7 +45,7 @@ func (l *Log) End(ctx context.Context, run Run) (*Record, error) {
 	return rec, nil
 }
 
-// Ended tells whether a run has its terminal record.
+// Ended reports whether a run has its terminal record.
 func (l *Log) Ended(ctx context.Context, run Run) (bool, error) {
 	end, err := l.End(ctx, run)
 	return end != nil, err
@@ -69,7 +69,7 @@ func (r *Record) Ending(ctx context.Context) (Ending, error) {
 		return Ending{Outcome: endedFailed, Code: e.Code}, nil
 	case *agui.RunFinished:
 		if e.Outcome != nil {
-			return Ending{Outcome: string(e.Outcome.Type), Questions: e.Outcome.Interrupts}, nil
+			return Ending{Outcome: string(e.Outcome.Type), Interrupts: e.Outcome.Interrupts}, nil
 		}
 	}
 	return Ending{Outcome: endedWell}, nil

@@ -12,28 +12,28 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrInterrupted reports that the node follows the log no more, or cannot read a record that came. Nothing is lost: a new
-// reader with the last cursor continues, here or on another node.
+// ErrInterrupted tells that the node has stopped following the log, or cannot read a record. Nothing is lost: a new reader continues with
+// the last cursor, on this node or another one.
 var ErrInterrupted = errors.New("stream: the node does not follow the log any more")
 
-// Bounds of what a node keeps of a followed thread for its readers. A reader that lags further reads the log.
+// Bounds of the records that a node keeps of a followed thread. A reader that lags further reads the log.
 const (
 	feedRecords = 1024
 	feedBytes   = 4 << 20
 )
 
-// logReads bounds how many readers of a node read the log at a time. Each holds its place for one part, never while its
-// client takes that.
+// logReads bounds how many readers of a node read the log concurrently. A reader has its turn for one part, and not while its client
+// takes the part.
 const logReads = 32
 
-// Follower reads the log once for all readers of a process: one consumer, whatever the number of
-// runs, whose records go to the feeds of the threads that have readers here. Records of other threads
-// are dropped unparsed. A consumer that breaks is replaced by one that begins where it ended.
+// Follower reads the log once for all readers of a process. It has one consumer, whatever the number of runs, and hands records to the
+// feeds of the threads that have readers. It drops records of other threads unparsed. A consumer that breaks is replaced by one that
+// continues where it ended. A Follower is safe for concurrent use.
 //
 //	JetStream ──one consumer──► Follower ──► feed of a thread ──► reader, reader, …
 //	JetStream ──direct get of the past, and of what has left the feed ──┘ spliced by sequence
 //
-// A reader holds one part of the records at a time, whether it lags or not: see partBytes.
+// A reader holds one part of the records at a time (see partBytes).
 type Follower struct {
 	log   *Log
 	stop  context.CancelFunc
@@ -46,7 +46,7 @@ type Follower struct {
 	ended bool
 }
 
-// Follow starts a follower. Stop must be called.
+// Follow starts a follower. The caller stops it.
 func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -66,14 +66,13 @@ func (l *Log) Follow(ctx context.Context) (*Follower, error) {
 	return f, nil
 }
 
-// Stop ends the follower and waits for it, which takes no time, even if the log is away. Its readers
-// end with ErrInterrupted, which tells clients to come back with their cursor.
+// Stop ends the follower, and waits for its goroutine, which does not wait for the log. Its readers end with ErrInterrupted.
 func (f *Follower) Stop() {
 	f.stop()
 	<-f.done
 }
 
-// run replaces the consumer whenever it breaks, until the follower is stopped or the connection ends.
+// run replaces the consumer when it breaks, until the follower is stopped or the connection ends.
 func (f *Follower) run(ctx context.Context, c *consumer) {
 	defer close(f.done)
 	defer f.end()
@@ -106,7 +105,7 @@ func (f *Follower) end() {
 	}
 }
 
-// deliver hands one record on. It runs in the consumer's goroutine, record after record.
+// deliver hands one record to its feed. The consumer's goroutine calls it for one record after the other.
 func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	seq := meta.Sequence.Stream
 	thread, _, lane, ok := splitSubject(msg.Subject())
@@ -119,14 +118,13 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	}
 	r, err := decodeRecord(f.log, msg.Subject(), seq, meta.Timestamp, msg.Headers().Get(header), msg.Data())
 	if err != nil {
-		feed.end() // not to be shown as if it were whole; readers find the same when they come back
+		feed.end() // readers must not skip the record; a new reader fails at it too
 		return
 	}
 	feed.push(r)
 }
 
-// attach returns the thread's feed and the position of the follower: every record of the thread
-// behind it goes to the feed.
+// attach returns the thread's feed and the position of the follower. The feed gets every record of the thread after that position.
 func (f *Follower) attach(t Thread) (fd *feed, at uint64) {
 	key := f.log.ThreadSubject(t)
 	f.mu.Lock()
@@ -149,7 +147,7 @@ func (f *Follower) detach(t Thread, fd *feed) {
 	}
 }
 
-// part reads a part of the log as Log.part does, when its turn has come.
+// part is Log.part, when it is the reader's turn (see logReads).
 func (f *Follower) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	select {
 	case f.reads <- struct{}{}:
@@ -163,8 +161,8 @@ func (f *Follower) part(ctx context.Context, subject string, from, to uint64) ([
 // reached reports whether all records up to one have gone to their feeds.
 func (f *Follower) reached(seq uint64) bool { return f.position() >= seq }
 
-// Tail reads the records of one run, or of all runs of a thread: those of the log up to now, then live.
-// It is used by one goroutine. Close must be called.
+// Tail reads the records of one run, or of all runs of a thread: first those that the log has, then live ones. It is used by one
+// goroutine, which closes it.
 type Tail struct {
 	follower *Follower
 	feed     *feed
@@ -178,8 +176,7 @@ type Tail struct {
 // Log is the log that is followed.
 func (f *Follower) Log() *Log { return f.log }
 
-// Tail attaches to a run. What is written from now on can't be missed, so attach before starting
-// what is to be seen.
+// Tail attaches to a run. It misses no record that is written from now on, so attach before the run is started.
 func (f *Follower) Tail(run Run) *Tail {
 	return f.tail(run.Thread, Token(run.ID), f.log.RunSubject(run)+".>")
 }
@@ -213,9 +210,8 @@ func (t *Tail) Close() {
 	t.follower.detach(t.thread, t.feed)
 }
 
-// Past yields the records that the log has by now, proposals left out, from a sequence on. It is
-// called once, before Next; where the run is known to be new it can be left out. The leader is asked
-// for the last record after the feed was attached: all that comes behind it arrives by the feed.
+// Past yields the records that the log has by now, from a sequence on and without proposals. It is called once, before Next, and may be
+// left out for a new run. The leader is asked for the last record after the feed was attached, so later records arrive by the feed.
 func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		last, err := t.follower.log.Last(ctx, t.subject)
@@ -235,8 +231,8 @@ func (t *Tail) Past(ctx context.Context, from uint64) iter.Seq2[*Record, error] 
 	}
 }
 
-// Between yields the records from one sequence to another, that of a record that exists, proposals left out. What the
-// feed has comes from there: thousands of readers that come at once would otherwise each have the log read.
+// Between yields the records from one sequence to another one, which must exist, without proposals. It takes from the feed what that
+// has: otherwise thousands of readers that come at once would each read the log.
 func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		from, err := t.skipTo(ctx, from, to)
@@ -245,7 +241,7 @@ func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, 
 			if part, err = t.partOf(ctx, from, to); err != nil {
 				break
 			}
-			from = to + 1 // the feed has no more of the run up to there
+			from = to + 1 // the feed has no other record of the run up to there
 			for _, r := range part {
 				from = r.Seq + 1
 				if !r.Lane.IsProposal() && !yield(r, nil) {
@@ -259,8 +255,7 @@ func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, 
 	}
 }
 
-// skipTo returns where records begin that are to be read from one sequence to another, if the feed has some of them: then
-// it may have them all.
+// skipTo returns where the records from one sequence to another begin, if the feed has some of them: then it may have all.
 func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	if !t.follower.reached(to) || !t.feed.begins(from, to, t.token) {
 		return from, nil
@@ -272,7 +267,7 @@ func (t *Tail) skipTo(ctx context.Context, from, to uint64) (uint64, error) {
 	return max(from, first.Seq), nil
 }
 
-// partOf returns the next records from one sequence to another, of the feed or of the log. Of the feed it may be none.
+// partOf returns the next records from one sequence to another, of the feed or of the log. It may return none of the feed.
 func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
 	if t.follower.reached(to) {
 		if found, ok := t.feed.part(from, to, t.token); ok {
@@ -282,9 +277,9 @@ func (t *Tail) partOf(ctx context.Context, from, to uint64) ([]*Record, error) {
 	return t.follower.part(ctx, t.subject, from, to)
 }
 
-// Next returns the records that follow, at least one, or none after idle has passed without any. A reader that is slower
-// than the log gets them from there, and is back at the feed when it has caught up. It fails with ErrInterrupted,
-// ErrGone if the thread was purged before the reader had got all of it, failures of the log, and with ctx's cause.
+// Next returns the next records, or none after idle has passed without any. A reader that lags reads the log until it has caught up with
+// the feed. The error is ErrInterrupted, ErrGone if the thread was purged before the reader had all of it, a failure of the log,
+// or the cause of ctx.
 func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) {
 	t.idle.Reset(idle)
 	for {
@@ -310,9 +305,8 @@ func (t *Tail) Next(ctx context.Context, idle time.Duration) ([]*Record, error) 
 	}
 }
 
-// catchUp reads the next part of the records that the reader lacks and that have left the feed. evicted, the last of them, is a
-// record of the thread but not always of the run, so catchUp reads the thread. While the log is out of reach the reader waits,
-// as it would at the feed.
+// catchUp reads the next part of the records that have left the feed before the reader took them. evicted, the last of them, is a record
+// of the thread but not always of the run, so catchUp reads the thread. During an outage the reader waits, as it would at the feed.
 func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
 	part, err := t.follower.part(ctx, t.follower.log.ThreadSubject(t.thread)+".>", t.at+1, evicted)
 	if errors.Is(err, ErrUnavailable) && !hopeless(err) && ctx.Err() == nil {
@@ -331,16 +325,16 @@ func (t *Tail) catchUp(ctx context.Context, evicted uint64) (news, error) {
 	return found, nil
 }
 
-// feed is the recent past of one thread, shared by its readers: a writer never waits for them.
+// feed has the recent records of one thread for its readers. The follower never waits for a reader.
 type feed struct {
 	readers int // guarded by Follower.mu
 
 	mu      sync.Mutex
 	recs    []*Record
 	bytes   int
-	evicted uint64 // up to here records had to go, or came before the feed
+	evicted uint64 // records up to here were evicted, or came before the feed
 	ended   bool
-	changed chan struct{} // closed and replaced when something arrives; nil while nobody waits
+	changed chan struct{} // closed and replaced when a record arrives; nil while no reader waits
 }
 
 func (fd *feed) push(r *Record) {
@@ -371,12 +365,12 @@ func (fd *feed) wake() {
 	}
 }
 
-// news is what comes after a sequence.
+// news are the records after a sequence.
 type news struct {
 	records []*Record
 	at      uint64 // the sequence that they reach
 	evicted uint64 // not 0: the feed lacks records up to here
-	// changed is closed when more of the thread arrive, again tells when to look again. One of them is nil.
+	// changed is closed when more records arrive; again tells when to look again. One of them is nil.
 	changed <-chan struct{}
 	again   <-chan time.Time
 }
@@ -432,7 +426,7 @@ func (fd *feed) part(from, to uint64, run string) (found []*Record, ok bool) {
 	return p.records, true
 }
 
-// begins reports whether the feed lacks records from one sequence on, and has later ones of a run, or of any, up to another.
+// begins reports whether the feed lacks the records from one sequence on, and has later ones up to another one.
 func (fd *feed) begins(from, to uint64, run string) bool {
 	fd.mu.Lock()
 	defer fd.mu.Unlock()
@@ -441,7 +435,7 @@ func (fd *feed) begins(from, to uint64, run string) bool {
 	})
 }
 
-// search returns the index of the first record behind seq. A reader is near the end as a rule.
+// search returns the index of the first record after seq. It searches from the end, where most readers are.
 func (fd *feed) search(seq uint64) int {
 	i := len(fd.recs)
 	for i > 0 && fd.recs[i-1].Seq > seq {

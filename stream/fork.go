@@ -11,30 +11,28 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// A fork is a thread whose conversation and state begin with those of another one, as they were at the end
-// of one of its runs. Its first record holds them, so that nothing ties the two together from then on:
-// either may be cut, edited or purged. What is copied is the conversation as a checkpoint has it, not the
-// log.
+// A fork is a thread that begins with the conversation and the state that another thread had at the end of one of its runs. Its first
+// record has them, so the threads are independent from then on: each may be edited or purged.
 
 // Errors of forking.
 var (
-	// ErrRunActive: the run has not ended, so there is nothing yet that a thread could begin with.
+	// ErrRunActive tells that the run has not ended.
 	ErrRunActive = errors.New("stream: the run has not ended")
-	// ErrThreadExists: the log has something of the thread, and that is not the same fork.
+	// ErrThreadExists tells that the log has records of the thread, and that they are not of the same fork.
 	ErrThreadExists = errors.New("stream: the thread exists")
 )
 
-// Origin is the run that a fork hangs on.
+// Origin is the run that a thread is a fork of.
 type Origin struct {
 	Thread string `json:"thread"`
-	// Run is the run's id as clients know it, Agent its agent.
+	// Run is the run's ID as clients know it, Agent its agent.
 	Run   string `json:"run"`
 	Agent string `json:"agent"`
-	// ProtocolVersion is what the run's client said it speaks.
+	// ProtocolVersion is that of the run's input.
 	ProtocolVersion string `json:"protocolVersion,omitempty"`
 }
 
-// forkRun stands where a fork's subject has the token of a run: it is no run's.
+// forkRun takes the place of a run's token in the subject of a fork's first record. No run has this token.
 const forkRun = "~fork"
 
 // Fork is what the first record of a fork says of its origin. The record also has the conversation and the state that
@@ -112,8 +110,8 @@ func (r *Record) forks(ctx context.Context, of Origin) error {
 	return nil
 }
 
-// FindRun returns the threads of a tenant that have begun a run with an id. It looks at the names of all
-// threads of the tenant, in the log's memory.
+// FindRun returns the threads of a tenant that have a run with an ID. The server searches the subjects of all threads of the tenant,
+// in memory.
 func (l *Log) FindRun(ctx context.Context, tenant, run string) ([]Thread, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {
@@ -142,7 +140,7 @@ func (l *Log) FindRun(ctx context.Context, tenant, run string) ([]Thread, error)
 	return threads, nil
 }
 
-// threadID is the id of the thread in which a record opens a run.
+// threadID is the ID of the thread in which a record opens a run.
 func (r *Record) threadID(ctx context.Context) (string, error) {
 	events, err := r.Events(ctx)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestForkLeavesQuestionsBehind(t *testing.T) {
 	s.begin(runNamed("r1"), user, `{"given":1}`)
 	call := agui.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
 	result := says(assistant("m1", "", call))
-	result.Decided = &stream.Decided{CallID: "c0", Verdict: "approve", Remembered: &stream.Remembered{Tool: "f", Rule: "1"}}
+	result.Decided = &stream.Decided{CallID: "c0", Kind: "approve", Remembered: &stream.Remembered{Tool: "f", Rule: "1"}}
 	s.after = s.finish(s.attempt(s.place("1/model")), result)
 	if err := snapshots(l).Fork(ctx, runNamed("r1"), threadNamed("early")); !errors.Is(err, stream.ErrRunActive) {
 		t.Errorf("fork of a run that goes on: %v", err)

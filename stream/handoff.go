@@ -8,20 +8,20 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// An agent may hand its thread over to another one, by a call of its model. From then on that one speaks, in
-// later runs too, although clients go on to ask for the first. It is so until the thread is handed on, or back,
-// or a run of an agent begins that nobody had handed it to.
+// An agent may hand its thread over to another one, by a tool call of its model. The other agent then has the thread, in later runs
+// too, although clients still name the first one. This ends when the thread is handed on or back, or when a run of an agent begins
+// that did not take part.
 
-// Handoff notes, with the result of the call, that a thread was handed over.
+// Handoff tells that a thread was handed over. It is part of the tool call's result.
 type Handoff struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// CustomHandoff tells clients of it.
+// CustomHandoff is the name of the event that tells clients of a handoff.
 const CustomHandoff = "perdure.handoff"
 
-// Event is what clients are told.
+// Event is that event.
 func (h Handoff) Event() (agui.Event, error) {
 	value, err := json.Marshal(h)
 	if err != nil {
@@ -30,17 +30,17 @@ func (h Handoff) Event() (agui.Event, error) {
 	return &agui.Custom{Name: CustomHandoff, Value: value}, nil
 }
 
-// Handed is how a thread has come to an agent.
+// Handed tells how an agent got a thread.
 type Handed struct {
 	To string `json:"to"`
-	// From are the agents that have handed it over and did not get it back, the last one last.
+	// From are the agents that have handed it over and did not get it back, in order.
 	From []string `json:"from"`
 }
 
-// MaxHanded bounds them: the first is forgotten, and speaks again if it is asked for.
+// MaxHanded bounds Handed.From. The first agent is forgotten: it has the thread again if a client names it.
 const MaxHanded = 8
 
-// HandOver are the agents that have handed a thread over, behind one more time.
+// HandOver returns Handed.From after one more handoff.
 func HandOver(from []string, h Handoff) []string {
 	from = slices.DeleteFunc(from, func(name string) bool { return name == h.To || name == h.From })
 	from = append(from, h.From)

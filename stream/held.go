@@ -7,16 +7,15 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// A run that is held does not end with what it waits for; it says so in custom events. They stand in an
-// open record, which nobody but a run's own workflow has written.
+// A held run stays open while it waits. Custom events in an open record tell readers what it waits for.
 const (
-	// CustomApproval has one question, as an interrupt.
+	// CustomApproval has one interrupt.
 	CustomApproval = "perdure.approval"
-	// CustomToolCalls has the ids of the calls that the client is to make.
+	// CustomToolCalls has the IDs of the client tool calls.
 	CustomToolCalls = "perdure.toolCalls"
 )
 
-// HeldEvents tell readers what a run waits for.
+// HeldEvents are the events for the interrupts and the client tool calls of a held run.
 func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error) {
 	var events []agui.Event
 	for _, q := range questions {
@@ -36,7 +35,7 @@ func HeldEvents(questions []agui.Interrupt, calls []string) ([]agui.Event, error
 	return append(events, &agui.Custom{Name: CustomToolCalls, Value: value}), nil
 }
 
-// ParseHeld reads them from the events of an open record.
+// ParseHeld reads the interrupts and the client tool calls from the events of an open record.
 func ParseHeld(events [][]byte) (questions []agui.Interrupt, calls []string, err error) {
 	for _, raw := range events {
 		if agui.TypeOf(raw) != agui.EventCustom {

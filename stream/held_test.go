@@ -23,7 +23,7 @@ func (s *story) tellHeld() {
 	done := func(lane int, id, call, verdict string) {
 		e, m := answer(id, call, "sunny")
 		a := s.attempt(s.lane(stream.LaneMain.Tool(lane), "1/held/"+call))
-		s.finish(a, &stream.Result{Messages: []agui.Message{m}, Decided: &stream.Decided{CallID: call, Verdict: verdict}}, e)
+		s.finish(a, &stream.Result{Messages: []agui.Message{m}, Decided: &stream.Decided{CallID: call, Kind: verdict}}, e)
 	}
 	done(0, "r1", "c1", "approve")
 	s.waits("", "c2")

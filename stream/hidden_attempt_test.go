@@ -388,13 +388,13 @@ func TestCursorsTellWhatWasShownOfDeadAttempts(t *testing.T) {
 		return told
 	}
 	late := told(a.read(nil, len(a.records)))
-	if diff := cmp.Diff([][]stream.Unseen{nil, {{Died: seq(1)}}, nil}, late); diff != "" {
+	if diff := cmp.Diff([][]stream.Unseen{nil, {{SupersededAt: seq(1)}}, nil}, late); diff != "" {
 		t.Errorf("to a late reader (-want +got):\n%s", diff)
 	}
 	behind := slices.IndexFunc(live, func(f view.Frame) bool { return f.Cursor.Position == shown(1) })
-	both := stream.Unseen{Behind: shown(1), Died: seq(1)} // also of the first: no more of that was shown before
+	both := stream.Unseen{Shown: shown(1), SupersededAt: seq(1)} // also of the first: no more of that was shown before
 	part := told(a.read(&live[behind], len(a.records)))
-	if diff := cmp.Diff([][]stream.Unseen{nil, {both}, {{Behind: shown(0), Died: seq(0)}, both}, {both}, nil}, part); diff != "" {
+	if diff := cmp.Diff([][]stream.Unseen{nil, {both}, {{Shown: shown(0), SupersededAt: seq(0)}, both}, {both}, nil}, part); diff != "" {
 		t.Errorf("to one who was shown a part of each (-want +got):\n%s", diff)
 	}
 }
@@ -414,7 +414,7 @@ func TestOlderCursorsOfDeadAttempts(t *testing.T) {
 				continue
 			}
 			told++
-			f.Cursor.Unseen = []stream.Unseen{{Behind: last, Died: f.Cursor.Unseen[0].Died}}
+			f.Cursor.Unseen = []stream.Unseen{{Shown: last, SupersededAt: f.Cursor.Unseen[0].SupersededAt}}
 			if rest := a.read(&f, len(a.records)); dump(rest) != dump(frames[k+1:]) {
 				t.Errorf("%s, cut behind event %d:\n%s\nis shown\n%s\ninstead of\n%s", what, k, f.Cursor, dump(rest), dump(frames[k+1:]))
 			}

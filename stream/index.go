@@ -15,23 +15,22 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// The index of threads is a bucket beside the log with one entry for each thread, so that they can be
-// listed. It is a cache: an entry tells of one record, whoever wrote that wrote the entry behind it, and who
-// finds the record there already writes the entry once more, so an attempt that died in between leaves
-// nothing out. An entry about a later record stands.
+// The index of threads is a bucket with one entry for each thread, so that threads can be listed. It is a cache of the log. An entry
+// is about one record, and is written after that record. An attempt that finds the record written writes the entry again, so an
+// attempt that died in between leaves no gap. An entry never replaces one about a later record.
 
-// Listed is what the index has of a thread.
-type Listed struct {
+// IndexEntry is what the index has of a thread.
+type IndexEntry struct {
 	ThreadID string `json:"threadId"`
 	Agent    string `json:"agent"`
-	// RunID is the last run's id as clients know it; empty in a fork without one.
+	// RunID is the ID of the last run as clients know it; "" = a fork without a run.
 	RunID  string `json:"runId,omitempty"`
 	Status Status `json:"status"`
 	// UpdatedAt is when the last run began or ended, or the thread was forked.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// Seq is the record that this tells of.
+	// Seq is the record that the entry is about.
 	Seq uint64 `json:"seq"`
-	// Purged tells that the thread is not there any more: what tells of it later is told late.
+	// Purged tells that the thread was removed. Later entries about its records are ignored.
 	Purged bool `json:"purged,omitempty"`
 }
 
@@ -39,11 +38,11 @@ const (
 	indexBucket = "threads"
 	// IndexPrefix begins the keys of entries: tenant and thread follow, each a token.
 	IndexPrefix = "thread."
-	// restoredKey says that the bucket has what the log has. It is not there in one that was made anew.
+	// restoredKey exists if the bucket has an entry for every thread of the log. A new bucket does not have it.
 	restoredKey = "restored"
-	// purgedFor is how long the index knows of a purge: longer than anything that was under way.
+	// purgedFor is how long an entry about a purge is kept: longer than any write that was in flight.
 	purgedFor = 24 * time.Hour
-	// markerLife is how long the bucket says that such an entry is gone.
+	// markerLife is how long the bucket keeps the marker of such an entry's expiry.
 	markerLife = time.Minute
 )
 
@@ -53,18 +52,18 @@ func (l *Log) ensureIndex(ctx context.Context) (jetstream.KeyValue, error) {
 	})
 }
 
-// Index is the bucket.
+// Index is the bucket of the index.
 func (l *Log) Index() jetstream.KeyValue { return l.index }
 
-// indexKey is a thread's, by its subject: keys may not have what begins the tokens of long ids.
+// indexKey is the key of a thread, by its subject. Keys must not have the character that begins the tokens of long IDs.
 func (l *Log) indexKey(threadSubject string) string {
 	return IndexPrefix + IndexToken(strings.TrimPrefix(threadSubject, l.prefix+"."))
 }
 
-// IndexToken is a token as a key has it.
+// IndexToken is a token in a key of the index.
 func IndexToken(token string) string { return strings.ReplaceAll(token, "~", "=") }
 
-// listOpened writes that a run began. seq is 0 where the opening stands further back in the lane.
+// listOpened lists a run that began. seq 0 means that the opening is not the lane's last record.
 func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64) error {
 	at := time.Now()
 	if seq == 0 {
@@ -74,21 +73,21 @@ func (l *Log) listOpened(ctx context.Context, run Run, agent string, seq uint64)
 		}
 		seq, at = rec.Seq, rec.Time
 	}
-	return l.list(ctx, l.ThreadSubject(run.Thread), &Listed{
+	return l.list(ctx, l.ThreadSubject(run.Thread), &IndexEntry{
 		ThreadID: run.Thread.ID, Agent: agent, RunID: run.Shown(), Status: StatusRunning, UpdatedAt: at, Seq: seq,
 	})
 }
 
-// listSealed writes that a run has ended with some events just now.
+// listSealed lists a run that has just ended with some events.
 func (l *Log) listSealed(ctx context.Context, p Place, seq uint64, events []agui.Event) error {
 	var last agui.Event
 	if len(events) > 0 {
 		last = events[len(events)-1]
 	}
-	return l.listEnd(ctx, p.Run, &Listed{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
+	return l.listEnd(ctx, p.Run, &IndexEntry{Agent: p.Agent, Status: StatusAfter(last), UpdatedAt: time.Now(), Seq: seq})
 }
 
-// listEnded is listSealed for a run that had ended before.
+// listEnded lists a run that had ended before.
 func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
 	last, err := end.LastEvent(ctx)
 	if err != nil {
@@ -98,20 +97,19 @@ func (l *Log) listEnded(ctx context.Context, run Run, end *Record) error {
 	if err != nil {
 		return err
 	}
-	return l.listEnd(ctx, run, &Listed{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
+	return l.listEnd(ctx, run, &IndexEntry{Agent: agent, Status: StatusAfter(last), UpdatedAt: end.Time, Seq: end.Seq})
 }
 
-func (l *Log) listEnd(ctx context.Context, run Run, entry *Listed) error {
+func (l *Log) listEnd(ctx context.Context, run Run, entry *IndexEntry) error {
 	entry.ThreadID, entry.RunID = run.Thread.ID, run.Shown()
 	return l.list(ctx, l.ThreadSubject(run.Thread), entry)
 }
 
 func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent string) error {
-	return l.list(ctx, l.ThreadSubject(t), &Listed{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
+	return l.list(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
-// ListPaused writes that a run was paused, or goes on. It does nothing if the index has another run for the thread, or
-// knows that this one has ended.
+// ListPaused lists that a run was paused, or resumed. It does nothing if the index has another run of the thread, or the end of this one.
 func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	from, to := StatusRunning, StatusPaused
 	if !paused {
@@ -139,15 +137,15 @@ func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	}
 }
 
-// Paused tells whether the index has a run as paused.
+// Paused reports whether the index has a run as paused.
 func (l *Log) Paused(ctx context.Context, run Run) (bool, error) {
 	entry, _, err := l.listed(ctx, l.indexKey(l.ThreadSubject(run.Thread)))
 	return entry.RunID == run.Shown() && entry.Status == StatusPaused, err
 }
 
-// list puts an entry unless a later one is there. One without an agent has that of the one before. Like
-// append it goes on through outages, until ctx ends.
-func (l *Log) list(ctx context.Context, threadSubject string, entry *Listed) error {
+// list writes an entry, unless there is one about a later record. An entry without an agent keeps the agent of the one before. Like append
+// it retries during outages, until ctx ends.
+func (l *Log) list(ctx context.Context, threadSubject string, entry *IndexEntry) error {
 	entry.UpdatedAt = entry.UpdatedAt.UTC().Truncate(time.Millisecond)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		listed, err := l.tryList(ctx, l.indexKey(threadSubject), entry)
@@ -160,8 +158,8 @@ func (l *Log) list(ctx context.Context, threadSubject string, entry *Listed) err
 	}
 }
 
-// tryList is one attempt; without an error it reports false if it is unclear what is there now.
-func (l *Log) tryList(ctx context.Context, key string, entry *Listed) (bool, error) {
+// tryList is one attempt. It returns false without an error if it is unknown what was written.
+func (l *Log) tryList(ctx context.Context, key string, entry *IndexEntry) (bool, error) {
 	was, revision, err := l.listed(ctx, key)
 	if err != nil || !entry.replaces(&was) {
 		return err == nil, err
@@ -187,20 +185,20 @@ func (l *Log) tryList(ctx context.Context, key string, entry *Listed) (bool, err
 	return err == nil, nil
 }
 
-// replaces tells whether an entry is newer than another. That of a purge is as new as the last record.
-func (e *Listed) replaces(was *Listed) bool {
+// replaces reports whether an entry is newer than another one. That of a purge is as new as the thread's last record.
+func (e *IndexEntry) replaces(was *IndexEntry) bool {
 	return e.Seq > was.Seq || e.Seq == was.Seq && e.Purged && !was.Purged
 }
 
 func (l *Log) indexSubject(key string) string { return "$KV." + l.index.Bucket() + "." + key }
 
-// listed asks the leader for an entry; one that is not there has the sequence 0.
-func (l *Log) listed(ctx context.Context, key string) (was Listed, revision uint64, err error) {
+// listed asks the leader for an entry. Without one, its sequence is 0.
+func (l *Log) listed(ctx context.Context, key string) (was IndexEntry, revision uint64, err error) {
 	m, err := l.askStream(ctx, "KV_"+l.index.Bucket(), getRequest{LastFor: l.indexSubject(key)})
 	if err != nil || m == nil {
 		return was, 0, err
 	}
-	if len(m.Data) > 0 { // else it has aged out
+	if len(m.Data) > 0 { // an empty entry has expired
 		err = json.Unmarshal(m.Data, &was)
 	}
 	if err != nil {
@@ -209,8 +207,8 @@ func (l *Log) listed(ctx context.Context, key string) (was Listed, revision uint
 	return was, m.Seq, nil
 }
 
-// agentOf finds the agent of the run that ends: the entry before tells, if it is about that run.
-func (l *Log) agentOf(ctx context.Context, was, entry *Listed) (string, error) {
+// agentOf finds the agent of a run that ends: in the entry before if that is about the run, else in the run's opening.
+func (l *Log) agentOf(ctx context.Context, was, entry *IndexEntry) (string, error) {
 	if was.RunID == entry.RunID && was.Agent != "" {
 		return was.Agent, nil
 	}
@@ -229,9 +227,8 @@ func (l *Log) agentOf(ctx context.Context, was, entry *Listed) (string, error) {
 	return o.Agent, nil
 }
 
-// RestoreIndex derives the index from the log, if the bucket was made anew since, and does nothing
-// otherwise. Any number of processes may do so at the same time, and beside those who write. It reads what
-// the agents of all runs have said, and keeps one entry of each thread in memory.
+// RestoreIndex writes the index from the log if the bucket is new, else it does nothing. Several processes may do so concurrently, also
+// while others write. It reads the main lanes of all runs, and keeps one entry for each thread in memory.
 func (l *Log) RestoreIndex(ctx context.Context) error {
 	_, err := l.index.Get(ctx, restoredKey)
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -250,7 +247,7 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 		}
 	}
 	for subject, thread := range all {
-		if thread.entry.Seq == 0 { // it has no run
+		if thread.entry.Seq == 0 { // the thread has no run
 			continue
 		}
 		if err := l.list(ctx, subject, &thread.entry); err != nil {
@@ -263,11 +260,11 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 
 // restored is the entry of a thread while the log is read.
 type restored struct {
-	entry Listed
+	entry IndexEntry
 	run   string // token of the last run that began
 }
 
-// take takes in what changes the entry.
+// take adds a record.
 func (r *restored) take(ctx context.Context, rec *Record) error {
 	switch {
 	case rec.OpensRun():
@@ -277,14 +274,14 @@ func (r *restored) take(ctx context.Context, rec *Record) error {
 		}
 		id, err := rec.threadID(ctx)
 		r.run = rec.run
-		r.entry = Listed{ThreadID: id, Agent: o.Agent, RunID: ShownRunID(o.RunID), Status: StatusRunning, UpdatedAt: rec.Time, Seq: rec.Seq}
+		r.entry = IndexEntry{ThreadID: id, Agent: o.Agent, RunID: ShownRunID(o.RunID), Status: StatusRunning, UpdatedAt: rec.Time, Seq: rec.Seq}
 		return err
 	case rec.Kind == KindFork:
 		var note Fork
 		if err := rec.Result(ctx, &note); err != nil {
 			return err
 		}
-		r.entry = Listed{ThreadID: note.Thread, Agent: note.Agent(), Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq}
+		r.entry = IndexEntry{ThreadID: note.Thread, Agent: note.Agent(), Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq}
 	case rec.Kind == KindTerminal && rec.run == r.run:
 		last, err := rec.LastEvent(ctx)
 		if err != nil {

@@ -19,18 +19,18 @@ import (
 )
 
 // listed is what the index has, by thread.
-func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.Listed {
+func listed(t *testing.T, ctx context.Context, l *stream.Log) map[string]stream.IndexEntry {
 	t.Helper()
 	keys, err := l.Index().Keys(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]stream.Listed{}
+	all := map[string]stream.IndexEntry{}
 	for _, key := range keys {
 		if !strings.HasPrefix(key, stream.IndexPrefix) {
 			continue
 		}
-		var entry stream.Listed
+		var entry stream.IndexEntry
 		if err := json.Unmarshal(must[jetstream.KeyValueEntry](t)(l.Index().Get(ctx, key)).Value(), &entry); err != nil {
 			t.Fatal(err)
 		}
@@ -74,13 +74,13 @@ func TestIndexTellsWhatThreadsDo(t *testing.T) {
 	if err := snapshots(l).Purge(ctx, gone); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]stream.Listed{
+	want := map[string]stream.IndexEntry{
 		"idle":             {ThreadID: "idle", Agent: "a", RunID: "r", Status: stream.StatusIdle},
 		"waits for people": {ThreadID: "waits for people", Agent: "b", RunID: "r", Status: stream.StatusWaiting},
 		"runs":             {ThreadID: "runs", Agent: "a", RunID: "r", Status: stream.StatusRunning},
 		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle},
 	}
-	ignore := cmpopts.IgnoreFields(stream.Listed{}, "Seq", "UpdatedAt")
+	ignore := cmpopts.IgnoreFields(stream.IndexEntry{}, "Seq", "UpdatedAt")
 	is := listed(t, ctx, l)
 	if !is["gone"].Purged {
 		t.Errorf("the index has the purged thread as %+v", is["gone"])

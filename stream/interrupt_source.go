@@ -8,32 +8,32 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// MetadataApproval is where a question about a tool call says by which rule it is asked.
+// MetadataApproval is the key of an ApprovalSource in the metadata of an interrupt.
 const MetadataApproval = "perdure.approval"
 
-// Asked is what a question says there: what clients may show, and whoever takes an answer has to know.
-type Asked struct {
+// ApprovalSource tells which rule asks for an approval.
+type ApprovalSource struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
-	// Step is the path of the step whose rules they are; empty = they are those of the agent.
+	// Step is the path of the step with the rule; "" = it is a rule of the agent.
 	Step string `json:"step,omitempty"`
-	// Tree is the record that has that step, if it is a program's.
+	// Tree is the record with the step tree, if the step is one of a program.
 	Tree uint64 `json:"tree,omitempty"`
-	// Rule is its place among the approvals of that revision.
+	// Rule is the index of the rule among the approvals of the revision.
 	Rule       int    `json:"rule"`
 	ArgsDigest string `json:"argsDigest"`
-	// AskedAt is what the rule's times count from.
+	// AskedAt is when the rule's durations begin.
 	AskedAt time.Time `json:"askedAt"`
 	Quorum  int       `json:"quorum"`
 }
 
-// AskedBy reads by which rule a question is asked; nil = by none, a tool asks.
-func AskedBy(question agui.Interrupt) (*Asked, error) {
+// ApprovalSourceOf reads the rule that asks for an interrupt; nil = a tool asks.
+func ApprovalSourceOf(question agui.Interrupt) (*ApprovalSource, error) {
 	raw, ok := question.Metadata[MetadataApproval]
 	if !ok {
 		return nil, nil
 	}
-	var a Asked
+	var a ApprovalSource
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return nil, fmt.Errorf("stream: question %s: %w", question.ID, err)
 	}

@@ -39,7 +39,7 @@ func (r *Record) writtenFor(execution string) bool {
 }
 
 // Open writes the lifecycle events of a step once, and returns Place.After for its attempt. note is stored with the events, for
-// reduction; nil = none.
+// snapshot; nil = none.
 //
 // It writes first, and reads the lane only if the write is refused: usually the lane ends where the workflow knows.
 func (l *Log) Open(ctx context.Context, p Place, note any, events ...agui.Event) (uint64, error) {

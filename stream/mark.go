@@ -33,7 +33,7 @@ type mark struct {
 }
 
 // FinishOn is Finish for a step that changes the state depending on its value. behind is the last mark of the run in the
-// reduction that the caller has read. FinishOn returns ErrStale if there is a later one, and may be called again. The step
+// snapshot that the caller has read. FinishOn returns ErrStale if there is a later one, and may be called again. The step
 // must not have emitted events. Events that are too many for one record are written by Finish, without a mark.
 func (a *Attempt) FinishOn(ctx context.Context, behind uint64, result *Result, events ...agui.Event) (uint64, error) {
 	lines, size, err := a.lines(events)

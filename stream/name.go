@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// MaxIDBytes bounds every id that comes from outside; it is also Temporal's bound for its own ids.
+// MaxIDBytes bounds every ID that comes from outside. Temporal has the same bound.
 const MaxIDBytes = 1000
 
-// Thread names a conversation: the address everything else hangs on.
+// Thread names a conversation of a tenant.
 type Thread struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"thread"`
@@ -22,21 +22,21 @@ type Run struct {
 	ID string `json:"run"`
 }
 
-// Lane is a slot of one sequential writer within a run, the last token of its subject.
+// Lane is a slot of one sequential writer in a run: the last token of its subject.
 type Lane string
 
 const (
-	// LaneMain carries the lifecycle and the model calls, one after the other.
+	// LaneMain has the lifecycle events and the model calls, one after the other.
 	LaneMain Lane = "main"
-	// LaneControl carries the request to cancel.
+	// LaneControl has the request to cancel.
 	LaneControl Lane = "ctl"
-	// LaneAsks carries what is asked while others of the run are under way.
+	// LaneAsks has interrupts of branches and subagents that are announced while others of the run work.
 	LaneAsks Lane = "ask"
-	// laneState carries marks: see Attempt.FinishOn.
+	// laneState has marks (see Attempt.FinishOn).
 	laneState Lane = "state"
 )
 
-// MaxToolLanes bounds how many tool calls of one agent write at the same time.
+// MaxToolLanes bounds how many tool calls of one agent write concurrently.
 const MaxToolLanes = 8
 
 // Tool is the i-th slot for parallel tool calls of the agent that speaks on a lane, 0 ≤ i < MaxToolLanes.
@@ -53,28 +53,27 @@ func (l Lane) slot(kind byte, i int) Lane {
 	return Lane(fmt.Sprintf("%s%c%d", l, kind, i))
 }
 
-// Subagents tells whether a lane is one of a subagent: what it says itself, or what its tools do.
+// Subagents reports whether a lane is one of a subagent or of its tools.
 func (l Lane) Subagents() bool { return strings.HasPrefix(string(l), "s") }
 
-// Speaks tells whether an agent speaks on the lane, as opposed to its tools.
+// Speaks reports whether an agent writes on the lane, and not its tools.
 func (l Lane) Speaks() bool {
 	return l == LaneMain || l.Subagents() && !strings.Contains(string(l), "t")
 }
 
-// proposalPrefix begins the lanes of what came from outside and is not yet accepted.
+// proposalPrefix begins the lanes of proposals.
 const proposalPrefix = "in-"
 
 // Equals reports whether two lanes are the same.
 func (l Lane) Equals(other Lane) bool { return l == other }
 
-// IsProposal tells whether a lane holds a proposal, which readers never see.
+// IsProposal reports whether a lane has a proposal, which readers never see.
 func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPrefix) }
 
 var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Token is the form of an id in subjects and in Temporal ids: the id itself where it is made of
-// letters, digits, "-" and "_" and has at most 64 of them, else "~" and 160 bits of its SHA-256.
-// Distinct ids have distinct tokens: no plain id begins with "~".
+// Token is an ID in subjects and in Temporal's IDs: the ID itself if it consists of at most 64 letters, digits, "-" and "_", else "~"
+// and 160 bits of its SHA-256. Different IDs have different tokens: no plain ID begins with "~".
 func Token(id string) string {
 	if isPlain(id) {
 		return id
@@ -97,9 +96,8 @@ func isPlain(id string) bool {
 	return true
 }
 
-// Identify derives an id from a run and a place in it. Attempts of the same step derive the same
-// id, so a retry or a replay never mints a second identity for the same thing; the run id is part
-// of it because ids must be unique in their thread. No id has a NUL, which separates them here.
+// Identify derives an ID from a run and a place in it. All attempts of a step derive the same ID. The run ID is part of it, because IDs
+// must be unique in their thread. The parts are separated by NUL, which no ID has.
 func (r Run) Identify(kind, place string) string {
 	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.Thread.ID + "\x00" + r.ID + "\x00" + kind + "\x00" + place))
 	return kind + "_" + tokenEncoding.EncodeToString(sum[:15])

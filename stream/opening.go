@@ -8,28 +8,28 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Opening is the note beside the first events of a run: who it is, and which conversation it has.
+// Opening is the result of a run's first record: which run it is, and which conversation it has.
 type Opening struct {
 	RunID string `json:"run"`
-	// Execution is the Temporal run id of the execution that began the run.
+	// Execution is the Temporal run ID of the execution that opened the run.
 	Execution string `json:"execution"`
 	Agent     string `json:"agent"`
 	Revision  string `json:"revision"`
-	// Input is the sequence of the accepted proposal, Digest that of its decoded content. There is none in
-	// a run that nobody asked for, which goes on with what is there behind the run Continues.
+	// Input is the sequence of the accepted proposal, Digest that of its decoded content. A run without an input continues the run
+	// Continues.
 	Input     uint64 `json:"input"`
 	Digest    string `json:"digest"`
 	Continues string `json:"continues,omitempty"`
-	// ProtocolVersion is what the client said it speaks; a first reader of the run is spoken to so.
+	// ProtocolVersion is that of the input. Readers without a cursor get that generation.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
-	Accepted        Acceptance `json:"accepted"` // without content: that is in the proposal
-	// Said is how many messages the client has said behind the first SaidBehind of the thread. More may
-	// be kept by now: what came while the run waited.
+	Accepted        Acceptance `json:"accepted"` // without content, which the proposal has
+	// Said is how many messages the client added after the first SaidAfter of the thread. The thread may have more by now, of runs
+	// that went before.
 	Said      int `json:"said,omitempty"`
 	SaidAfter int `json:"saidAfter,omitempty"`
-	// Edits tells that tool calls of the run are made with other arguments than readers have seen.
+	// Edits tells that approvers have edited arguments of the run's tool calls, which readers may have seen before.
 	Edits bool `json:"edits,omitempty"`
-	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" = none does.
+	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" = none.
 	Keeps string `json:"keeps,omitempty"`
 	// StateKept tells that the run begins with a state that its client does not know.
 	StateKept bool `json:"stateKept,omitempty"`
@@ -56,7 +56,7 @@ func (o Opening) Metadata() (agui.Metadata, error) {
 	return agui.Metadata{"perdure.revision": text}, nil
 }
 
-// Begun tells whether the log has a run, and returns what its first record says about it.
+// Begun returns the opening of a run; nil = the log does not have the run.
 func (l *Log) Begun(ctx context.Context, run Run) (*Opening, error) {
 	rec, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
 	if err != nil || rec == nil {
@@ -72,7 +72,7 @@ func (l *Log) Begun(ctx context.Context, run Run) (*Opening, error) {
 	return &o, nil
 }
 
-// Known tells whether the log has anything of a run: its proposed input at least.
+// Known reports whether the log has a record of a run, for instance its proposed input.
 func (l *Log) Known(ctx context.Context, run Run) (bool, error) {
 	rec, err := l.Last(ctx, l.RunSubject(run)+".>")
 	return rec != nil, err
@@ -84,7 +84,7 @@ func (l *Log) LastOf(ctx context.Context, t Thread) (uint64, error) {
 	return rec.Sequence(), err
 }
 
-// KnownThread tells whether the log has anything of a thread.
+// KnownThread reports whether the log has a record of a thread.
 func (l *Log) KnownThread(ctx context.Context, t Thread) (bool, error) {
 	last, err := l.LastOf(ctx, t)
 	return last > 0, err

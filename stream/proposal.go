@@ -13,34 +13,32 @@ import (
 	"github.com/perdure/perdure/internal/auth"
 )
 
-// Input is a run's input as the log has it: the client's RunAgentInput without its messages, and
-// what these mean for the thread's conversation.
+// Input is the input of a run: the client's RunAgentInput without messages, and what the messages mean for the conversation.
 type Input struct {
 	Input    agui.RunAgentInput `json:"input"`
 	Accepted Acceptance         `json:"accepted"`
-	// Requester is who asked for the run.
+	// Requester is the caller that asked for the run.
 	Requester *auth.Principal `json:"requester,omitempty"`
-	// Late are answers to what was decided before the input came: they change nothing.
+	// Late are answers to interrupts that had been decided before. They change nothing.
 	Late []LateAnswer `json:"late,omitempty"`
-	// Answers are those to what was open when the input came. In the same moment others may decide otherwise.
+	// Answers are those to interrupts that were open when the input came. A concurrent decision may win.
 	Answers []LateAnswer `json:"answers,omitempty"`
 }
 
-// LateAnswer is an answer to a question, which may have been decided without it.
+// LateAnswer is an answer to an interrupt, which may have been decided otherwise.
 type LateAnswer struct {
 	InterruptID string   `json:"interruptId"`
 	Said        Decision `json:"said"`
 }
 
-// Proposal is a reference to something from outside that the log holds and nobody accepted yet.
+// Proposal refers to a record with something from outside, which a workflow accepts or ignores.
 type Proposal struct {
 	Seq    uint64 `json:"seq"`
 	Digest string `json:"digest"`
 }
 
-// ProposeInput writes a run's input once: the same input again is the same record. It decides
-// nothing and no reader sees it; the workflow that begins the run accepts it. An input that was refused and is late by
-// the time that it comes again is another record: it has more to say.
+// ProposeInput writes the input of a run once: the same input again is the same record. No reader sees it, and it decides nothing: the
+// workflow of the run accepts it. An input that was refused before, and has late answers now, is another record.
 func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *Input) (Proposal, error) {
 	if len(in.Late) == 0 {
 		return l.propose(ctx, run, digest, in)
@@ -50,50 +48,47 @@ func (l *Log) ProposeInput(ctx context.Context, run Run, digest [32]byte, in *In
 	return p, err
 }
 
-// Decision is what somebody said about a tool call that waits: beside the verdict, which the workflow
-// has too, the content.
+// Decision is a decision about a tool call, with its content. The workflow knows the kind only.
 type Decision struct {
-	CallID  string `json:"call"`
-	Verdict string `json:"verdict"`
-	// Args are the arguments that the call is to be made with, if others than the model's.
+	CallID string `json:"call"`
+	Kind   string `json:"kind"`
+	// Args are the edited arguments; nil = those of the model.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Result stands for the call's, as a tool message.
+	// Result replaces the result of the call, as a tool message.
 	Result *agui.Message `json:"result,omitempty"`
-	// Question is which question of the call this is about, from 1; 0 = whether it may be made. Content is the
-	// answer to it.
+	// Question is the number of the call's question, from 1; 0 = the decision is about the call itself. Content is the answer.
 	Question int             `json:"question,omitempty"`
 	Content  json.RawMessage `json:"content,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	// Remember is the scope of an approval that covers further calls.
 	Remember string `json:"remember,omitempty"`
-	// By is the caller, Channel what the client says of itself: see docs/inbox.md. When is the record's time.
+	// By is the caller, Channel what the client says of itself (docs/inbox.md). The record has the time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
 }
 
-// Decided tells which decision about a call was carried out.
+// Decided tells which decision was carried out.
 type Decided struct {
-	CallID  string `json:"call"`
-	Verdict string `json:"verdict"`
-	// Question is that of the Decision.
+	CallID string `json:"call"`
+	Kind   string `json:"kind"`
+	// Question is that of the decision.
 	Question int `json:"question,omitempty"`
-	// Digest and Proposal are those of what was said, if somebody said something.
+	// Digest and Proposal are those of the decision; empty = time decided.
 	Digest   string `json:"digest,omitempty"`
 	Proposal uint64 `json:"proposal,omitempty"`
-	// Votes are those of the people who approved before, where one was not enough.
+	// Votes are the earlier votes of a quorum.
 	Votes []Vote `json:"votes,omitempty"`
-	// Remembered is set if it is to be remembered for further calls.
+	// Remembered is set if the approval covers further calls.
 	Remembered *Remembered `json:"remembered,omitempty"`
 }
 
-// Vote refers to what somebody said who approved.
+// Vote refers to the decision of one approver of a quorum.
 type Vote struct {
 	Digest   string `json:"digest"`
 	Proposal uint64 `json:"proposal,omitempty"`
 }
 
-// Remembered is an approval that covers further calls of a tool on the thread, as long as the rule that asked stays the
-// same.
+// Remembered is an approval that covers further calls of a tool in the thread, as long as the rule is the same.
 type Remembered struct {
 	Tool string `json:"tool"`
 	Rule string `json:"rule"` // digest
@@ -101,7 +96,7 @@ type Remembered struct {
 	Args string `json:"args,omitempty"`
 }
 
-// ProposeDecision writes what somebody decided about a call of a run, once.
+// ProposeDecision writes a decision about a call of a run, once.
 func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
 	return l.propose(ctx, run, digest, d)
 }
@@ -132,13 +127,13 @@ func (l *Log) DecisionIn(ctx context.Context, thread Thread, seq uint64) (*Decis
 		return nil, err
 	}
 	var d Decision
-	if err := rec.Result(ctx, &d); err != nil || d.CallID == "" { // without a call it is the input of a run
+	if err := rec.Result(ctx, &d); err != nil || d.CallID == "" { // the input of a run has no call
 		return nil, err
 	}
 	return &d, nil
 }
 
-// propose writes something from outside once: the same again is the same record.
+// propose writes a proposal once: the same again is the same record.
 func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed any) (Proposal, error) {
 	body, err := json.Marshal(proposed)
 	if err != nil {
@@ -154,7 +149,7 @@ func (l *Log) propose(ctx context.Context, run Run, digest [32]byte, proposed an
 	if !errors.Is(err, ErrFenced) {
 		return p, err
 	}
-	first, err := l.Last(ctx, subject) // the same was proposed before
+	first, err := l.Last(ctx, subject) // it was proposed before
 	if err != nil {
 		return Proposal{}, err
 	}
@@ -178,17 +173,17 @@ func (l *Log) Input(ctx context.Context, seq uint64) (*Input, error) {
 	return &in, nil
 }
 
-// Cancel is a request to cancel a run: the note of a KindCancel record.
+// Cancel is a request to cancel a run: the result of a KindCancel record.
 type Cancel struct {
 	Reason string `json:"reason,omitempty"`
-	// By is the caller; nil = it did not say who it is, or the server cancels the run itself.
+	// By is the caller; nil = an anonymous caller, or the server itself.
 	By *auth.Principal `json:"by,omitempty"`
 	// At is the record's time.
 	At time.Time `json:"at,omitzero"`
 }
 
-// RequestCancel keeps a request to cancel a run, once: the first activity of the run looks for it, so
-// a cancel that comes before the start is not lost. It reports whether this was the first.
+// RequestCancel writes a request to cancel a run, once, and reports whether it was the first. The first activity of the run looks for
+// it, so a cancel before the start is not lost.
 func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool, err error) {
 	c.At = time.Time{}
 	body, err := json.Marshal(c)
@@ -204,7 +199,7 @@ func (l *Log) RequestCancel(ctx context.Context, run Run, c Cancel) (first bool,
 	return err == nil, err
 }
 
-// CancelRequested tells whether somebody asked to cancel the run.
+// CancelRequested reports whether a cancel of the run was requested.
 func (l *Log) CancelRequested(ctx context.Context, run Run) (bool, error) {
 	r, err := l.Last(ctx, l.LaneSubject(run, LaneControl))
 	return r != nil, err
@@ -228,17 +223,16 @@ func (l *Log) cancelUnder(ctx context.Context, subject string) (*Cancel, error) 
 	return c, nil
 }
 
-// VerdictResult is what a result of the client's is called among decisions.
-const VerdictResult = "result"
+// DecisionToolResult is the kind of a decision that has the result of a client tool call.
+const DecisionToolResult = "result"
 
-// ClientResult is what a client says came of a tool call of its own, as a decision about the call. However
-// it came, the same result has the same digest: it is over the call, the content and the error.
+// ClientResult is the result of a client tool call as a decision, with its digest: over the call, the content and the error.
 func ClientResult(m *agui.Message) (*Decision, [32]byte) {
 	said := agui.Message{ID: m.ToolCallID, Role: agui.RoleTool, ToolCallID: m.ToolCallID, Content: m.Content, Error: m.Error}
-	return &Decision{CallID: m.ToolCallID, Verdict: VerdictResult, Result: &said}, said.Digest()
+	return &Decision{CallID: m.ToolCallID, Kind: DecisionToolResult, Result: &said}, said.Digest()
 }
 
-// ResultDigest is that digest as decisions have it.
+// ResultDigest is that digest as text.
 func ResultDigest(m *agui.Message) string {
 	_, digest := ClientResult(m)
 	return fmt.Sprintf("%x", digest)

@@ -12,18 +12,14 @@ import (
 
 // Errors that the callers of this package tell apart.
 var (
-	// ErrFenced: another writer owns the lane. Stop, write nothing more, show nobody an error: whoever
-	// took over speaks for the step now. It need not have been the newer attempt (a worker that was
-	// frozen goes on as if nothing had happened), so the step may be attempted again.
+	// ErrFenced tells that another writer owns the lane. The writer stops, and reports no error to readers: the other writer does
+	// the step now. It need not be the later attempt, so the step may be attempted again.
 	ErrFenced = errors.New("stream: fenced: the lane has another writer")
-	// ErrOver is an ErrFenced that stays: the lane went on to another step, the run is sealed, or it
-	// belongs to another execution.
+	// ErrOver is an ErrFenced that is final: the lane has a later step, the run is sealed, or it belongs to another execution.
 	ErrOver = fmt.Errorf("%w: the step is over", ErrFenced)
-	// ErrUnavailable: the log, or the part of it that was asked, does not answer. Nothing was decided;
-	// the same again may succeed.
+	// ErrUnavailable tells that the log does not answer. The same call may succeed later.
 	ErrUnavailable = errors.New("stream: the log is out of reach")
-	// ErrLogLost: the log lacks a record that was acknowledged once, as after a restore from an
-	// older copy. Nothing can be decided from it.
+	// ErrLogLost tells that the log lacks a record that was acknowledged, for instance after a restore from an older copy.
 	ErrLogLost = errors.New("stream: the log lacks acknowledged records")
 )
 
@@ -36,11 +32,11 @@ const (
 // codeWrongLastSequence is JetStream's answer to an expected sequence that isn't the lane's last.
 const codeWrongLastSequence = 10071
 
-// append writes one record whose place in the lane is right behind expected (0 = first), and
-// returns its sequence. It goes on through outages, and while the stream is full, until ctx ends.
+// append writes one record directly after the sequence expected of its lane (0 = first), and returns its sequence. It retries during
+// outages, and while the stream is full, until ctx ends.
 //
-// An error code alone never means fenced: an acknowledgement may be lost, and then one's own second
-// try is refused. What counts is what stands in the lane (log.md, lane protocol).
+// An error code alone never means fenced: an acknowledgement may be lost, and the writer's own retry is refused then. The lane's
+// last record decides.
 func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint64) (uint64, error) {
 	pause := firstPause
 	for try := 0; ; try++ {
@@ -64,8 +60,8 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 	}
 }
 
-// resolve finds out what became of a record whose publication had no clear answer: its sequence if
-// it was written, 0 if it was not, ErrFenced if another writer's record stands there.
+// resolve finds out what became of a record whose publication had no clear answer. It returns the sequence if the record was written, 0 if
+// it was not, and ErrFenced if the lane has a record of another writer.
 func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uint64) (uint64, error) {
 	last, err := l.lastOfLane(ctx, subject)
 	if err != nil {
@@ -83,8 +79,7 @@ func (l *Log) resolve(ctx context.Context, subject string, s stamp, expected uin
 	}
 }
 
-// lastOfLane returns the lane's last record to who is about to write there. While the log is out of
-// reach it looks again, until ctx ends.
+// lastOfLane returns the lane's last record to a writer. It retries during outages, until ctx ends.
 func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		last, err := l.Last(ctx, subject)
@@ -97,13 +92,13 @@ func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 	}
 }
 
-// hopeless tells whether sending the same again can never succeed.
+// hopeless reports whether the same request can never succeed.
 func hopeless(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// unreached marks a failure to reach the log, unless the reader's own end is behind it.
+// unreached marks a failure to reach the log as ErrUnavailable, unless the caller's context has ended.
 func unreached(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, ErrLogLost) {
 		return err
@@ -118,8 +113,7 @@ func lastSeq(r *Record) uint64 {
 	return r.Seq
 }
 
-// publish sends one message and waits for its acknowledgement. The client's own retries are off:
-// append knows better when to send again.
+// publish sends one message and waits for its acknowledgement. The client library's retries are off: append decides when to send again.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
@@ -130,8 +124,8 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint
 	return ack.Sequence, nil
 }
 
-// refused tells whether JetStream answered that the lane's last sequence is another one: the only
-// answer after which the lane can be read at once.
+// refused reports whether JetStream answered that the lane's last sequence is another one. Only after this answer can the lane be read at
+// once.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence

@@ -11,15 +11,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrGone: the place of the cursor was purged, with its thread.
+// ErrGone tells that the record of a cursor was purged, with its thread.
 var ErrGone = errors.New("stream: what the cursor stands behind was purged")
 
-// Purge removes all that the log has of a thread: what lies beside its records first, since they tell what
-// that is, and the records last. Who is cut in between purges again. Nothing of the thread may run any more:
-// a workflow that goes on finds its records missing.
+// Purge removes the records of a thread and their blobs, the records last: they name the blobs. A caller that is interrupted purges again.
+// No run of the thread may be active.
 //
-// No mark stays in the log. A cursor tells that its record is not there any more, and a reduction that a
-// node has kept is void without its last record; so the thread may begin anew at once.
+// No mark stays in the log. A cursor tells that its record is gone, and a snapshot in memory is void without its last record, so the
+// thread may begin again at once.
 func (l *Log) Purge(ctx context.Context, t Thread) error {
 	all := l.ThreadSubject(t) + ".>"
 	last, err := l.Last(ctx, all)
@@ -29,7 +28,7 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	if err := l.purgeBlobs(ctx, t); err != nil {
 		return err
 	}
-	gone := &Listed{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
+	gone := &IndexEntry{ThreadID: t.ID, UpdatedAt: time.Now(), Seq: last.Seq, Purged: true}
 	if err := l.list(ctx, l.ThreadSubject(t), gone); err != nil {
 		return err
 	}
@@ -43,13 +42,13 @@ func (l *Log) Purge(ctx context.Context, t Thread) error {
 	return nil
 }
 
-// Purged tells whether the log has nothing of a thread. Of one that somebody has an input for it has that.
+// Purged reports whether the log has no record of a thread. A proposed input is a record.
 func (l *Log) Purged(ctx context.Context, t Thread) (bool, error) {
 	last, err := l.LastOf(ctx, t)
 	return last == 0 && err == nil, err
 }
 
-// purgeBlobs removes a thread's checkpoints, and what its records refer to.
+// purgeBlobs removes the blobs that the records of a thread refer to.
 func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 	for rec, err := range l.under(ctx, l.ThreadSubject(t)+".>") {
 		if err != nil {
@@ -80,7 +79,8 @@ func (l *Log) PurgeBlob(ctx context.Context, name string) error {
 	return nil
 }
 
-// Missing judges a place at which there is no record. Nothing but a purge takes records out.
+// Missing judges a sequence without a record. It returns ErrGone if the log has passed it, because only a purge removes records, and nil if
+// the log has not reached it.
 func (l *Log) Missing(ctx context.Context, seq uint64) error {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Raised returns the question with which a step has ended.
-func (l *Log) Raised(ctx context.Context, seq uint64) (*Raised, error) {
+// ToolQuestion returns the question with which a tool call has ended.
+func (l *Log) ToolQuestion(ctx context.Context, seq uint64) (*ToolQuestion, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
 		return nil, err
@@ -22,17 +22,17 @@ func (l *Log) Raised(ctx context.Context, seq uint64) (*Raised, error) {
 	if err := rec.Result(ctx, &done); err != nil {
 		return nil, err
 	}
-	if done.Raised == nil {
+	if done.Question == nil {
 		return nil, fmt.Errorf("stream: record %d has no question", seq)
 	}
-	return done.Raised, nil
+	return done.Question, nil
 }
 
-// MetadataQuestion is where a question of a tool says which one it is.
+// MetadataQuestion is the key of a QuestionSource in the metadata of an interrupt.
 const MetadataQuestion = "perdure.question"
 
-// RaisedBy is what a question of a tool says there.
-type RaisedBy struct {
+// QuestionSource tells which question of a tool call an interrupt is.
+type QuestionSource struct {
 	Agent    string    `json:"agent"`
 	Revision string    `json:"revision"`
 	Tool     string    `json:"tool"`
@@ -40,10 +40,9 @@ type RaisedBy struct {
 	AskedAt  time.Time `json:"askedAt"`
 }
 
-// RaisedIn reads which question of its call an interrupt is. Its number is 0 if no tool asks, and it is about
-// whether the call may be made.
-func RaisedIn(question agui.Interrupt) (RaisedBy, error) {
-	var by RaisedBy
+// QuestionSourceOf reads the source of an interrupt. Its number is 0 if no tool asks: the interrupt is an approval of the call.
+func QuestionSourceOf(question agui.Interrupt) (QuestionSource, error) {
+	var by QuestionSource
 	raw, ok := question.Metadata[MetadataQuestion]
 	if !ok {
 		return by, nil
@@ -54,8 +53,8 @@ func RaisedIn(question agui.Interrupt) (RaisedBy, error) {
 	return by, nil
 }
 
-// Answers tells whether a decision is the one about a question.
+// Answers reports whether a decision is about an interrupt.
 func (d Decided) Answers(question agui.Interrupt) bool {
-	by, err := RaisedIn(question)
+	by, err := QuestionSourceOf(question)
 	return err == nil && question.ToolCallID == d.CallID && by.Number == d.Question
 }

@@ -13,15 +13,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Reading goes past the client library's convenience in two places, because exactness in a cluster
-// needs it: the last record of a lane or a thread is asked from the leader, never from a replica
-// that may be behind; and records are fetched in batches by JetStream's direct get (ADR-31), which
-// needs no consumer, until they reach the sequence the leader named.
+// A cluster needs reads that are more exact than the client library's. The last record of a lane or a thread is asked from the leader,
+// never from a replica that may lag. Other records are fetched in batches by JetStream's direct get (ADR-31), which needs no
+// consumer, until they reach the sequence that the leader named.
 
 const (
 	readPatience = 2 * time.Second
 	batchBytes   = 1 << 20
-	firstBatch   = 256 // records; each batch asks for twice as many as the one before it
+	firstBatch   = 256 // records; each batch doubles the one before
 	batchRecords = 2048
 )
 
@@ -66,8 +65,8 @@ func (l *Log) At(ctx context.Context, seq uint64) (*Record, error) {
 	return l.ask(ctx, getRequest{Seq: seq})
 }
 
-// Kept decodes what a step has kept for later ones, by its last record, into v. A record that is not a
-// thread's, or has nothing of the kind, is ErrLogLost.
+// Kept decodes into v what a step has kept for later steps (see Result.Kept). The error is ErrLogLost if the record is not one of the
+// thread, or keeps nothing.
 func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 	rec, err := l.At(ctx, seq)
 	if err != nil {
@@ -86,8 +85,8 @@ func (l *Log) Kept(ctx context.Context, t Thread, seq uint64, v any) error {
 	return nil
 }
 
-// Detail reads what a record says about a failure: that of an attempt that failed for good, or, as detail, that which a
-// finished step keeps (see Result.Kept). It returns "" if the thread has no such record.
+// Detail reads what a record says about a failure: of an attempt that failed for good, or of a finished step that keeps a detail (see
+// Result.Kept). It returns "" if the thread has no such record.
 func (l *Log) Detail(ctx context.Context, t Thread, seq uint64) (string, error) {
 	rec, err := l.At(ctx, seq)
 	if err != nil || rec == nil || rec.thread != l.ThreadSubject(t) || !rec.HasResult() {
@@ -148,13 +147,11 @@ func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*st
 	return resp.Message, nil
 }
 
-// errStale: the leader has a record that the replicas which were asked don't have yet.
+// errStale tells that the leader has a record that the asked replicas do not have yet.
 var errStale = fmt.Errorf("%w: the replicas are behind", ErrUnavailable)
 
-// Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the
-// sequence of a record under that subject that exists (the leader said so): a replica that lacks it
-// is behind and is asked again. That it stays behind says nothing about the log, so it is no
-// ErrLogLost: whoever reads comes back.
+// Records yields the records under a subject with from ≤ sequence ≤ to, in order. to must be the sequence of a record under that subject
+// which the leader has: a replica that lacks it is asked again. A replica that keeps lagging is ErrUnavailable, not ErrLogLost.
 func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		pause, size := firstPause, firstBatch
@@ -190,11 +187,11 @@ func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter
 	}
 }
 
-// Bounds of a part: what a reader holds of the log while its client takes it.
+// Bounds of a part: the records that a reader holds while its client takes them.
 const (
 	partRecords = 512
 	partBytes   = 96 << 10 // or one record that is larger
-	partAsked   = 64 << 10 // JetStream ends a batch with the record that reaches the bound
+	partAsked   = 64 << 10 // JetStream ends a batch with the record that reaches it
 )
 
 // part is a number of records that a reader holds at a time.
@@ -213,9 +210,8 @@ func (p *part) add(r *Record) bool {
 	return true
 }
 
-// part returns the next records under a subject with from ≤ sequence ≤ to, at least one. As for records, to must be that of a
-// record that exists; that it does not exist any more is ErrGone. Nothing of the log is under way when it returns, so a
-// reader may take as long as it likes for what it got.
+// part returns the next records under a subject with from ≤ sequence ≤ to, at least one. As for Records, to must exist; ErrGone tells that
+// it was purged. No request is in flight when it returns, so a reader may take as long as it likes.
 func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Record, error) {
 	for pause := firstPause; pause <= longestPause; pause *= 2 {
 		var p part
@@ -240,7 +236,7 @@ func (l *Log) part(ctx context.Context, subject string, from, to uint64) ([]*Rec
 	return nil, l.lacks(ctx, to)
 }
 
-// lacks judges a record that existed and was not found: it was purged, or the replicas do not have it yet.
+// lacks judges a record that existed and was not found: it was purged, or the replicas lag.
 func (l *Log) lacks(ctx context.Context, seq uint64) error {
 	rec, err := l.At(ctx, seq)
 	if err == nil && rec == nil {
@@ -252,9 +248,8 @@ func (l *Log) lacks(ctx context.Context, seq uint64) error {
 	return fmt.Errorf("%w: record %d", errStale, seq)
 }
 
-// batch yields what one direct get delivers: at most size records, of which the last is the one that reaches a number of
-// bytes. A batch that breaks off ends like one that is full, and
-// so does one in which a message was lost on the way: each names the one before it.
+// batch yields the records of one direct get: at most size, up to the one that reaches a number of bytes. A batch that breaks off, or
+// that lost a message on the way, ends early: each message names the one before it.
 func (l *Log) batch(ctx context.Context, subject string, from uint64, size, bytes int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		body, err := json.Marshal(getRequest{Seq: from, NextFor: subject, Batch: size, MaxBytes: bytes})
@@ -262,7 +257,7 @@ func (l *Log) batch(ctx context.Context, subject string, from uint64, size, byte
 			yield(nil, err)
 			return
 		}
-		inbox := l.nc.NewInbox() // not one of those for answers: the connection would be sent all of it twice
+		inbox := l.nc.NewInbox() // not the connection's inbox for answers: it would receive every message twice
 		sub, err := l.nc.SubscribeSync(inbox)
 		if err != nil {
 			yield(nil, unreached(err))

@@ -13,51 +13,49 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Kind says what a record is; it stands in the header, since it is not protocol.
+// Kind is the kind of a record. It is in the header of the message.
 type Kind string
 
 const (
-	// KindOpen holds the lifecycle events of a step. It is written once, by whichever attempt comes
-	// first, and is never withdrawn.
+	// KindOpen has the lifecycle events of a step. The first attempt writes it; it is never retracted.
 	KindOpen Kind = "open"
-	// KindAttempt takes a lane over for a new attempt; whatever an older attempt of that step wrote
-	// there without finishing is void from here on. One with a result ends a step that failed for good.
+	// KindAttempt takes a lane over for a new attempt. It supersedes the events of an unfinished attempt. With a result it ends a
+	// step that failed for good.
 	KindAttempt Kind = "attempt"
-	// KindEvents is a frame of events. Its result, if there is one, is the attempt's note (see Attempt.Note).
+	// KindEvents has events. Its result, if any, is the attempt's note (see Attempt.Note).
 	KindEvents Kind = "events"
-	// KindDone is the last frame of an attempt and holds the step's result.
+	// KindDone is the last record of an attempt, with the step's result.
 	KindDone Kind = "done"
-	// KindSupersede takes a lane over without a new attempt: what it holds is closed and kept if the
-	// record has a result, withdrawn if it has none.
+	// KindSupersede takes a lane over without a new attempt. The events of the unfinished attempt are kept if the record has a result,
+	// and retracted if it has none.
 	KindSupersede Kind = "supersede"
-	// KindTerminal ends the run. Records of the run behind it do not count, for any reader.
+	// KindTerminal ends the run. Later records of the run do not count.
 	KindTerminal Kind = "terminal"
-	// KindProposal holds what came from outside; it decides nothing and no reader shows it.
+	// KindProposal has something from outside. It decides nothing, and no reader sees it.
 	KindProposal Kind = "proposal"
-	// KindMark tells that the record behind it has changed the state by what it was. No reader shows it.
+	// KindMark precedes a record whose change of the state depends on its value (see Attempt.FinishOn). No reader sees it.
 	KindMark Kind = "mark"
 	// KindCancel is a request to cancel the run.
 	KindCancel Kind = "cancel"
-	// KindFork begins a thread with what another one was at the end of a run.
+	// KindFork begins a thread as a fork of another one.
 	KindFork Kind = "fork"
-	// KindAudit tells what became of a run's questions; no reader shows it.
+	// KindAudit has an audit entry of a run's interrupts. No reader sees it.
 	KindAudit Kind = "audit"
 )
 
-// header is the one header of a record: kind, step, writer, frame number and count of event lines,
-// separated by blanks, and the word shared if it holds events that reduction must look at. One header
-// instead of six: reading it is on the path of every token.
+// header is the header of a record: kind, step, writer, frame number and number of events, separated by blanks, and the word shared if
+// some of the events change what lanes share. It is one header instead of six, because it is parsed for every token.
 const header = "Perdure"
 
 const sharedMark = "shared"
 
-// stamp is who wrote a record and as what.
+// stamp is the content of the header.
 type stamp struct {
 	kind   Kind
 	step   string // the same for every attempt of a step
 	writer string // random per attempt
 	frame  int    // counts the records of a writer
-	shared bool   // has events that change what lanes share; set by write
+	shared bool   // has events that change what lanes share (see Lane.Shares)
 }
 
 func (s stamp) encode(events int) string {
@@ -82,7 +80,7 @@ func fromDash(s string) string {
 	return s
 }
 
-// Record is one message of the log. It is immutable and may be shared by any number of readers.
+// Record is one message of the log. It is immutable and safe for concurrent use.
 type Record struct {
 	Seq    uint64
 	Time   time.Time
@@ -94,17 +92,17 @@ type Record struct {
 
 	thread string   // subject up to the thread's token
 	run    string   // the run's token
-	size   int      // with what its events refer to, which it holds once somebody has looked
+	size   int      // with the blobs of its events
 	events int      // how many of lines are events; one more line is the result
 	shared bool     // some of them change what lanes share
 	lines  [][]byte // as stored: may be references to blobs
 
 	log      *Log
 	resolve  sync.Mutex
-	resolved [][]byte // lines in whose place is what they refer to, nil until they are read; guarded by resolve
+	resolved [][]byte // lines with their blobs, nil until they are read; guarded by resolve
 }
 
-// decodeRecord reads a record from a message. The data is kept, not copied.
+// decodeRecord decodes a message. The record keeps the data.
 func decodeRecord(l *Log, subject string, seq uint64, at time.Time, value string, data []byte) (*Record, error) {
 	thread, run, lane, ok := splitSubject(subject)
 	if !ok {
@@ -159,14 +157,13 @@ func (r *Record) Size() int { return r.size }
 // Weight is how many bytes the record takes, with what its events and its result refer to.
 func (r *Record) Weight() int { return r.size + referred(r.lines[r.events:]) }
 
-// Is tells whether the record belongs to a run.
+// Is reports whether the record belongs to a run, of any thread.
 func (r *Record) Is(run Run) bool { return r.run == Token(run.ID) }
 
-// Events are the record's AG-UI events, each exact JSON. What was too large for a frame is loaded
-// from the blob store, once for all readers; ctx bounds that.
+// Events are the record's AG-UI events as JSON. Large ones are loaded from the object store, once for all readers; ctx bounds that.
 func (r *Record) Events(ctx context.Context) ([][]byte, error) { return r.load(ctx, 0, r.events) }
 
-// HasResult tells whether the record carries a result.
+// HasResult reports whether the record has a result.
 func (r *Record) HasResult() bool { return len(r.lines) > r.events }
 
 // Result decodes the record's result into v.
@@ -184,9 +181,8 @@ func (r *Record) Result(ctx context.Context, v any) error {
 	return nil
 }
 
-// load returns some of the lines, with references replaced by what they refer to. Others are not read: a reader of the events
-// has no use for a result, which may be large. A failure, which may be only the impatience of one reader, is not kept for the
-// others.
+// load returns the lines from one to another, with blobs in the place of references. It does not load other lines: a reader of events does
+// not need a result, which may be large. A failure is not kept for other readers: it may be the deadline of this one.
 func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
 	if !hasReference(r.lines[from:to]) {
 		return r.lines[from:to], nil
@@ -209,7 +205,7 @@ func (r *Record) load(ctx context.Context, from, to int) ([][]byte, error) {
 	return r.resolved[from:to], nil
 }
 
-// message builds the message of a record. Lines hold no newline: compact JSON has none.
+// message makes the message of a record. Lines are compact JSON, which has no newline.
 func message(subject string, s stamp, events [][]byte, result []byte) *nats.Msg {
 	size := len(result) + 1
 	for _, e := range events {

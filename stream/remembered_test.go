@@ -27,7 +27,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		place.Step = fmt.Sprint("0/tools/", i)
 		result := &stream.Result{
 			Messages: []agui.Message{msg(fmt.Sprintf("a%d=%s", i, strings.Repeat("x", 40<<10)))},
-			Decided:  &stream.Decided{CallID: fmt.Sprint("c", i), Verdict: "approve", Votes: []stream.Vote{{Digest: "d", Proposal: 1}}, Remembered: remembered},
+			Decided:  &stream.Decided{CallID: fmt.Sprint("c", i), Kind: "approve", Votes: []stream.Vote{{Digest: "d", Proposal: 1}}, Remembered: remembered},
 		}
 		place.After = must[uint64](t)(begin(t, ctx, l, place).Finish(ctx, result))
 	}

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// SegmentMark stands in no id of a client's: the api refuses those.
+// SegmentMark is in no ID of a client: the API refuses such IDs.
 const SegmentMark = "\x00segment\x00"
 
-// Segment is the n-th part of a run, from 1. Some clients answer the questions of a run under its own id
-// (CopilotKit does): for the log each answer is a run of its own, and the client is shown one id.
+// Segment is the n-th segment of a run, from 1. Some clients, such as CopilotKit, answer the interrupts of a run with the run's own ID.
+// In the log each answer begins a run of its own, a segment; the client sees one ID.
 func (r Run) Segment(n int) Run {
 	if n > 1 {
 		r.ID = r.Shown() + SegmentMark + strconv.Itoa(n)
@@ -17,10 +17,10 @@ func (r Run) Segment(n int) Run {
 	return r
 }
 
-// Shown is the run's id as its client knows it.
+// Shown is the run's ID as its client knows it.
 func (r Run) Shown() string { return ShownRunID(r.ID) }
 
-// ShownRunID is Run.Shown of a run with this id.
+// ShownRunID is Run.Shown of a run with this ID.
 func ShownRunID(id string) string {
 	shown, _, _ := strings.Cut(id, SegmentMark)
 	return shown

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// sharesEvent tells whether an event changes what lanes share, so that reduction must look at it.
+// sharesEvent reports whether an event changes what lanes share: the state, or an activity.
 func sharesEvent(t agui.EventType) bool {
 	switch t {
 	case agui.EventStateSnapshot, agui.EventStateDelta, agui.EventActivitySnapshot, agui.EventActivityDelta:
@@ -15,11 +15,11 @@ func sharesEvent(t agui.EventType) bool {
 	return false
 }
 
-// Shares is sharesEvent on a lane. Subagents speak at the same time as others, so where their messages
-// begin is looked at too: that is where clients have them.
+// Shares reports whether snapshots must read an event of a lane. Subagents write concurrently with others, so this includes the
+// beginning of their messages: clients have a message where it begins.
 func (l Lane) Shares(t agui.EventType) bool { return sharesEvent(t) || l.Begins(t) }
 
-// Begins tells whether an event may begin a message of a subagent.
+// Begins reports whether an event may begin a message of a subagent.
 func (l Lane) Begins(t agui.EventType) bool {
 	switch t {
 	case agui.EventTextMessageStart, agui.EventReasoningMessageStart, agui.EventToolCallStart:

@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Spoken is what one attempt at a step has written to a lane. Whoever takes over the lane of a dead attempt counts the
-// attempt's model call by it.
+// Spoken is what one attempt of a step has written to a lane. The next attempt uses it to count the model call of one that died.
 type Spoken struct {
 	Step   string
 	Writer string
@@ -18,12 +17,12 @@ type Spoken struct {
 	Note json.RawMessage
 	// Said is all text, reasoning and tool calls of the attempt's events.
 	Said string
-	// Done is the attempt's last record; nil = the attempt did not finish.
+	// Done is the attempt's done record; nil = it did not finish.
 	Done *Record
 }
 
-// Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in their order. It is a
-// function of the log alone: for a lane whose attempts have all ended it always returns the same.
+// Spoken returns the attempts on a lane that wrote records after Place.After and Place.Since, in their order. It depends on the log alone:
+// once all attempts of a lane have ended, it always returns the same.
 func (l *Log) Spoken(ctx context.Context, p Place) ([]Spoken, error) {
 	subject, from := l.LaneSubject(p.Run, p.Lane), max(p.After, p.Since)
 	last, err := l.lastOfLane(ctx, subject)
@@ -92,7 +91,7 @@ func (s *Spoken) add(ctx context.Context, rec *Record, said *strings.Builder) er
 	return nil
 }
 
-// SpeakingLanes returns the lanes of a run on which the subagents in a slot speak; lane is that of the slot.
+// SpeakingLanes returns the lanes on which the subagents in a slot write; lane is that of the slot.
 func (l *Log) SpeakingLanes(ctx context.Context, run Run, lane Lane) ([]Lane, error) {
 	lanes, err := l.lanes(ctx, run)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// LastEvent is the last of a record's events; nil = there is none.
+// LastEvent is the last event of a record; nil = it has none.
 func (r *Record) LastEvent(ctx context.Context) (agui.Event, error) {
 	events, err := r.Events(ctx)
 	if err != nil || len(events) == 0 {
@@ -20,21 +20,21 @@ func (r *Record) LastEvent(ctx context.Context) (agui.Event, error) {
 	return e, nil
 }
 
-// Status is what becomes of a thread if nobody does anything.
+// Status tells what a thread does.
 type Status string
 
 const (
-	// StatusRunning: a run is active. One that is held goes on being active while it waits.
+	// StatusRunning: a run is active. A held run is active.
 	StatusRunning Status = "running"
-	// StatusPaused: a run is active, and an operator has paused it. Only the index of threads has this status.
+	// StatusPaused: an operator has paused the active run. Only the index of threads has this status.
 	StatusPaused Status = "paused"
-	// StatusWaiting: the last run ended with questions, or calls of its client's, that nobody has answered.
+	// StatusWaiting: the last run ended with interrupts, or client tool calls, that are not resolved.
 	StatusWaiting Status = "waiting"
-	// StatusIdle: nothing is under way.
+	// StatusIdle: no run is active, and none waits.
 	StatusIdle Status = "idle"
 )
 
-// StatusAfter is the status of a thread whose last run ended with an event.
+// StatusAfter is the status of a thread whose last run ended with this event.
 func StatusAfter(last agui.Event) Status {
 	if e, ok := last.(*agui.RunFinished); ok && e.Outcome != nil && len(e.Outcome.Interrupts)+len(e.Outcome.PendingToolCallIDs) > 0 {
 		return StatusWaiting

@@ -1,7 +1,7 @@
 package stream
 
-// Steering is the note beside the events that open a step which is told what people have said while
-// the run was under way. Its record is one that is shared, which tells it from the opening of a run.
+// Steering is the result of an open record whose step is told the messages that an active run was steered with. The record is shared, which
+// tells it from the opening of a run.
 type Steering struct {
 	// Inputs are the sequences of accepted proposals, in the order in which they were accepted.
 	Inputs []uint64 `json:"inputs"`
@@ -9,8 +9,8 @@ type Steering struct {
 	Scope string `json:"scope,omitempty"`
 }
 
-// OpensRun tells whether the record begins a run: then its result is an Opening.
+// OpensRun reports whether the record begins a run. Its result is an Opening then.
 func (r *Record) OpensRun() bool { return r.Kind == KindOpen && r.HasResult() && !r.shared }
 
-// Steers tells whether the record brings in what people have said: then its result is a Steering.
+// Steers reports whether the record adds messages to an active run. Its result is a Steering then.
 func (r *Record) Steers() bool { return r.Kind == KindOpen && r.HasResult() && r.shared }

@@ -11,11 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A subagent speaks on a lane of its own, beside those of its tools. They are slots of the call that it
-// works for, so a lane is used by one subagent after the other.
+// A subagent has a lane of its own, and one for each of its parallel tool calls. The lanes belong to the slot of the call that it works
+// for, so several subagents use a lane one after the other.
 
-// Announced returns the step that a lane has come to in its present use; "" = none: the subagent that is
-// to speak on it has not been announced.
+// Announced returns the last step of the subagent that uses a lane now; "" = the subagent has not been announced.
 func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
 	last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
 	switch {
@@ -27,8 +26,8 @@ func (l *Log) Announced(ctx context.Context, p Place) (step string, err error) {
 	return last.Step, nil
 }
 
-// SupersedeSubagents is Supersede for all lanes of the subagents in a slot, by whatever died without
-// doing it itself. Place.Lane is that of the one which stands above the others.
+// SupersedeSubagents supersedes all lanes of the subagents in a slot, if their owner died before it did so. Place.Lane is the lane of the
+// outermost one.
 func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error {
 	lanes, err := l.lanes(ctx, p.Run)
 	if err != nil {
@@ -53,7 +52,7 @@ func (l *Log) SupersedeSubagents(ctx context.Context, p Place, keep bool) error 
 	return nil
 }
 
-// lanes lists those of a run that have records, proposals aside.
+// lanes lists the lanes of a run that have records, without proposals.
 func (l *Log) lanes(ctx context.Context, run Run) ([]Lane, error) {
 	s, err := l.js.Stream(ctx, l.name)
 	if err != nil {

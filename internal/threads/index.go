@@ -146,7 +146,7 @@ func decode(entry jetstream.KeyValueEntry, token string) *item {
 	if entry.Operation() != jetstream.KeyValuePut {
 		return nil
 	}
-	var l stream.Listed
+	var l stream.IndexEntry
 	if json.Unmarshal(entry.Value(), &l) != nil || l.Purged {
 		return nil
 	}

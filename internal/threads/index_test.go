@@ -25,15 +25,15 @@ const tenant = "shop"
 var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 // entry is the n-th; the first is the oldest.
-func entry(n int) stream.Listed {
-	return stream.Listed{
+func entry(n int) stream.IndexEntry {
+	return stream.IndexEntry{
 		ThreadID: fmt.Sprintf("thread %d", n), Agent: []string{"support", "sales"}[n%2], RunID: "r",
 		Status:    []stream.Status{stream.StatusIdle, stream.StatusRunning, stream.StatusWaiting}[n%3],
 		UpdatedAt: began.Add(time.Duration(n) * time.Minute), Seq: uint64(n + 1),
 	}
 }
 
-func put(t testing.TB, l *stream.Log, of string, e stream.Listed) {
+func put(t testing.TB, l *stream.Log, of string, e stream.IndexEntry) {
 	t.Helper()
 	value, err := json.Marshal(e)
 	if err != nil {
@@ -86,14 +86,14 @@ func TestListsTheNewestFirst(t *testing.T) {
 	x := watch(t, l)
 	for what, f := range map[string]struct {
 		threads.Filter
-		want func(e stream.Listed) bool
+		want func(e stream.IndexEntry) bool
 	}{
-		"all":     {threads.Filter{}, func(stream.Listed) bool { return true }},
-		"agent":   {threads.Filter{Agent: "sales"}, func(e stream.Listed) bool { return e.Agent == "sales" }},
-		"status":  {threads.Filter{Status: stream.StatusWaiting}, func(e stream.Listed) bool { return e.Status == stream.StatusWaiting }},
-		"after":   {threads.Filter{After: entry(7).UpdatedAt}, func(e stream.Listed) bool { return e.Seq > 8 }},
-		"before":  {threads.Filter{Before: entry(7).UpdatedAt}, func(e stream.Listed) bool { return e.Seq < 8 }},
-		"nothing": {threads.Filter{Agent: "nobody"}, func(stream.Listed) bool { return false }},
+		"all":     {threads.Filter{}, func(stream.IndexEntry) bool { return true }},
+		"agent":   {threads.Filter{Agent: "sales"}, func(e stream.IndexEntry) bool { return e.Agent == "sales" }},
+		"status":  {threads.Filter{Status: stream.StatusWaiting}, func(e stream.IndexEntry) bool { return e.Status == stream.StatusWaiting }},
+		"after":   {threads.Filter{After: entry(7).UpdatedAt}, func(e stream.IndexEntry) bool { return e.Seq > 8 }},
+		"before":  {threads.Filter{Before: entry(7).UpdatedAt}, func(e stream.IndexEntry) bool { return e.Seq < 8 }},
+		"nothing": {threads.Filter{Agent: "nobody"}, func(stream.IndexEntry) bool { return false }},
 	} {
 		want := []string{}
 		for n := 19; n >= 0; n-- {

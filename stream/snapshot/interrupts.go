@@ -86,7 +86,7 @@ func (r *Snapshot) CarriedOut(d *stream.Decision) bool {
 	if !r.Shows(d) {
 		return false
 	}
-	if d.Verdict != stream.VerdictResult || r.Sealed {
+	if d.Kind != stream.DecisionToolResult || r.Sealed {
 		return true
 	}
 	answered := map[string]bool{}

@@ -58,14 +58,14 @@ func (s *Store) LateEvents(ctx context.Context, answers []stream.LateAnswer, thr
 // stands returns a decision that was carried out.
 func (s *Store) stands(ctx context.Context, d stream.Decided) (*stream.Decision, error) {
 	if d.Proposal == 0 {
-		return &stream.Decision{Verdict: d.Verdict}, nil
+		return &stream.Decision{Kind: d.Kind}, nil
 	}
 	return s.log.Decision(ctx, d.Proposal)
 }
 
 // says reports whether two decisions are the same, whoever made them and for whatever reason.
 func says(d, other *stream.Decision) bool {
-	return d.Verdict == other.Verdict && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && text(d) == text(other)
+	return d.Kind == other.Kind && bytes.Equal(d.Args, other.Args) && bytes.Equal(d.Content, other.Content) && text(d) == text(other)
 }
 
 func text(d *stream.Decision) string {
@@ -76,7 +76,7 @@ func text(d *stream.Decision) string {
 }
 
 func told(d *stream.Decision, question agui.Interrupt) Stands {
-	s := Stands{InterruptID: question.ID, ToolCallID: question.ToolCallID, Decision: d.Verdict, Args: d.Args, Content: d.Content, Reason: d.Reason}
+	s := Stands{InterruptID: question.ID, ToolCallID: question.ToolCallID, Decision: d.Kind, Args: d.Args, Content: d.Content, Reason: d.Reason}
 	if d.Result != nil {
 		s.Content, _ = json.Marshal(text(d)) // a text always can be
 	}

@@ -16,8 +16,8 @@ func (p *Projection) hides(writer string, at stream.Position) bool {
 	case p.joining || end < p.resume.Seq:
 		return true
 	}
-	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return end <= u.Died }); i >= 0 {
-		return p.unseen[i].Behind.Before(at)
+	if i := slices.IndexFunc(p.unseen, func(u stream.Unseen) bool { return end <= u.SupersededAt }); i >= 0 {
+		return p.unseen[i].Shown.Before(at)
 	}
 	// A reader at the record that superseded the attempt, outside a retraction, was shown nothing of it.
 	return end == p.resume.Seq || p.resume.Before(at)
@@ -33,17 +33,17 @@ func (p *Projection) outstanding(retraction ...stream.Unseen) []stream.Unseen {
 	var until stream.Position // the last entry's position must be before it; a retraction shares its entry with no attempt
 	for _, v := range p.pendingSupersessions() {
 		if last := len(unseen) - 1; last >= 0 {
-			behind, before := later(unseen[last].Behind, v.shown), earlier(until, v.until())
+			behind, before := later(unseen[last].Shown, v.shown), earlier(until, v.until())
 			if behind.Before(before) {
-				unseen[last], until = stream.Unseen{Behind: behind, Died: v.supersededAt}, before
+				unseen[last], until = stream.Unseen{Shown: behind, SupersededAt: v.supersededAt}, before
 				continue
 			}
 			if len(unseen) == stream.MaxUnseen {
-				unseen[last].Died = v.supersededAt
+				unseen[last].SupersededAt = v.supersededAt
 				continue
 			}
 		}
-		unseen, until = append(unseen, stream.Unseen{Behind: v.shown, Died: v.supersededAt}), v.until()
+		unseen, until = append(unseen, stream.Unseen{Shown: v.shown, SupersededAt: v.supersededAt}), v.until()
 	}
 	return unseen
 }

@@ -246,7 +246,7 @@ func (p *Projection) retract(ctx context.Context, v *laneView) error {
 	if v.shown == (stream.Position{}) {
 		return nil
 	}
-	p.told = p.outstanding(stream.Unseen{Behind: v.shown, Died: p.record})
+	p.told = p.outstanding(stream.Unseen{Shown: v.shown, SupersededAt: p.record})
 	if err := p.emit(v.ends()...); err != nil {
 		return err
 	}

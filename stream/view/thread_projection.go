@@ -86,7 +86,7 @@ const CodeAbandoned = "abandoned"
 func (p *Projection) abandon(ctx context.Context, seq uint64) ([]Frame, error) {
 	last := p.record
 	p.at(seq)
-	p.told = p.outstanding(stream.Unseen{Behind: stream.Position{Seq: last}, Died: seq})
+	p.told = p.outstanding(stream.Unseen{Shown: stream.Position{Seq: last}, SupersededAt: seq})
 	p.heal = false // what follows is a snapshot
 	end, err := agui.Encode(&agui.RunError{Code: CodeAbandoned, Message: "the run did not end before the next one began"})
 	if err != nil {
