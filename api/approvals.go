@@ -153,7 +153,7 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 	var taken runs.Decided
 	err := s.update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
 	var p *Problem
-	gone := errors.As(err, &p) && p.Code == errNotActive().Code
+	gone := errors.As(err, &p) && p.Code == codeNotActive
 	if err != nil && !gone {
 		return failAll(answers, err)
 	}

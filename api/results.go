@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -101,7 +102,7 @@ func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolRes
 			answer.Cursor = s.decisionCursor(now, 0)
 		}
 		p, ok := errors.AsType[*Problem](err)
-		if !ok || p.Code != errUnknownCall().Code || now.Sealed || now.Run == "" || look == looks {
+		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || look == looks {
 			return answer, err
 		}
 		select {
@@ -114,7 +115,7 @@ func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolRes
 
 func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stream.Run, m *agui.Message, channel string) (acceptedResult, error) {
 	if callOf(now, m.ToolCallID) < 0 {
-		return acceptedResult{}, errUnknownCall()
+		return acceptedResult{}, errUnknownCall(m.ToolCallID)
 	}
 	if answer, known, err := answeredBefore(now, m); known {
 		return answer, err
@@ -128,7 +129,7 @@ func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stre
 	d := runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
 	var taken runs.Decided
 	err = s.update(ctx, run.Thread, runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, &taken)
-	if p, ok := errors.AsType[*Problem](err); ok && p.Code == errNotActive().Code {
+	if p, ok := errors.AsType[*Problem](err); ok && p.Code == codeNotActive {
 		return s.resultMissed(ctx, run.Thread, m)
 	}
 	if err != nil {
@@ -172,9 +173,9 @@ func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui
 	}
 	asked := slices.ContainsFunc(now.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	if asked || !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
-		return acceptedResult{}, errUnknownCall() // it is people's to decide about, under way, or nobody waits for it yet
+		return acceptedResult{}, errUnknownCall(m.ToolCallID) // it is people's to decide about, under way, or nobody waits for it yet
 	}
-	return acceptedResult{}, errAbandonedCall()
+	return acceptedResult{}, errAbandonedCall(m.ToolCallID)
 }
 
 // callOf is the entry of the conversation that makes a call; -1 = none.
@@ -222,12 +223,15 @@ func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer acceptedRes
 	return acceptedResult{ToolCallID: m.ToolCallID, Repeated: true}, true, nil
 }
 
-func errUnknownCall() *Problem {
-	return problem(http.StatusNotFound, "unknown_tool_call", "the thread waits for no result of such a call")
+// codeUnknownCall is the code of the problem that the thread does not wait for the result of a call.
+const codeUnknownCall = "unknown_tool_call"
+
+func errUnknownCall(id string) *Problem {
+	return problem(http.StatusNotFound, codeUnknownCall, fmt.Sprintf("the thread waits for no result of the tool call %.200q", id))
 }
 
-func errAbandonedCall() *Problem {
-	return problem(http.StatusGone, "abandoned", "the thread has gone on without the result of this call")
+func errAbandonedCall(id string) *Problem {
+	return problem(http.StatusGone, "abandoned", fmt.Sprintf("the thread has gone on without the result of the tool call %.200q", id))
 }
 
 func errAnswered(m *agui.Message) *Problem {

@@ -325,7 +325,7 @@ func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loa
 	}
 	answer, err := s.tellRun(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)
 	var p *Problem
-	if errors.As(err, &p) && p.Code == "not_active" {
+	if errors.As(err, &p) && p.Code == codeNotActive {
 		return false, nil
 	}
 	in.steered = &answer

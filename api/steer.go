@@ -89,7 +89,7 @@ func (s *Server) activeRun(ctx context.Context, thread stream.Thread, now *snaps
 	var gone *serviceerror.NotFound
 	var waits *temporal.ApplicationError // the thread has nothing but what it waits for
 	if err == nil || errors.As(err, &gone) || errors.As(err, &waits) {
-		return stream.Run{}, errNotActive()
+		return stream.Run{}, errNotActive(thread)
 	}
 	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)
 }
@@ -111,15 +111,18 @@ func (s *Server) update(ctx context.Context, thread stream.Thread, name string, 
 	case errors.As(err, &app) && app.Type() == runs.ErrorTooMuchSteering:
 		return problem(http.StatusTooManyRequests, "too_much_steering", "the run has been told as much as it can take")
 	case errors.As(err, &gone), errors.As(err, &app):
-		return errNotActive()
+		return errNotActive(thread)
 	case err != nil:
 		return fmt.Errorf("api: %s: %w", name, err)
 	}
 	return nil
 }
 
-func errNotActive() *Problem {
-	return problem(http.StatusConflict, "not_active", "no run of this thread is active")
+// codeNotActive is the code of the problem that a thread has no active run.
+const codeNotActive = "not_active"
+
+func errNotActive(t stream.Thread) *Problem {
+	return problem(http.StatusConflict, codeNotActive, fmt.Sprintf("no run of the thread %.200q is active", t.ID))
 }
 
 // decodeSteer reads the message as that of an input, with all the checks that those have.

@@ -130,7 +130,7 @@ func (s *Server) openToolCalls(ctx context.Context, thread stream.Thread, calls 
 	_, err := s.dispatch.Offer(ctx, thread, runs.Submit{}, "") // an offer without a run asks what the thread waits for
 	var active runs.Active
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
-	if !ok || refused.Type() != runs.ErrorInterrupted && refused.Type() != runs.ErrorMissingResults || refused.Details(&active) != nil {
+	if !ok || !slices.Contains([]string{runs.ErrorInterrupted, runs.ErrorMissingResults, runs.ErrorBusy}, refused.Type()) || refused.Details(&active) != nil {
 		return calls
 	}
 	return slices.DeleteFunc(slices.Clone(calls), func(id string) bool { return !slices.Contains(active.Waiting, id) })

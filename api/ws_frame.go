@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/stream"
@@ -68,7 +71,34 @@ func decodeRequest(frame []byte) (*request, error) {
 	if p, ok := errors.AsType[*Problem](decodeObject(frame, new(request))); ok { // only an unknown member is left to find
 		return r, invalidFrame(p.Pointer, p.Detail)
 	}
-	return r, nil
+	return r, r.checkMembers(frame)
+}
+
+// membersOf are the members of each type of frame, besides type and id.
+var membersOf = map[string][]string{
+	"ping":        {},
+	"unsubscribe": {},
+	"run":         {"agent", "input", "waitFor"},
+	"subscribe":   {"threadId", "runId", "after", "join", "follow", "protocolVersion", "waitFor"},
+	"cancel":      {"threadId", "runId", "reason"},
+	"steer":       {"threadId", "message"},
+	"decide":      {"threadId", "approvalId", "decision", "args", "content", "reason", "remember"},
+	"tool_result": {"threadId", "toolCallId", "content", "error"},
+}
+
+// checkMembers refuses a member that belongs to frames of other types. An unknown type is refused where it is dispatched.
+func (r *request) checkMembers(frame []byte) error {
+	known, ok := membersOf[r.Type]
+	var members map[string]json.RawMessage
+	if !ok || json.Unmarshal(frame, &members) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name != "type" && name != "id" && string(members[name]) != "null" && !slices.Contains(known, name) {
+			return invalidFrame("/"+name, fmt.Sprintf("is no member of a frame %s, which may have %s", r.Type, strings.Join(append([]string{"type", "id"}, known...), ", ")))
+		}
+	}
+	return nil
 }
 
 func invalidFrame(pointer, detail string) *Problem {

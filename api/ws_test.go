@@ -250,6 +250,9 @@ func TestASocketRefusesAsRequestsAre(t *testing.T) {
 		{`{"type":"dance","id":"1"}`, 400, "invalid_frame", "/type"},
 		{`{"id":"1"}`, 400, "invalid_frame", "/type"},
 		{`{"type":"run","id":"1","agent":7}`, 400, "invalid_frame", "/agent"},
+		{`{"type":"run","id":"1","agent":"a","input":` + valid + `,"reason":"x"}`, 400, "invalid_frame", "/reason"},
+		{`{"type":"cancel","id":"1","threadId":"t","runId":"done","message":{}}`, 400, "invalid_frame", "/message"},
+		{`{"type":"ping","id":"1","threadId":"t"}`, 400, "invalid_frame", "/threadId"},
 	} {
 		c.send(x.frame)
 		f := c.want("error", "1")

@@ -19,7 +19,7 @@ type Usage struct {
 	Cost *int64 `json:"cost,omitempty"`
 	// Calls is how many model calls it is of.
 	Calls int64 `json:"calls,omitempty"`
-	// Estimated is the part of calls whose answer was cut before the provider reported its usage; nil = none was.
+	// Estimated is the part of calls whose provider reported no usage, for instance because the answer was cut; nil = none.
 	Estimated *Estimate `json:"estimated,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/runs"
 )
@@ -95,6 +96,37 @@ func TestAHeldRunGoesOn(t *testing.T) {
 	}
 	if m := h.models[1]; m.ID != "2/model" || m.Closes != "tools" || m.After != 16 {
 		t.Errorf("the next turn begins with %+v", m)
+	}
+}
+
+// An offer without a run asks a held run what it still waits for: not for calls that have a result.
+func TestAHeldRunTellsWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t)
+	var open [][]string
+	look := func(after time.Duration) {
+		h.env.RegisterDelayedCallback(func() {
+			h.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
+				OnAccept: func() { t.Error("an offer without a run was accepted") },
+				OnReject: func(err error) {
+					var busy *temporal.ApplicationError
+					var active runs.Active
+					if !errors.As(err, &busy) || busy.Type() != runs.ErrorBusy || busy.Details(&active) != nil {
+						t.Errorf("refused with %v", err)
+					}
+					open = append(open, active.Waiting)
+				},
+				OnComplete: func(any, error) {},
+			}, runs.Submit{})
+		}, after)
+	}
+	look(time.Minute)
+	h.decide(2*time.Minute, clientResult)
+	look(3 * time.Minute)
+	h.decide(4*time.Minute, approves("ask"))
+	h.run(heldInput())
+	if want := [][]string{{"ask", "client"}, {"ask"}}; !slices.EqualFunc(open, want, slices.Equal) {
+		t.Errorf("the run waited for %q, want %q", open, want)
 	}
 }
 

@@ -23,7 +23,11 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 			return err
 		}
 	} else if in.Offer == nil || !t.phase.isOver() && in.OnBusy != runs.OnBusyEnqueue && in.OnBusy != runs.OnBusyInterrupt {
-		return temporal.NewApplicationError("another run is active", runs.ErrorBusy, runs.Active{RunID: t.run.in.Run.ID})
+		active := runs.Active{RunID: t.run.in.Run.ID}
+		if held := t.run.interrupts.held; held != nil {
+			active.Waiting, _ = held.Open(in.Decisions...)
+		}
+		return temporal.NewApplicationError("another run is active", runs.ErrorBusy, active)
 	}
 	queue := append(slices.Clip(t.queue), *in.Offer)
 	if body, err := runs.Encode(queue); err != nil || len(body) > runs.MaxQueue || !t.fits(queue, t.run.steering) {
