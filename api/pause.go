@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -15,6 +16,10 @@ import (
 func (s *Server) pauseThread(c *gin.Context)  { s.turn(c, runs.UpdatePause, true) }
 func (s *Server) resumeThread(c *gin.Context) { s.turn(c, runs.UpdateResume, false) }
 
+// listPatience bounds how long a pause waits for the first record of a run that has just been started. A run that is paused before
+// its first step does not begin before it is resumed.
+const listPatience = 2 * time.Second
+
 // turn pauses or resumes the run, and writes that to the index of threads. If only the latter fails the answer is 503:
 // the same request again does both.
 func (s *Server) turn(c *gin.Context, update string, paused bool) {
@@ -26,7 +31,9 @@ func (s *Server) turn(c *gin.Context, update string, paused bool) {
 		err = s.update(ctx, thread, update, runs.Pause{}, &taken)
 	}
 	if err == nil {
-		err = s.Log.ListPaused(ctx, stream.Run{Thread: thread, ID: taken.RunID}, paused)
+		listing, end := context.WithTimeout(ctx, listPatience)
+		defer end()
+		err = s.Log.ListPaused(listing, stream.Run{Thread: thread, ID: taken.RunID}, paused)
 	}
 	if err != nil {
 		s.refuse(c, err)

@@ -521,6 +521,29 @@ func TestForkForConsoles(t *testing.T) {
 	}
 }
 
+// A run may be paused before its first record is in the log.
+func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, listing(t))
+	place := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t"}, ID: "r1"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e1"}
+	n.temporal.pause = func(string) error { return nil }
+	n.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
+		return enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	paused := make(chan int, 1)
+	go func() { paused <- n.do(http.MethodPost, "/v1/threads/t/pause", "").status }()
+	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
+	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, false); err != nil {
+		t.Fatal(err)
+	}
+	if status := <-paused; status != http.StatusNoContent {
+		t.Errorf("the pause is answered %d", status)
+	}
+	if a := n.do(http.MethodGet, "/v1/threads/t", ""); !strings.Contains(a.body, `"status":"paused"`) {
+		t.Errorf("the thread is %s", a.body)
+	}
+}
+
 // A run that is paused is shown as paused, wherever its thread is shown, until it goes on or ends.
 func TestAPausedThreadIsShownAsPaused(t *testing.T) {
 	t.Parallel()

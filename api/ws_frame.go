@@ -89,9 +89,12 @@ var membersOf = map[string][]string{
 // checkMembers refuses a member that belongs to frames of other types. An unknown type is refused where it is dispatched.
 func (r *request) checkMembers(frame []byte) error {
 	known, ok := membersOf[r.Type]
-	var members map[string]json.RawMessage
-	if !ok || json.Unmarshal(frame, &members) != nil {
+	if !ok {
 		return nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(frame, &members); err != nil {
+		return invalidFrame("", "must be a JSON object")
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if name != "type" && name != "id" && string(members[name]) != "null" && !slices.Contains(known, name) {

@@ -54,16 +54,13 @@ func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err er
 // product is the module that is measured.
 const product = "github.com/perdure/perdure"
 
-// program is a command that a system needs: its package in the module that is measured or, if own is set, in this one.
-type program struct {
-	name, pkg string
-	own       bool
-}
+// program is a command that a system needs, and its package in the module that is measured.
+type program struct{ name, pkg string }
 
 // programs are what each system needs built.
 var programs = map[string][]program{
-	"dev":   {{name: "perdure", pkg: "./cmd/perdure"}},
-	"apart": {{name: "api", pkg: "./cmd/api"}, {name: "worker", pkg: "./cmd/worker"}, {name: "bench-servers", pkg: "./servers", own: true}},
+	"dev":   {{"perdure", "./cmd/perdure"}},
+	"apart": {{"api", "./cmd/api"}, {"worker", "./cmd/worker"}, {"bench-servers", "./e2e/servers"}},
 }
 
 // build builds the programs; root is the directory of the module that is measured.
@@ -75,11 +72,7 @@ func (b *bench) build(ctx context.Context, root string) error {
 	for _, name := range systems {
 		for _, p := range programs[name] {
 			b.tell("building %s", p.name)
-			dir := root
-			if p.own {
-				dir = "."
-			}
-			if _, err := output(ctx, dir, "go", "build", "-o", filepath.Join(b.bin, p.name), p.pkg); err != nil {
+			if _, err := output(ctx, root, "go", "build", "-o", filepath.Join(b.bin, p.name), p.pkg); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,7 @@ var programs string
 // buildCluster builds them: without the race detector, which would take minutes for the servers.
 var buildCluster = sync.OnceValue(func() error {
 	return execute("..", "go", "build", "-o", programs+string(filepath.Separator),
-		"./cmd/api", "./cmd/worker", "./bench/servers", "./bench/nats", "./bench/temporal")
+		"./cmd/api", "./cmd/worker", "./e2e/servers", "./e2e/servers/nats", "./e2e/servers/temporal")
 })
 
 // cluster is Perdure as it is in production: any number of api and worker processes on servers of

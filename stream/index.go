@@ -109,7 +109,8 @@ func (l *Log) listForked(ctx context.Context, t Thread, rec *Record, agent strin
 	return l.list(ctx, l.ThreadSubject(t), &IndexEntry{ThreadID: t.ID, Agent: agent, Status: StatusIdle, UpdatedAt: rec.Time, Seq: rec.Seq})
 }
 
-// ListPaused lists that a run was paused, or resumed. It does nothing if the index has another run of the thread, or the end of this one.
+// ListPaused lists that a run was paused, or resumed. It does nothing if the index has a later run of the thread, or the end of this one.
+// It waits for the entry of a run that is about to begin. If ctx ends before that, nothing is listed.
 func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	from, to := StatusRunning, StatusPaused
 	if !paused {
@@ -118,8 +119,23 @@ func (l *Log) ListPaused(ctx context.Context, run Run, paused bool) error {
 	key := l.indexKey(l.ThreadSubject(run.Thread))
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		entry, revision, err := l.listed(ctx, key)
-		if err != nil || entry.RunID != run.Shown() || entry.Status != from {
+		if err != nil {
 			return err
+		}
+		if entry.RunID != run.Shown() {
+			opening, err := l.First(ctx, l.LaneSubject(run, LaneMain), 1)
+			if err != nil || opening != nil && opening.Seq < entry.Seq {
+				return err
+			}
+			select {
+			case <-time.After(pause):
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if entry.Status != from {
+			return nil
 		}
 		entry.Status = to
 		body, err := json.Marshal(&entry)

@@ -1,5 +1,5 @@
-// Command servers is Temporal and NATS for a bench of api and worker as processes of their own. It
-// is a program of its own because the bench, which is also the proxy, must not carry their weight.
+// Command servers is Temporal and NATS for API and worker processes of their own: in the end-to-end tests, which kill them, and in
+// the bench.
 //
 //	servers [-temporal-port P] [-history-events N] DIR     prints {"temporal": …, "namespace": …, "nats": …}; ends when its input does
 package main
