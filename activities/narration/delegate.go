@@ -10,18 +10,18 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Delegate is an agent that a model is offered.
+// Delegate is an agent that a model may give a task. The agent gets the task and nothing else of the conversation; its last message is the
+// result of the call.
 type Delegate struct {
 	runs.AgentRef
 	Description string
 }
 
-// taskSchema is what a call has to say.
+// taskSchema is the schema of a call's arguments.
 const taskSchema = `{"type":"object","required":["task"],"additionalProperties":false,"properties":{` +
 	`"task":{"type":"string","minLength":1,"description":"What to do, with all that has to be known for it: nothing else of this conversation is seen."}}}`
 
-// OfferDelegates adds the agents to a model's tools, and returns those that it added: a tool of the same name
-// goes before.
+// OfferDelegates adds agents to a model's tools, and returns those that it added: a tool of the same name has precedence.
 func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Delegate) {
 	var added []Delegate
 	for _, d := range delegates {
@@ -33,14 +33,14 @@ func OfferDelegates(offered []llm.Tool, delegates []Delegate) ([]llm.Tool, []Del
 	return offered, added
 }
 
-// handOver tells the workflow of a call that hands work to an agent.
+// handOver tells the workflow that a call gives an agent a task.
 func (n *Narrator) handOver(c *toolCall, call *runs.Call) {
 	i := slices.IndexFunc(n.Delegates, func(d Delegate) bool { return d.Agent == c.name })
 	if i < 0 || call.Client {
 		return
 	}
 	if _, err := TaskOf(c.arguments.String()); err != nil {
-		return // the call is answered with what is wrong
+		return // the result of the call tells the model what is wrong
 	}
 	to := n.Delegates[i].AgentRef
 	at := slices.Index(n.Answer.Subagents, to)
@@ -50,7 +50,7 @@ func (n *Narrator) handOver(c *toolCall, call *runs.Call) {
 	call.Subagent = at + 1
 }
 
-// TaskOf reads the arguments of such a call.
+// TaskOf reads the task from the arguments of a call.
 func TaskOf(arguments string) (string, error) {
 	var in struct {
 		Task string `json:"task"`

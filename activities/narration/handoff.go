@@ -9,18 +9,18 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Handoff is an agent that a model is offered to hand the thread over to.
+// Handoff is an agent to which a model may hand over the thread, by a tool call.
 type Handoff struct {
 	runs.HandoffTarget
 	Tool, Description string
-	Able              bool // it speaks by a model of its own
+	Able              bool // the agent answers by a model of its own
 }
 
-// handoffSchema is what a call may say.
+// handoffSchema is the schema of a call's arguments.
 const handoffSchema = `{"type":"object","additionalProperties":false,"properties":{` +
 	`"reason":{"type":"string","description":"Why, for the agent that takes over. It knows the conversation."}}}`
 
-// OfferHandoffs adds hand-offs to a model's tools, and returns those that it added: a tool of the same name goes before.
+// OfferHandoffs adds handoffs to a model's tools, and returns those that it added: a tool of the same name has precedence.
 func OfferHandoffs(offered []llm.Tool, takers []Handoff) ([]llm.Tool, []Handoff) {
 	var added []Handoff
 	for _, t := range takers {
@@ -32,20 +32,19 @@ func OfferHandoffs(offered []llm.Tool, takers []Handoff) ([]llm.Tool, []Handoff)
 	return offered, added
 }
 
-// yield tells the workflow of a call that hands the thread over, if it is the turn's first one. index is its place
-// in the message.
+// yield tells the workflow that a call hands over the thread, if it is the first such call of the turn. index is its index in the message.
 func (n *Narrator) yield(c *toolCall, call runs.Call, index int) {
 	i := slices.IndexFunc(n.Handoffs, func(t Handoff) bool { return t.Tool == c.name })
 	if i < 0 || call.Client || n.Answer.Handoff != nil || !n.Handoffs[i].Able || CheckHandoff(c.arguments.String()) != "" {
-		return // if it is one at all, the call is answered with what is wrong
+		return // the result of an invalid handoff tells the model what is wrong
 	}
 	n.Answer.Handoff = &runs.Handoff{CallID: c.id, Tool: call.Tool, Index: index, To: n.Handoffs[i].HandoffTarget}
 }
 
-// CheckHandoff finds what is wrong with the arguments of such a call.
+// CheckHandoff returns what is wrong with the arguments of a call; "" = nothing.
 func CheckHandoff(arguments string) (complaint string) {
 	if strings.TrimSpace(arguments) == "" {
-		return "" // as some models write that there are none
+		return "" // some models write no arguments so
 	}
 	var in struct {
 		Reason string `json:"reason"`

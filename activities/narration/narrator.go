@@ -16,12 +16,11 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Narrator turns the chunks of one completion into AG-UI events on a lane, and keeps what they add
-// up to. Ids derive from the run and the step, not from the attempt nor from what the model calls
-// things: another attempt tells the same story under the same ids.
+// Narrator turns the chunks of one completion into AG-UI events on a lane, and collects the step's result. IDs derive from the run
+// and the step, not from the attempt or the provider, so every attempt uses the same ones. It is used by one goroutine.
 //
-// A text ends before a tool call begins, so that an attempt which dies in a tool call leaves a
-// complete text behind; if the model then goes on to speak, the message is opened again.
+// A text ends before a tool call begins, so an attempt that dies in a tool call leaves a complete text. If the model then continues
+// its text, the message is opened again.
 type Narrator struct {
 	run  stream.Run
 	step string
@@ -29,30 +28,31 @@ type Narrator struct {
 	Scope   string
 	attempt *stream.Attempt
 	offered []string
-	Clients []llm.Tool // which the client runs
-	// Delegates are the agents that the model may hand work to, as it calls tools.
+	Clients []llm.Tool // client tools
+	// Delegates are the agents that the model may give a task, by a tool call.
 	Delegates []Delegate
 	Handoffs  []Handoff             // those that it may hand the thread over to
-	Gate      Gate                  // tells which calls people decide about; nil = none
-	places    map[string]tools.Spec // tools of which it matters where or when they are called
+	Gate      Gate                  // nil = no call needs an approval
+	places    map[string]tools.Spec // tools with a task queue or a sequence
 	sequences []string
 	predict   predictor
-	shows     *Reporter // of what the provider does by itself; made when it says so
+	shows     *Reporter // of the provider's progress; nil = it has reported none
 
 	messageID string
 	texting   bool
 	began     []string     // messages, in the order in which clients have them
-	untold    []agui.Event // that the log did not take any more, since the run is cancelled
+	untold    []agui.Event // events that the log refused because the run is cancelled
 	text      strings.Builder
 	thinking  thinking
 	calls     []*toolCall
-	// Answer is what the workflow is told.
+	// Answer is what the activity returns to the workflow.
 	Answer runs.ModelAnswer
 }
 
 // Gate returns the approval that a tool call needs before it is made; nil = none.
 type Gate func(tool, arguments string) *runs.Approval
 
+// New returns a narrator of a step. attempt may be nil if only Propose is used.
 func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 	return &Narrator{
 		run: run, step: step, attempt: attempt, messageID: run.Identify("msg", step), thinking: thinking{run: run, step: step},
@@ -60,14 +60,14 @@ func New(run stream.Run, step string, attempt *stream.Attempt) *Narrator {
 	}
 }
 
-// Offer tells which names of tools may be repeated to the workflow; others are content.
+// Offer adds names of tools that the workflow may be told. Other names are content, which only the log has.
 func (n *Narrator) Offer(tools []llm.Tool) {
 	for _, t := range tools {
 		n.offered = append(n.offered, t.Name)
 	}
 }
 
-// Place tells where and when tools are called.
+// Place tells the task queue and the sequence of each tool.
 func (n *Narrator) Place(offered []tools.Tool) {
 	n.places = map[string]tools.Spec{}
 	for _, t := range offered {
@@ -75,7 +75,7 @@ func (n *Narrator) Place(offered []tools.Tool) {
 	}
 }
 
-// put tells the workflow where a call of ours goes, and which ones it takes turns with.
+// put tells the workflow the task queue of a call, and the calls with which it has to take turns.
 func (n *Narrator) put(call *runs.Call) {
 	spec := n.places[call.Tool]
 	if spec.TaskQueue != runs.TaskQueue {
@@ -154,7 +154,7 @@ func (n *Narrator) begin(id string) {
 	}
 }
 
-// show reports what the provider does by itself, under the rules that tools' reports have.
+// show emits the progress that a provider reports, within the bounds of tools' reports.
 func (n *Narrator) show(ctx context.Context, report func(*Reporter) error) error {
 	if n.shows == nil {
 		n.shows = NewReporter(ctx, n.run, n.step, nil, n.emit)
@@ -218,7 +218,7 @@ func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 	return n.Answer, err
 }
 
-// result is the finished story.
+// result is the result of the step. It fills in Answer.
 func (n *Narrator) result() (*stream.Result, error) {
 	result := &stream.Result{Scope: n.Scope}
 	message := agui.Message{ID: n.messageID, Role: agui.RoleAssistant}
@@ -257,10 +257,10 @@ func (n *Narrator) result() (*stream.Result, error) {
 	return result, err
 }
 
-// roomForSeq is what is added to an answer behind its encoding.
+// roomForSeq is the room for Answer.Seq, in bytes, which is set after the encoding.
 const roomForSeq = 64
 
-// encode is the answer as it is recorded. One that is too large for the workflow names no calls.
+// encode encodes Answer for the log. An answer that is too large for the workflow has no calls, only their number.
 func (n *Narrator) encode() (json.RawMessage, error) {
 	encoded, err := json.Marshal(n.Answer)
 	if err == nil && len(encoded) > runs.MaxPayload-roomForSeq {
@@ -273,7 +273,7 @@ func (n *Narrator) encode() (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// waits is a call as the workflow is told of it: who runs it, and whether people decide about it first.
+// waits is a call as the workflow is told of it: who makes it, and whether it needs an approval.
 func (n *Narrator) waits(c *toolCall) runs.Call {
 	call := runs.Call{ID: c.id, Tool: n.known(c.name)}
 	n.put(&call)
@@ -286,8 +286,7 @@ func (n *Narrator) waits(c *toolCall) runs.Call {
 	return call
 }
 
-// told is the message that began under an id: the answer, a block of thinking, or else an activity, of
-// which only the place is told here.
+// told is the message with an ID: the answer, a reasoning message, or an activity, of which only the place counts.
 func (n *Narrator) told(id string, answer agui.Message) agui.Message {
 	if id == n.messageID {
 		return answer

@@ -8,13 +8,11 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// maxPredicted bounds in bytes the values that the state follows piece by piece. A larger one comes once
-// more, when it is complete.
+// maxPredicted bounds the values, in bytes, that the state follows while they are written. A larger value follows when it is complete.
 const maxPredicted = 256 << 10
 
-// predictor makes the state follow arguments of tool calls while they are written. Clients are told in
-// two ways: by PredictState, an event that some of them know to follow the arguments themselves, and by
-// deltas, which all apply; both end with the same state.
+// predictor makes the state follow arguments of tool calls while the model writes them. Clients are told in two ways that end with the same
+// state: by the event PredictState, for clients that follow the arguments themselves, and by deltas, which all clients apply.
 type predictor struct {
 	predictions []agents.Prediction
 	announced   bool
@@ -27,7 +25,7 @@ type predicted struct {
 	last           json.RawMessage
 }
 
-// prediction is an element of PredictState's value, as frameworks before us have defined it.
+// prediction is an element of PredictState's value, as other AG-UI frameworks define it.
 type prediction struct {
 	StateKey     string `json:"state_key"`
 	Tool         string `json:"tool"`
@@ -36,8 +34,8 @@ type prediction struct {
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// begin returns what follows the arguments of a call, and the events before it. A PredictState replaces
-// the one before it, so there is one, for all tools, before the first call.
+// begin returns the members of the state that follow the arguments of a call, and the events before the call. A PredictState replaces the one
+// before it, so there is one for all tools, before the first call.
 func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event) {
 	var all []prediction
 	for _, d := range p.predictions {
@@ -57,8 +55,8 @@ func (p *predictor) begin(tool string) (follow []*predicted, events []agui.Event
 	return follow, []agui.Event{&agui.Custom{Name: "PredictState", Value: value}}
 }
 
-// follow tells how far the arguments of a call have come. Each value is at least an eighth longer than
-// the one before: all of them together are no more than nine times as long as the last.
+// follow emits the arguments of a call as far as they are written. Each value is at least an eighth longer than the one before, so all
+// values together are at most nine times as long as the last.
 func (c *toolCall) follow() []agui.Event {
 	if len(c.predicted) == 0 || c.arguments.Len() < c.followed+max(1, c.followed/8) || c.arguments.Len() > maxPredicted {
 		return nil
@@ -69,7 +67,7 @@ func (c *toolCall) follow() []agui.Event {
 	})
 }
 
-// settle tells the values as they are when the call is complete.
+// settle emits the values of a complete call.
 func (c *toolCall) settle() []agui.Event {
 	if len(c.predicted) == 0 {
 		return nil

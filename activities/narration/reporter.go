@@ -13,18 +13,17 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Reporter turns what a tool, or the provider of a model, reports into events on its lane. Ids of
-// activities derive from the call, or the step, and the name that it has for them: another attempt
-// shows the same ones.
+// Reporter turns the progress that a tool or a provider reports into events on its lane. The ID of an activity derives from the call or
+// the step, and from the name that the tool gives it, so every attempt uses the same one. It is safe for concurrent use.
 type Reporter struct {
-	ctx    context.Context // of the attempt: a report waits for the log no longer than that
+	ctx    context.Context // of the attempt, which bounds how long a report waits for the log
 	run    stream.Run
-	source string // the id of the call or the step
+	source string // the ID of the call or the step
 	emit   emit
 
 	mu         sync.Mutex
 	state      json.RawMessage
-	activities map[string]*agui.ActivitySnapshot // by the tool's name for them, as they are now
+	activities map[string]*agui.ActivitySnapshot // by their names, as they are now
 	reports    int
 	bytes      int
 	over       bool
@@ -39,7 +38,7 @@ func NewReporter(ctx context.Context, run stream.Run, source string, state json.
 	return &Reporter{ctx: ctx, run: run, source: source, emit: emit, state: state, activities: map[string]*agui.ActivitySnapshot{}}
 }
 
-// Close makes reports of a tool that goes on regardless come to nothing.
+// Close ends the reports of a tool that does not stop. Later ones fail.
 func (r *Reporter) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +167,7 @@ func (r *Reporter) send(size int, e agui.Event) error {
 	return nil
 }
 
-// encodeReport is what a tool's value is as JSON.
+// encodeReport encodes a reported value.
 func encodeReport(v any) (json.RawMessage, error) {
 	raw, err := compact(v)
 	if err != nil {
@@ -194,7 +193,7 @@ func compact(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// applyOps refuses what clients would skip: the tool is the one who can do something about it.
+// applyOps refuses operations that clients would skip: only the tool can mend them.
 func applyOps(doc, patch json.RawMessage, limit int) (json.RawMessage, error) {
 	next, err := agui.Patch(doc, patch)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// thinking tells the reasoning of one completion. Each block of the model's is a reasoning message of
-// its own, with what the provider wants back, so that another request can bring it back block by block.
+// thinking emits the reasoning of one completion. Each block of the model is a reasoning message, with the data that the provider wants
+// back, so that a later request can send it back block by block.
 type thinking struct {
 	run    stream.Run
 	step   string
 	blocks []*thought
-	open   bool // the last block is open on screen
+	open   bool // the message of the last block is open
 	ended  bool // the provider has closed it
 }
 
@@ -27,7 +27,7 @@ type thought struct {
 	sealed string // as in sealThought
 }
 
-// add begins another block.
+// add begins a block.
 func (t *thinking) add() *thought {
 	block := &thought{id: t.run.Identify("rsn", fmt.Sprintf("%s/%d", t.step, len(t.blocks)))}
 	t.blocks = append(t.blocks, block)
@@ -35,8 +35,8 @@ func (t *thinking) add() *thought {
 	return block
 }
 
-// begin opens the current block on screen, or a new one if there is none. A block that was interrupted
-// by text goes on under its id.
+// begin opens the message of the current block, or of a new one if there is none. A block that was interrupted by text continues under its
+// ID.
 func (t *thinking) begin() (*thought, []agui.Event) {
 	if len(t.blocks) == 0 || t.ended {
 		t.add()
@@ -49,7 +49,7 @@ func (t *thinking) begin() (*thought, []agui.Event) {
 	return block, []agui.Event{&agui.ReasoningStart{MessageID: block.id}, &agui.ReasoningMessageStart{MessageID: block.id}}
 }
 
-// tell continues the current block. A block begins with its first text, so that clients see none without.
+// tell adds text to the current block. The message begins with its first text, so clients see no empty one.
 func (t *thinking) tell(delta string) []agui.Event {
 	if delta == "" {
 		return nil
@@ -59,9 +59,8 @@ func (t *thinking) tell(delta string) []agui.Event {
 	return append(events, &agui.ReasoningMessageContent{MessageID: block.id, Delta: delta})
 }
 
-// seal closes the current block, or one without text, with what its provider wants back. A block without text is no
-// event: it is returned as hidden, to be kept in the conversation for the provider. One that the provider does not want
-// back either is nothing.
+// seal closes the current block with the data that its provider wants back. A block without text has no event: it is returned as hidden, and
+// kept in the conversation for the provider. A block without text and data is dropped.
 func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thought) {
 	sealed := prompt.SealReasoning(end.Provider, end.Data)
 	if len(t.blocks) == 0 || t.ended {
@@ -86,7 +85,7 @@ func (t *thinking) seal(end llm.ReasoningEnd) (events []agui.Event, hidden *thou
 	return []agui.Event{&agui.ReasoningMessageEnd{MessageID: block.id}, value, &agui.ReasoningEnd{MessageID: block.id}}, nil
 }
 
-// end closes the current block on screen.
+// end closes the message of the current block.
 func (t *thinking) end() []agui.Event {
 	if !t.open {
 		return nil

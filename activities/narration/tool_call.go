@@ -2,11 +2,11 @@ package narration
 
 import "strings"
 
-// toolCall is a tool call that is being told.
+// toolCall is a tool call that the model writes.
 type toolCall struct {
-	index                int // the provider's: need not begin at 0, nor come in order
+	index                int // the provider's: it need not begin at 0, nor come in order
 	id, providerID, name string
 	arguments            strings.Builder
 	predicted            []*predicted
-	followed             int // so much of the arguments was looked at
+	followed             int // how many bytes of the arguments were read for predictions
 }

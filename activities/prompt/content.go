@@ -8,14 +8,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// partMetadata is what we read and write of a part's metadata: where the protocol says that a file's
-// name belongs.
+// partMetadata is the part's metadata that AG-UI defines for a file's name.
 type partMetadata struct {
 	Filename string `json:"filename"`
 }
 
-// Parts turns content into what models take. A part that none could use (an opaque file handle) is
-// left out: it must not fail the run.
+// Parts turns content into parts of a request. A part that no provider can use, such as a client's file handle, is left out.
 func Parts(c agui.Content) []llm.Part {
 	var parts []llm.Part
 	for _, p := range c.Parts() {
@@ -40,13 +38,13 @@ func mediaOf(p agui.ContentPart) (llm.Media, bool) {
 		media.URL = p.Source.Value
 	}
 	var metadata partMetadata
-	if json.Unmarshal(p.Metadata, &metadata) == nil { // any value may stand there
+	if json.Unmarshal(p.Metadata, &metadata) == nil { // metadata may have any value
 		media.Name = metadata.Filename
 	}
 	return media, media.Data != "" || media.URL != ""
 }
 
-// ContentOf is a tool's result as the content of a message: text, unless there is more.
+// ContentOf is a tool's result as the content of a message: a text, or parts if there is more than text.
 func ContentOf(r tools.Result) agui.Content {
 	if len(r.Parts) == 0 {
 		return agui.TextContent(r.Content)
@@ -72,7 +70,7 @@ func mediaPart(m llm.Media) agui.ContentPart {
 		part.Source.Type, part.Source.Value = agui.SourceData, m.Data
 	}
 	if m.Name != "" {
-		part.Metadata, _ = json.Marshal(partMetadata{Filename: m.Name}) // text always has a JSON form
+		part.Metadata, _ = json.Marshal(partMetadata{Filename: m.Name}) // a text can always be encoded
 	}
 	return part
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Dropped is the value of the event.
+// Dropped is a content part that a model is not sent: the value of the event perdure.contentDropped.
 type Dropped struct {
 	MessageID string        `json:"messageId"`
 	Part      int           `json:"part"` // its index in the content of the message

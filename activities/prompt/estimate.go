@@ -7,18 +7,17 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Tokens are estimated, since each model counts its own way and none can be asked: four ASCII characters are one,
-// any other character is one by itself, and what stands around a message is a few. English and code come out some
-// 10 % too high, other scripts more; too low a bound costs memory, too high a one a call that is refused.
+// Tokens are estimated, because each model counts in its own way: four ASCII characters are one token, any other character is one, and a
+// message has a few more. The estimate is about 10 % too high for English and code, and more for other scripts.
 const (
 	asciiPerToken     = 4
 	tokensPerMessage  = 4
 	tokensPerTool     = 8
 	tokensPerMedia    = 1_500
-	bytesPerMediaPage = 100 << 10 // of base64, for what has pages or a length
+	bytesPerMediaPage = 100 << 10 // of base64, for documents, audio and video
 )
 
-// TextTokens estimates a text.
+// TextTokens estimates the tokens of a text.
 func TextTokens(s string) int64 {
 	var ascii, other int64
 	for _, r := range s {
@@ -31,7 +30,7 @@ func TextTokens(s string) int64 {
 	return (ascii+asciiPerToken-1)/asciiPerToken + other
 }
 
-// entryTokens estimates a message as the model is sent it.
+// entryTokens estimates the tokens of a message.
 func entryTokens(e snapshot.Entry) int64 {
 	n := tokensPerMessage + partTokens(Parts(e.Message.Content))
 	for _, c := range e.Message.ToolCalls {
@@ -64,7 +63,7 @@ func ToolTokens(tools []llm.Tool) int64 {
 	return n
 }
 
-// RequestTokens estimates a request as the model is sent it.
+// RequestTokens estimates the input tokens of a request.
 func RequestTokens(req *llm.Request) int64 {
 	n := ToolTokens(req.Tools)
 	if req.Output != nil {

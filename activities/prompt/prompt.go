@@ -9,9 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Messages turns a conversation into what a model is sent: what it is told first, then the messages.
-// Models refuse a conversation in which a tool call has no result, so calls without one (of a
-// cancelled run) are left out. They are told their own names of tool calls.
+// Messages turns a conversation into the messages of a request. told is the system message; "" = none. Models refuse a conversation with a
+// tool call that has no result, so such calls, of cancelled runs, are left out. Tool calls have the provider's own IDs.
 func Messages(told string, entries []snapshot.Entry) []llm.Message {
 	p := prompter{answered: map[string]bool{}, names: map[string]string{}, thoughts: thoughtsOf(entries)}
 	var messages []llm.Message
@@ -56,9 +55,8 @@ func sortResults(messages []llm.Message) {
 	}
 }
 
-// thoughtsOf finds the reasoning of each answer. In the conversation it has messages of its own; for
-// models it is a part of the answer. Of reasoning that a client sent nobody knows whose it is: it is
-// taken for the next answer's.
+// thoughtsOf finds the reasoning of each answer. It has messages of its own in the conversation, and is a part of the answer for models.
+// Reasoning that a client sent belongs to the next answer.
 func thoughtsOf(entries []snapshot.Entry) map[string][]llm.Reasoning {
 	thoughts := map[string][]llm.Reasoning{}
 	var next []llm.Reasoning
@@ -91,7 +89,7 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 		out.Role = llm.RoleSystem
 	case agui.RoleUser:
 		out.Role = llm.RoleUser
-	case agui.RoleTool: // answers its call even if it says nothing
+	case agui.RoleTool: // an empty result is a result
 		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.names[m.ToolCallID], m.ToolCallID)
 		out.IsError = m.Error != ""
 		return out, true

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/llm"
 )
 
-// SealReasoning is what a provider wants back, as the encrypted value of a message: behind the provider's
-// name, since it means nothing to others. "" if it wants nothing back.
+// SealReasoning is the data that a provider wants back, as the encrypted value of a message. The provider's name precedes it, because it means
+// nothing to other providers. "" = the provider wants nothing back.
 func SealReasoning(provider string, data json.RawMessage) string {
 	if len(data) == 0 {
 		return ""
@@ -17,7 +17,7 @@ func SealReasoning(provider string, data json.RawMessage) string {
 	return provider + ":" + string(data)
 }
 
-// UnsealReasoning is the block that a reasoning message holds. A value that is none of ours is left out.
+// UnsealReasoning is the block of a reasoning message. An encrypted value in another format is left out.
 func UnsealReasoning(m agui.Message) llm.Reasoning {
 	block := llm.Reasoning{Text: m.Content.Text()}
 	if provider, data, ok := strings.Cut(m.EncryptedValue, ":"); ok && json.Valid([]byte(data)) {

@@ -19,7 +19,7 @@ type Window struct {
 	told   *snapshot.Entry
 }
 
-// group is what stands or falls together: a message; or an answer, the thoughts before it and the results of its calls.
+// group is left out or kept as a whole: a message; or an answer with its reasoning and the results of its tool calls.
 type group struct {
 	entries []snapshot.Entry
 	fixed   bool // is never left out
@@ -32,7 +32,7 @@ func NewWindow(entries []snapshot.Entry, room int64) *Window {
 	return &Window{groups: groupsOf(entries), room: max(room, 1)}
 }
 
-// groupsOf puts results behind their calls and thoughts to their answers. Activities are for people.
+// groupsOf groups results with their calls and reasoning with its answer. Models are not sent activities.
 func groupsOf(entries []snapshot.Entry) []group {
 	var groups []group
 	byID, byCall := map[string]int{}, map[string]int{}
@@ -61,7 +61,7 @@ func groupsOf(entries []snapshot.Entry) []group {
 	return groups
 }
 
-// What is to be kept may take these parts of the window. If it took all of it, each turn would have to make room anew.
+// Keep may take these shares of the room: otherwise each turn would have to make room again.
 const (
 	firstShare = 4
 	lastShare  = 2
@@ -89,7 +89,7 @@ func (w *Window) Keep(k agents.Keep) {
 	}
 }
 
-// messages counts those that people would.
+// messages counts the messages of users, assistants and tools.
 func (g *group) messages() int {
 	n := 0
 	for _, e := range g.entries {
@@ -112,7 +112,7 @@ func (g *group) tokens() int64 {
 	return n
 }
 
-// tokens estimates what the window has.
+// tokens estimates the tokens of the groups that are not left out.
 func (w *Window) tokens() int64 {
 	var n int64
 	if w.told != nil {
@@ -129,7 +129,7 @@ func (w *Window) tokens() int64 {
 // Over is by how many tokens the conversation exceeds the room.
 func (w *Window) Over() int64 { return max(0, w.tokens()-w.room) }
 
-// A result that is cut keeps at least MinResult tokens; one of more than a resultShare of the window is cut first.
+// MinResult is how many tokens a cut result keeps at least. A result that takes more than one resultShare-th of the room is cut first.
 const (
 	MinResult   = 250
 	resultShare = 4
@@ -153,7 +153,7 @@ func (w *Window) cutResults(share int64) {
 	}
 }
 
-// leaveOut takes out groups, the oldest first, until so many tokens have gone.
+// leaveOut leaves out groups, the oldest first, until so many tokens are left out.
 func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
 	for i := range w.groups {
 		if g := &w.groups[i]; tokens > 0 && !g.out && !g.fixed && may(g) {
@@ -166,8 +166,8 @@ func (w *Window) leaveOut(tokens int64, may func(*group) bool) {
 func notKept(g *group) bool { return !g.kept }
 func anyGroup(*group) bool  { return true }
 
-// trimSteps is into how many steps the room is divided: what is left out grows a step at a time, so that models find
-// the beginning of what they are sent in their caches for some turns.
+// trimSteps divides the room into steps. What is left out grows by a step at a time, so the beginning of the request stays the same for some
+// turns, which providers cache.
 const trimSteps = 4
 
 // Trim leaves out the oldest groups until the rest fits.
@@ -242,10 +242,10 @@ func (w *Window) Half(from int) int {
 	return len(groups)
 }
 
-// leftOut is what a model is told in the place of messages.
+// leftOut replaces the messages that are left out.
 const leftOut = "[Older messages of this conversation are left out here.]"
 
-// cutContent cuts what is said in the middle; media stay.
+// cutContent cuts the middle out of the text. Media stay.
 func cutContent(c agui.Content, tokens int64) agui.Content {
 	if c.IsText() {
 		return agui.TextContent(CutMiddle(c.Text(), tokens))
@@ -269,7 +269,7 @@ func CutMiddle(s string, tokens int64) string {
 	return fmt.Sprintf("%s\n[… %d bytes are left out here …]\n%s", s[:head], tail-head, s[tail:])
 }
 
-// prefixOf is how many bytes of a text's beginning are so many tokens.
+// prefixOf is how many bytes at the beginning of a text are so many tokens.
 func prefixOf(s string, tokens int64) int {
 	left := tokens * asciiPerToken
 	for i, r := range s {
@@ -280,7 +280,7 @@ func prefixOf(s string, tokens int64) int {
 	return len(s)
 }
 
-// suffixOf is the same of its end.
+// suffixOf is how many bytes at the end of a text are so many tokens.
 func suffixOf(s string, tokens int64) int {
 	runes := []rune(s)
 	left, n := tokens*asciiPerToken, 0
