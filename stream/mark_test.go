@@ -121,6 +121,7 @@ func TestCountsAreWrittenOnceWhateverGetsLost(t *testing.T) {
 				c.place.After = must[uint64](t)(a.FinishOn(ctx, found.Mark, &stream.Result{}, adding(numberIn(found)+1)))
 				a.Close()
 			}
+			n.awaitReconnect(t, l.Conn()) // a read that is sent on a connection which is cut fails
 			if end := must[*snapshot.Snapshot](t)(snapshots(l).Latest(ctx, thread, 0)); numberIn(end) != 5 || n.losses() != 5 {
 				t.Errorf("behind %d losses it is %s", n.losses(), end.State)
 			}

@@ -69,6 +69,20 @@ func (n *network) losses() int {
 	return n.lost
 }
 
+// awaitReconnect waits until the client has a new connection for each one that was cut.
+func (n *network) awaitReconnect(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for nc.Stats().Reconnects < uint64(n.losses()) || !nc.IsConnected() { //nolint:gosec // never negative
+		select {
+		case <-again.C:
+		case <-t.Context().Done():
+			t.Fatal("the client does not reconnect")
+		}
+	}
+}
+
 // giveToTheDead lets the next consumers be made on a node that never answers, as a cluster does that has
 // not noticed its death, and then cuts the connection, so that one has to be made. given is closed when
 // the first one has been.

@@ -103,7 +103,7 @@ func fate(seed uint64, badness uint32) func(string) (pipeline.Event, error) {
 }
 
 // stroll walks a tree without a workflow, one thing at a time, and cancels it at one of the places.
-func (k *walking) stroll(cancel string, branch []pipeline.Fork, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
+func (k *walking) stroll(cancel string, branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) *pipeline.Failure {
 	at, ev := pipeline.Cursor{Branch: branch}, pipeline.Event{Kind: pipeline.EventBegun}
 	for {
 		m, err := pipeline.Advance(k.d, at, ev, pipeline.Env{State: k.state, Items: items, Now: time.Unix(1, 0), Ended: ended, Recall: k.recall})

@@ -1,13 +1,16 @@
-// Package pipeline walks a tree of steps: from what has happened to what comes next.
+// Package pipeline interprets a tree of steps: from what has happened to what to do next.
 //
-//	Advance(tree, cursor, what has happened, what expressions see) ──► changes to tell, what is to be done, next cursor
+//	Advance(tree, cursor, event, environment) ──► changes, action, next cursor
 //
-// The rules:
+// Rules:
+//   - Advance is pure. The caller stores the cursor, tells clients the changes and carries out the action. Then it calls Advance
+//     with the event of how the action ended.
+//   - A branch of a parallel or map step has a cursor of its own, which ends with its BranchRef. It begins with [EventBegun], and ends
+//     with an action that has nothing set, or Failed.
+//   - A branch whose last BranchRef's path ends with ~undo compensates a branch that was done.
+//   - Outputs are in the state below /steps. Each has a place that no other branch writes.
+//   - A failure names steps and keys, and has no content.
 //
-//   - It is pure. Who calls it stores the cursor, tells the changes and does what is to be done; then it comes back with how that ended.
-//   - A branch is a walk of its own. Its cursor has the fork behind those of the walk that forked, and begins with
-//     [EventBegun]; it ends with an action that has nothing set, or Failed.
-//   - A branch whose fork's path ends with ~undo compensates for a branch that was done. Nothing else tells it apart.
-//   - Outputs go to the state below /steps, each to a place that no other branch writes to.
-//   - A failure names steps and keys, and no content.
+// interpreter.go has the transitions between steps, step.go begins them, event.go takes the events, compensation.go undoes finished
+// steps.
 package pipeline

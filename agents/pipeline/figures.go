@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Names of the limits that people are asked about.
+// Names of the soft limits.
 const (
 	LimitTurns        = "turns"
 	LimitTokens       = "tokens"
@@ -20,18 +20,17 @@ const (
 	LimitCostPerDay   = "costPerDay"
 )
 
-// Figures are what people are asked about when a run has passed a limit: the arguments of the question's call. Durations
-// are text, the others numbers.
+// Figures are the arguments of the interrupt about a soft limit. Durations are texts, the others numbers.
 type Figures struct {
 	Limit   string          `json:"limit"`
 	Used    json.RawMessage `json:"used"`
 	Allowed json.RawMessage `json:"allowed"` // how far the run may go
-	// Currency is that of a cost, Date that of a tenant's day, in UTC, whose figures are those of all its runs.
+	// Currency is that of a cost. Date is the tenant's day in UTC; the figures are those of all its runs then.
 	Currency string `json:"currency,omitempty"`
 	Date     string `json:"date,omitempty"`
 }
 
-// FiguresOf has the figures of a limit: turns, tokens, nanoseconds, or millionths of a currency.
+// FiguresOf returns the figures of a limit: turns, tokens, nanoseconds, or millionths of a currency.
 func FiguresOf(limit string, used, allowed int64) Figures {
 	return Figures{Limit: limit, Used: figure(limit, used), Allowed: figure(limit, allowed)}
 }
@@ -50,14 +49,14 @@ func figure(limit string, n int64) json.RawMessage {
 	return strconv.AppendInt(nil, n, 10)
 }
 
-// Shown is a figure in words.
+// Shown is a figure as text.
 func Shown(figure json.RawMessage) string { return strings.Trim(string(figure), `"`) }
 
-// maxFigure is more tokens or turns than there are.
+// maxFigure is more than any number of tokens or turns.
 const maxFigure = 1 << 53
 
-// Allow lets the run go as far as a person says: a figure of the limit's kind above what is used. It returns the number,
-// too. The error says what the figure must be.
+// Allow sets the figure up to which an approver allows the run to continue. It must be above what is used. It returns the number; the
+// error says what the figure must be.
 func (f Figures) Allow(said json.RawMessage) (Figures, int64, error) {
 	used, err := parseFigure(f.Limit, f.Used)
 	if err != nil {

@@ -18,34 +18,34 @@ type op struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// reset makes the object that outputs stand in: branches that end at the same time must not both make it. It takes away the
-// outputs of the run before, unless they are kept.
-func (w *walk) reset() {
+// reset makes the object of the outputs, so that concurrent branches need not make it. It removes the outputs of the run before, unless
+// they are kept.
+func (w *interpreter) reset() {
 	state := expression.Decode(w.env.State)
-	if _, there := below(state, w.home()).(map[string]any); there && w.at.Keeps {
+	if _, there := below(state, w.outputsPath()).(map[string]any); there && w.at.Keeps {
 		return
 	}
-	w.change(write(state, "", w.home(), json.RawMessage("{}")))
+	w.change(write(state, "", w.outputsPath(), json.RawMessage("{}")))
 }
 
-// clear takes away the outputs of a tree that has worked for another one.
-func (w *walk) clear() {
-	home := w.home()
+// clear removes the outputs of a tree that worked for another one.
+func (w *interpreter) clear() {
+	home := w.outputsPath()
 	if len(w.at.Branch) > 0 || w.at.Home == "" || w.at.Keeps || below(expression.Decode(w.env.State), home) == nil {
 		return
 	}
 	w.change(op{Op: "remove", Path: "/" + expression.Steps + "/" + escape(w.at.Home)})
 }
 
-// home is the way to the outputs of the tree.
-func (w *walk) home() []any {
+// outputsPath is the path to the outputs of the tree.
+func (w *interpreter) outputsPath() []any {
 	if w.at.Home == "" {
 		return []any{expression.Steps}
 	}
 	return []any{expression.Steps, w.at.Home}
 }
 
-// below is what stands at the end of a way; nil = nothing.
+// below is the value at the end of a path; nil = none.
 func below(value any, way []any) any {
 	for _, token := range way {
 		value = at(value, token)
@@ -54,21 +54,21 @@ func below(value any, way []any) any {
 }
 
 // put writes the output of a step, or a member of it.
-func (w *walk) put(step string, value any, below ...any) {
+func (w *interpreter) put(step string, value any, below ...any) {
 	raw, _ := expression.Encode(value) // a failure or nulls
 	w.putRaw(step, raw, below...)
 }
 
-// putRaw writes an output where the branch has its outputs. What is in the way, or missing, since somebody else has
-// changed the state, becomes what it has to be.
-func (w *walk) putRaw(step string, value json.RawMessage, below ...any) {
+// putRaw writes an output at the place of the branch. Containers that are missing, or of another kind because the state was changed, are
+// rebuilt.
+func (w *interpreter) putRaw(step string, value json.RawMessage, below ...any) {
 	way := append(w.outputs(), step)
 	way = append(way, below...)
 	w.change(write(expression.Decode(w.env.State), "", way, value))
 }
 
-// change applies an operation that is made to fit the state.
-func (w *walk) change(o op) {
+// change applies an operation that was made for the state, so it fits.
+func (w *interpreter) change(o op) {
 	patch, err := expression.Encode([]op{o})
 	if err == nil {
 		err = w.apply(patch)
@@ -78,9 +78,9 @@ func (w *walk) change(o op) {
 	}
 }
 
-// outputs is the way to the outputs of the steps that this walk goes through: names of members, and indices.
-func (w *walk) outputs() []any {
-	way := w.home()
+// outputs is the path to the outputs of the steps of this cursor: names of members, and indices.
+func (w *interpreter) outputs() []any {
+	way := w.outputsPath()
 	for _, fork := range w.at.Branch {
 		if s := StepAt(w.d, fork.Path); s != nil && s.Map != nil {
 			way = append(way, s.Name, fork.Index)
@@ -89,8 +89,8 @@ func (w *walk) outputs() []any {
 	return way
 }
 
-// write is the operation that puts a value at the end of a way, whatever is there. It goes as far as the
-// containers are what they have to be, so that it touches nothing that others write at the same time.
+// write is the operation that puts a value at the end of a path. It descends as far as the containers have the right kind, so it does not
+// touch what other branches write concurrently.
 func write(at any, pointer string, way []any, value json.RawMessage) op {
 	if len(way) == 0 {
 		return op{Op: "add", Path: pointer, Value: value}
@@ -128,7 +128,7 @@ func replaceOrAdd(pointer string) string {
 	return "replace"
 }
 
-// rebuild makes the container that a way needs, keeping the entries of a list that is too short.
+// rebuild makes the container that a path needs, and keeps the entries of a list that is too short.
 func rebuild(at any, way []any, value json.RawMessage) json.RawMessage {
 	index, ok := way[0].(int)
 	if !ok {
@@ -142,7 +142,7 @@ func rebuild(at any, way []any, value json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// build makes the value with the containers around it that a way names.
+// build makes the value with the containers around it that a path names.
 func build(way []any, value json.RawMessage) json.RawMessage {
 	if len(way) == 0 {
 		return value
@@ -158,8 +158,8 @@ var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escape(name string) string { return escapes.Replace(name) }
 
-// patchOf is an operation of a set step as JSON Patch; nil = there is nothing to do.
-func (w *walk) patchOf(o agents.Op, value any) (json.RawMessage, error) {
+// patchOf is an operation of a set step as JSON Patch; nil = nothing to do.
+func (w *interpreter) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 	out := op{Op: o.Op, Path: o.Path, From: o.From}
 	if o.Op == "" {
 		parent, token := w.parent(o.Path)
@@ -188,14 +188,14 @@ func (w *walk) patchOf(o agents.Op, value any) (json.RawMessage, error) {
 		}
 		out.Value = raw
 	case "remove", "move", "copy":
-	default: // only of a tree that nobody has checked; readers would leave it out
+	default: // only in a tree that was not validated; readers would skip it
 		return nil, fmt.Errorf("there is no operation %.20q", out.Op)
 	}
 	return expression.Encode([]op{out})
 }
 
 // parent is the container that a pointer leads into, and the name of its member there.
-func (w *walk) parent(pointer string) (at any, token string) {
+func (w *interpreter) parent(pointer string) (at any, token string) {
 	at = expression.Decode(w.env.State)
 	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, t := range tokens {

@@ -9,50 +9,47 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Cursor is a place in a tree of steps, and what has to be known there of the way that led to it. It is small
-// (the names of a few steps, counts and times), stands in histories, and says nothing of content. The
-// zero Cursor is the beginning of the tree.
+// Cursor is a position in a step tree, with what the interpreter has to know of the steps before it. It is small (names of steps, counts
+// and times), is part of histories, and has no content. The zero Cursor is the beginning of the tree.
 type Cursor struct {
-	// Branch is the way to the branch that the cursor walks, from the run's own agent on; none = the whole tree.
-	Branch []Fork `json:"branch,omitempty"`
+	// Branch is the path to the cursor's branch, from the run's agent on; empty = the whole tree.
+	Branch []BranchRef `json:"branch,omitempty"`
 	// Frames are the steps that are open, the outermost first.
 	Frames []Frame `json:"frames,omitempty"`
-	// Undo are the places of finished steps that are to be compensated for if a later one fails for good, in the
-	// order in which they finished. Undoing tells that this is what is being done.
+	// Undo are the paths of finished steps with a compensation, in the order in which they finished. Undoing tells that they are being
+	// compensated.
 	Undo    []string `json:"undo,omitempty"`
 	Undoing *Failure `json:"undoing,omitempty"`
-	// Records are where what is [Done] of these is kept, by path, if anything is. 0 = with this very move: who stores the
-	// cursor puts in what it is stored as.
+	// Records are the records with the [Done] of these steps, by path. 0 = this move has it: whoever stores the move sets the sequence.
 	Records map[string]uint64 `json:"records,omitempty"`
-	// Keeps tells that outputs which are there when the tree begins stay.
+	// Keeps tells that the outputs of the run before stay when the tree begins.
 	Keeps bool `json:"keeps,omitempty"`
-	// Home is the member of steps below which the outputs stand while a tree works for another one: neither touches those
-	// of the other. Empty = they stand in steps itself.
+	// Home is the member of steps with the outputs of a tree that works for another one, so neither touches the other's outputs. "" =
+	// the outputs are in steps itself.
 	Home string `json:"home,omitempty"`
 }
 
 // Outputs is the member of the state that has the outputs of steps.
 const Outputs = "steps"
 
-// Fork is a branch of a parallel or map step.
-type Fork struct {
-	// Path is that of the action that forked, Index the branch's, from 0.
+// BranchRef is a branch of a parallel or map step.
+type BranchRef struct {
+	// Path is that of the action with the branches, Index the branch's, from 0.
 	Path  string `json:"path"`
 	Index int    `json:"index"`
-	// Round and Failure are what the steps around the branch see as round and error: those of the innermost loop, and of
-	// what runs since something failed. 0 and nil = it stands in neither.
+	// Round is that of the innermost loop around the branch, 0 = none. Failure is that of the onError steps around it, nil = none.
 	Round   int      `json:"round,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Into is the way to a branch of the action at the cursor.
-func (c Cursor) Into(path string, index int) []Fork {
-	f := Fork{Path: path, Index: index}
+// Into is the path to a branch of the action at the cursor.
+func (c Cursor) Into(path string, index int) []BranchRef {
+	f := BranchRef{Path: path, Index: index}
 	f.Round, f.Failure = c.around()
 	return append(slices.Clone(c.Branch), f)
 }
 
-// around are the round of the loop and the failure that expressions see at the cursor, the innermost ones.
+// around are the round and the failure that expressions see at the cursor: the innermost ones.
 func (c Cursor) around() (round int, why *Failure) {
 	if n := len(c.Branch); n > 0 {
 		round, why = c.Branch[n-1].Round, c.Branch[n-1].Failure
@@ -71,7 +68,7 @@ func (c Cursor) around() (round int, why *Failure) {
 	return round, why
 }
 
-// isUndo tells whether the cursor is in a branch whose steps are to be compensated for.
+// isUndo reports whether the cursor is in a branch that compensates another one.
 func (c Cursor) isUndo() bool {
 	n := len(c.Branch)
 	return n > 0 && strings.HasSuffix(c.Branch[n-1].Path, undoMark)
@@ -79,35 +76,35 @@ func (c Cursor) isUndo() bool {
 
 // Frame is one open step.
 type Frame struct {
-	// At is its index among the steps that it stands in; Case is the one of a route that was chosen.
+	// At is the index of the step in its list. Case is the chosen case of a route.
 	At   int `json:"at"`
 	Case int `json:"case,omitempty"`
-	// Round is how often a loop has begun its steps, Try how often the step was tried again.
+	// Round is how often a loop has begun its steps. Try is how often the step was tried again.
 	Round int `json:"round,omitempty"`
 	Try   int `json:"try,omitempty"`
-	// Deadline is when the step has to have ended; zero = never.
+	// Deadline is when the step must have ended; zero = never.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Waiting tells that the step is not under way: it is tried again when the time has come.
+	// Waiting tells that the step waits for its next try.
 	Waiting bool `json:"waiting,omitempty"`
-	// Repairs is how often the agent was told what is wrong with its answer.
+	// Repairs is how often an invalid answer was sent back.
 	Repairs int `json:"repairs,omitempty"`
-	// Failure is why the step failed, while what runs instead does so.
+	// Failure is why the step failed, while its onError steps run.
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Event is what has happened since the cursor was made.
+// Event is how the action at a cursor ended.
 type Event struct {
 	Kind EventKind `json:"kind"`
-	// Output is what the step came to, as JSON: of an agent the text of its last message as a string, of a tool
-	// its result, JSON if it is JSON and else a string; of a question {"approved": bool, …}. Of EventDone only.
+	// Output is the output of the step as JSON, of EventDone only. An agent's is the text of its last message as a string; a tool's is its
+	// result, a string unless it is JSON; an approve step's is {"approved": bool, …}.
 	Output json.RawMessage `json:"-"`
-	// Failure is why the step failed. Of EventFailed and EventCancelled; nil = it is only known that it did.
+	// Failure is why the step failed, of EventFailed and EventCancelled; nil = unknown.
 	Failure *Failure `json:"failure,omitempty"`
-	// Branches are those that failed or were cancelled, by index, each once: they have compensated for what they
-	// did. Of EventJoined, and of EventFailed and EventCancelled where branches were under way.
+	// Branches are those that failed or were cancelled, by index: they have compensated their own steps. Of EventJoined, and of EventFailed
+	// and EventCancelled if branches were active.
 	Branches []BranchFailure `json:"branches,omitempty"`
-	// Items are those of a map's branches, and Ends the records with which branches came to their end that have done
-	// something which may have to be compensated for; 0 = not so. They are there if the step compensates.
+	// Items are those of a map's branches. Ends are the records of the ends of branches that may have to be compensated; 0 = nothing to
+	// compensate. Both are set if the step compensates.
 	Items []json.RawMessage `json:"-"`
 	Ends  []uint64          `json:"-"`
 }
@@ -117,23 +114,23 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventBegun     EventKind = "begun"     // nothing: the tree, or the branch, begins
-	EventDone      EventKind = "done"      // the agent, tool or question has ended
-	EventFailed    EventKind = "failed"    // it has failed, and is not tried again by itself
+	EventBegun     EventKind = "begun"     // the tree, or the branch, begins
+	EventDone      EventKind = "done"      // the agent, tool call or approval has ended
+	EventFailed    EventKind = "failed"    // it has failed for good
 	EventJoined    EventKind = "joined"    // the branches have ended
-	EventWoken     EventKind = "woken"     // the time is over that was to be waited
-	EventCancelled EventKind = "cancelled" // the run is to end: what is done is compensated for
+	EventWoken     EventKind = "woken"     // the wait is over
+	EventCancelled EventKind = "cancelled" // the run is to end: finished steps are compensated
 )
 
-// Failure is why a step failed: a code, and words without content.
+// Failure is why a step failed: a code, and a message without content.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// Record is the sequence of the record in the log that keeps the detail. Detailed tells that a move made the failure and
-	// its detail: Record is then 0 until the move is stored, as in Cursor.Records.
+	// Record is the sequence of the record with the detail. Detailed tells that this move made the detail: Record is 0 until the move is
+	// stored, as in Cursor.Records.
 	Record   uint64 `json:"record,omitempty"`
 	Detailed bool   `json:"detailed,omitempty"`
-	// Detail says more, and may be content: what a provider, a tool or a validator said. It never leaves the activity.
+	// Detail is what a provider, a tool or a validator said. It may have content, and never leaves the activity.
 	Detail string `json:"-"`
 }
 
@@ -145,12 +142,12 @@ func (f Failure) Text() string {
 	return f.Message + ": " + f.Detail
 }
 
-// SameAs tells whether two failures are told of as one: their details may differ.
+// SameAs reports whether two failures are equal, except for their details.
 func (f Failure) SameAs(other Failure) bool {
 	return f.Code == other.Code && f.Message == other.Message
 }
 
-// Failures are those that the cursor holds; the caller may change them.
+// Failures are those of the cursor. The caller may change them.
 func (c Cursor) Failures() []*Failure {
 	var all []*Failure
 	add := func(f *Failure) {
@@ -180,99 +177,98 @@ type Env struct {
 	Messages json.RawMessage // the conversation, a list of AG-UI messages
 	State    json.RawMessage // the thread's, with outputs under steps
 	Caller   *agents.Caller
-	// Items are those of the branches that the cursor is in, one for each Fork; null for a branch of parallel.
+	// Items are those of the branches around the cursor, one for each BranchRef; null for a branch of parallel.
 	Items []json.RawMessage
 	Now   time.Time
-	// Recall finds what a move has kept of a step, by the cursor's path and record. Ended is how a branch came to its end
-	// for which the cursor's compensates.
+	// Recall returns the Done of a step, by its path and its record. Ended returns the end of the branch that the cursor's branch
+	// compensates.
 	Recall func(path string, record uint64) (Done, error)
 	Ended  Ended
 }
 
-// Done is what has to be known of what a step has done, besides the state, to compensate for it.
+// Done is what the compensation of a finished step has to know besides the state.
 type Done struct {
-	// Outputs are those of the round or the try that the step was in, by name: a later one has others.
+	// Outputs are those of the round or the try of the step, by name. A later round has others.
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
-	// Items and Ends are those of its branches, like an event's.
+	// Items and Ends are those of its branches (see Event).
 	Items []json.RawMessage `json:"items,omitempty"`
 	Ends  []uint64          `json:"ends,omitempty"`
 }
 
-// Ended is what the cursor knew at the end of a branch: what it has done.
+// Ended is what the cursor knew at the end of a branch: its finished steps.
 type Ended struct {
 	Undo    []string          `json:"undo,omitempty"`
 	Records map[string]uint64 `json:"records,omitempty"`
 }
 
-// Move is what comes next.
+// Move is the result of Advance.
 type Move struct {
 	Cursor Cursor
-	// Changes are to be told first, in this order.
+	// Changes are for clients, in this order, before the action.
 	Changes []Change
 	Action  Action
-	// Sets tells that a step has changed the state by what it was: that counts only if it is that still.
+	// Sets tells that a change depends on the value of the state. The move counts only if the state is still the same.
 	Sets bool
-	// Done is to be kept, by path, for whoever compensates (see Env.Recall).
+	// Done has to be stored, by path, for compensations (see Env.Recall).
 	Done map[string]Done
 }
 
-// Change is one thing that clients are told: a step begins or ends, or the state changes.
+// Change is a change for clients: a step begins or ends, or the state changes.
 type Change struct {
-	Started, Finished string          // the step's name, with those that it stands in: plan/model
+	Started, Finished string          // the step's name, with the steps around it: plan/model
 	Patch             json.RawMessage // a JSON Patch of the state
 }
 
-// Action is what is to be done. One of the pointers is set; none = the steps are at their end.
+// Action is what to do next. One of the pointers is set; none = the steps have ended.
 type Action struct {
-	// Path names the step and its place: it is the same whenever the tree comes by here again in the
-	// same round and try, and no other place has it. Name is what STEP_STARTED says, and does without rounds and tries.
+	// Path identifies the step with its rounds and tries: no other action has it. Name is the name in STEP_STARTED, without rounds and
+	// tries.
 	Path, Name string
-	// Deadline is when it has to have ended; zero = never.
+	// Deadline is when it must have ended; zero = never.
 	Deadline time.Time
 
 	Agent    *Agent
 	Tool     *Call
 	Approve  *Call
 	Branches *Branches
-	Sleep    time.Duration // greater than 0: to be waited, before the step is tried again
-	// Failed is set at the end if the steps have failed; what could be compensated for has been.
+	Sleep    time.Duration // greater than 0: the wait before the next try
+	// Failed is set at the end if the steps have failed. Finished steps are compensated by then.
 	Failed *Failure
 }
 
 // Agent is an agent to be run.
 type Agent struct {
-	// Name is the agent's; empty = it is the one that stands at the step itself (see Inline).
+	// Name is the agent's; "" = the step defines the agent inline (see Inline).
 	Name string
-	// Prompt is what the agent is asked, and all that it is told of the conversation; nil = it is told all of that.
+	// Prompt is all that the agent is told; nil = it is told the conversation.
 	Prompt *string
-	// Repair is set where the agent is asked again, since what it said was not what it had to say: the words
-	// that tell it so.
+	// Repair is the message that sends an invalid answer back, with the validation errors; "" = none.
 	Repair string
-	// Schema is what the answer has to be as JSON; nil = any text.
+	// Schema is the schema of the answer; nil = any text.
 	Schema json.RawMessage
 }
 
-// Call is a tool call, or a question, with its arguments as a JSON object.
+// Call is a tool call, or an approval, with its arguments as a JSON object.
 type Call struct {
-	Tool string // empty for a question
+	Tool string // empty for an approval
 	Args json.RawMessage
-	// Message is what a question asks.
+	// Message is the message of an approval.
 	Message string
-	// Rule is by whom and until when a question is decided.
+	// Rule is the rule of an approval: who decides, and until when.
 	Rule *agents.Approval
 }
 
-// Branches are to be run beside one another.
+// Branches are run in parallel.
 type Branches struct {
 	// Items are those of a map; nil for parallel.
 	Items []json.RawMessage
 	Count int
-	// Ends are the records with which the branches came to their end for which these compensate; nil = they do not.
+	// Ends are the records of the ends of the branches that these compensate; nil = they do not compensate.
 	Ends []uint64
 	// Names are those of parallel's branches.
 	Names []string
-	// AtOnce bounds how many are under way at a time.
+	// AtOnce bounds how many run concurrently.
 	AtOnce int
-	// Stop tells that no further branch begins when one has failed, and those under way are cancelled.
+	// Stop tells that no branch begins after one has failed, and that active ones are cancelled.
 	Stop bool
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// WithTree is an agent with steps that its program does, as JSON. What nobody has checked of them fails when it is
-// come to.
+// WithTree is an agent with steps of its program, as JSON. They are not validated: a wrong step fails when it begins.
 func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, error) {
 	with := *d
 	if err := json.Unmarshal(tree, &with.Steps); err != nil {
@@ -22,9 +21,9 @@ func WithTree(d *agents.Definition, tree json.RawMessage) (*agents.Definition, e
 	return &with, nil
 }
 
-// Value evaluates an expression over what steps see at a cursor.
+// Value evaluates an expression over the variables at a cursor.
 func Value(expr string, at Cursor, env Env) (json.RawMessage, error) {
-	w := &walk{d: &agents.Definition{}, at: at, env: env}
+	w := &interpreter{d: &agents.Definition{}, at: at, env: env}
 	variables := w.variables()
 	e, err := expression.Compile(expr, names(variables)...)
 	if err != nil {

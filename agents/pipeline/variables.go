@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// variables are what expressions see at the step at the top.
-func (w *walk) variables() map[string]any {
+// variables are the variables of expressions in the innermost step.
+func (w *interpreter) variables() map[string]any {
 	if w.seen == nil {
 		state := expression.Decode(w.env.State)
 		w.seen = map[string]any{
@@ -18,7 +18,7 @@ func (w *walk) variables() map[string]any {
 			"messages": expression.Decode(w.env.Messages),
 		}
 		if w.at.Undoing != nil && len(w.at.Undo) > 0 {
-			w.asWhenDone(w.seen["steps"].(map[string]any))
+			w.restoreOutputs(w.seen["steps"].(map[string]any))
 		}
 	}
 	seen := maps.Clone(w.seen)
@@ -37,16 +37,16 @@ func (w *walk) variables() map[string]any {
 	return seen
 }
 
-// names are those of the variables that not every expression sees.
+// names are the variables that not every expression has.
 func names(variables map[string]any) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(variables)), func(name string) bool {
 		return slices.Contains(expression.Standard(), name)
 	})
 }
 
-// visible are the outputs of the tree, with those of the items that the walk is in laid over them.
-func (w *walk) visible(state any) map[string]any {
-	at := below(state, w.home())
+// visible are the outputs of the tree, overlaid with those of the items around the cursor.
+func (w *interpreter) visible(state any) map[string]any {
+	at := below(state, w.outputsPath())
 	seen := map[string]any{}
 	copyInto := func() {
 		if object, ok := at.(map[string]any); ok {
@@ -69,14 +69,14 @@ func (w *walk) visible(state any) map[string]any {
 	return seen
 }
 
-// input is the run's, with the text of what the user said last.
-func (w *walk) input() any {
+// input is the run's input, with the text of the user's last message.
+func (w *interpreter) input() any {
 	input, ok := expression.Decode(w.env.Input).(map[string]any)
 	if !ok {
 		input = map[string]any{}
 	}
 	messages, _ := input["messages"].([]any)
-	if len(messages) == 0 { // the run goes on with what was said before
+	if len(messages) == 0 { // the run continues without a new message
 		messages, _ = expression.Decode(w.env.Messages).([]any)
 	}
 	input["text"] = ""
@@ -113,7 +113,7 @@ func callerValue(c *agents.Caller) any {
 	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
 }
 
-func (w *walk) holds(p place, key, source string) (bool, *Failure) {
+func (w *interpreter) holds(p openStep, key, source string) (bool, *Failure) {
 	variables := w.variables()
 	e, err := expression.Compile(source, names(variables)...)
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *walk) holds(p place, key, source string) (bool, *Failure) {
 	return holds, nil
 }
 
-func (w *walk) text(p place, key, source string) (string, *Failure) {
+func (w *interpreter) text(p openStep, key, source string) (string, *Failure) {
 	variables := w.variables()
 	t, err := expression.ParseTemplate(source, names(variables)...)
 	if err != nil {

@@ -96,7 +96,7 @@ func (w *world) run() *pipeline.Failure {
 	return f
 }
 
-func (w *world) walk(branch []pipeline.Fork, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
+func (w *world) walk(branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
 	w.t.Helper()
 	at, ev := pipeline.Cursor{Branch: branch, Home: w.home}, pipeline.Event{Kind: pipeline.EventBegun}
 	var open []string

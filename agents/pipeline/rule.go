@@ -6,13 +6,13 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// Asks tells whether people may be asked in the branches of the step of an action.
+// Asks reports whether the branches of an action's step may need human input.
 func Asks(d *agents.Definition, path string) bool {
 	s := StepAt(d, path)
 	return s != nil && s.Asks()
 }
 
-// Rules is the agent by whose rules the call of an action is judged: of a question, one that has its rule alone.
+// Rules returns the agent with the approval rules for the call of an action. For an approve step it is an agent with that rule only.
 func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	if path == LimitPath {
 		return limitRules(d), nil
@@ -29,10 +29,11 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	return questioner(d, s.Name, s.Approve.Rule), nil
 }
 
-// LimitPath stands for the path of a step where people are asked about a soft limit. No step is there: names have no ~.
+// LimitPath is the path of the interrupt about a soft limit. No step has it: names have no "~".
 const LimitPath = "~limit"
 
-// limitRules has no approvers where the agent has no soft limits: people may be asked about those of its tenant.
+// limitRules returns the rule for an interrupt about a soft limit. It has no approvers if the agent has no soft limits: the limit is one of
+// the tenant then.
 func limitRules(d *agents.Definition) *agents.Definition {
 	var rule agents.Approval
 	if s := d.Limits.Soft; s != nil {
@@ -41,7 +42,7 @@ func limitRules(d *agents.Definition) *agents.Definition {
 	return questioner(d, "limits", rule)
 }
 
-// questioner is an agent that asks people by one rule, and does nothing else.
+// questioner is an agent with one approval rule, and nothing else.
 func questioner(d *agents.Definition, name string, rule agents.Approval) *agents.Definition {
 	rule.Tools = []string{ApproveTool}
 	asking := *d
@@ -50,5 +51,5 @@ func questioner(d *agents.Definition, name string, rule agents.Approval) *agents
 	return &asking
 }
 
-// ApproveTool is the tool whose calls are questions.
+// ApproveTool is the name of the tool whose calls are approve steps.
 const ApproveTool = "approve"

@@ -2,15 +2,15 @@ package pipeline
 
 import "github.com/perdure/perdure/agents"
 
-// Open are the names of the steps that are open at a cursor, the outermost first, as STEP_STARTED has said them.
+// Open returns the names of the open steps at a cursor, the outermost first, as in STEP_STARTED.
 func Open(d *agents.Definition, at Cursor) ([]string, error) {
-	places, err := (&walk{d: d, at: at}).places()
+	places, err := (&interpreter{d: d, at: at}).openSteps()
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, p := range places {
-		if !p.frame.Waiting { // it has finished, and begins when it is tried again
+		if !p.frame.Waiting { // it has ended, and begins again at its next try
 			names = append(names, p.name)
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// take takes in what has happened.
-func (w *walk) take(ev Event) error {
+// takeEvent processes the event.
+func (w *interpreter) takeEvent(ev Event) error {
 	if ev.Kind == EventBegun {
-		return w.start()
+		return w.startTree()
 	}
-	places, err := w.places()
+	places, err := w.openSteps()
 	if err != nil {
 		return err
 	}
 	w.ended = ev
 	if ev.Kind == EventCancelled {
-		w.cancel(places, ev)
+		w.onCancel(places, ev)
 		return nil
 	}
 	if len(places) == 0 {
@@ -38,19 +38,19 @@ func (w *walk) take(ev Event) error {
 	case p.frame.Waiting:
 		return fmt.Errorf("%w: %q, and %q waits", ErrCursor, ev.Kind, p.path)
 	case ev.Kind == EventDone && leaf:
-		w.done(p, ev.Output)
+		w.takeOutput(p, ev.Output)
 	case ev.Kind == EventJoined && forked:
-		w.joined(p, ev.Branches)
+		w.takeJoin(p, ev.Branches)
 	case ev.Kind == EventFailed && (leaf || forked):
-		w.lost(p, ev)
+		w.takeFailure(p, ev)
 	default:
 		return fmt.Errorf("%w: %q at %q", ErrCursor, ev.Kind, p.path)
 	}
 	return nil
 }
 
-// start begins the tree, or a branch. What a run before has left goes.
-func (w *walk) start() error {
+// startTree begins the tree, or the branch. It removes the outputs of the run before.
+func (w *interpreter) startTree() error {
 	if len(w.at.Frames) > 0 || len(w.at.Undo) > 0 {
 		return fmt.Errorf("%w: it has begun", ErrCursor)
 	}
@@ -63,17 +63,17 @@ func (w *walk) start() error {
 	}
 	switch {
 	case w.at.isUndo():
-		w.gather()
-	case len(in.steps) == 0: // only of a tree that nobody has checked
-		w.end()
+		w.collect()
+	case len(in.steps) == 0: // only in a tree that was not validated
+		w.endTree()
 	default:
 		w.push(Frame{})
 	}
 	return nil
 }
 
-// done takes the output of a step.
-func (w *walk) done(p place, output json.RawMessage) {
+// takeOutput takes the output of a step.
+func (w *interpreter) takeOutput(p openStep, output json.RawMessage) {
 	s := p.step
 	if s.Output != nil {
 		answer, isText := expression.Decode(output).(string)
@@ -92,13 +92,13 @@ func (w *walk) done(p place, output json.RawMessage) {
 			if wrong != nil {
 				f.Detail, f.Detailed = strings.ToValidUTF8(wrong.Error()[:min(len(wrong.Error()), maxDetail)], ""), true
 			}
-			w.failed(f)
+			w.failTop(f)
 			return
 		}
 		output = read
 	}
 	if len(output) > agents.MaxOutput {
-		w.failed(failf("output_too_large", "step %q: the output has more than %d bytes", p.name, agents.MaxOutput))
+		w.failTop(failf("output_too_large", "step %q: the output has more than %d bytes", p.name, agents.MaxOutput))
 		return
 	}
 	value := expression.Decode(output)
@@ -106,26 +106,26 @@ func (w *walk) done(p place, output json.RawMessage) {
 		w.putRaw(s.Name, output)
 	}
 	if object, _ := value.(map[string]any); s.Approve != nil && object["approved"] != true {
-		w.failed(failf("rejected", "step %q was not approved", p.name))
+		w.failTop(failf("rejected", "step %q was not approved", p.name))
 		return
 	}
 	w.then = leaving
 }
 
-// lost takes in that a step has failed, with branches that may have been under way.
-func (w *walk) lost(p place, ev Event) {
-	w.settle(p, ev.Branches)
-	w.remember(p)
+// takeFailure takes the failure of a step, whose branches may have been active.
+func (w *interpreter) takeFailure(p openStep, ev Event) {
+	w.noteFailedBranches(p, ev.Branches)
+	w.noteEnded(p)
 	if ev.Failure == nil {
-		w.failed(failf("failed", "step %q failed", p.name))
+		w.failTop(failf("failed", "step %q failed", p.name))
 		return
 	}
-	w.blame(p.name, *ev.Failure)
+	w.setFailure(p.name, *ev.Failure)
 }
 
-// blame has the step at the top fail, in words that name a step. Branches do not: where they are joined it is said which
-// one failed, and many that failed alike are told of as one.
-func (w *walk) blame(name string, f Failure) {
+// setFailure fails the innermost step, with a message that names it. A branch does not name itself: its join says which branch failed, and equal
+// failures are told once.
+func (w *interpreter) setFailure(name string, f Failure) {
 	switch {
 	case len(w.at.Branch) > 0, strings.HasPrefix(f.Message, "step "): // one further in is named
 	case f.Message == "":
@@ -133,26 +133,26 @@ func (w *walk) blame(name string, f Failure) {
 	default:
 		f.Message = fmt.Sprintf("step %q: %s", name, f.Message)
 	}
-	w.failed(f)
+	w.failTop(f)
 }
 
-// joined takes in how the branches of a step have ended.
-func (w *walk) joined(p place, failed []BranchFailure) {
-	if w.undoesBranches(p) {
+// takeJoin takes the end of a step's branches.
+func (w *interpreter) takeJoin(p openStep, failed []BranchFailure) {
+	if w.compensatesBranches(p) {
 		w.then = leaving
 		if len(failed) > 0 {
-			w.failed(failed[0].Failure)
+			w.failTop(failed[0].Failure)
 		}
 		return
 	}
-	w.settle(p, failed)
+	w.noteFailedBranches(p, failed)
 	w.then = leaving
 	goOn := p.step.Parallel != nil && p.step.Parallel.OnError == agents.OnErrorContinue ||
 		p.step.Map != nil && p.step.Map.OnError == agents.OnErrorContinue
 	if len(failed) == 0 || goOn {
 		return
 	}
-	w.remember(p)
+	w.noteEnded(p)
 	first := failed[0]
 	for _, f := range failed {
 		if first.Code == cancelled && f.Code != cancelled {
@@ -163,18 +163,18 @@ func (w *walk) joined(p place, failed []BranchFailure) {
 	if s := p.step.Parallel; s != nil && first.Index >= 0 && first.Index < len(s.Steps) {
 		name = s.Steps[first.Index].Name
 	}
-	w.blame(name, first.Failure)
+	w.setFailure(name, first.Failure)
 }
 
-// remember has the branches compensated for that had come to their end when others failed.
-func (w *walk) remember(p place) {
+// noteEnded lets the branches be compensated that had ended when others failed.
+func (w *interpreter) noteEnded(p openStep) {
 	if w.at.Undoing == nil && p.step.Compensates() {
-		w.note(p)
+		w.noteDone(p)
 	}
 }
 
-// settle notes which branches have failed where their outputs are.
-func (w *walk) settle(p place, failed []BranchFailure) {
+// noteFailedBranches writes the failures of branches in the place of their outputs.
+func (w *interpreter) noteFailedBranches(p openStep, failed []BranchFailure) {
 	s := p.step
 	if w.at.Undoing != nil {
 		return

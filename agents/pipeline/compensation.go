@@ -9,43 +9,43 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// recordBytes is what a cursor's record is besides its path.
+// recordBytes is about how many bytes a record takes in a cursor, without its path.
 const recordBytes = 20
 
-// maxNotes bounds the words about compensations that failed, in bytes.
+// maxNotes bounds the message about failed compensations, in bytes.
 const maxNotes = 500
 
-// cancelled is the code of what a cancel ends.
+// cancelled is the code of a failure by a cancel.
 const cancelled = "cancelled"
 
-// laterFailed is why branches are compensated for.
+// laterFailed is the failure that branches are compensated for.
 const laterFailed = "a later step failed"
 
-// end is reached when no step is left.
-func (w *walk) end() {
+// endTree ends the steps, when none is left.
+func (w *interpreter) endTree() {
 	if w.at.Undoing == nil {
 		w.clear()
 		w.action = &Action{}
 		return
 	}
-	w.undone()
+	w.continueUndo()
 }
 
-// abort is reached when a failure has nobody left to deal with it.
-func (w *walk) abort() {
+// failTree ends the steps with a failure that no step handles.
+func (w *interpreter) failTree() {
 	if w.at.Undoing == nil {
 		w.at.Undoing = new(w.failure)
-		w.undo()
+		w.compensateLast()
 		return
 	}
 	if u := w.at.Undoing; len(u.Message) < maxNotes {
 		u.Message += "; could not compensate for " + nameOf(w.at.Undo[len(w.at.Undo)-1])
 	}
-	w.undone()
+	w.continueUndo()
 }
 
-// undoBytes is how much the cursor knows of what may have to be compensated for.
-func (w *walk) undoBytes() int {
+// undoBytes is how many bytes the cursor takes for compensations.
+func (w *interpreter) undoBytes() int {
 	n := 0
 	for _, path := range w.at.Undo {
 		n += len(path)
@@ -56,17 +56,17 @@ func (w *walk) undoBytes() int {
 	return n
 }
 
-// undone goes on to the step that finished before.
-func (w *walk) undone() {
+// continueUndo goes on to the step that finished before.
+func (w *interpreter) continueUndo() {
 	last := len(w.at.Undo) - 1
 	delete(w.at.Records, w.at.Undo[last])
 	delete(w.noted, w.at.Undo[last])
 	w.at.Undo, w.seen = w.at.Undo[:last], nil
-	w.undo()
+	w.compensateLast()
 }
 
-// undo compensates for the last of the finished steps.
-func (w *walk) undo() {
+// compensateLast begins the compensation of the last finished step.
+func (w *interpreter) compensateLast() {
 	if len(w.at.Undo) > 0 {
 		w.push(Frame{})
 		return
@@ -78,44 +78,44 @@ func (w *walk) undo() {
 	}
 }
 
-// cancel ends what is under way, and compensates for what is done.
-func (w *walk) cancel(places []place, ev Event) {
+// onCancel ends the active steps, and compensates the finished ones.
+func (w *interpreter) onCancel(places []openStep, ev Event) {
 	if ev.Failure != nil {
-		w.failed(*ev.Failure)
+		w.failTop(*ev.Failure)
 	} else {
-		w.failed(failf(cancelled, "the run was cancelled"))
+		w.failTop(failf(cancelled, "the run was cancelled"))
 	}
 	if n := len(places); n > 0 {
 		top := places[n-1]
 		if top.frame.Waiting {
 			w.then = entering
 		}
-		w.settle(top, ev.Branches)
-		w.remember(top)
+		w.noteFailedBranches(top, ev.Branches)
+		w.noteEnded(top)
 	}
-	w.close(places, 0)
+	w.closeSteps(places, 0)
 	w.at.Frames = nil
 	if len(places) == 0 && w.at.Undoing != nil {
-		w.undo()
+		w.compensateLast()
 		return
 	}
-	w.abort()
+	w.failTree()
 }
 
-// undoesBranches tells whether a step with branches stands here for what compensates for those.
-func (w *walk) undoesBranches(p place) bool {
+// compensatesBranches reports whether a step with branches stands for their compensations.
+func (w *interpreter) compensatesBranches(p openStep) bool {
 	return w.at.Undoing != nil && len(w.at.Frames) == 1 && (p.step.Parallel != nil || p.step.Map != nil)
 }
 
-// note remembers what a step has done.
-func (w *walk) note(p place) {
+// noteDone notes a finished step for its compensation.
+func (w *interpreter) noteDone(p openStep) {
 	var d Done
 	if around := w.repeated(p.path); around != nil {
 		d.Outputs = w.outputsOf(around)
 	}
 	if p.step.Compensate == nil {
 		if d.Items, d.Ends = w.ended.Items, w.ended.Ends; !slices.ContainsFunc(d.Ends, func(seq uint64) bool { return seq > 0 }) {
-			return // no branch has done anything
+			return // no branch has anything to compensate
 		}
 	}
 	w.at.Undo = append(w.at.Undo, p.path)
@@ -131,8 +131,8 @@ func (w *walk) note(p place) {
 	w.at.Records[p.path], w.noted[p.path] = 0, d
 }
 
-// recalled is what was noted of the step that is compensated for.
-func (w *walk) recalled() Done {
+// recalled is the Done of the step that is being compensated.
+func (w *interpreter) recalled() Done {
 	path := w.at.Undo[len(w.at.Undo)-1]
 	if d, here := w.noted[path]; here {
 		return d
@@ -153,9 +153,8 @@ func (w *walk) recalled() Done {
 	return d
 }
 
-// asWhenDone makes outputs of steps that may have run again what they were when the one had finished that is compensated
-// for.
-func (w *walk) asWhenDone(outputs map[string]any) {
+// restoreOutputs restores the outputs of steps that may have run again, as they were when the compensated step had finished.
+func (w *interpreter) restoreOutputs(outputs map[string]any) {
 	path := w.at.Undo[len(w.at.Undo)-1]
 	around := w.repeated(path)
 	if around == nil {
@@ -171,8 +170,8 @@ func (w *walk) asWhenDone(outputs map[string]any) {
 	})
 }
 
-// outputsOf are the outputs, at this moment, of what stands in a step.
-func (w *walk) outputsOf(around *agents.Step) map[string]json.RawMessage {
+// outputsOf are the current outputs of the steps in a step.
+func (w *interpreter) outputsOf(around *agents.Step) map[string]json.RawMessage {
 	outputs, visible := map[string]json.RawMessage{}, w.visible(expression.Decode(w.env.State))
 	around.Each(func(s *agents.Step) {
 		if value, there := visible[s.Name]; there && s.Name != "" {
@@ -182,9 +181,8 @@ func (w *walk) outputsOf(around *agents.Step) map[string]json.RawMessage {
 	return outputs
 }
 
-// repeated is the outermost step around the one at a path that may run it again although it has finished, or has an error
-// in place of its outputs by then; nil = there is none.
-func (w *walk) repeated(path string) *agents.Step {
+// repeated is the outermost step around a path that may run its steps again, or whose error may have replaced their outputs; nil = none.
+func (w *interpreter) repeated(path string) *agents.Step {
 	for i := range len(path) {
 		if path[i] != '/' {
 			continue
@@ -196,10 +194,9 @@ func (w *walk) repeated(path string) *agents.Step {
 	return w.repeats(path, true)
 }
 
-// repeats is the step at the end of a path, if it may run again when a step in it has finished, or is a map that is lived
-// with when it fails: its error takes the place of the list. last tells that this is the step itself, which has finished:
-// branches that were done stay done when it fails.
-func (w *walk) repeats(path string, last bool) *agents.Step {
+// repeats is the step at the end of a path, if it may run again when a step in it has finished, or is a map with onError: continue, whose error
+// replaces its outputs. last tells that this is the finished step itself: its finished branches stay finished when it fails.
+func (w *interpreter) repeats(path string, last bool) *agents.Step {
 	s := StepAt(w.d, path)
 	switch {
 	case s == nil:
@@ -210,11 +207,11 @@ func (w *walk) repeats(path string, last bool) *agents.Step {
 	return nil
 }
 
-// gather takes up what a branch has done that is to be compensated for.
-func (w *walk) gather() {
+// collect takes over the finished steps of a branch that have to be compensated.
+func (w *interpreter) collect() {
 	w.at.Undoing = new(failf("not_compensated", laterFailed))
 	w.at.Undo, w.at.Records = slices.Clone(w.env.Ended.Undo), maps.Clone(w.env.Ended.Records)
-	w.undo()
+	w.compensateLast()
 }
 
 func at(container, token any) any {

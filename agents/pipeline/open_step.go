@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// What stands behind a step's name in a path, besides the number of its try.
+// Marks after a step's name in a path, besides the number of its try.
 const (
-	undoMark  = "~undo"  // what compensates for it
-	errorMark = "~error" // what runs since it failed
+	undoMark  = "~undo"  // its compensation
+	errorMark = "~error" // its onError steps
 )
 
-// ErrCursor is a cursor that does not fit the tree, or an event that does not fit the cursor.
+// ErrCursor tells that a cursor does not fit the tree, or an event the cursor.
 var ErrCursor = errors.New("pipeline: cursor")
 
 // StepAt finds the step of an action by its path; nil = there is none.
@@ -29,8 +29,7 @@ func StepAt(d *agents.Definition, path string) *agents.Step {
 	return s
 }
 
-// Inline is the agent that stands at the step of an action: complete, with what it does not say taken from the
-// agent whose steps these are.
+// Inline is the agent that an action's step defines inline. What the step leaves out is taken from the agent of the pipeline.
 func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	s := StepAt(d, path)
 	if s == nil || s.Agent == nil || s.Agent.Name != "" {
@@ -40,38 +39,38 @@ func Inline(d *agents.Definition, path string) (*agents.Definition, error) {
 	return d.Inline(name, s.Agent), nil
 }
 
-// place is an open step and the way to it.
-type place struct {
+// openStep is an open step, and its path.
+type openStep struct {
 	step *agents.Step
-	// of is how many steps stand in the list that it stands in.
+	// of is the length of the step's list.
 	of int
 	// path has tries and rounds, name has not; both are the step's own.
 	path, name string
 	frame      *Frame
 }
 
-// list is steps that run one after the other, and the way to them.
+// list is a list of steps that run one after the other, and its path.
 type list struct {
 	steps      []agents.Step
 	path, name string
 }
 
-// root is where the frames begin.
-func (w *walk) root() (list, error) {
+// root is the list of the outermost frame.
+func (w *interpreter) root() (list, error) {
 	in, err := w.beginning()
 	if err != nil || w.at.Undoing == nil {
 		return in, err
 	}
 	branch := in.path
-	if w.at.isUndo() { // it is another one that has done what this one compensates for
+	if w.at.isUndo() { // another branch has done the steps that this one compensates
 		fork := w.at.Branch[len(w.at.Branch)-1].Path
 		branch = strings.TrimSuffix(fork, undoMark) + strings.TrimPrefix(branch, fork)
 	}
 	return w.undoRoot(branch)
 }
 
-// beginning is where the walk begins: the tree, or a branch.
-func (w *walk) beginning() (list, error) {
+// beginning is the list with which the tree, or the branch, begins.
+func (w *interpreter) beginning() (list, error) {
 	if len(w.at.Branch) == 0 {
 		return list{steps: w.d.Steps}, nil
 	}
@@ -85,9 +84,8 @@ func (w *walk) beginning() (list, error) {
 	return list{}, fmt.Errorf("%w: there is no branch %d of %q", ErrCursor, fork.Index, fork.Path)
 }
 
-// undoRoot is what compensates for the last of the steps that finished. One whose branches have compensations
-// stands for those.
-func (w *walk) undoRoot(branch string) (list, error) {
+// undoRoot is the compensation of the last finished step. A step whose branches have compensations stands for them.
+func (w *interpreter) undoRoot(branch string) (list, error) {
 	if len(w.at.Undo) == 0 {
 		return list{}, nil
 	}
@@ -103,7 +101,7 @@ func (w *walk) undoRoot(branch string) (list, error) {
 	return list{steps: []agents.Step{undo}, path: path, name: nameOf(strings.TrimPrefix(path, branch+"/"))}, nil
 }
 
-// nameOf leaves out of a path what is not told to clients.
+// nameOf is a path without rounds, tries and marks.
 func nameOf(path string) string {
 	var names []string
 	for segment := range strings.SplitSeq(path, "/") {
@@ -115,20 +113,20 @@ func nameOf(path string) string {
 	return strings.Join(names, "/")
 }
 
-// places follows the frames.
-func (w *walk) places() ([]place, error) {
+// openSteps returns the open steps, by the frames.
+func (w *interpreter) openSteps() ([]openStep, error) {
 	in, err := w.root()
 	if err != nil {
 		return nil, err
 	}
 	undoing := w.at.Undoing != nil
-	all := make([]place, len(w.at.Frames))
+	all := make([]openStep, len(w.at.Frames))
 	for i := range w.at.Frames {
 		f := &w.at.Frames[i]
 		if f.At < 0 || f.At >= len(in.steps) {
 			return nil, fmt.Errorf("%w: step %d of %d in %q", ErrCursor, f.At, len(in.steps), in.path)
 		}
-		p := place{step: &in.steps[f.At], of: len(in.steps), frame: f}
+		p := openStep{step: &in.steps[f.At], of: len(in.steps), frame: f}
 		if undoing && i == 0 {
 			p.path, p.name = in.path+undoMark, in.name+"/compensate"
 		} else {
@@ -154,8 +152,8 @@ func under(path, name string) string {
 	return path + "/" + name
 }
 
-// inner are the steps in the open step that are being walked.
-func (p place) inner() (list, error) {
+// inner are the steps of an open step that run now.
+func (p openStep) inner() (list, error) {
 	s, f := p.step, p.frame
 	switch {
 	case f.Failure != nil:

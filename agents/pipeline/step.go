@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// enter begins a step, unless it is skipped.
-func (w *walk) enter(p place) {
+// enter begins a step, unless its condition skips it.
+func (w *interpreter) enter(p openStep) {
 	again := p.frame.Try > 0
 	if !again && p.step.When != "" {
 		holds, f := w.holds(p, "when", p.step.When)
@@ -21,7 +21,7 @@ func (w *walk) enter(p place) {
 		}
 		if f != nil {
 			w.tell(Change{Started: p.name})
-			w.failed(*f)
+			w.failTop(*f)
 			return
 		}
 	}
@@ -31,17 +31,17 @@ func (w *walk) enter(p place) {
 	case !again && p.step.Timeout > 0:
 		f.Deadline = w.env.Now.Add(p.step.Timeout)
 	case again && !f.Deadline.IsZero() && !w.env.Now.Before(f.Deadline):
-		w.failed(failf("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
+		w.failTop(failf("timeout", "step %q took longer than %s", p.name, p.step.Timeout))
 		return
 	}
 	if w.compensates(p) && w.undoBytes()+2*len(p.path)+recordBytes > maxUndo {
-		w.failed(failf("limit_compensations", "step %q: too much is done that may have to be compensated for", p.name))
+		w.failTop(failf("limit_compensations", "step %q: too much is done that may have to be compensated for", p.name))
 		return
 	}
 	w.begin(p)
 }
 
-func (w *walk) begin(p place) {
+func (w *interpreter) begin(p openStep) {
 	s := p.step
 	switch {
 	case s.Agent != nil:
@@ -53,33 +53,33 @@ func (w *walk) begin(p place) {
 	case s.Set != nil:
 		w.set(p)
 	case s.Steps != nil:
-		w.into(s.Steps)
+		w.enterFirst(s.Steps)
 	case s.Route != nil:
 		w.route(p)
 	case s.Loop != nil:
 		w.top().Round = 1
-		w.into(s.Loop.Steps)
+		w.enterFirst(s.Loop.Steps)
 	case s.Parallel != nil || s.Map != nil:
-		w.fork(p)
+		w.enterBranches(p)
 	default:
-		w.failed(failf("invalid_step", "step %q has nothing to do", p.name))
+		w.failTop(failf("invalid_step", "step %q has nothing to do", p.name))
 	}
 }
 
-// do hands a step out.
-func (w *walk) do(p place, a Action) {
+// emit sets the action.
+func (w *interpreter) emit(p openStep, a Action) {
 	a.Path, a.Name, a.Deadline = p.path, p.name, w.deadline()
 	w.action = &a
 }
 
-// runAgent asks an agent, or tells it what is wrong with its answer.
-func (w *walk) runAgent(p place, repair string) {
+// runAgent sets the action that runs an agent, or that sends an invalid answer back with the validation errors (repair).
+func (w *interpreter) runAgent(p openStep, repair string) {
 	s := p.step
 	a := &Agent{Name: s.Agent.Name, Repair: repair}
 	if s.Input != "" {
 		prompt, f := w.text(p, "input", s.Input)
 		if f != nil {
-			w.failed(*f)
+			w.failTop(*f)
 			return
 		}
 		a.Prompt = &prompt
@@ -87,34 +87,34 @@ func (w *walk) runAgent(p place, repair string) {
 	if s.Output != nil {
 		a.Schema = s.Output.Schema
 	}
-	w.do(p, Action{Agent: a})
+	w.emit(p, Action{Agent: a})
 }
 
-func (w *walk) callTool(p place) {
+func (w *interpreter) callTool(p openStep) {
 	args, f := w.arguments(p, "args", p.step.Args)
 	if f != nil {
-		w.failed(*f)
+		w.failTop(*f)
 		return
 	}
-	w.do(p, Action{Tool: &Call{Tool: p.step.Tool, Args: args}})
+	w.emit(p, Action{Tool: &Call{Tool: p.step.Tool, Args: args}})
 }
 
-func (w *walk) ask(p place) {
+func (w *interpreter) ask(p openStep) {
 	a := p.step.Approve
 	message, f := w.text(p, "approve.message", a.Message)
 	if f != nil {
-		w.failed(*f)
+		w.failTop(*f)
 		return
 	}
 	args, f := w.arguments(p, "approve.args", a.Args)
 	if f != nil {
-		w.failed(*f)
+		w.failTop(*f)
 		return
 	}
-	w.do(p, Action{Approve: &Call{Message: message, Args: args, Rule: &a.Rule}})
+	w.emit(p, Action{Approve: &Call{Message: message, Args: args, Rule: &a.Rule}})
 }
 
-func (w *walk) arguments(p place, key string, args map[string]any) (json.RawMessage, *Failure) {
+func (w *interpreter) arguments(p openStep, key string, args map[string]any) (json.RawMessage, *Failure) {
 	if args == nil {
 		return json.RawMessage("{}"), nil
 	}
@@ -133,28 +133,28 @@ func (w *walk) arguments(p place, key string, args map[string]any) (json.RawMess
 	return raw, nil
 }
 
-// route goes into the first case that applies, or on if none does.
-func (w *walk) route(p place) {
+// route enters the first case that applies, or ends the step if none does.
+func (w *interpreter) route(p openStep) {
 	for i, c := range p.step.Route {
 		applies := c.When == ""
 		if !applies {
 			var f *Failure
 			if applies, f = w.holds(p, fmt.Sprintf("route[%d].when", i), c.When); f != nil {
-				w.failed(*f)
+				w.failTop(*f)
 				return
 			}
 		}
 		if applies {
 			w.top().Case = i
-			w.into(c.Steps)
+			w.enterFirst(c.Steps)
 			return
 		}
 	}
 	w.then = leaving
 }
 
-// set changes the state by all operations together, or by none.
-func (w *walk) set(p place) {
+// set applies all operations of a set step to the state, or none.
+func (w *interpreter) set(p openStep) {
 	before, told := w.env.State, len(w.changes)
 	w.sets = true
 	for i, o := range p.step.Set {
@@ -163,14 +163,14 @@ func (w *walk) set(p place) {
 			continue
 		}
 		w.env.State, w.changes, w.seen = before, w.changes[:told], nil
-		w.failed(*f)
+		w.failTop(*f)
 		return
 	}
 	w.then = leaving
 }
 
 // operate applies one operation of a set step.
-func (w *walk) operate(p place, i int, o agents.Op) *Failure {
+func (w *interpreter) operate(p openStep, i int, o agents.Op) *Failure {
 	key := fmt.Sprintf("set[%d]", i)
 	variables := w.variables()
 	value, err := expression.Fill(o.Value, variables, names(variables)...)
@@ -193,8 +193,8 @@ func (w *walk) operate(p place, i int, o agents.Op) *Failure {
 	return nil
 }
 
-// apply changes the state, and tells of it.
-func (w *walk) apply(patch json.RawMessage) error {
+// apply changes the state, and adds the change.
+func (w *interpreter) apply(patch json.RawMessage) error {
 	state := w.env.State
 	if len(state) == 0 {
 		state = json.RawMessage("null")
@@ -208,26 +208,26 @@ func (w *walk) apply(patch json.RawMessage) error {
 	return nil
 }
 
-// invalid is a failure in words that name the step and the key, and no content.
-func invalid(p place, key string, err error) *Failure {
+// invalid is a failure that names the step and the key, and has no content.
+func invalid(p openStep, key string, err error) *Failure {
 	return new(failf("invalid_expression", "step %q: %s: %s", p.name, key, err))
 }
 
-// fork runs branches beside one another.
-func (w *walk) fork(p place) {
+// enterBranches sets the action that runs branches in parallel.
+func (w *interpreter) enterBranches(p openStep) {
 	b, f := w.branches(p)
 	switch {
 	case f != nil:
-		w.failed(*f)
+		w.failTop(*f)
 	case b.Count == 0:
 		w.then = leaving
 	default:
-		w.do(p, Action{Branches: b})
+		w.emit(p, Action{Branches: b})
 	}
 }
 
-func (w *walk) branches(p place) (*Branches, *Failure) {
-	if w.undoesBranches(p) {
+func (w *interpreter) branches(p openStep) (*Branches, *Failure) {
+	if w.compensatesBranches(p) {
 		return w.branchesDone(p)
 	}
 	if s := p.step.Parallel; s != nil {
@@ -255,15 +255,13 @@ func (w *walk) branches(p place) (*Branches, *Failure) {
 			return nil, invalid(p, "map.items", err)
 		}
 	}
-	// An object for each from the beginning: branches within an item that end at the same time add to it, and do not
-	// replace what they have not seen of one another.
+	// Each item has an object from the beginning: concurrent branches of an item add to it, and do not replace each other's outputs.
 	w.put(p.step.Name, slices.Repeat([]any{map[string]any{}}, len(items)))
 	return b, nil
 }
 
-// branchesDone are those that compensate for branches, one for each: for the items that those had, whatever stands in
-// the state by now.
-func (w *walk) branchesDone(p place) (*Branches, *Failure) {
+// branchesDone are the branches that compensate finished ones. They have the items that those had, whatever the state has by now.
+func (w *interpreter) branchesDone(p openStep) (*Branches, *Failure) {
 	d := w.recalled()
 	b := &Branches{Items: d.Items, Ends: d.Ends, Count: len(d.Ends)}
 	if s := p.step.Parallel; s != nil {
@@ -277,7 +275,7 @@ func (w *walk) branchesDone(p place) (*Branches, *Failure) {
 	return b, nil
 }
 
-func (w *walk) items(m *agents.MapStep) ([]any, error) {
+func (w *interpreter) items(m *agents.MapStep) ([]any, error) {
 	variables := w.variables()
 	e, err := expression.Compile(m.Items, names(variables)...)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// maxTransitions bounds what happens between two events: a loop that only sets things goes round and round.
+// maxTransitions bounds the transitions between two events: a loop of set steps may never end.
 const maxTransitions = 5000
 
 const (
 	maxWords  = 300     // bytes of a failure's message
 	maxDetail = 500     // bytes of its detail
-	maxUndo   = 4 << 10 // bytes of the paths of what may have to be compensated for
+	maxUndo   = 4 << 10 // bytes of the paths of finished steps with compensations
 )
 
-// Advance tells what comes next. It is pure: the same gives the same. The error is an [ErrCursor]; whatever
-// fails in the steps themselves is a [Failure] and takes its course.
+// Advance returns the next action after an event. It is pure. The error is an [ErrCursor]. A failure of a step is no error: the tree handles
+// it.
 func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
-	w := &walk{d: d, at: at.clone(), env: env, left: maxTransitions}
-	if err := w.take(ev); err != nil {
+	w := &interpreter{d: d, at: at.clone(), env: env, left: maxTransitions}
+	if err := w.takeEvent(ev); err != nil {
 		return Move{}, err
 	}
 	for w.action == nil {
@@ -31,11 +31,11 @@ func Advance(d *agents.Definition, at Cursor, ev Event, env Env) (Move, error) {
 			return Move{}, w.err
 		}
 	}
-	maps.DeleteFunc(w.noted, func(path string, _ Done) bool { return w.at.Records[path] != 0 }) // they are kept already
+	maps.DeleteFunc(w.noted, func(path string, _ Done) bool { return w.at.Records[path] != 0 }) // stored before
 	return Move{Cursor: w.at, Changes: w.changes, Action: *w.action, Sets: w.sets, Done: w.noted}, nil
 }
 
-// clone keeps what the caller has from being changed.
+// clone copies what Advance changes of a cursor.
 func (c Cursor) clone() Cursor {
 	c.Frames = append([]Frame(nil), c.Frames...)
 	c.Undo = append([]string(nil), c.Undo...)
@@ -46,34 +46,34 @@ func (c Cursor) clone() Cursor {
 	return c
 }
 
-// walk is one Advance.
-type walk struct {
+// interpreter is one call of Advance.
+type interpreter struct {
 	d       *agents.Definition
 	at      Cursor
 	env     Env
-	seen    map[string]any // what expressions see; nil = the state has changed since
-	ended   Event          // how the branches at the top have ended
+	seen    map[string]any // variables of expressions; nil = the state has changed since
+	ended   Event          // how the branches of the innermost step have ended
 	sets    bool
-	noted   map[string]Done // what is done of steps, by path
+	noted   map[string]Done // by path
 	changes []Change
 	then    transition
-	failure Failure // of the step at the top, if it fails
+	failure Failure // of the innermost step, if it fails
 	left    int
-	action  *Action // set = that is what comes next
+	action  *Action // set = it is the result
 	err     error
 }
 
-// transition is what happens to the step at the top of the frames.
+// transition is what happens to the innermost step.
 type transition int
 
 const (
-	entering transition = iota // it begins, or is tried again
-	leaving                    // it has come to its end
+	entering transition = iota // it begins, or begins its next try
+	leaving                    // it has ended
 	failing                    // it has failed
 )
 
-func (w *walk) next() {
-	places, err := w.places()
+func (w *interpreter) next() {
+	places, err := w.openSteps()
 	if err != nil {
 		w.err = err
 		return
@@ -83,30 +83,30 @@ func (w *walk) next() {
 		return
 	}
 	top := places[len(places)-1]
-	if i := w.expired(places); i >= 0 && w.then != leaving {
-		w.collapse(places, i)
+	if i := w.expiredStep(places); i >= 0 && w.then != leaving {
+		w.failFrom(places, i)
 		return
 	}
 	switch w.then {
 	case entering:
 		w.enter(top)
 	case leaving:
-		w.leave(top)
+		w.endStep(top)
 	case failing:
-		w.fail(top)
+		w.onFailure(top)
 	}
 }
 
-// exhausted ends a walk that does not come to an end. What is done is compensated for all the same.
-func (w *walk) exhausted(places []place) {
-	w.close(places, 0)
+// exhausted fails steps that do not come to an end. Finished steps are compensated.
+func (w *interpreter) exhausted(places []openStep) {
+	w.closeSteps(places, 0)
 	w.at.Frames, w.left = nil, maxTransitions
 	w.failure = failf("limit_steps", "more than %d steps without anything to wait for", maxTransitions)
-	w.abort()
+	w.failTree()
 }
 
-// close tells that the steps from the innermost up to one of them are over.
-func (w *walk) close(places []place, to int) {
+// closeSteps tells clients the end of the steps from the innermost up to one of them.
+func (w *interpreter) closeSteps(places []openStep, to int) {
 	for i := len(places) - 1; i >= to; i-- {
 		if begun := i < len(places)-1 || w.then != entering; begun {
 			w.tell(Change{Finished: places[i].name})
@@ -114,39 +114,39 @@ func (w *walk) close(places []place, to int) {
 	}
 }
 
-func (w *walk) tell(c Change) { w.changes = append(w.changes, c) }
+func (w *interpreter) tell(c Change) { w.changes = append(w.changes, c) }
 
 func failf(code, format string, args ...any) Failure {
 	return Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// failed has the step at the top fail.
-func (w *walk) failed(f Failure) {
+// failTop fails the innermost step.
+func (w *interpreter) failTop(f Failure) {
 	f.Message = strings.ToValidUTF8(f.Message[:min(len(f.Message), maxWords)], "")
 	w.then, w.failure = failing, f
 }
 
-// top is the innermost of the open steps.
-func (w *walk) top() *Frame { return &w.at.Frames[len(w.at.Frames)-1] }
+// top is the innermost open step.
+func (w *interpreter) top() *Frame { return &w.at.Frames[len(w.at.Frames)-1] }
 
-func (w *walk) push(f Frame) {
+func (w *interpreter) push(f Frame) {
 	w.at.Frames = append(w.at.Frames, f)
 	w.then = entering
 }
 
-// into begins the first of the steps in the one at the top.
-func (w *walk) into(steps []agents.Step) {
-	if len(steps) == 0 { // only a tree that nobody has checked
+// enterFirst begins the first step in the innermost one.
+func (w *interpreter) enterFirst(steps []agents.Step) {
+	if len(steps) == 0 { // only in a tree that was not validated
 		w.then = leaving
 		return
 	}
 	w.push(Frame{})
 }
 
-func (w *walk) pop() { w.at.Frames = w.at.Frames[:len(w.at.Frames)-1] }
+func (w *interpreter) pop() { w.at.Frames = w.at.Frames[:len(w.at.Frames)-1] }
 
-// expired finds the outermost of the steps around the one at the top whose time is over; -1 = none's is.
-func (w *walk) expired(places []place) int {
+// expiredStep finds the outermost open step whose deadline has passed; -1 = none.
+func (w *interpreter) expiredStep(places []openStep) int {
 	for i, p := range places[:len(places)-1] {
 		if d := p.frame.Deadline; !d.IsZero() && !w.env.Now.Before(d) {
 			return i
@@ -155,15 +155,15 @@ func (w *walk) expired(places []place) int {
 	return -1
 }
 
-// collapse ends what stands in a step whose time is over, and has that fail.
-func (w *walk) collapse(places []place, to int) {
-	w.close(places, to+1)
+// failFrom ends the steps in a step whose deadline has passed, and fails that step.
+func (w *interpreter) failFrom(places []openStep, to int) {
+	w.closeSteps(places, to+1)
 	w.at.Frames = w.at.Frames[:to+1]
-	w.failed(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
+	w.failTop(failf("timeout", "step %q took longer than %s", places[to].name, places[to].step.Timeout))
 }
 
-// deadline is the earliest of the open steps.
-func (w *walk) deadline() time.Time {
+// deadline is the earliest one of the open steps.
+func (w *interpreter) deadline() time.Time {
 	var first time.Time
 	for _, f := range w.at.Frames {
 		if !f.Deadline.IsZero() && (first.IsZero() || f.Deadline.Before(first)) {
@@ -173,55 +173,55 @@ func (w *walk) deadline() time.Time {
 	return first
 }
 
-// leave goes on behind a step that has come to its end.
-func (w *walk) leave(p place) {
+// endStep continues after a step that has ended.
+func (w *interpreter) endStep(p openStep) {
 	w.tell(Change{Finished: p.name})
 	if p.frame.Failure == nil && w.compensates(p) {
-		w.note(p)
+		w.noteDone(p)
 	}
 	w.forward(p)
 }
 
-// compensates tells whether there is something to do, if what comes later fails.
-func (w *walk) compensates(p place) bool {
+// compensates reports whether a step has to be compensated if a later one fails.
+func (w *interpreter) compensates(p openStep) bool {
 	return w.at.Undoing == nil && (p.step.Compensate != nil || p.step.Compensates())
 }
 
-// forward goes to the step behind one that is over, or out of what that stands in.
-func (w *walk) forward(p place) {
+// forward goes to the next step of the list, or ends the step around it.
+func (w *interpreter) forward(p openStep) {
 	at := p.frame.At
 	w.pop()
 	switch {
 	case at+1 < p.of:
 		w.push(Frame{At: at + 1})
 	case len(w.at.Frames) == 0:
-		w.end()
+		w.endTree()
 	default:
-		w.inner()
+		w.onInnerEnd()
 	}
 }
 
-// inner decides what becomes of a step when the steps in it have come to their end.
-func (w *walk) inner() {
+// onInnerEnd decides what becomes of a step when the steps in it have ended.
+func (w *interpreter) onInnerEnd() {
 	w.then = leaving
-	places, err := w.places()
+	places, err := w.openSteps()
 	if err != nil {
 		w.err = err
 		return
 	}
 	p := places[len(places)-1]
 	if l := p.step.Loop; l != nil && p.frame.Failure == nil {
-		w.again(p, l)
+		w.nextRound(p, l)
 	}
 }
 
-// again begins the next round of a loop, unless it is done.
-func (w *walk) again(p place, l *agents.LoopStep) {
+// nextRound begins the next round of a loop, unless the loop is done.
+func (w *interpreter) nextRound(p openStep, l *agents.LoopStep) {
 	if l.Until != "" {
 		done, f := w.holds(p, "loop.until", l.Until)
 		switch {
 		case f != nil:
-			w.failed(*f)
+			w.failTop(*f)
 			return
 		case done:
 			return
@@ -229,13 +229,12 @@ func (w *walk) again(p place, l *agents.LoopStep) {
 	}
 	if p.frame.Round < l.Max {
 		w.top().Round++
-		w.into(l.Steps)
+		w.enterFirst(l.Steps)
 	}
 }
 
-// fail decides what becomes of a step that has failed: it is tried again, or lived with, or what it stands in
-// fails too.
-func (w *walk) fail(p place) {
+// onFailure decides what becomes of a failed step: it is tried again, its onError steps run, or the step around it fails too.
+func (w *interpreter) onFailure(p openStep) {
 	if p.frame.Failure == nil {
 		switch on := p.step.OnError; {
 		case w.retry(p):
@@ -248,19 +247,19 @@ func (w *walk) fail(p place) {
 		case on.Steps != nil:
 			f := w.top()
 			f.Failure, f.Deadline = new(w.failure), time.Time{}
-			w.into(on.Steps)
+			w.enterFirst(on.Steps)
 			return
 		}
 	}
 	w.tell(Change{Finished: p.name})
 	w.pop()
 	if len(w.at.Frames) == 0 {
-		w.abort()
+		w.failTree()
 	}
 }
 
-// putError makes the failure of a step its output. What a person answered stays beside it.
-func (w *walk) putError(p place) {
+// putError makes the failure of a step its output. A person's answer stays.
+func (w *interpreter) putError(p openStep) {
 	switch {
 	case p.step.Name == "":
 	case p.step.Approve != nil && w.failure.Code == "rejected":
@@ -270,8 +269,8 @@ func (w *walk) putError(p place) {
 	}
 }
 
-// retry waits to try a step again, if there is a try and the time left.
-func (w *walk) retry(p place) bool {
+// retry waits for the next try of a step, if it has tries and time left.
+func (w *interpreter) retry(p openStep) bool {
 	r := p.step.Retry
 	if r == nil || p.frame.Try+1 >= r.Attempts || w.failure.Code == "rejected" || w.failure.Code == cancelled {
 		return false
@@ -286,7 +285,7 @@ func (w *walk) retry(p place) bool {
 	return true
 }
 
-// errorValue is what expressions and the state see of a failure.
+// errorValue is a failure as a value of expressions and of the state.
 func errorValue(f Failure) map[string]any {
 	return map[string]any{"code": f.Code, "message": f.Text()}
 }
