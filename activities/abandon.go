@@ -9,13 +9,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// grace is how long a tool may go on after its context, or its own time, has ended.
+// grace is how long a tool may run after its context, or its timeout, has ended.
 const grace = 500 * time.Millisecond
 
 var errAbandoned = errors.New("activities: the tool does not end")
 
-// callOrAbandon calls a tool. It goes on without the answer of one that does not return when it has to:
-// nothing can stop such a tool, and the run must not hang on it.
+// callOrAbandon calls a tool. It does not wait for a tool that ignores the end of its context: the run must not hang.
 func callOrAbandon(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
 	type answer struct {
 		result tools.Result

@@ -14,25 +14,25 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// kept is what an advance leaves for the steps behind it.
+// kept is what an advance stores for later steps.
 type kept struct {
-	// Prompt is what an agent is asked, Behind the message of its own that this comes behind, if it is asked again.
+	// Prompt is what an agent is asked. Behind is the ID of the agent's message that precedes it, if the agent is asked again.
 	Prompt string `json:"prompt,omitempty"`
 	Behind string `json:"behind,omitempty"`
-	// Agent and Revision are those whose step this is, where another agent has to answer as the step says.
+	// Agent and Revision are those of the pipeline, if its step defines what another agent has to answer.
 	Agent    string `json:"agent,omitempty"`
 	Revision string `json:"revision,omitempty"`
-	// Question is what people are asked.
+	// Question is the message of an approval.
 	Question string `json:"question,omitempty"`
 	// Tree are the steps of a program.
 	Tree json.RawMessage `json:"tree,omitempty"`
-	// Items are those of a map's branches, Ends the records with which the branches ended that these compensate for.
+	// Items are those of a map's branches. Ends are the records of the ends of the branches that these compensate.
 	Items []json.RawMessage `json:"items,omitempty"`
 	Ends  []uint64          `json:"ends,omitempty"`
-	// Done is what has to be known of steps to compensate for them, by path, Ended what a branch has done that is at its end.
+	// Done has what compensations have to know of steps, by path. Ended is the end of a branch.
 	Done  map[string]pipeline.Done `json:"done,omitempty"`
 	Ended pipeline.Ended           `json:"ended,omitzero"`
-	// Detail is what a step said that failed in this advance (see stream.Log.Detail).
+	// Detail is the detail of a failure in this advance (see stream.Log.Detail).
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -45,8 +45,8 @@ func (w *walker) leaf(do pipeline.Action) *runs.ActiveStep {
 	}
 }
 
-// scope marks what is said at a step, for as long as the walk goes on, in whichever run. The same steps may be walked for
-// several calls of a run: none hears the others.
+// scope marks the messages of a step, in whichever run. The same steps may run for several calls of a run: their agents do not see each
+// other's messages.
 func (w *walker) scope(at string) string {
 	origin := w.place.Run
 	origin.ID = w.in.Position.Origin
@@ -56,8 +56,7 @@ func (w *walker) scope(at string) string {
 	return origin.Identify("step", at)
 }
 
-// takeAgent has the agent of a step begin, or go on with what it is told to do better. One that consists of steps
-// itself, or is a program, is handed the work as a call.
+// takeAgent begins the agent of a step, or sends its invalid answer back. An agent with steps, or a program, is called like a subagent.
 func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	if was := w.in.Position.Active; do.Agent.Repair != "" && was != nil && was.CallID == "" {
 		w.next.Active, w.next.Prompts = was, true
@@ -71,7 +70,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 			return err
 		}
 		leaf.Place.Inline, leaf.Limits = true, runs.LimitsOfSubagent(d.Limits)
-		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits // what it does not say is a matter of the run
+		own := pipeline.StepAt(w.definition, do.Path).Agent.Limits // limits that are left out are those of the run
 		leaf.Limits.Tokens, leaf.Limits.Cost = own.Tokens, int64(own.Cost)
 	} else {
 		p, err := w.activities.Agents.Latest(ctx, do.Agent.Name)
@@ -94,7 +93,7 @@ func (w *walker) takeAgent(ctx context.Context, do pipeline.Action) error {
 	return nil
 }
 
-// asked keeps what the agent is asked, and by whom if that says what it has to answer.
+// asked stores what the agent is asked, and which agent's step defines its answer.
 func (w *walker) asked(do *pipeline.Agent) {
 	if do.Prompt != nil {
 		w.kept.Prompt, w.next.Active.Place.Isolated = *do.Prompt, true
@@ -105,11 +104,11 @@ func (w *walker) asked(do *pipeline.Agent) {
 	w.next.Prompts = do.Prompt != nil || w.kept.Agent != ""
 }
 
-// errTooDeep is that of a step which would hand work to one agent more than may work for one another.
+// errTooDeep tells that subagents would nest too deep.
 var errTooDeep = errors.New("activities: too many agents work for one another")
 
-// takeCall has the call of a step, or its question, begin: as the one call of a message, like a model's. to are
-// the agents that a step hands its work to: one, or none.
+// takeCall begins the tool call or the approval of a step: as the only call of a message, like a model's. to is the subagent of an agent
+// step.
 func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narration.Delegate) error {
 	n := narration.New(w.place.Run, w.in.ID, nil)
 	leaf := w.leaf(do)
@@ -143,7 +142,7 @@ func (w *walker) takeCall(ctx context.Context, do pipeline.Action, to ...narrati
 	return nil
 }
 
-// task writes what an agent is to do that is handed a step's work: what it is asked, or what the user has said.
+// task encodes the task of a subagent: its prompt, or the user's last message.
 func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
 	task := w.said
 	if do.Prompt != nil {
@@ -159,7 +158,7 @@ func (w *walker) task(do *pipeline.Agent) ([]byte, error) {
 	return raw, nil
 }
 
-// ask has people decide about the call, which only says what they are asked.
+// ask makes the call an approval.
 func (w *walker) ask(n *narration.Narrator, do pipeline.Action) error {
 	d, err := pipeline.Rules(w.definition, do.Path)
 	if err != nil {
@@ -171,7 +170,7 @@ func (w *walker) ask(n *narration.Narrator, do pipeline.Action) error {
 	return nil
 }
 
-// offer tells what the call may be one of: what the agent may call, under the rules that it has.
+// offer sets the tools, subagents and approval rules of the agent.
 func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
 	a := w.activities
 	ours, err := a.offer(ctx, w.definition)
@@ -195,8 +194,7 @@ func (w *walker) offer(ctx context.Context, n *narration.Narrator) (err error) {
 	return err
 }
 
-// mayAsk is how many branches may be under way at a time where people may be asked in them: each may wait,
-// and all that wait have to fit into one payload.
+// mayAsk bounds how many branches run concurrently if they may need human input: the interrupts of all have to fit into one payload.
 const mayAsk = 8
 
 func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err error) {
@@ -217,7 +215,7 @@ func (w *walker) takeBranches(ctx context.Context, do pipeline.Action) (err erro
 	return err
 }
 
-// speaks tells whether a model is called in a step.
+// speaks reports whether a step calls a model.
 func speaks(s *agents.Step) bool {
 	found := false
 	s.Each(func(inner *agents.Step) { found = found || inner.Agent != nil })

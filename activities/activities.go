@@ -26,15 +26,14 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// Definitions finds the definition that a run began with.
+// Definitions finds the definition of an agent's revision.
 type Definitions interface {
 	Revision(ctx context.Context, agent, revision string) (*agents.Definition, error)
-	// Latest is what an agent is now, for work that is handed to it.
+	// Latest is the current revision of an agent, for subagents and handoffs.
 	Latest(ctx context.Context, agent string) (catalog.Published, error)
 }
 
-// Activities are the side effects of runs. All fields must be set before Register; the value is
-// used concurrently.
+// Activities are the side effects of runs. All fields must be set before Register. It is safe for concurrent use.
 type Activities struct {
 	Log       *stream.Log
 	Snapshots *snapshot.Store // of Log
@@ -44,25 +43,24 @@ type Activities struct {
 	Cancels   *stream.Cancels
 	// ToolGrace is how long a step waits for a worker that has its agent's tools. 0 = DefaultToolGrace.
 	ToolGrace time.Duration
-	// Inbox is told which approvals wait, and Webhooks what happens to them, by deliveries that StartDelivery
-	// starts, each once. nil = nobody is told.
+	// Inbox lists the open interrupts. Webhooks has the receivers of their events, and StartDelivery starts the delivery of one event to one
+	// receiver, once. nil = there are none.
 	Inbox         *inbox.Store
 	Webhooks      *webhook.Sender
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
-	// Queues knows which task queues there are workers for. nil = all of them.
+	// Queues knows which task queues have workers. nil = all have.
 	Queues Queues
-	// Schedules has what schedules say, and Dispatch brings their runs to threads.
+	// Schedules has the definitions of schedules, and Dispatch starts their runs.
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
-	// Prices are those of models, Budget what tenants may use in a day; nil = none is known, and as much as they like.
+	// Prices are those of models, nil = unknown. Budget bounds what tenants use in a day, nil = unbounded.
 	Prices *budget.File
 	Budget *budget.Ledger
-	// Presence tells others what this worker does, so that they take over if it dies. nil = nobody
-	// else could.
+	// Presence announces the attempts of this worker, so that others take over if it dies. nil = no worker could.
 	Presence Presence
 }
 
-// Queues knows which task queues workers serve, besides the one of all workers.
+// Queues knows which task queues have workers, except for the one of all workers.
 type Queues interface {
 	Served(queue string) bool
 }
@@ -72,12 +70,12 @@ type Presence interface {
 	Begin(ctx context.Context, token []byte) (end func(), err error)
 }
 
-// RegisterTools makes a worker of a task queue of its own run what goes there.
+// RegisterTools registers the activity of a worker with a task queue of its own: tool calls.
 func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallTool, activity.RegisterOptions{Name: runs.ActivityCallTool})
 }
 
-// Register makes a worker run the activities.
+// Register registers all activities.
 func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.CallModel, activity.RegisterOptions{Name: runs.ActivityCallModel})
 	a.RegisterTools(r)
@@ -99,7 +97,7 @@ func runOf(r runs.Ref) stream.Run {
 	return stream.Run{Thread: stream.Thread{Tenant: r.Tenant, ID: r.Thread}, ID: r.ID}
 }
 
-// speaking is where the agent of a step speaks.
+// speaking is the place of the agent of a step.
 func speaking(s runs.Step, step string) stream.Place {
 	p := stream.Place{Run: runOf(s.Run), Lane: stream.LaneMain, Step: step, Execution: s.Execution, After: s.After}
 	if b := s.Child; b != nil {
@@ -111,7 +109,7 @@ func speaking(s runs.Step, step string) stream.Place {
 	return p
 }
 
-// working is where a tool call of that agent has its result.
+// working is the place of a tool call of that agent.
 func working(in runs.ToolCall) stream.Place {
 	p := speaking(in.Step, in.ID)
 	p.Lane, p.After = p.Lane.Tool(in.Lane), in.LaneAfter
@@ -121,7 +119,7 @@ func working(in runs.ToolCall) stream.Place {
 	return p
 }
 
-// enter is attend, and stops the attempt if the run is cancelled.
+// enter is attend, and ends the attempt if the run is cancelled.
 func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
 	ctx, end, err := a.attend(ctx)
 	if err != nil || s.Compensates {
@@ -131,7 +129,7 @@ func (a *Activities) enter(ctx context.Context, s runs.Step) (_ context.Context,
 	return ctx, func() { release(); end() }, nil
 }
 
-// cancelRequested tells whether a step is not to be done, since somebody has cancelled the run.
+// cancelRequested reports whether a cancel of the step's run was requested.
 func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, error) {
 	if s.Compensates {
 		return false, nil
@@ -139,8 +137,8 @@ func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, er
 	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }
 
-// attend begins an attempt at a step: it is seen to be alive, and taken over if this worker dies. leave must
-// be called.
+// attend begins an attempt of a step: it sends heartbeats, and announces the attempt so that another worker takes over if this one dies.
+// The caller calls leave.
 func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(), err error) {
 	ctx, stop := heartbeat(ctx) // first: what follows waits for the log
 	gone := func() {}
@@ -153,15 +151,14 @@ func (a *Activities) attend(ctx context.Context) (_ context.Context, leave func(
 	return ctx, func() { stop(); gone() }, nil
 }
 
-// heartbeatInterval keeps three beats within the timeout.
+// heartbeatInterval allows three heartbeats within the timeout.
 const heartbeatInterval = 10 * time.Second
 
-// heartbeat reports that the activity is alive, on a timer: models are silent for long. The context
-// ends when Temporal answers that the activity is cancelled or the attempt over. stop ends the beats and
-// waits.
+// heartbeat sends heartbeats on a timer, because models are silent for long. The context ends when Temporal answers that the activity is
+// cancelled or the attempt is over. stop ends the heartbeats, and waits for the goroutine.
 //
-// The beats go past the SDK's own, which come only when four fifths of the timeout have passed, and
-// end the attempt when Temporal does not answer: an outage of some seconds would cost a healthy one.
+// The SDK's own heartbeats come only after four fifths of the timeout, and end the attempt when Temporal does not answer: an outage of
+// some seconds would end a healthy attempt.
 func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup
@@ -183,35 +180,32 @@ func heartbeat(ctx context.Context) (_ context.Context, stop func()) {
 	return ctx, func() { cancel(context.Canceled); wait.Wait() }
 }
 
-// beat sends one heartbeat, and tries until the next is due. It carries how often the step has failed,
-// for the attempt that may follow.
+// beat sends one heartbeat, and retries until the next is due. It carries how often the step has failed, for the next attempt.
 func beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()
 	return sendBeat(ctx, failuresBefore(ctx))
 }
 
-// sendBeat is replaced by tests, before anything runs: Temporal's test environment takes heartbeats, and has a client that
-// ends the process.
+// sendBeat is replaced by tests before anything runs: the client of Temporal's test environment ends the process.
 var sendBeat = func(ctx context.Context, failures int) error {
 	return activity.GetClient(ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(ctx).TaskToken, failures)
 }
 
-// over tells whether the answer to a heartbeat ends the attempt. That there is none does not.
+// over reports whether the answer to a heartbeat ends the attempt. No answer does not.
 func over(err error) bool {
 	var gone *serviceerror.NotFound
 	return temporal.IsCanceledError(err) || errors.As(err, &gone)
 }
 
-// closing is how long an activity may take to write its last words after its context has ended.
+// closing bounds how long an activity may write after its context has ended.
 const closing = 10 * time.Second
 
-// errUnsaid is why last words stay unsaid: the log did not take them in time.
+// errUnsaid tells that the log did not take the last records in time.
 var errUnsaid = fmt.Errorf("activities: the last words: %w", stream.ErrUnavailable)
 
-// afterwards is a context for what must still be written, also when ctx has ended. As long as it has not, the
-// log is waited for: the answer of a model, or of a tool that may not be called twice, is not given up
-// because the log is away.
+// afterwards is a context for records that must be written after ctx has ended. Until ctx ends, the log is waited for without a bound: the
+// answer of a model, or of a tool that may not be called twice, must not be lost in an outage.
 func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -16,13 +16,12 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Advance is pipeline.advance.v1: it walks an agent's steps from what has come of one thing to do to the next,
-// which it writes down in one record: the steps that begin and end, what changes of the state, and the call
-// or the question that the next step is. A later attempt of it finds that record, or nothing.
+// Advance is pipeline.advance.v1: it takes the result of an action and finds the next one. It writes one record: the steps that begin and
+// end, the changes of the state, and the tool call or approval of the next step. A later attempt finds that record, or nothing.
 func (a *Activities) Advance(ctx context.Context, in runs.Advance) (next runs.Advanced, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
-	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
+	work, leave, err := a.attend(ctx) // it is short: the workflow handles a cancel afterwards
 	if err != nil {
 		return next, fail(ctx, err)
 	}
@@ -74,7 +73,7 @@ func (a *Activities) advance(ctx context.Context, in runs.Advance) (runs.Advance
 	}
 }
 
-// comeBehind returns where the lane ends, behind the step that has failed there, if one has.
+// comeBehind begins the step after one that has failed, if one has, and returns the last record of the lane.
 func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	b := in.FailedStep
 	if b == nil {
@@ -89,7 +88,7 @@ func (a *Activities) comeBehind(ctx context.Context, p stream.Place, in runs.Adv
 	return a.Log.Succeed(ctx, p, failed, steering(b.Place, b.Steered), append(events, &agui.StepStarted{StepName: b.Name})...)
 }
 
-// walked is the agent whose steps are walked.
+// walked is the agent of the steps.
 func (a *Activities) walked(ctx context.Context, in runs.Advance) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
 	if err != nil {
@@ -101,14 +100,14 @@ func (a *Activities) walked(ctx context.Context, in runs.Advance) (*agents.Defin
 	return a.withTree(ctx, d, runOf(in.Run).Thread, in.Position.Tree)
 }
 
-// openWalk writes what a walk begins with, if it does: the run, or a subagent.
+// openWalk writes the opening of the run, or of the subagent, if the steps begin.
 func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advance) (uint64, error) {
 	switch b := in.Child; {
 	case in.Announces != nil:
 		return a.announce(ctx, p, in.Step, *in.Announces)
 	case in.Beginning != (runs.Beginning{}):
 		o := opening(in.Agent, in.Revision, in.Beginning)
-		if in.Resumes { // steps count on what those before them have left, and what was done is compensated for by it
+		if in.Resumes { // the outputs of the run before stay: later steps and compensations use them
 			o.Keeps = pipeline.Outputs
 		}
 		return a.Snapshots.OpenRun(ctx, p, o, false)
@@ -122,18 +121,18 @@ func (a *Activities) openWalk(ctx context.Context, p stream.Place, in runs.Advan
 	return in.After, nil
 }
 
-// walker is one advance.
+// walker is one call of Advance.
 type walker struct {
 	activities *Activities
 	in         runs.Advance
 	place      stream.Place
 	definition *agents.Definition
 	thread     *snapshot.Snapshot
-	said       string // by the user at last
+	said       string // the text of the user's last message
 
 	next   runs.Advanced
 	told   []agui.Event
-	sets   bool // the state was changed by what it was
+	sets   bool // a change depends on the value of the state
 	kept   kept
 	result stream.Result
 }
@@ -146,7 +145,7 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	if w.thread, err = w.activities.Snapshots.Latest(ctx, w.place.Run.Thread, after); err != nil {
 		return err
 	}
-	_ = w.activities.Snapshots.Checkpoint(ctx, w.place.Run.Thread, w.thread, false) // a matter of speed
+	_ = w.activities.Snapshots.Checkpoint(ctx, w.place.Run.Thread, w.thread, false) // an optimization
 	if w.in.Closes != "" {
 		w.tell(&agui.StepFinished{StepName: w.in.Closes})
 	}
@@ -200,10 +199,10 @@ func (w *walker) walk(ctx context.Context) (err error) {
 	}
 }
 
-// maxReason bounds, in bytes, what is said about a step that cannot be.
+// maxReason bounds the message about an invalid step, in bytes.
 const maxReason = 500
 
-// invalidStep is what is wrong with the step that a program does; nil = nothing is.
+// invalidStep is what is wrong with a step of a program; nil = nothing.
 func invalidStep(d *agents.Definition) *pipeline.Failure {
 	err := d.ValidateStep(d.Steps[0])
 	if err == nil {
@@ -213,7 +212,7 @@ func invalidStep(d *agents.Definition) *pipeline.Failure {
 	return &pipeline.Failure{Code: "invalid_step", Message: strings.ToValidUTF8(why[:min(len(why), maxReason)], "")}
 }
 
-// changed is a state behind a change.
+// changed is a state after a change.
 func changed(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) {
 	if c.Patch == nil {
 		return state, nil
@@ -228,7 +227,7 @@ func changed(state json.RawMessage, c pipeline.Change) (json.RawMessage, error) 
 	return next, nil
 }
 
-// unobtainable is why a step fails that lacks something for good: another agent or a tool. nil = it does not.
+// unobtainable is the failure of a step that lacks an agent or a tool for good; nil = it lacks none.
 func unobtainable(err error) *pipeline.Failure {
 	var lacking *lackingError
 	switch {
@@ -253,7 +252,7 @@ func (w *walker) change(c pipeline.Change) {
 	}
 }
 
-// reopen begins the steps again that the walk is in.
+// reopen tells clients again of the open steps, in a run or a child that continues a suspended one.
 func (w *walker) reopen() error {
 	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
 	for _, name := range open {
@@ -263,8 +262,7 @@ func (w *walker) reopen() error {
 	return err
 }
 
-// suspend ends the steps of a subagent that waits for people, and the subagent if it is a branch: it begins again
-// where it is.
+// suspend tells clients that the open steps of a child end, because the child waits for interrupts. The next run reopens them.
 func (w *walker) suspend() error {
 	open, err := pipeline.Open(w.definition, w.in.Position.Cursor)
 	for _, name := range slices.Backward(open) {
@@ -272,7 +270,7 @@ func (w *walker) suspend() error {
 	}
 	w.next.Cursor = w.in.Position.Cursor
 	if w.in.Child.BranchPath == "" {
-		return err // the call that it works for has its end
+		return err // the end of the call is written elsewhere
 	}
 	asks := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
 	for _, call := range w.in.Suspended {
@@ -282,7 +280,7 @@ func (w *walker) suspend() error {
 	return err
 }
 
-// take tells the workflow what is to be done.
+// take tells the workflow the next action.
 func (w *walker) take(ctx context.Context, do pipeline.Action) error {
 	switch {
 	case do.Agent != nil:
@@ -300,7 +298,7 @@ func (w *walker) take(ctx context.Context, do pipeline.Action) error {
 	return nil
 }
 
-// end closes a branch that is at its end.
+// end closes a branch that has ended.
 func (w *walker) end() {
 	b := w.in.Child
 	if b == nil || b.BranchPath == "" {
@@ -314,7 +312,7 @@ func (w *walker) end() {
 	w.tell(&agui.SubagentFinished{SubagentRunID: w.place.Subagent, Outcome: &agui.SubagentOutcome{Type: agui.SubagentSuccess}})
 }
 
-// failures are those that the answer holds.
+// failures are those of the answer.
 func (w *walker) failures() []*pipeline.Failure {
 	all := w.next.Cursor.Failures()
 	if w.next.Failed != nil {
@@ -323,7 +321,7 @@ func (w *walker) failures() []*pipeline.Failure {
 	return all
 }
 
-// readDetails looks up what the log says about the failures that the steps are told of.
+// readDetails reads the details of the failures that steps may use.
 func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
 	failures := w.next.Cursor.Failures()
 	if event.Failure != nil {
@@ -332,7 +330,7 @@ func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
 	for i := range event.Branches {
 		failures = append(failures, &event.Branches[i].Failure)
 	}
-	known := map[uint64]string{} // branches that failed alike share a record
+	known := map[uint64]string{} // branches with the same failure share a record
 	for _, f := range failures {
 		if f.Record == 0 {
 			continue
@@ -350,7 +348,7 @@ func (w *walker) readDetails(ctx context.Context, event pipeline.Event) error {
 	return nil
 }
 
-// finish writes all of it in one record, as far as it has room.
+// finish writes the record.
 func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Advanced, error) {
 	for _, f := range w.failures() {
 		if f.Detailed && f.Record == 0 {
@@ -368,7 +366,7 @@ func (w *walker) finish(ctx context.Context, attempt *stream.Attempt) (runs.Adva
 		w.result.Kept = nil
 	}
 	write := attempt.Finish
-	if w.sets && w.in.Child != nil { // others may be at it, too
+	if w.sets && w.in.Child != nil { // other branches may change the state
 		write = func(ctx context.Context, result *stream.Result, events ...agui.Event) (uint64, error) {
 			return attempt.FinishOn(ctx, w.thread.Mark, result, events...)
 		}
@@ -386,7 +384,7 @@ func recordedAdvance(ctx context.Context, done *stream.Record, tree bool) (runs.
 	return at(next, done.Seq, tree), err
 }
 
-// at names the record in what it has said, where that is needed.
+// at sets the sequence of the record where the answer refers to itself.
 func at(next runs.Advanced, seq uint64, tree bool) runs.Advanced {
 	next.Seq = seq
 	keptAs(next.Cursor.Records, seq)

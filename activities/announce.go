@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Hold is interrupt.announce.v1: it tells readers what a run waits for that goes on afterwards. It returns the main
-// lane's last record.
+// Hold is interrupt.announce.v1: it tells readers what a held run waits for. It returns the last record of the main lane.
 func (a *Activities) Hold(ctx context.Context, in runs.AnnounceInterrupts) (seq uint64, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -48,7 +47,7 @@ func (a *Activities) hold(ctx context.Context, in runs.AnnounceInterrupts) (uint
 		events = append(events, &agui.StepFinished{StepName: in.Closes})
 	}
 	place := speaking(in.Step, in.ID)
-	if in.Concurrent { // others write where the agent speaks
+	if in.Concurrent { // others write on the agent's lane
 		place.Lane = stream.LaneAsks
 	}
 	return a.Log.Open(ctx, place, nil, append(events, told...)...)

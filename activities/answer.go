@@ -17,16 +17,15 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// What the model is told of work that came to no good end, besides the code.
+// Results of subagents that did not succeed.
 const (
 	delegateFailed    = "The agent did not finish its work"
 	delegateCancelled = "The agent's work was cancelled."
 	delegateSilent    = "The agent ended without an answer."
 )
 
-// Answer is subagent.answer.v1: it ends a subagent, and the call that it has worked for with what it said
-// last. What it left open is taken over first, like at a run's end. A subagent that failed is a call that
-// failed: the model that made it goes on.
+// Answer is subagent.answer.v1: it ends a subagent, and its call with the subagent's last message. First it takes over the lanes that the
+// subagent left open. A failed subagent is a failed tool call: the calling model continues.
 func (a *Activities) Answer(ctx context.Context, in runs.SubagentAnswer) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -81,8 +80,7 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 	return finishTool(ctx, in.Call, call, attempt, result, told, farewell(in, begun != "", closing, result)...)
 }
 
-// forget takes away the outputs of a program that has worked for a call. Those of an agent of steps are gone with its
-// last one.
+// forget removes the outputs of a program that worked for a call. The last step of a pipeline has removed its own.
 func forget(callID string, state json.RawMessage) []agui.Event {
 	var at struct {
 		Steps map[string]json.RawMessage `json:"steps"`
@@ -95,8 +93,8 @@ func forget(callID string, state json.RawMessage) []agui.Event {
 	return []agui.Event{&agui.StateDelta{Delta: json.RawMessage(patch)}}
 }
 
-// endSpeaking takes over what the subagent left open. It returns the id of the step that the subagent was in, and what was
-// used there that its workflow was not told of. step is "" if the subagent was never announced.
+// endSpeaking takes over what the subagent left open. It returns the ID of the subagent's step, and the usage that its workflow does not
+// know. step is "" if the subagent was never announced.
 func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (step string, used []runs.Usage, err error) {
 	p := speaking(in.Step, "")
 	if p.Step, err = a.Log.Announced(ctx, p); err != nil {
@@ -115,7 +113,7 @@ func (a *Activities) endSpeaking(ctx context.Context, in runs.SubagentAnswer) (s
 	return p.Step, runs.Sum(used, more), err
 }
 
-// workResult is what the call comes to.
+// workResult is the result of the call.
 func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result {
 	switch in.Outcome {
 	case runs.OutcomeSuccess:
@@ -131,7 +129,7 @@ func workResult(in runs.SubagentAnswer, thread *snapshot.Snapshot) tools.Result 
 	return resultOf(thread.Entries[at].Message)
 }
 
-// suspend ends a subagent that waits for people, and leaves the call that it works for unanswered.
+// suspend ends a subagent that waits for interrupts, without a result of its call.
 func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
 	told := runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}
 	recorded, err := json.Marshal(told)
@@ -147,7 +145,7 @@ func suspend(ctx context.Context, in runs.SubagentAnswer, closing []agui.Event, 
 	return told, err
 }
 
-// farewell closes the subagent, behind its last step, if it has begun.
+// farewell are the events that end the subagent, if it has begun.
 func farewell(in runs.SubagentAnswer, begun bool, events []agui.Event, result tools.Result) []agui.Event {
 	if !begun {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// gate is that of an agent's rules, on the state and the input as they are now.
+// gate returns the gate of an agent's rules, evaluated on the current state and input.
 func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot) (narration.Gate, error) {
 	if len(d.Approvals) == 0 {
 		return nil, nil
@@ -37,7 +37,7 @@ func (a *Activities) gate(ctx context.Context, d *agents.Definition, thread *sna
 	}, nil
 }
 
-// approval is what the workflow is told of a rule: numbers and times. Who may decide is not its matter.
+// approval is what the workflow knows of a rule: numbers and durations. The API checks who may decide.
 func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	r := d.Approvals[rule]
 	expires, then := r.Deadline()
@@ -51,7 +51,7 @@ func approval(d *agents.Definition, rule int, arguments string) *runs.Approval {
 	return asks
 }
 
-// interrupts are the questions that a run ends with, in the order of the calls.
+// interrupts are those that a run ends with, in the order of the calls.
 func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Interrupts) ([]agui.Interrupt, error) {
 	var questions []agui.Interrupt
 	for _, c := range w.Calls {
@@ -59,7 +59,7 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Int
 		var err error
 		switch {
 		case c.Decision != nil:
-			continue // while other branches were under way
+			continue // announced while other branches worked
 		case c.Asked != nil:
 			i, err = a.raisedInterrupt(ctx, w, c)
 		case c.Approval != nil:
@@ -82,10 +82,10 @@ func (a *Activities) interrupts(ctx context.Context, run stream.Run, w *runs.Int
 	return questions, nil
 }
 
-// questionID is the id of a question that a run ends with.
+// questionID is the ID of an interrupt.
 func questionID(run stream.Run, question string) string { return run.Identify("int", question) }
 
-// approvalInterrupt asks whether a call may be made, or what a step wants people to be asked.
+// approvalInterrupt is the interrupt of a tool call that needs an approval, or of an approve step.
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
 	if w.Exceeded != nil {
@@ -101,7 +101,7 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, w *
 	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(schema), Metadata: metadata}, err
 }
 
-// asked says by which rule a question is asked, so that whoever takes an answer knows who may give it.
+// asked is the source of an interrupt, from which the API knows who may decide.
 func asked(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
 	by := w.Source(c)
 	rule, err := json.Marshal(stream.ApprovalSource{
@@ -117,7 +117,7 @@ func asked(w *runs.Interrupts, c runs.Interrupt) (agui.Metadata, error) {
 	return agui.Metadata{"perdure.argsDigest": digest, stream.MetadataApproval: rule}, nil
 }
 
-// approvalSchema is what an answer to a question about a tool call looks like.
+// approvalSchema is the schema of a decision about a tool call.
 const approvalSchema = `{"type":"object","required":["approved"],"properties":{` +
 	`"approved":{"type":"boolean","description":"Whether the call may be made."},` +
 	`"editedArgs":{"type":"object","description":"Arguments to make it with, instead of the model's."},` +

@@ -7,14 +7,13 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// lastAttempt tells whether a call that came to no end is not to be made again. Only what the tool
-// itself fails by counts, not what happens to the log or to this worker.
+// lastAttempt reports whether a failed call is not to be made again. Only failures of the tool count, not outages of the log or deaths of
+// workers.
 func lastAttempt(ctx context.Context, spec tools.Spec, err error) bool {
 	return ownFault(ctx, err) && failuresBefore(ctx)+1 >= spec.Attempts
 }
 
-// lastWords is the result of a call that came to no end in all of its attempts. The model goes on
-// with it: a run does not end because a tool is down.
+// lastWords is the result of a call that failed in all attempts. The model continues with it.
 func lastWords(err error) tools.Result {
 	text := callBroken
 	if e := (*tools.UnavailableError)(nil); errors.As(err, &e) && e.Text != "" {

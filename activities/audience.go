@@ -9,9 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// heard is the part of a thread's conversation that an agent takes part in: the run's own agent in what no
-// subagent says, a subagent in its task and what it has said since. An agent that is a step hears as much,
-// or only what it is asked and has said there.
+// heard is the part of the conversation that an agent is told. The run's own agent is told all messages except for those of subagents; a
+// subagent its task and its own messages. The agent of a step is told as much, or only its prompt and its own messages.
 func (a *Activities) heard(ctx context.Context, in runs.ModelCall, thread *snapshot.Snapshot) ([]snapshot.Entry, error) {
 	if in.Place != nil && in.Place.Isolated {
 		return a.heardAlone(ctx, in, thread)
@@ -42,8 +41,7 @@ func (a *Activities) heardAlone(ctx context.Context, in runs.ModelCall, thread *
 	return a.askAgain(ctx, in, entries)
 }
 
-// askAgain puts what the agent of a step is asked where it was asked: at the beginning, or behind an answer of
-// its own that was not good enough.
+// askAgain inserts the prompts of a step's agent at their places: at the beginning, or after an answer that was not valid.
 func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
 	if in.Place == nil {
 		return entries, nil
@@ -53,7 +51,7 @@ func (a *Activities) askAgain(ctx context.Context, in runs.ModelCall, entries []
 		if err := a.Log.Kept(ctx, runOf(in.Run).Thread, seq, &k); err != nil {
 			return nil, err
 		}
-		if k.Prompt == "" && !in.Place.Isolated { // it only says by whom the agent is asked
+		if k.Prompt == "" && !in.Place.Isolated { // it only names the agent whose step it is
 			continue
 		}
 		at := 0

@@ -12,11 +12,11 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// maxVisibleState bounds in bytes the state that a model is shown.
+// maxVisibleState bounds the state that a model is shown, in bytes.
 const maxVisibleState = 64 << 10
 
-// briefing is what the model is told before the conversation: the agent's instructions, what it has to answer, what the
-// run's input says about its context, and the state, if the model may see it.
+// briefing is the system message: the agent's instructions, the required output, the context of the input, and the state if the model may
+// see it.
 func (a *Activities) briefing(ctx context.Context, d *agents.Definition, output *agents.Output, thread *snapshot.Snapshot) (string, error) {
 	var sections []string
 	if d.Instructions != "" {

@@ -88,9 +88,8 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 	return a.Snapshots.OpenRun(ctx, p, opening(in.Step.Agent, in.Step.Revision, in.Beginning), false, &agui.StepStarted{StepName: in.Name})
 }
 
-// narrate runs the completion, unless people are to be asked first whether the run may go on. It is cancelled before it
-// begins if somebody asked for that before anyone could hear it. summarizes tells that the step may have had a
-// summary made.
+// narrate calls the model, unless a limit has to be approved first. It is cancelled before the call if a cancel was requested before the run
+// began. summarizes tells that the step may have had a summary made.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	run := runOf(in.Run)
 	wanted, err := a.cancelRequested(ctx, in.Step)
@@ -112,7 +111,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	if err != nil {
 		return summarizes, err
 	}
-	_ = a.Snapshots.Checkpoint(ctx, run.Thread, conversation, false) // a matter of speed: a run does not fail over it
+	_ = a.Snapshots.Checkpoint(ctx, run.Thread, conversation, false) // an optimization: its failure does not matter
 	if n.Answer.Exceeded, err = a.mayPay(ctx, in, definition.Model, in.Day); n.Answer.Exceeded != nil || err != nil {
 		return summarizes, err
 	}
@@ -157,7 +156,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, n *narratio
 	return summarizes, err
 }
 
-// request is what the model is asked, but for the messages, with the tools of ours that it is offered.
+// request is the request without messages, and the tools that the model is offered.
 func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Model, *llm.Request, []tools.Tool, error) {
 	provider, name := d.ModelProvider()
 	model := a.Models[provider]
@@ -171,8 +170,8 @@ func (a *Activities) request(ctx context.Context, d *agents.Definition) (llm.Mod
 	return model, &llm.Request{Model: name, ReasoningEffort: d.Reasoning.Effort, Tools: specsOf(offered)}, offered, nil
 }
 
-// offerAgents adds the agents that the model may hand work to, or the thread. At the limit of a run's hand-offs they are
-// still offered, since the conversation has calls of them, and none is made.
+// offerAgents adds subagents and handoffs to the tools. At the limit of handoffs they are still offered, because the conversation has calls of
+// them, but are not carried out.
 func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in runs.ModelCall, n *narration.Narrator, offered []llm.Tool) ([]llm.Tool, error) {
 	delegates, err := a.delegates(ctx, d, in.Child)
 	if err != nil {
@@ -189,7 +188,7 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 	return offered, nil
 }
 
-// messages are what the model is told, as much of the conversation as it has room for, and the whole conversation.
+// messages are those of the request, as far as they fit, and the whole conversation of the agent.
 func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
 	told, err := a.briefing(ctx, f.definition, f.output, f.thread)
 	if err != nil {
@@ -203,14 +202,14 @@ func (a *Activities) messages(ctx context.Context, f fitting, offered []llm.Tool
 	return prompt.Messages(told, room), entries, err
 }
 
-// cancelled tells whether work ended because the run is cancelled, by either way: the announcement
-// or Temporal's cancellation. A worker that shuts down, or a fence, is not that.
+// cancelled reports whether work ended because the run is cancelled, by the announcement or by Temporal. A stopping worker and a fence are
+// no cancel.
 func cancelled(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(err, stream.ErrCancelled) || errors.Is(cause, stream.ErrCancelled) || temporal.IsCanceledError(cause)
 }
 
-// recordedModelAnswer answers from the record of an attempt that finished but could not report.
+// recordedModelAnswer is the answer of an attempt that had finished before.
 func recordedModelAnswer(ctx context.Context, done *stream.Record) (runs.ModelAnswer, error) {
 	var answer runs.ModelAnswer
 	err := recorded(ctx, done, &answer)
@@ -218,7 +217,7 @@ func recordedModelAnswer(ctx context.Context, done *stream.Record) (runs.ModelAn
 	return answer, err
 }
 
-// recorded reads the answer that a finished attempt left in its last record.
+// recorded decodes the answer of a finished attempt.
 func recorded(ctx context.Context, done *stream.Record, answer any) error {
 	var result stream.Result
 	if err := done.Result(ctx, &result); err != nil {

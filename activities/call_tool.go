@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// CallTool is tool.call.v1: it runs one tool call and puts its result into the log. A tool's failure
-// is a result, which the model sees. Behind the call of a step it advances, if it is to.
+// CallTool is tool.call.v1: it makes one tool call, and writes its result to the log. A failure of the tool is a result for the model. The
+// call of a tool step also advances the pipeline.
 func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer runs.ToolAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
@@ -33,12 +33,12 @@ func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer run
 	}
 	defer leave()
 	if answer, err = a.callTool(work, in); err == nil {
-		answer.Advanced, _ = a.chained(ctx, in, answer, began) // a matter of speed: the workflow asks for it otherwise
+		answer.Advanced, _ = a.chained(ctx, in, answer, began) // an optimization: otherwise the workflow schedules the advance
 	}
 	return answer, fail(ctx, err)
 }
 
-// enterCall is enter, and lets a call that lasts come to its end.
+// enterCall is enter, but lets a lasting call end.
 func (a *Activities) enterCall(ctx context.Context, in runs.ToolCall) (context.Context, func(), error) {
 	if in.OutlastsCancel {
 		return a.attend(ctx)
@@ -116,7 +116,7 @@ func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64
 	return a.Snapshots.OpenRun(ctx, place, opening(in.Agent, in.Revision, *in.Opens), false, &agui.StepStarted{StepName: in.Name})
 }
 
-// What the model is told when a call came to no end of its own.
+// Results of calls that did not end by themselves.
 const (
 	outcomeUnknown = "The call was interrupted after it had begun. Whether it took effect is unknown; it was not repeated."
 	callCancelled  = "The call was cancelled."
@@ -125,8 +125,7 @@ const (
 	callBroken     = "The call broke off. Whether it took effect is unknown."
 )
 
-// runTool makes the call. A tool that may have had its effect and doesn't promise that a second call
-// changes nothing is not called again.
+// runTool calls the tool. A tool that may have had its effect, and is not idempotent, is not called again.
 func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, asked *inquiry, state json.RawMessage, attempt *stream.Attempt) (tools.Result, runs.Outcome, error) {
 	definition, err := a.definition(ctx, in.Step)
 	if err != nil {
@@ -142,8 +141,8 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	if attempt.Resumed() && !tool.Spec().Idempotent {
 		return tools.Failed(outcomeUnknown), runs.OutcomeError, nil
 	}
-	// Temporal's own cancellation may take seconds to get here, and the announcement came before. A call that lasts and may have
-	// been made is made again all the same: what it came to is to be known.
+	// Temporal's cancellation may arrive seconds after the announcement. A lasting call that may have been made is made again all the same,
+	// because its result has to be known.
 	if wanted, err := a.cancelRequested(ctx, in.Step); err != nil {
 		return tools.Result{}, "", err
 	} else if wanted && !(in.OutlastsCancel && attempt.Resumed()) {
@@ -175,7 +174,7 @@ func (a *Activities) runTool(ctx context.Context, in runs.ToolCall, call agui.To
 	return result, runs.OutcomeSuccess, nil
 }
 
-// findCall reads the call that the model made: arguments are content and come from the log.
+// findCall reads the call of the model. Its arguments are content, so they come from the log.
 func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error) {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		m := thread.Entries[i].Message
@@ -193,7 +192,7 @@ func findCall(thread *snapshot.Snapshot, in runs.ToolCall) (agui.ToolCall, error
 	return agui.ToolCall{}, temporal.NewNonRetryableApplicationError("the tool call is not in the conversation", runs.CodeInternal, nil)
 }
 
-// finishTool writes the result, behind some events, also that of a cancelled call, whose context has ended.
+// finishTool writes the result and some events, also of a cancelled call, whose context has ended.
 func finishTool(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, result tools.Result, answer runs.ToolAnswer, before ...agui.Event) (runs.ToolAnswer, error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()

@@ -9,21 +9,20 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// chainedPatience bounds an advance that rides on a call: what takes longer is for an activity of its own, since until then
-// nobody is told that the call has come to its end.
+// chainedPatience bounds an advance in the activity of a call. A longer one gets an activity of its own, because the workflow has to learn
+// of the call's end.
 const chainedPatience = 5 * time.Second
 
-// chained advances behind the call of a step, if it is to. began is when this attempt did. nil = it is not to, or there is
-// an error.
+// chained advances after the call of a step. began is when this attempt began. nil = the workflow schedules the advance.
 func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.ToolAnswer, began time.Time) (next *runs.Advanced, err error) {
 	defer contain(ctx, &err)
 	switch {
 	case in.Chained == nil:
 		return nil, nil
 	case answer.Outcome != runs.OutcomeSuccess && answer.Outcome != runs.OutcomeError:
-		return nil, nil // cancelled, or it asks: the workflow decides
+		return nil, nil // cancelled, or with a question: the workflow decides
 	}
-	info := activity.GetInfo(ctx) // the clock of this machine is another one than that of deadlines
+	info := activity.GetInfo(ctx) // the deadline is of Temporal's clock, not of this machine's
 	now := in.Chained.Now.Add(info.StartedTime.Sub(info.ScheduledTime) + time.Since(began))
 	ctx, cancel := context.WithTimeout(ctx, chainedPatience)
 	defer cancel()
@@ -32,7 +31,7 @@ func (a *Activities) chained(ctx context.Context, in runs.ToolCall, answer runs.
 		return nil, err
 	}
 	if answer.Advanced = &advanced; !runs.Fits(answer) {
-		return nil, nil // the answer of an activity of its own has more room
+		return nil, nil // the answer of a separate activity has more room
 	}
 	return &advanced, nil
 }

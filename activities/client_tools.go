@@ -12,17 +12,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A client's tools come with each of its inputs, and run there: the run ends with their calls, and the
-// client's next input has the results.
+// Client tools come with each input, and run in the client: the run ends with their calls, and the next input has the results.
 
-// maxClientTools bounds how many of them a model is offered.
+// maxClientTools bounds how many client tools a model is offered.
 const maxClientTools = 128
 
-// callable are names that all providers take.
+// callable matches names that all providers accept.
 var callable = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// clientTools are the tools of the run's input that the agent lets its clients bring. One that has the
-// name of a tool of ours is left out, as is one whose name no model could say.
+// clientTools are the tools of the input that the agent allows. A client tool with the name of another tool, or with a name that a
+// provider refuses, is left out.
 func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thread *snapshot.Snapshot, ours []llm.Tool) ([]llm.Tool, error) {
 	_, patterns := agents.SplitTools(d.Tools)
 	if !thread.Tools || len(patterns) == 0 {
@@ -48,7 +47,7 @@ func (a *Activities) clientTools(ctx context.Context, d *agents.Definition, thre
 
 func allows(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(strings.TrimPrefix(p, agents.ClientPrefix), name) // what is no pattern allows nothing
+		ok, _ := path.Match(strings.TrimPrefix(p, agents.ClientPrefix), name) // an invalid pattern allows nothing
 		return ok
 	})
 }

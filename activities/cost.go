@@ -15,14 +15,13 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// codeNoPrice is the code of RUN_ERROR for runs whose models are not called since nobody knows what that would cost.
+// codeNoPrice is the code of RUN_ERROR if a model has no price and costs are limited.
 const codeNoPrice = "price_unknown"
 
 var errNoPrice = errors.New("activities: what models cost is limited, and this one has no price")
 
-// mayPay tells whether a model may be called: the tenant has something left of its budget, and where what models cost is
-// limited, it is known. An excess says what people are to be asked before, who have let the run go as far as day says; they
-// are asked nothing if that is nil.
+// mayPay reports whether a model may be called: the tenant has budget left and, if costs are limited, the model has a price. It returns the
+// exceeded limit that people have to approve first. day is what they have approved of the tenant's day; nil = they are not asked.
 func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
 	if _, known := a.Prices.Price(model); limited && !known {
@@ -31,8 +30,7 @@ func (a *Activities) mayPay(ctx context.Context, in runs.ModelCall, model string
 	return a.dayBeyond(ctx, in.Run.Tenant, day)
 }
 
-// dayBeyond is what people are to be asked about the day of a tenant, who have let the run go as far as day says; nil =
-// nothing. It fails if the tenant has nothing left.
+// dayBeyond is the exceeded limit of the tenant's day, nil = none. The error tells that the tenant has no budget left.
 func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	var allowed *budget.Allowed
 	if day != nil {
@@ -49,8 +47,8 @@ func (a *Activities) dayBeyond(ctx context.Context, tenant string, day *runs.Day
 	return &runs.ExceededLimit{Code: runs.CodeBudgetExceeded, Limit: limit, Date: x.Date, Used: x.Used, Allowed: x.Allowed}, nil
 }
 
-// count adds the usage of a step to its tenant's day, once however often it is called for the step. Call it after the log
-// has the usage: an attempt that dies in between is followed by one that finds the record, and counts.
+// count adds the usage of a step to its tenant's day, once for each step. It is called after the log has the usage: if an attempt dies in
+// between, the next one counts.
 func (a *Activities) count(ctx context.Context, run stream.Run, step string, usage []runs.Usage) error {
 	cost, _ := runs.Cost(usage)
 	estimated, _ := runs.Estimated(usage)
@@ -61,12 +59,12 @@ func (a *Activities) count(ctx context.Context, run stream.Run, step string, usa
 	})
 }
 
-// countAnswer is count for the step of a model call.
+// countAnswer is count for a model call.
 func (a *Activities) countAnswer(ctx context.Context, in runs.ModelCall, answer runs.ModelAnswer) error {
 	return a.count(ctx, runOf(in.Run), in.ID, usageIn(answer))
 }
 
-// priced adds what a call has cost to what it has used, if both are known.
+// priced adds the cost of a call to its usage, if both are known.
 func (a *Activities) priced(model string, u runs.Usage) runs.Usage {
 	price, known := a.Prices.Price(model)
 	if !known || u.Input == nil && u.Output == nil && u.Total == nil {
@@ -86,11 +84,10 @@ func (a *Activities) currency() string {
 	return a.Prices.Currency
 }
 
-// metadataCost is the key of what the models of a run have cost, in the metadata of the run's last event: the protocol's
-// usage has tokens only.
+// metadataCost is the metadata key of the cost in a run's last event: AG-UI's usage has tokens only.
 const metadataCost = "perdure.cost"
 
-// usageMetadata is what the last event of a run says about its usage that the protocol has no members for; nil = nothing.
+// usageMetadata is the metadata about usage in a run's last event; nil = none.
 func (a *Activities) usageMetadata(usage []runs.Usage) (agui.Metadata, error) {
 	metadata := agui.Metadata{}
 	if err := a.costMetadata(metadata, usage); err != nil {
@@ -129,7 +126,7 @@ func (a *Activities) costMetadata(metadata agui.Metadata, usage []runs.Usage) er
 	told, err := json.Marshal(struct {
 		Amount    agents.Money `json:"amount"`
 		Currency  string       `json:"currency,omitempty"`
-		Estimated agents.Money `json:"estimated,omitempty"` // the part of cut calls
+		Estimated agents.Money `json:"estimated,omitempty"` // the part that is estimated
 	}{agents.Money(sum), a.currency(), estimated})
 	if err != nil {
 		return fmt.Errorf("activities: encode cost: %w", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// What the model is told of a call that was not made.
+// Results of calls that were not made.
 const (
 	callRejected = "A person did not approve this call. It was not made."
 	callExpired  = "Nobody approved this call in time. It was not made."
@@ -23,11 +23,10 @@ const (
 	callGivenUp  = "Whoever was asked to approve this call gave no answer. It was not made."
 )
 
-// decided does what was decided about a call, if it had to wait for that. No outcome means that the call
-// is to be made: with exactly the arguments that were decided about, or with those that take their place.
+// decided carries out the decision about a call. No outcome means that the call is made, with the arguments that were approved or edited.
 func (a *Activities) decided(ctx context.Context, in runs.ToolCall, call *agui.ToolCall) (tools.Result, runs.Outcome, error) {
 	d := in.Decision
-	if d == nil || in.Question > 0 { // what a tool's question comes to is the tool's to decide
+	if d == nil || in.Question > 0 { // the tool handles the answer to its question
 		return tools.Result{}, "", nil
 	}
 	said := &stream.Decision{}
@@ -60,7 +59,7 @@ func (a *Activities) decided(ctx context.Context, in runs.ToolCall, call *agui.T
 	}
 }
 
-// expired is what the agent wants the model to be told.
+// expired is the result of a call whose approval expired, as the rule defines it.
 func expired(then runs.OnExpiry) string {
 	if then == runs.OnExpirySkip {
 		return callSkipped
@@ -68,7 +67,7 @@ func expired(then runs.OnExpiry) string {
 	return callExpired
 }
 
-// resultOf is a tool message as a tool's result.
+// resultOf is a tool message as the result of a tool.
 func resultOf(m agui.Message) tools.Result {
 	result := tools.Result{IsError: m.Error != ""}
 	if m.Content.IsText() {
@@ -84,13 +83,13 @@ func because(what, reason string) string {
 		return what
 	}
 	quoted, err := json.Marshal(reason)
-	if err != nil { // cannot be: it is a string
+	if err != nil { // a string can always be encoded
 		return what
 	}
 	return fmt.Sprintf("%s They said: %s", what, quoted)
 }
 
-// editedBy is the call with the arguments that a person has put in the place of the model's; nil = nobody has.
+// editedBy is the call with the arguments of an approver; nil = they were not edited.
 func editedBy(in runs.ToolCall, call agui.ToolCall) map[string]string {
 	if in.Decision == nil || in.Decision.Kind != runs.DecisionEdit {
 		return nil
@@ -98,7 +97,7 @@ func editedBy(in runs.ToolCall, call agui.ToolCall) map[string]string {
 	return map[string]string{call.ID: call.Arguments}
 }
 
-// decidedOf is what the log keeps of a decision about a call of a tool with some arguments; nil = there was none.
+// decidedOf is what the log keeps of a decision about a call; nil = there was none.
 func decidedOf(in runs.ToolCall, tool, arguments string) *stream.Decided {
 	d := in.Decision
 	if d == nil {

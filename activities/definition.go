@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// definition is that of the agent which a step is one of: by its name, or where it stands among the steps of
-// another.
+// definition is that of the step's agent: a published one, or one that a step defines inline.
 func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Definition, error) {
 	asked := stream.ApprovalSource{Agent: s.Agent, Revision: s.Revision}
 	if at := s.Place; at != nil && at.Inline {
@@ -19,7 +18,7 @@ func (a *Activities) definition(ctx context.Context, s runs.Step) (*agents.Defin
 	return a.asking(ctx, runOf(s.Run).Thread, asked)
 }
 
-// asking is the definition by whose rules something is asked: that of an agent, or of one of its steps.
+// asking is the definition with the rules of an interrupt: of the agent, or of one of its steps.
 func (a *Activities) asking(ctx context.Context, t stream.Thread, by stream.ApprovalSource) (*agents.Definition, error) {
 	d, err := a.Agents.Revision(ctx, by.Agent, by.Revision)
 	if err != nil || by.Step == "" {
@@ -31,7 +30,7 @@ func (a *Activities) asking(ctx context.Context, t stream.Thread, by stream.Appr
 	return pipeline.Rules(d, by.Step)
 }
 
-// withTree is an agent with the steps that its program does.
+// withTree is the agent with the steps of its program.
 func (a *Activities) withTree(ctx context.Context, d *agents.Definition, t stream.Thread, record uint64) (*agents.Definition, error) {
 	if record == 0 {
 		return d, nil

@@ -19,11 +19,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// An agent hands work to another one by a tool call whose name is the other agent's. That one is told the
-// task and nothing else of the conversation; its last message is the call's result.
-
-// subagentID is the subagentRunId of what works for a call. Calls have ids of their own, whatever becomes
-// of the run, so the subagent has the same one when it goes on in another.
+// subagentID is the subagentRunId of the subagent of a call. It depends on the call only, so a subagent keeps it in a later run.
 func subagentID(callID string) string {
 	if rest, ok := strings.CutPrefix(callID, "call_"); ok {
 		return "sub_" + rest
@@ -31,8 +27,8 @@ func subagentID(callID string) string {
 	return "sub_" + callID
 }
 
-// delegates are the agents that an agent may hand work to, as they are now. One that is not published yet
-// may be on its way, like a tool.
+// delegates are the agents that an agent may give tasks, in their current revisions. An agent that is not published is waited for, like a
+// tool.
 func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch *runs.Child) ([]narration.Delegate, error) {
 	if branch != nil && len(branch.Lanes)+1 >= runs.MaxDepth {
 		return nil, nil
@@ -51,7 +47,7 @@ func (a *Activities) delegates(ctx context.Context, d *agents.Definition, branch
 	return all, nil
 }
 
-// handedTo is an agent as it is now.
+// handedTo is a published agent as a subagent.
 func handedTo(p catalog.Published) narration.Delegate {
 	return narration.Delegate{
 		AgentRef:    runs.AgentRef{Agent: p.Name, Revision: p.Revision, Limits: runs.LimitsOfSubagent(p.Limits), Steps: len(p.Steps) > 0, Program: p.Workflow},
@@ -59,7 +55,7 @@ func handedTo(p catalog.Published) narration.Delegate {
 	}
 }
 
-// notCallable tells the model why a call cannot be made.
+// notCallable is the result of a call that cannot be made.
 func notCallable(d *agents.Definition, call agui.ToolCall) string {
 	if slices.Contains(agents.Delegates(d.Tools), call.Name) {
 		if _, err := narration.TaskOf(call.Arguments); err != nil {
@@ -73,8 +69,7 @@ func notCallable(d *agents.Definition, call agui.ToolCall) string {
 	return fmt.Sprintf("There is no tool %.64q.", call.Name)
 }
 
-// announce opens a subagent's first step: the one in which it is called, if that is not open yet, and the
-// subagent's own.
+// announce opens the first step of a subagent, after the step of its call.
 func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step, call runs.ToolCall) (uint64, error) {
 	if _, err := a.openToolStep(ctx, call); err != nil {
 		return 0, err
@@ -101,7 +96,7 @@ func (a *Activities) announce(ctx context.Context, p stream.Place, in runs.Step,
 	return a.Log.Open(ctx, p, nil, events...)
 }
 
-// task is what the call asks a subagent to do: as the model wrote it, or as a person has put it instead.
+// task is the task of a subagent, as the model wrote it or an approver edited it.
 func (a *Activities) task(ctx context.Context, b *runs.Child, thread *snapshot.Snapshot) (string, error) {
 	of := runs.ToolCall{CallID: b.CallID, MessageID: b.MessageID}
 	call, err := findCall(thread, of)

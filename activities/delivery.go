@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Deliver is webhook.send.v1: it sends one event to one webhook, once.
+// Deliver is webhook.send.v1: it sends one event to one receiver, once.
 func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.Delivered, err error) {
 	defer contain(ctx, &err)
 	out, err = a.deliver(ctx, in)
@@ -30,7 +30,7 @@ func (a *Activities) Deliver(ctx context.Context, in runs.Delivery) (out runs.De
 	return out, fail(ctx, err)
 }
 
-// message is what a receiver is sent, in the form that Standard Webhooks asks for.
+// message is the body of a webhook, as Standard Webhooks defines it.
 type message struct {
 	Type      string    `json:"type"` // approval.opened …
 	Timestamp time.Time `json:"timestamp"`

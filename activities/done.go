@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// What a step has done is kept in the record of the move with which it finished, and what a branch has done in its last
-// one: who compensates finds it there, by the records that the cursor names.
+// The Done of a finished step is in the record of the move that finished it, and that of a branch in the branch's last record.
+// Compensations find them by the sequences in the cursor.
 
-// keep has the record keep what moves have noted.
+// keep stores the Done of a move in its record.
 func (w *walker) keep(done map[string]pipeline.Done) {
 	if w.kept.Done == nil && len(done) > 0 {
 		w.kept.Done = map[string]pipeline.Done{}
@@ -20,7 +20,7 @@ func (w *walker) keep(done map[string]pipeline.Done) {
 	maps.Copy(w.kept.Done, done)
 }
 
-// keptAs puts in which record it was that kept something: none is the one that has the cursor itself.
+// keptAs sets the sequence of the record in the cursor, where a move stored something.
 func keptAs(records map[string]uint64, seq uint64) {
 	for path, record := range records {
 		if record == 0 {
@@ -44,7 +44,7 @@ func (w *walker) recall(ctx context.Context, path string, record uint64) (pipeli
 	return done, nil
 }
 
-// ended is what a branch has done, by its last record; 0 = nothing.
+// ended is the end of a branch, by its last record; 0 = none.
 func (w *walker) ended(ctx context.Context, record uint64) (pipeline.Ended, error) {
 	var k kept
 	if record == 0 {
@@ -55,7 +55,7 @@ func (w *walker) ended(ctx context.Context, record uint64) (pipeline.Ended, erro
 	return k.Ended, err
 }
 
-// branchesEnded has an event tell what has come of branches that may have to be compensated for.
+// branchesEnded adds the ends of branches that may have to be compensated to an event.
 func (w *walker) branchesEnded(ctx context.Context, event *pipeline.Event) error {
 	f := w.in.Position.Branches
 	if f == nil || !f.Compensates {

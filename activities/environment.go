@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// env is what the expressions of the steps see.
+// env has the variables of expressions.
 func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	env := pipeline.Env{State: w.thread.State, Now: w.in.Now}
 	var err error
@@ -49,7 +49,7 @@ func (w *walker) env(ctx context.Context) (pipeline.Env, error) {
 	return env, nil
 }
 
-// input is that of the run which began the steps, or what a subagent was told to do, and who asked for it.
+// input is that of the run which began the steps, or the task of a subagent, and the caller.
 func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, error) {
 	var in agui.RunAgentInput
 	var by *agents.Caller
@@ -84,8 +84,8 @@ func (w *walker) input(ctx context.Context) (json.RawMessage, *agents.Caller, er
 	return raw, by, nil
 }
 
-// heardBy tells whether an agent hears what a message says: that of the run does not hear subagents, and
-// a branch hears whom it is part of.
+// heardBy reports whether an agent is told a message: the run's agent is not told those of subagents, a branch is told those of the
+// agent that it belongs to.
 func heardBy(b *runs.Child, e snapshot.Entry) bool {
 	owner := e.Message.SubagentRunID
 	switch {

@@ -20,13 +20,12 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// failAttempts bounds how often a step may fail by itself: model providers recover in minutes or not at
-// all. That the log or Temporal is away, or a worker goes, is not the step's fault and does not count.
+// failAttempts bounds how often a step may fail by itself: model providers recover in minutes or not at all. Outages of the log and of Temporal,
+// and deaths of workers, do not count.
 const failAttempts = 8
 
-// fail maps an error to what Temporal does with it: the one place where that is decided. The message
-// goes into the history, so it is in our own words: a code and a status, never what a model, a tool
-// or a server said.
+// fail maps an error to what Temporal does with it. It is the only place that decides this. The message becomes part of the history, so it
+// has a code and a status, and nothing that a model, a tool or a server said.
 func fail(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -71,15 +70,14 @@ func fail(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure("the step took too long", "timeout", last)
 	}
-	// Only an error of this package comes unwrapped; what a tool may have made is as foreign as others.
+	// Only an error of this package comes unwrapped. One that a tool made is foreign.
 	if app, ok := err.(*temporal.ApplicationError); ok { //nolint:errorlint // see above
 		return app
 	}
 	return failure(fmt.Sprintf("a step failed (%T)", root(err)), runs.CodeInternal, last)
 }
 
-// contain turns a panic into a failure, for defer: what panics may hold content, which Temporal would
-// put into the history.
+// contain turns a panic into a failure, for defer. The value of a panic may have content, which must not get into the history.
 func contain(ctx context.Context, err *error) {
 	if recover() == nil {
 		return
@@ -88,25 +86,23 @@ func contain(ctx context.Context, err *error) {
 	*err = failure("a step panicked", runs.CodeInternal, countFailure(ctx))
 }
 
-// ownFault tells whether an attempt failed by the step itself, and not by what happened around it.
+// ownFault reports whether an attempt failed by the step itself.
 func ownFault(ctx context.Context, err error) bool {
 	stopped := ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled))
 	_, lacking := errors.AsType[*lackingError](err)
 	return !stopped && !lacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
 }
 
-// failuresBefore is how often the step has failed by itself. The attempts hand it on in their
-// heartbeats: Temporal counts attempts, whatever ended them.
+// failuresBefore is how often the step has failed by itself. Attempts pass it on in heartbeats, because Temporal counts all attempts.
 func failuresBefore(ctx context.Context) (n int) {
 	if activity.HasHeartbeatDetails(ctx) {
-		_ = activity.GetHeartbeatDetails(ctx, &n) // an attempt of an older version has none: 0
+		_ = activity.GetHeartbeatDetails(ctx, &n) // without details it is 0
 	}
 	return n
 }
 
-// countFailure adds one to the failures of the step and tells whether it was the last that it may
-// have. Finishing a run is never given up, since nobody else would end it, nor is telling people that it waits
-// for them.
+// countFailure adds a failure of the step, and reports whether it was the last one allowed. Finishing a run and notifying people are never
+// given up.
 func countFailure(ctx context.Context) (last bool) {
 	switch activity.GetInfo(ctx).ActivityType.Name {
 	case runs.ActivityFinish, runs.ActivityNotify:
@@ -121,7 +117,7 @@ func failure(words, code string, final bool) error {
 	return temporal.NewApplicationErrorWithOptions(words, code, temporal.ApplicationErrorOptions{NonRetryable: final})
 }
 
-// root is the innermost error: its type says more than its words may.
+// root is the innermost error: its type tells more than its message may.
 func root(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -138,7 +134,7 @@ func failTool(e *tools.UnavailableError, last bool) error {
 	})
 }
 
-// kindOf names an error for telemetry, without its words.
+// kindOf is the name of an error for telemetry, without its message.
 func kindOf(err error) string {
 	var model *llm.Error
 	_, asks := errors.AsType[*tools.Raised](err)

@@ -5,10 +5,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// invalidExpression is the code of an expression that has no value.
+// invalidExpression is the code of an expression that fails.
 const invalidExpression = "invalid_expression"
 
-// evaluate is what a program wants to know.
+// evaluate is the value of a program's expression.
 func (w *walker) evaluate(env pipeline.Env) error {
 	value, err := pipeline.Value(w.in.Expression, w.in.Position.Cursor, env)
 	switch {

@@ -14,11 +14,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane whose
-// step did not finish, so that a worker which comes back to life can spoil nothing. The first
-// terminal record stands, whoever wrote it: it is what Finish returns.
+// Finish is run.finish.v1: it writes the run's terminal record. First it takes over every lane whose step did not finish, so that a worker that
+// comes back is fenced. The first terminal record counts, whoever wrote it: Finish returns it.
 //
-// A log that lacks what the run had written can still say so: the run then ends with log_lost.
+// If the log has lost records of the run, the run ends with log_lost.
 func (a *Activities) Finish(ctx context.Context, in runs.Finish) (runs.Finished, error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	finished, err := a.finish(ctx, in)
@@ -44,7 +43,7 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	if err != nil {
 		return runs.Finished{}, err
 	}
-	// A model call that nobody finished: what it said is kept if the run was cancelled.
+	// An unfinished model call: its text is kept if the run was cancelled.
 	if err := a.Log.Supersede(ctx, place, in.Outcome == runs.OutcomeCancelled); err != nil {
 		return runs.Finished{}, err
 	}
@@ -52,7 +51,7 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	if err != nil {
 		return runs.Finished{}, err
 	}
-	if in.Code != runs.ErrorLogLost { // else the log no longer tells what the workflow knows from what it does not
+	if in.Code != runs.ErrorLogLost { // a log without records of the run cannot tell what the workflow knows
 		in.Usage = runs.Sum(in.Usage, used, more)
 	}
 	if len(in.Steered) > 0 {
@@ -84,8 +83,7 @@ func (a *Activities) finish(ctx context.Context, in runs.Finish) (runs.Finished,
 	return runs.Finished{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 
-// takeOver takes over the lanes of calls that came to no end, and those of the subagents that worked for them. It returns
-// what those subagents have used, which nobody else reports.
+// takeOver takes over the lanes of unfinished calls and of their subagents. It returns the usage of those subagents, which nothing else reports.
 func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes []runs.Lane) (used []runs.Usage, err error) {
 	for _, lane := range lanes {
 		p := speaking
@@ -124,8 +122,8 @@ func (a *Activities) takeOver(ctx context.Context, speaking stream.Place, lanes 
 	return used, nil
 }
 
-// openLost opens a run whose first step failed before it could: a run's first event is
-// RUN_STARTED, whatever happened. A run that has begun is left as it is, if it is this execution's.
+// openLost opens a run whose first step failed before it could: the first event of a run is RUN_STARTED. A run that is open is left as it is, if
+// this execution opened it.
 func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finish) error {
 	begun, err := a.Log.Begun(ctx, p.Run)
 	switch {
@@ -140,12 +138,12 @@ func (a *Activities) openLost(ctx context.Context, p stream.Place, in runs.Finis
 	if err != nil {
 		return err
 	}
-	p.Step = in.First // a late attempt of it finds the run open; the terminal record then stops it
+	p.Step = in.First // a late attempt of the first step finds the run open, and is then stopped by the terminal record
 	_, err = a.Snapshots.OpenRun(ctx, p, opening(in.Agent, in.Revision, in.Beginning), true, told...)
 	return err
 }
 
-// toldLate is what a run has to say that only answers what was decided without it: nothing else succeeds unbegun.
+// toldLate are the events of a run whose input has late answers only.
 func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Finish) ([]agui.Event, error) {
 	if in.Outcome != runs.OutcomeSuccess || in.Input == 0 {
 		return nil, nil
@@ -161,8 +159,7 @@ func (a *Activities) toldLate(ctx context.Context, t stream.Thread, in runs.Fini
 	return a.Snapshots.LateEvents(ctx, input.Late, thread)
 }
 
-// toldOtherwise is what a run has to say whose input has answered questions of which others have decided some in
-// the same moment: only what was carried out tells.
+// toldOtherwise are the events of a run whose answers lost against concurrent decisions.
 func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.Event, error) {
 	if !in.Answers {
 		return nil, nil
@@ -178,14 +175,14 @@ func (a *Activities) toldOtherwise(ctx context.Context, in runs.Finish) ([]agui.
 	return a.Snapshots.LateEvents(ctx, input.Answers, thread)
 }
 
-// noteSteering brings in what people said to a run that ends before a model hears it: the next run does.
+// noteSteering adds the steered messages of a run that ends before a model is told them: the next run is.
 func (a *Activities) noteSteering(ctx context.Context, p stream.Place, steered []uint64) error {
 	p.Step = "finish/steered"
 	_, err := a.Log.Open(ctx, p, stream.Steering{Inputs: steered})
 	return err
 }
 
-// checkpoint is a matter of speed: a run does not fail over it.
+// checkpoint is an optimization: its failure does not matter.
 func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64) {
 	if r, err := a.Snapshots.At(ctx, t, seq); err == nil {
 		_ = a.Snapshots.Checkpoint(ctx, t, r, true)
@@ -222,7 +219,7 @@ func (a *Activities) terminalEvent(ctx context.Context, in runs.Finish) (agui.Ev
 	return end, nil
 }
 
-// detail is what a record says about a failure; "" for none, also where the log has lost it: a run does not fail over it.
+// detail reads the detail of a failure; "" = none, or the log has lost it.
 func (a *Activities) detail(ctx context.Context, t stream.Thread, record uint64) (string, error) {
 	if record == 0 {
 		return "", nil
@@ -243,7 +240,7 @@ func pendingCalls(w *runs.Interrupts) []string {
 	return ids
 }
 
-// finishedBefore reads how a run ended that was ended before, and until when it asks people.
+// finishedBefore reads how a run ended before, and when its interrupts were announced.
 func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, error) {
 	end, err := rec.Ending(ctx)
 	finished := runs.Finished{Outcome: runs.Outcome(end.Outcome), Code: end.Code, Seq: rec.Seq}
@@ -255,7 +252,7 @@ func finishedBefore(ctx context.Context, rec *stream.Record) (runs.Finished, err
 		if err != nil {
 			return finished, err
 		}
-		if by != nil && by.AskedAt.After(finished.AskedAt) { // others were asked before the end
+		if by != nil && by.AskedAt.After(finished.AskedAt) { // interrupts of children were announced before the end
 			finished.AskedAt = by.AskedAt
 		}
 		if q.ExpiresAt == "" {
@@ -277,7 +274,7 @@ func tokenUsage(usage []runs.Usage) []agui.TokenUsage {
 	var out []agui.TokenUsage
 	for _, u := range usage {
 		if u.Provider == "" && u.Model == "" && u.Input == nil && u.Output == nil && u.Total == nil {
-			continue // calls whose provider reports nothing
+			continue // calls without a report of their provider
 		}
 		out = append(out, agui.TokenUsage{
 			Provider: u.Provider, Model: u.Model, InputTokens: u.Input, OutputTokens: u.Output, TotalTokens: u.Total,

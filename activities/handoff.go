@@ -13,11 +13,7 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// An agent hands its thread over to another one by a tool call. It is a call like others, with a result and
-// with people asked about it where a rule says so; that the thread is the other agent's is noted with the result.
-
-// takers are the agents that an agent may hand the thread over to, as they are now: one that speaks for the thread
-// itself, and neither works for another agent nor for a step.
+// takers are the agents to which an agent may hand over the thread, in their current revisions. Subagents and agents of steps have none.
 func (a *Activities) takers(ctx context.Context, d *agents.Definition, s runs.Step) ([]narration.Handoff, error) {
 	if s.Child != nil || s.Place != nil {
 		return nil, nil
@@ -50,9 +46,9 @@ func handoffDescription(p catalog.Published) string {
 	return text
 }
 
-// handOver carries a hand-off out: what its call comes to, and whether the thread is the other agent's.
+// handOver carries out a handoff: it returns the result of the call, and whether the thread was handed over.
 func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (result tools.Result, outcome runs.Outcome, handed bool, err error) {
-	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" { // a person has put them in the place of the model's
+	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" { // an approver may have edited them
 		return tools.Failed(complaint), runs.OutcomeError, false, nil
 	}
 	if wanted, err := a.cancelRequested(ctx, in.Step); wanted || err != nil {
@@ -62,7 +58,7 @@ func (a *Activities) handOver(ctx context.Context, in runs.ToolCall, call agui.T
 	return tools.Result{Content: said}, runs.OutcomeSuccess, true, nil
 }
 
-// notHandedOver tells the model why a call does not hand the thread over.
+// notHandedOver is the result of a call that does not hand over the thread.
 func notHandedOver(call agui.ToolCall) string {
 	if complaint := narration.CheckHandoff(call.Arguments); complaint != "" {
 		return complaint

@@ -15,16 +15,15 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// recollection is what the log says about the questions of a run.
+// recollection is what the log has about the interrupts of a run.
 type recollection struct {
 	activities *Activities
 	notice     runs.Notification
-	thread     *snapshot.Snapshot // as of the run's end
+	thread     *snapshot.Snapshot // at the run's end
 	requester  string
 }
 
-// recall reads what a notice is about, as it was when the run had ended: what the calls were made with since
-// then is another matter.
+// recall reads the context of a notification, as of the run's end: later edits do not count.
 func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recollection, error) {
 	thread, err := a.Snapshots.At(ctx, runOf(in.Run).Thread, in.After)
 	if err != nil {
@@ -43,7 +42,7 @@ func (a *Activities) recall(ctx context.Context, in runs.Notification) (*recolle
 	return r, nil
 }
 
-// approval is what people are shown of a call that waits.
+// approval is what people are shown of an open interrupt.
 func (r *recollection) approval(ctx context.Context, c runs.Interrupt) (*inbox.Approval, error) {
 	in := r.notice
 	a := &inbox.Approval{
@@ -81,7 +80,7 @@ func proposal(t runs.Tally, original string) inbox.Proposal {
 	return p
 }
 
-// raised adds what a tool asks.
+// raised adds the question of a tool.
 func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
 	q, err := r.activities.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {
@@ -98,7 +97,7 @@ func (r *recollection) raised(ctx context.Context, c runs.Interrupt, a *inbox.Ap
 	return nil
 }
 
-// rule adds what the question says, and the rule by which it is asked: that of a subagent is its own.
+// rule adds the message and the approval rule. A subagent has rules of its own.
 func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
 	a.Reason, a.ArgsDigest, a.Quorum = "tool_call", c.Approval.Args, cmp.Or(c.Approval.Quorum, 1)
 	by := &stream.ApprovalSource{Agent: r.notice.Agent, Revision: r.notice.Revision, Step: r.notice.Step, Tree: r.notice.Tree, Rule: c.Approval.Rule}
@@ -118,7 +117,7 @@ func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Appr
 		return err
 	}
 	if a.Agent, a.Step = by.Agent, by.Step; a.Step == pipeline.LimitPath {
-		a.Step = "" // the message says that it is a limit
+		a.Step = "" // the message names the limit
 	}
 	if by.Rule < len(definition.Approvals) {
 		rule := definition.Approvals[by.Rule]
@@ -128,7 +127,7 @@ func (r *recollection) rule(ctx context.Context, c runs.Interrupt, a *inbox.Appr
 	return nil
 }
 
-// call finds the call in the conversation, whoever made it. What is not there any more is known by its tool.
+// call finds the tool call in the conversation. A call that was cut is known by its tool only.
 func (r *recollection) call(c runs.Interrupt) (tool string, args json.RawMessage, truncated bool) {
 	for i := len(r.thread.Entries) - 1; i >= 0; i-- {
 		for _, call := range r.thread.Entries[i].Message.ToolCalls {
@@ -141,12 +140,12 @@ func (r *recollection) call(c runs.Interrupt) (tool string, args json.RawMessage
 	return c.Tool, nil, true
 }
 
-// shownArgs are arguments in their bounds. What a model wrote need not be JSON.
+// shownArgs are arguments within their bounds. A model may have written invalid JSON.
 func shownArgs(arguments string) (args json.RawMessage, truncated bool) {
 	args = json.RawMessage(arguments)
 	if !json.Valid(args) {
 		text, err := json.Marshal(arguments)
-		if err != nil { // cannot be: it is a string
+		if err != nil { // a string can always be encoded
 			return nil, true
 		}
 		args = text
@@ -157,7 +156,7 @@ func shownArgs(arguments string) (args json.RawMessage, truncated bool) {
 	return args, false
 }
 
-// decisions are those that count by now. What settled the question is its last event's to tell.
+// decisions are the votes that count. The last event has the decision itself.
 func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox.Decision, error) {
 	all := slices.Clone(c.Votes)
 	if c.Decision != nil && inbox.EventType(r.notice.Event).Settles() {
@@ -192,7 +191,7 @@ func (r *recollection) decisions(ctx context.Context, c runs.Interrupt) ([]inbox
 	return decisions, nil
 }
 
-// decide adds the content of a decision: the arguments of an edit, or the answer.
+// decide adds the content of a decision: edited arguments, or the answer.
 func decide(d *inbox.Decision, said *stream.Decision) error {
 	d.Args, d.Content = said.Args, said.Content
 	if said.Result != nil && said.Result.Content.IsText() {
@@ -208,7 +207,7 @@ func decide(d *inbox.Decision, said *stream.Decision) error {
 	return nil
 }
 
-// cancelled adds the caller who cancelled the run, and the reason.
+// cancelled adds the caller that cancelled the run, and the reason.
 func (r *recollection) cancelled(ctx context.Context, d *inbox.Decision) error {
 	c, err := r.activities.Log.CancelOf(ctx, runOf(r.notice.Run))
 	if c == nil || err != nil {

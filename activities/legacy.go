@@ -11,18 +11,18 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// customInterrupt is the event by which clients were asked before AG-UI had interrupts of its own.
+// customInterrupt is the name of the event for interrupts before AG-UI defined them.
 const customInterrupt = "on_interrupt"
 
-// legacyInterrupts are the questions of a run for clients that know only that event, if the run's agent has such. Its
-// value is a text with the interrupt in JSON, as those clients parse it.
+// legacyInterrupts are the interrupts of a run as such events, if the run's agent has such clients. The value is a text with JSON, which those
+// clients parse.
 func (a *Activities) legacyInterrupts(ctx context.Context, in runs.Finish, end agui.Event) ([]agui.Event, error) {
 	finished, ok := end.(*agui.RunFinished)
 	if !ok || finished.Outcome == nil || len(finished.Outcome.Interrupts) == 0 {
 		return nil, nil
 	}
 	d, err := a.Agents.Revision(ctx, in.Agent, in.Revision)
-	if errors.Is(err, catalog.ErrUnknownRevision) { // the run ends all the same
+	if errors.Is(err, catalog.ErrUnknownRevision) { // the run must end all the same
 		return nil, nil
 	}
 	if err != nil || !d.LegacyInterrupts {

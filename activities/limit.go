@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// AskLimit is limit.interrupt.v1: it writes down the question whether a run that has passed a soft limit may go on, as the one
-// call of a message that is for people only. A later attempt of it finds that record, or nothing.
+// AskLimit is limit.interrupt.v1: it writes the interrupt about an exceeded soft limit, as the only call of a message. A later attempt finds that
+// record, or nothing.
 func (a *Activities) AskLimit(ctx context.Context, in runs.LimitInterrupt) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer contain(ctx, &err)
-	work, leave, err := a.attend(ctx) // it is short: a cancel of the run comes behind it
+	work, leave, err := a.attend(ctx) // it is short: the workflow handles a cancel afterwards
 	if err != nil {
 		return answer, fail(ctx, err)
 	}
@@ -57,7 +57,7 @@ func (a *Activities) ask(ctx context.Context, in runs.LimitInterrupt) (answer ru
 	return a.putQuestion(ctx, in, attempt, rules, string(args))
 }
 
-// putQuestion writes the message with the call that people decide about.
+// putQuestion writes the message with that call.
 func (a *Activities) putQuestion(ctx context.Context, in runs.LimitInterrupt, attempt *stream.Attempt, rules *agents.Definition, args string) (runs.ModelAnswer, error) {
 	n := narration.New(runOf(in.Run), in.ID, attempt)
 	n.Scope = scopeOf(in.Place)
@@ -91,7 +91,7 @@ func (a *Activities) figuresOf(x runs.ExceededLimit) pipeline.Figures {
 	return f
 }
 
-// beyond asks in words whether a run may go on.
+// beyond is the message of the interrupt.
 func (a *Activities) beyond(x runs.ExceededLimit) string {
 	f := a.figuresOf(x)
 	used, allowed := pipeline.Shown(f.Used), pipeline.Shown(f.Allowed)
@@ -112,7 +112,7 @@ func (a *Activities) beyond(x runs.ExceededLimit) string {
 	return fmt.Sprintf("The run has %s %s%s. May it go on, up to %s%s?", verb, used, unit, allowed, unit)
 }
 
-// limitSchema is what an answer to a question about a limit looks like.
+// limitSchema is the schema of a decision about a limit.
 func limitSchema(f pipeline.Figures) string {
 	allowed := `"type":"integer","exclusiveMinimum":` + string(f.Used)
 	switch f.Limit {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// inRun makes ctx a context of the run: its spans and log lines name the run, the agent, and the attempt.
+// inRun adds the run, the agent and the attempt to the spans and log lines of ctx.
 func inRun(ctx context.Context, r runs.Ref, agent, revision string) context.Context {
 	of := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
 	if activity.IsActivity(ctx) {
@@ -24,7 +24,7 @@ func inStep(ctx context.Context, s runs.Step) context.Context {
 	return inRun(ctx, s.Run, s.Agent, s.Revision)
 }
 
-// logger returns the activity's logger with the attributes of the run in ctx.
+// logger is the activity's logger with the attributes of the run.
 func logger(ctx context.Context) log.Logger {
 	var attrs []any
 	for _, a := range telemetry.RunFrom(ctx).Attrs() {

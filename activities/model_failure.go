@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// modelError is a failed call of a model. Record is the record of the log with the provider's words; 0 = there is none.
+// modelError is a failed model call. Record is the record with the provider's message; 0 = none.
 type modelError struct {
-	model  string // as the definition names it: provider/model
+	model  string // provider/model, as in the definition
 	record uint64
 	err    error
 }
@@ -26,7 +26,7 @@ type modelError struct {
 func (e *modelError) Error() string { return e.model + ": " + e.err.Error() }
 func (e *modelError) Unwrap() error { return e.err }
 
-// ofModel adds the model's name to a failure of its provider.
+// ofModel adds the model's name to an error of its provider.
 func ofModel(name string, err error) error {
 	if _, ok := errors.AsType[*llm.Error](err); ok {
 		return &modelError{model: name, err: err}
@@ -34,8 +34,7 @@ func ofModel(name string, err error) error {
 	return err
 }
 
-// failedCall logs why an attempt of a model call failed. If the call is not attempted again, the log keeps what the provider
-// said, for the run's end.
+// failedCall logs why a model call failed. If it is not attempted again, the log keeps the provider's message for the run's end.
 func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt *stream.Attempt, err error) error {
 	failure, ok := errors.AsType[*llm.Error](err)
 	of, _ := errors.AsType[*modelError](err)
@@ -73,7 +72,7 @@ func (a *Activities) failedCall(ctx context.Context, in runs.ModelCall, attempt 
 	return err
 }
 
-// said is what only the provider's message says; "" = Code, Status and Reason say as much.
+// said is the provider's message, as far as Code, Status and Reason do not say the same; "" = nothing.
 func said(e *llm.Error) string {
 	if e.Reason != "" {
 		return ""
@@ -97,13 +96,13 @@ func nextAttempt(info activity.Info, wish time.Duration) time.Duration {
 	return time.Duration(wait)
 }
 
-// longestRetryAfter bounds what a provider may ask for; the run's duration bounds it as well.
+// longestRetryAfter bounds the Retry-After of a provider.
 const longestRetryAfter = 10 * time.Minute
 
-// maxNamed bounds, in bytes, the name of a model and of a host in an error: histories have room for little.
+// maxNamed bounds the names of models and hosts in errors, in bytes.
 const maxNamed = 80
 
-// failModel is the failure of a model call for Temporal: all that is known of it without the provider's words.
+// failModel is the failure of a model call for Temporal, without the provider's message.
 func failModel(ctx context.Context, e *llm.Error, of *modelError, last bool) error {
 	var words strings.Builder
 	fmt.Fprintf(&words, "the model call failed: %s", e.Code)

@@ -10,9 +10,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Notify is interrupt.notify.v1: it makes known what has happened to questions. In this order: the audit in
-// the log, the index of what is pending, the event for those who follow, the webhooks. Each is written once
-// under a name of its own, so that the same notice again, also a late one, changes nothing.
+// Notify is interrupt.notify.v1: it publishes what has happened to interrupts, in this order: the audit in the log, the inbox, the event for followers,
+// the webhooks. Each is written once under a name of its own, so the same notification again changes nothing.
 func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer contain(ctx, &err)
@@ -43,12 +42,12 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 	return nil
 }
 
-// makeKnown makes one event known.
+// makeKnown publishes one event.
 func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs.Interrupt, e *inbox.Event) error {
 	id := eventID(in, &e.Approval)
 	entry := inbox.Entry{Tenant: in.Run.Tenant, Event: *e}
 	if e.Type != inbox.Opened {
-		entry.Event.Approval.Args = nil // the first entry has them
+		entry.Event.Approval.Args = nil // the entry about the opening has them
 	}
 	if err := a.Log.AppendAudit(ctx, runOf(in.Run), id, entry); err != nil {
 		return err
@@ -59,7 +58,7 @@ func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs
 		if err = a.Inbox.Settle(ctx, in.Run.Tenant, &e.Approval); err == nil {
 			err = a.Inbox.Archive(ctx, in.Run.Tenant, e)
 		}
-	case c.Decision == nil: // else it is about to be settled
+	case c.Decision == nil: // otherwise it is about to be resolved
 		err = a.Inbox.Put(ctx, in.Run.Tenant, &e.Approval, in.At)
 	}
 	if err != nil {
@@ -71,13 +70,13 @@ func (a *Activities) makeKnown(ctx context.Context, in runs.Notification, c runs
 	return a.tellWebhooks(ctx, in.Run.Tenant, id, e)
 }
 
-// eventID is the same for the same notice, and for no other.
+// eventID identifies the event.
 func eventID(in runs.Notification, a *inbox.Approval) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", a.ID, in.Event, in.Number))
 	return "evt_" + hex.EncodeToString(sum[:15])
 }
 
-// tellWebhooks starts a delivery to each webhook that wants an event.
+// tellWebhooks starts a delivery to each webhook that wants the event.
 func (a *Activities) tellWebhooks(ctx context.Context, tenant, id string, e *inbox.Event) error {
 	if a.Webhooks == nil {
 		return nil

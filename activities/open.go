@@ -8,13 +8,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// opening is the beginning of a run as the log is told of it.
+// opening is the opening of a run for the log.
 func opening(agent, revision string, b runs.Beginning) stream.Opening {
 	return stream.Opening{Agent: agent, Revision: revision, Input: b.Input, Digest: b.Digest, Continues: b.Continues, Edits: b.Edits}
 }
 
-// openStep writes the lifecycle events that lead to a step, and brings in what people have said since
-// the one before it.
+// openStep writes the events that begin a step, and adds the messages that the run was steered with.
 func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, steered []uint64) (uint64, error) {
 	var events []agui.Event
 	if s.Closes != "" {
@@ -23,7 +22,7 @@ func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, 
 	return a.Log.Open(ctx, p, steering(s.Place, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
 }
 
-// steering is the note of a step that is told what people have said; nil = nothing.
+// steering is the result of an open record with steered messages; nil = none.
 func steering(at *runs.StepPlace, steered []uint64) any {
 	if len(steered) == 0 {
 		return nil
@@ -31,7 +30,7 @@ func steering(at *runs.StepPlace, steered []uint64) any {
 	return stream.Steering{Inputs: steered, Scope: scopeOf(at)}
 }
 
-// scopeOf is the scope of what is said at a place among steps.
+// scopeOf is the scope of the messages of a step.
 func scopeOf(at *runs.StepPlace) string {
 	if at == nil {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// event is what has come of the step before.
+// event is how the action of the cursor ended.
 func (w *walker) event(ctx context.Context) (pipeline.Event, error) {
 	event, leaf := *w.in.Position.Event, w.in.Position.Active
 	event.Branches = w.in.Position.Branches.BranchFailures()
@@ -44,10 +44,10 @@ func (w *walker) find(is func(agui.Message) bool) int {
 	return slices.IndexFunc(w.thread.Entries, func(e snapshot.Entry) bool { return is(e.Message) })
 }
 
-// toolFailed is the code of a step whose tool said that it failed.
+// toolFailed is the code of a step whose tool reported a failure.
 const toolFailed = "tool_failed"
 
-// called is what has come of a call, or of a question.
+// called is the end of a tool call or of an approval.
 func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
 	verdict, said, err := w.verdict(ctx, leaf.CallID)
@@ -72,13 +72,13 @@ func (w *walker) called(ctx context.Context, leaf *runs.ActiveStep) (pipeline.Ev
 		return failed, nil
 	}
 	text := w.thread.Entries[at].Message.Content.Text()
-	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) { // what an agent says is a text
+	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) { // the answer of an agent is a text
 		event.Output, err = json.Marshal(text)
 	}
 	return event, err
 }
 
-// calledBy is what a step has called, in words.
+// calledBy describes what a step called.
 func calledBy(step *agents.Step) string {
 	if step.Agent != nil {
 		return "the agent"
@@ -86,7 +86,7 @@ func calledBy(step *agents.Step) string {
 	return fmt.Sprintf("the tool %q", step.Tool)
 }
 
-// maxDetail bounds, in bytes, what a failure tells of a tool's words.
+// maxDetail bounds the detail of a tool's failure, in bytes.
 const maxDetail = 500
 
 // clip makes one line of a text, of at most limit bytes.
@@ -104,7 +104,7 @@ func failedWith(code, message string) pipeline.Event {
 	return pipeline.Event{Kind: pipeline.EventFailed, Failure: &pipeline.Failure{Code: code, Message: message}}
 }
 
-// verdict is what was decided about a call, and what was said with that; none = nobody had to decide.
+// verdict is the decision about a call; none = it needed none.
 func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind, *stream.Decision, error) {
 	at := slices.IndexFunc(w.thread.Decided, func(d stream.Decided) bool { return d.CallID == callID })
 	if at < 0 {
@@ -118,7 +118,7 @@ func (w *walker) verdict(ctx context.Context, callID string) (runs.DecisionKind,
 	return runs.DecisionKind(decided.Kind), said, err
 }
 
-// answered is the output of a question: whether it was approved, by whom, and what they said.
+// answered is the output of an approval.
 func (w *walker) answered(callID string, verdict runs.DecisionKind, said *stream.Decision) (json.RawMessage, error) {
 	out := struct {
 		Approved bool              `json:"approved"`

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// output is what the agent of a step has to answer; nil = any text.
+// output is the required output of a step's agent; nil = any text.
 func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, error) {
 	agent, revision, err := a.asker(ctx, s)
 	if err != nil || agent == "" {
@@ -29,7 +29,7 @@ func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, e
 	return step.Output, nil
 }
 
-// asker is the agent whose step says what is to be answered; empty = none does.
+// asker is the agent whose step defines the output; "" = none.
 func (a *Activities) asker(ctx context.Context, s runs.Step) (agent, revision string, err error) {
 	switch {
 	case s.Place == nil:
@@ -44,7 +44,7 @@ func (a *Activities) asker(ctx context.Context, s runs.Step) (agent, revision st
 	return k.Agent, k.Revision, err
 }
 
-// outputOf is what a provider is told of it.
+// outputOf is the output for the provider.
 func outputOf(o *agents.Output) *llm.Output {
 	if o == nil {
 		return nil
@@ -52,7 +52,7 @@ func outputOf(o *agents.Output) *llm.Output {
 	return &llm.Output{Schema: o.Schema, Native: o.Native}
 }
 
-// outputSection says it in words: not every provider is told, and none of all that a schema says.
+// outputSection describes the output in the system message: some providers take no schema, and none enforces all of one.
 func outputSection(o *agents.Output) string {
 	return "What you answer in the end has to be JSON that fits this JSON Schema, and nothing but that:\n\n<schema>\n" + string(o.Schema) + "\n</schema>"
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// A tool may end its call with a question. What it asks is in the done of the call, beside all that the call needs
-// to be made anew; the workflow is told where that is.
+// A tool may end its call with a question. The done record of the call has the question and what the call needs to be made again; the workflow
+// knows the record.
 
-// tooManyQuestions is what the model is told of a tool that does not stop asking.
+// tooManyQuestions is the result of a tool that keeps asking.
 const tooManyQuestions = "The tool asked too many questions. The call was given up."
 
-// inquiry is what a call brings along that is made anew: nothing, the first time.
+// inquiry has the answers that a call is made again with.
 type inquiry struct {
 	before *stream.ToolQuestion
-	// replies are those to the questions of the call whose answers count, and answers what they say.
+	// replies are those to the call's earlier questions, and answers their content.
 	replies []stream.Reply
 	answers []tools.Answer
 }
 
-// inquiry reads what a call has asked, and what was answered.
+// inquiry reads the questions of a call, and their answers.
 func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.ToolCall) (*inquiry, error) {
 	if in.Question == 0 {
 		return &inquiry{}, nil
@@ -52,7 +52,7 @@ func (a *Activities) inquiry(ctx context.Context, in runs.ToolCall, call agui.To
 	return q, nil
 }
 
-// answered is what a reply says.
+// answered is the content of a reply.
 func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer, error) {
 	said := &stream.Decision{}
 	if r.Proposal > 0 {
@@ -73,7 +73,7 @@ func (a *Activities) answered(ctx context.Context, r stream.Reply) (tools.Answer
 	return answer, nil
 }
 
-// key is the call's idempotency key: the same for all that is done for the call, whichever run it is made in.
+// key is the idempotency key of the call, in whichever run it is made.
 func (q *inquiry) key(in runs.ToolCall, call agui.ToolCall) string {
 	if q.before != nil {
 		return q.before.Key
@@ -81,7 +81,7 @@ func (q *inquiry) key(in runs.ToolCall, call agui.ToolCall) string {
 	return in.Run.ID + "/" + call.ID
 }
 
-// number counts the questions that the call has asked by now.
+// number is how many questions the call has asked.
 func (q *inquiry) number() int {
 	if q.before == nil {
 		return 0
@@ -119,7 +119,7 @@ func (q *inquiry) raise(ctx context.Context, in runs.ToolCall, call agui.ToolCal
 	return answer, err
 }
 
-// raisedInterrupt asks what a tool has asked.
+// raisedInterrupt is the interrupt of a tool's question.
 func (a *Activities) raisedInterrupt(ctx context.Context, w *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
 	raised, err := a.Log.ToolQuestion(ctx, c.Asked.Seq)
 	if err != nil {

@@ -12,16 +12,15 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// isRemembered tells whether an earlier approval covers a call under a rule.
+// isRemembered reports whether an earlier approval covers a call under a rule.
 func isRemembered(approvals []stream.Remembered, tool, rule, arguments string) bool {
 	return slices.ContainsFunc(approvals, func(r stream.Remembered) bool {
 		return r.Tool == tool && r.Rule == rule && (r.Args == "" || r.Args == canonicalDigest(arguments))
 	})
 }
 
-// canonicalDigest is the digest that equal arguments share: those that are the same JSON value, whatever the order of their
-// members and their white space. Numbers are compared as they are written. Arguments that a tool may read differently than
-// this function does (invalid JSON or UTF-8, members that are there twice) equal only themselves.
+// canonicalDigest is the digest of arguments as a JSON value, whatever the order of members and the white space. Numbers are compared as texts. Invalid
+// JSON, invalid UTF-8 and repeated members equal only themselves, because a tool may read them differently.
 func canonicalDigest(arguments string) string {
 	canonical, err := canonicalJSON(arguments)
 	if err != nil {
@@ -30,7 +29,7 @@ func canonicalDigest(arguments string) string {
 	return runs.DigestArgs(canonical)
 }
 
-// maxDepth bounds how deep arguments with a canonical form nest.
+// maxDepth bounds the nesting of arguments with a canonical form.
 const maxDepth = 100
 
 var errAmbiguous = errors.New("activities: JSON has more than one reading")
@@ -50,7 +49,7 @@ func canonicalJSON(text string) (string, error) {
 	return string(encoded), err
 }
 
-// canonicalValue reads one value. json.Decoder itself would take the last of equal members.
+// canonicalValue reads one value. json.Decoder would take the last of repeated members.
 func canonicalValue(d *json.Decoder, depth int) (any, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -58,7 +57,7 @@ func canonicalValue(d *json.Decoder, depth int) (any, error) {
 	}
 	switch t := token.(type) {
 	case string:
-		if strings.ContainsRune(t, utf8.RuneError) { // the decoder puts it in the place of what is not UTF-8
+		if strings.ContainsRune(t, utf8.RuneError) { // the decoder replaces invalid UTF-8 by it
 			return nil, errAmbiguous
 		}
 	case json.Delim:

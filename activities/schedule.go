@@ -19,14 +19,14 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Fire is schedule.run.v1: it begins the run of a time of a schedule, once, however often that is tried.
+// Fire is schedule.run.v1: it starts the run of a firing, once.
 func (a *Activities) Fire(ctx context.Context, in runs.FireInput) (out runs.Fired, err error) {
 	defer contain(ctx, &err)
 	out, err = a.fire(ctx, in)
 	return out, failFiring(ctx, err)
 }
 
-// Types of the errors of firings.
+// Error types of firings.
 const (
 	errorScheduleGone = "schedule_gone"
 	errorUnknownAgent = "unknown_agent"
@@ -58,7 +58,7 @@ func (a *Activities) fire(ctx context.Context, in runs.FireInput) (runs.Fired, e
 	return out, err
 }
 
-// placeFired brings the run to its thread. It tells why the thread refuses it, if it does, or that it had begun before.
+// placeFired starts the run on its thread. It returns why the thread refuses it, or that it had begun before.
 func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stream.Run, agent catalog.Published, in runs.FireInput) (refused string, before bool, err error) {
 	input, err := k.RunInput(run)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *Activities) placeFired(ctx context.Context, k *schedules.Kept, run stre
 	return "", false, fmt.Errorf("%w: the thread did not come to rest", stream.ErrUnavailable)
 }
 
-// speaker is the agent of a run that is to begin: the schedule's, or the one that it has handed the thread over to.
+// speaker is the agent of the run: the schedule's, or the one that it has handed the thread over to.
 func (a *Activities) speaker(ctx context.Context, named catalog.Published, thread *snapshot.Snapshot) (catalog.Published, error) {
 	if name := thread.Speaker(named.Name); name != named.Name {
 		return a.Agents.Latest(ctx, name)
@@ -107,7 +107,7 @@ func (a *Activities) speaker(ctx context.Context, named catalog.Published, threa
 	return named, nil
 }
 
-// holds tells whether an input asks to keep its run open while it waits.
+// holds reports whether an input asks for a held run.
 func holds(forwardedProps json.RawMessage) bool {
 	var props struct {
 		Perdure struct {
@@ -117,8 +117,8 @@ func holds(forwardedProps json.RawMessage) bool {
 	return len(forwardedProps) > 0 && json.Unmarshal(forwardedProps, &props) == nil && props.Perdure.Hold
 }
 
-// Withdraw is schedule.cancel.v1: it cancels the run that a firing began, or what goes on for it, and tells how
-// far that has come. A run that never began is over.
+// Withdraw is schedule.cancel.v1: it cancels the run of a firing, or the run that continues it, and returns its status. A run that never began has
+// ended.
 func (a *Activities) Withdraw(ctx context.Context, in runs.FireInput) (out runs.Status, err error) {
 	defer contain(ctx, &err)
 	var run stream.Run
@@ -150,11 +150,10 @@ func (a *Activities) cancelFired(ctx context.Context, run stream.Run, reason str
 	return err
 }
 
-// links bounds how many runs may lie between one and what goes on for it.
+// links bounds the chain of continuing runs.
 const links = 100
 
-// current is the run that goes on for another one, which has ended with questions that were answered; the run
-// itself if there is none.
+// current is the run that continues another one, which ended with interrupts; the run itself if there is none.
 func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, error) {
 	thread, err := a.Snapshots.Latest(ctx, run.Thread, 0)
 	if err != nil || thread.RunID == "" || thread.Sealed {
@@ -175,7 +174,7 @@ func (a *Activities) current(ctx context.Context, run stream.Run) (stream.Run, e
 	return run, nil
 }
 
-// Standing is schedule.status.v1: it tells how far a run has come that a firing began.
+// Standing is schedule.status.v1: it returns the status of the run of a firing.
 func (a *Activities) Standing(ctx context.Context, in runs.Ref) (out runs.Status, err error) {
 	ctx = inRun(ctx, in, "", "")
 	defer contain(ctx, &err)
@@ -183,11 +182,11 @@ func (a *Activities) Standing(ctx context.Context, in runs.Ref) (out runs.Status
 	return out, fail(ctx, err)
 }
 
-// codeStopped is that of a run whose workflow closed without an end.
+// codeStopped is the code of a run whose workflow closed without a terminal record.
 const codeStopped = "workflow_closed"
 
 func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Status, err error) {
-	open, err := a.threadOpen(ctx, run.Thread) // first: what closes behind this look has its end in the log
+	open, err := a.threadOpen(ctx, run.Thread) // before the log is read: a workflow that closes afterwards has its end there
 	if err != nil {
 		return out, err
 	}
@@ -205,7 +204,7 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Sta
 		return out, err
 	}
 	out.Outcome, out.Code, out.Over = runs.Outcome(how.Outcome), how.Code, true
-	if open { // the thread may still wait for what the run has ended with, or go on for it
+	if open { // the thread may wait for the run's interrupts, or continue with them
 		thread, err := a.Snapshots.At(ctx, run.Thread, end.Seq)
 		if err != nil {
 			return out, err
@@ -215,7 +214,7 @@ func (a *Activities) standing(ctx context.Context, run stream.Run) (out runs.Sta
 	return out, nil
 }
 
-// threadOpen tells whether a thread's workflow is there.
+// threadOpen reports whether the thread's workflow is open.
 func (a *Activities) threadOpen(ctx context.Context, t stream.Thread) (bool, error) {
 	d, err := a.Dispatch.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(t), "")
 	var gone *serviceerror.NotFound

@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// summary is what the record of one keeps. The step that made it reports its usage (see usedBefore); steps that find it
-// use its text alone.
+// summary is the content of a summary's record. The step that made it reports its usage (see usedBefore); other steps use the text only.
 type summary struct {
 	Text  string     `json:"text"`
 	Usage runs.Usage `json:"usage"`

@@ -19,18 +19,16 @@ import (
 	"github.com/perdure/perdure/tools"
 )
 
-// DefaultToolGrace is how long a step waits for a worker that has its agent's tools.
+// DefaultToolGrace is the default of Activities.ToolGrace.
 const DefaultToolGrace = time.Minute
 
-// Looks for such a worker, which any attempt may find, are so far apart that a step has attempts left
-// when its grace ends.
+// The pauses between the attempts of a step that lacks a tool are so long that it has attempts left at the end of its grace.
 const (
 	toolInterval = 2 * time.Second
 	toolLooks    = 50
 )
 
-// lackingError says that this worker lacks a tool of the agent. One that has it may be on its way: retry
-// is when to look for it, 0 = no more.
+// lackingError tells that this worker lacks a tool of the agent. retry is when to look for a worker that has it; 0 = not again.
 type lackingError struct {
 	cause error
 	retry time.Duration
@@ -38,19 +36,19 @@ type lackingError struct {
 
 func (e *lackingError) Error() string { return "activities: " + e.cause.Error() }
 
-// maxLacking bounds, in bytes, what is said about what is lacking.
+// maxLacking bounds the names in the message, in bytes.
 const maxLacking = 200
 
-// what names what is lacking. Definitions and configurations name it, so it is no content.
+// what are the names. They are from definitions and configurations, so they are no content.
 func (e *lackingError) what() string {
 	text := strings.ReplaceAll(e.cause.Error(), "\n", "; ")
 	return strings.ToValidUTF8(text[:min(len(text), maxLacking)], "")
 }
 
-// Unwrap returns which tools are lacking.
+// Unwrap returns the error that names the tools.
 func (e *lackingError) Unwrap() error { return e.cause }
 
-// offer selects the tools of ours that an agent offers its model.
+// offer selects the tools that an agent offers its model.
 func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	offered, err := a.Tools.Select(patterns)
@@ -60,8 +58,8 @@ func (a *Activities) offer(ctx context.Context, d *agents.Definition) ([]tools.T
 	return nil, a.lacking(ctx, err)
 }
 
-// find selects one tool of ours by the name that models have for it; nil = the agent has none of that name. It
-// does not matter here which of the agent's other tools this worker lacks: it may serve a task queue of this one.
+// find selects one tool by the name that models use; nil = the agent has none of that name. Other tools of the agent may be missing here: this worker may
+// serve a task queue of this tool.
 func (a *Activities) find(ctx context.Context, d *agents.Definition, name string) (tools.Tool, error) {
 	patterns, _ := agents.SplitTools(d.Tools)
 	var lacks error
@@ -82,7 +80,7 @@ func (a *Activities) find(ctx context.Context, d *agents.Definition, name string
 	return nil, nil
 }
 
-// Await is queue.await.v1: it waits for workers that serve a task queue, as long as for any that have a tool.
+// Await is queue.await.v1: it waits for workers of a task queue, as long as for workers with a tool.
 func (a *Activities) Await(ctx context.Context, in runs.AwaitQueue) (err error) {
 	defer contain(ctx, &err)
 	if a.Queues == nil || a.Queues.Served(in.Queue) {
@@ -91,10 +89,10 @@ func (a *Activities) Await(ctx context.Context, in runs.AwaitQueue) (err error) 
 	return fail(ctx, a.lacking(ctx, fmt.Errorf("no worker serves the task queue %q", in.Queue)))
 }
 
-// CustomToolUnavailable names the event that tells clients what a run lacks and waits for.
+// CustomToolUnavailable is the name of the event about missing tools.
 const CustomToolUnavailable = "perdure.toolUnavailable"
 
-// tellLacking tells clients and the worker's log what a step lacks, with its first attempt: the step may wait for it for long.
+// tellLacking tells clients and the log what a step lacks, with its first attempt: the step may wait for long.
 func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stream.Attempt, err error) error {
 	lacking, ok := errors.AsType[*lackingError](err)
 	info := activity.GetInfo(ctx)
@@ -104,18 +102,18 @@ func (a *Activities) tellLacking(ctx context.Context, s runs.Step, attempt *stre
 	until := info.ScheduledTime.Add(a.grace()).UTC()
 	activity.GetLogger(ctx).Warn("a run needs what is not available", "agent", s.Agent, "thread", s.Run.Thread, "run", s.Run.ID, "lacks", lacking.what(), "until", until)
 	if lacking.retry == 0 {
-		return err // the run's end, or the step's failure, tells
+		return err // the end of the run, or the step's failure, names it
 	}
 	value, encodeErr := json.Marshal(map[string]any{"reason": lacking.what(), "until": until.Format(time.RFC3339)})
 	if encodeErr != nil {
 		return errors.Join(err, encodeErr)
 	}
-	// A notice that does not get out changes nothing: the step waits all the same.
+	// The step waits also if the event cannot be written.
 	_ = attempt.Leave(ctx, &agui.Custom{Name: CustomToolUnavailable, Value: value})
 	return err
 }
 
-// specsOf are tools of ours as a model is told of them.
+// specsOf are tools as a model is offered them.
 func specsOf(offered []tools.Tool) []llm.Tool {
 	var specs []llm.Tool
 	for _, t := range offered {
@@ -127,7 +125,7 @@ func specsOf(offered []tools.Tool) []llm.Tool {
 
 func (a *Activities) grace() time.Duration { return cmp.Or(a.ToolGrace, DefaultToolGrace) }
 
-// lacking is what a step fails with that lacks something of its agent's.
+// lacking is the error of a step that lacks something.
 func (a *Activities) lacking(ctx context.Context, cause error) error {
 	grace := a.grace()
 	lacking := &lackingError{cause: cause}
