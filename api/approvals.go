@@ -18,29 +18,29 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// decided tells what became of a decision, or which one stands.
+// decided is the answer to a decision: what became of it, or which decision stands.
 type decided struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
-	// Repeated tells that the same was decided before; Recorded is that decision.
+	// Repeated tells that the same decision was made before. Recorded is that decision.
 	Repeated bool     `json:"repeated,omitempty"`
 	Recorded *decided `json:"recorded,omitempty"`
-	// Missing is how many more people have to vote for the same arguments. Proposals counts the votes for each proposal.
+	// Missing is how many more approvers have to vote for the same arguments. Proposals counts the votes for each proposal.
 	Missing   int              `json:"missing,omitempty"`
 	Proposals []inbox.Proposal `json:"proposals,omitempty"`
-	// By and At are set in a recorded decision: the subject who decided, and when. Args are those of an edit; Truncated
-	// tells that they are left out.
+	// By and At are set in a recorded decision: the subject that decided, and when. Args are those of an edit; Truncated tells that they
+	// are left out.
 	By        string          `json:"by,omitempty"`
 	At        time.Time       `json:"at,omitzero"`
 	Args      json.RawMessage `json:"args,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
-	// Cursor is what a reader waits for that is to see what came of the decision.
+	// Cursor is for waitFor: a reader that passes it on sees the effect of the decision.
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// decideApproval decides about a tool call that waits for it. The answer comes when the run has taken
-// the decision; the same one again is taken once, and another one is told which stands.
+// decideApproval decides about a tool call. It answers when the run has taken the decision. The same decision again is taken once; another
+// one is refused with the one that stands.
 func (s *Server) decideApproval(c *gin.Context) {
 	thread, err := threadOf(c)
 	var v verdict
@@ -64,7 +64,7 @@ func (s *Server) decideApproval(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// asked is a decision about an approval, as somebody asks for it.
+// asked is a requested decision.
 type asked struct {
 	id string
 	v  verdict
@@ -73,7 +73,7 @@ type asked struct {
 // judged is what became of it: a decision that stands, or why it does not.
 type judged struct {
 	decided
-	// proposal is the record of the decision, if the thread goes on with it; 0 = readers have nothing to wait for.
+	// proposal is the record of the decision, if the thread continues with it; 0 = the log shows no effect yet.
 	proposal uint64
 	err      error
 }
@@ -84,8 +84,8 @@ func (s *Server) decide(ctx context.Context, thread stream.Thread, id string, v 
 	return answer.decided, answer.err
 }
 
-// decideAll decides about calls of one thread, as many as fit in one update at a time, and answers in their
-// order. What turns out not to wait any more is not listed any longer.
+// decideAll decides about calls of one thread, as many as fit into one update at a time, and answers in their order. An interrupt that turns
+// out to be resolved is removed from the inbox.
 func (s *Server) decideAll(ctx context.Context, thread stream.Thread, all []asked) []judged {
 	answers := make([]judged, 0, len(all))
 	for some := range slices.Chunk(all, runs.MaxInterrupts) {
@@ -131,7 +131,7 @@ func failAll(answers []judged, err error) []judged {
 	return answers
 }
 
-// proposeAnswer writes down what somebody says about a question that was asked.
+// proposeAnswer writes a decision about an interrupt to the log.
 func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, a asked) (runs.Decision, error) {
 	question := questionOf(slices.Concat(now.Interrupts, now.Answered), a.id)
 	if question == nil {
@@ -147,7 +147,7 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, channelOf(ctx))
 }
 
-// take has the thread's workflow take decisions; of are their places among what was asked for.
+// take has the thread's workflow take decisions; of are their indices in the request.
 func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of []int, decisions []runs.Decision) []judged {
 	answers := make([]judged, len(decisions))
 	var taken runs.Decided
@@ -171,7 +171,7 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 	return answers
 }
 
-// outcome tells what the workflow made of a decision.
+// outcome is what the workflow made of a decision.
 func (s *Server) outcome(ctx context.Context, id string, d runs.Decision, r runs.DecisionResult) (decided, error) {
 	answer := decided{ID: id, Decision: string(d.Kind), Missing: r.Missing, Proposals: proposals(r.Proposals)}
 	if r.Recorded == nil {
@@ -207,7 +207,7 @@ func (s *Server) outcome(ctx context.Context, id string, d runs.Decision, r runs
 	return answer, nil
 }
 
-// proposals shows the votes for each proposal: the model's arguments come first, then an edit.
+// proposals shows the votes for each proposal: the model's arguments first, then the edits.
 func proposals(tallies []runs.Tally) []inbox.Proposal {
 	var all []inbox.Proposal
 	for i, t := range tallies {
@@ -220,14 +220,14 @@ func proposals(tallies []runs.Tally) []inbox.Proposal {
 	return all
 }
 
-// standing is a decision that was recorded, with its content.
+// standing is a recorded decision, with its content.
 type standing struct {
 	runs.Decision
 	by     string
 	at     time.Time
 	args   json.RawMessage
 	reason string
-	// content is an answer in JSON; nil = there is none, or it is not known.
+	// content is the answer in JSON; nil = none, or unknown.
 	content json.RawMessage
 }
 
@@ -235,7 +235,7 @@ func (d *standing) as(id string) *decided {
 	return &decided{ID: id, Decision: string(d.Kind), By: d.by, At: d.at.UTC(), Args: d.args, Reason: d.reason}
 }
 
-// standing reads the content of a recorded decision from the log. Time, and the end of a run, decide without one.
+// standing reads the content of a recorded decision from the log. A decision by time, or by the end of a run, has none.
 func (s *Server) standing(ctx context.Context, d runs.Decision) (*standing, error) {
 	if d.Input == 0 {
 		return &standing{Decision: d}, nil
@@ -254,7 +254,7 @@ func (s *Server) standing(ctx context.Context, d runs.Decision) (*standing, erro
 	return before, nil
 }
 
-// contentOf is the answer that a decision gives, in JSON; nil = none.
+// contentOf is the answer of a decision, in JSON; nil = none.
 func contentOf(said *stream.Decision) (json.RawMessage, error) {
 	if said.Result == nil {
 		return said.Content, nil
@@ -266,8 +266,8 @@ func contentOf(said *stream.Decision) (json.RawMessage, error) {
 	return text, nil
 }
 
-// says tells whether a decision has the effect of a recorded one: the verdict and what the call, or the model, gets with it.
-// That is the arguments of an edit, an answer, or the reason of a rejection. The caller and the scope make no difference.
+// says reports whether a decision has the effect of a recorded one: its kind, and the arguments of an edit, the answer, or the reason of a
+// rejection. The caller and the scope make no difference.
 func (s *Server) says(ctx context.Context, d runs.Decision, before *standing) (bool, error) {
 	if d.Kind != before.Kind {
 		return false, nil
@@ -285,7 +285,7 @@ func (s *Server) says(ctx context.Context, d runs.Decision, before *standing) (b
 	return mine.reason == before.reason && bytes.Equal(mine.content, before.content), nil
 }
 
-// decidedBefore answers from the log, where the thread has gone on from what was decided.
+// decidedBefore answers from the log, if the thread has continued.
 func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id string, d runs.Decision) (decided, error) {
 	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
@@ -315,7 +315,7 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 	return decided{}, errDecided(before.as(id))
 }
 
-// errDecided refuses a decision: another one stands.
+// errDecided refuses a decision, because another one stands.
 func errDecided(stands *decided) *Problem {
 	detail := "it is decided: " + stands.Decision
 	if stands.By != "" {
@@ -332,7 +332,7 @@ func errTooLate(stands *decided) *Problem {
 	return p
 }
 
-// codeUnknownApproval is that of a decision which nothing waits for.
+// codeUnknownApproval is the code of the problem that there is no such interrupt.
 const codeUnknownApproval = "unknown_approval"
 
 func errNoApproval(id string) *Problem {

@@ -18,10 +18,9 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Who may decide is found out here, before anything is written: the workflow knows no roles, and counts whom
-// the api lets through.
+// The API checks who may decide, before anything is written. The workflow knows no roles, and counts the votes that the API lets through.
 
-// caller is who makes a request.
+// caller is the principal of a request.
 func caller(ctx context.Context) auth.Principal {
 	if p, ok := auth.From(ctx); ok {
 		return p
@@ -29,7 +28,7 @@ func caller(ctx context.Context) auth.Principal {
 	return auth.Principal{Tenant: auth.TenantDefault}
 }
 
-// voter is what the workflow knows people by; those who did not say who they are, are one.
+// voter identifies a voter for the workflow. All anonymous callers are one voter.
 func voter(p auth.Principal) string {
 	if p.Subject == "" {
 		return ""
@@ -38,14 +37,14 @@ func voter(p auth.Principal) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// asking is the rule by which a question is asked, in its agent as it was then.
+// asking is the rule of an interrupt, in the revision that asked.
 type asking struct {
 	*stream.ApprovalSource
 	definition *agents.Definition
 	rule       agents.Approval
 }
 
-// askedBy finds the rule of a question; nil = no rule asks it.
+// askedBy finds the rule of an interrupt; nil = no rule asks.
 func (s *Server) askedBy(ctx context.Context, t stream.Thread, question *agui.Interrupt) (*asking, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil {
@@ -64,7 +63,7 @@ func (s *Server) askedBy(ctx context.Context, t stream.Thread, question *agui.In
 	return &asking{asked, d, d.Approvals[asked.Rule]}, nil
 }
 
-// stepRules is the agent by whose rules a step asks; that of a program's is in the log.
+// stepRules is the agent with the rules of a step. The log has the steps of a program.
 func (s *Server) stepRules(ctx context.Context, t stream.Thread, d *agents.Definition, asked *stream.ApprovalSource) (*agents.Definition, error) {
 	if asked.Tree == 0 {
 		return pipeline.Rules(d, asked.Step)
@@ -82,8 +81,8 @@ func (s *Server) stepRules(ctx context.Context, t stream.Thread, d *agents.Defin
 	return pipeline.Rules(d, asked.Step)
 }
 
-// mayDecide refuses whoever may not answer a question of a thread, an answer that does not fit it, and an edit that is
-// not theirs to make; at is where the answer stands in the request.
+// mayDecide refuses a caller that may not decide about an interrupt, an answer that does not fit it, and an edit that the caller may not
+// make. at is the pointer to the answer in the request.
 func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *snapshot.Snapshot, question *agui.Interrupt, v verdict, at string) error {
 	if err := s.suits(question, v, at); err != nil {
 		return err
@@ -101,7 +100,7 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *snapsho
 	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
 		return forbidden("not_an_approver", "this is others' to decide", at)
 	}
-	// An edit that comes when the thread has gone on executes nothing, and its call may be cut from the conversation.
+	// An edit after the thread has continued executes nothing, and its call may be cut from the conversation.
 	edits := v.Decision == string(runs.DecisionEdit) && questionOf(thread.Interrupts, question.ID) != nil
 	if !a.rule.NotByRequester && !edits {
 		return nil
@@ -117,7 +116,7 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *snapsho
 		return nil
 	}
 	tool := toolOf(thread, question.ToolCallID)
-	if tool == "" { // nobody could tell which rules such a call is under
+	if tool == "" { // without a tool the rules for the call are unknown
 		return fmt.Errorf("api: question %s: its call is not in the conversation", question.ID)
 	}
 	if err := s.fit(ctx, tool, v.Args, at); err != nil {
@@ -126,8 +125,8 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *snapsho
 	return a.covers(thread, tool, input, v.Args, at)
 }
 
-// fit refuses arguments that the tool would. Where no worker has said what it takes, the one that makes the
-// call says so.
+// fit refuses arguments that the tool would refuse. If no worker has announced the tool's schema, the worker that makes the call checks
+// them.
 func (s *Server) fit(ctx context.Context, tool string, args json.RawMessage, at string) error {
 	if s.Tools == nil {
 		return nil
@@ -139,7 +138,7 @@ func (s *Server) fit(ctx context.Context, tool string, args json.RawMessage, at 
 	return unfit(editPointer(at)+pointer, reason)
 }
 
-// editPointer is where an answer has edited arguments: entries of resume have them under a name of their own.
+// editPointer is the pointer to edited arguments, which entries of resume name differently.
 func editPointer(at string) string {
 	if at == "" {
 		return "/args"
@@ -147,7 +146,7 @@ func editPointer(at string) string {
 	return at + "/editedArgs"
 }
 
-// isRequester tells whether somebody may be who asked for a run: two who did not say who they are may be one.
+// isRequester reports whether a caller may be the requester of a run. Two anonymous callers may be the same.
 func isRequester(input *stream.Input, who auth.Principal) bool {
 	requester := auth.Principal{Tenant: auth.TenantDefault}
 	if input.Requester != nil {
@@ -156,8 +155,7 @@ func isRequester(input *stream.Input, who auth.Principal) bool {
 	return requester.Tenant == who.Tenant && requester.Subject == who.Subject
 }
 
-// covers refuses arguments about which others would have to be asked: an edit may leave the rule that asks, but
-// not get around another one.
+// covers refuses arguments for which another rule asks other approvers: an edit may leave the rule that asks, but not evade another one.
 func (a *asking) covers(thread *snapshot.Snapshot, tool string, input *stream.Input, args json.RawMessage, at string) error {
 	said, err := json.Marshal(input.Input)
 	if err != nil {
@@ -175,10 +173,10 @@ func (a *asking) covers(thread *snapshot.Snapshot, tool string, input *stream.In
 	return p
 }
 
-// toolOf is the name of the tool that a call on a thread is of.
+// toolOf is the name of a call's tool.
 func toolOf(thread *snapshot.Snapshot, callID string) string { return askedCall(thread, callID).Name }
 
-// askedCall is a call on a thread, or nothing.
+// askedCall is a call of a thread; nil = unknown.
 func askedCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
 	for i := len(thread.Entries) - 1; i >= 0; i-- {
 		for _, c := range thread.Entries[i].Message.ToolCalls {

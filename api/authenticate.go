@@ -13,16 +13,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// public are the routes that everybody may ask. They say nothing of what anybody did. All others need a
-// principal, also those that are added one day.
+// public are the routes without authentication. They reveal nothing of any tenant. All other routes need a principal, also later ones.
 var public = []string{rootPath, "/healthz", "/readyz", "/metrics", openAPIPath}
 
-// errExpired is the cause with which requests end whose credentials have expired under way. The client
-// comes back with new ones, and its last event id.
+// errExpired is the cause with which requests end whose credentials expire. The client comes back with new ones, and its last event ID.
 var errExpired = fmt.Errorf("api: under way: %w", auth.ErrExpired)
 
-// authenticate finds out who sends a request; whoever comes later asks auth.From. It lives no longer than
-// the credentials do.
+// authenticate finds out who calls (see auth.From). The request ends when the credentials expire.
 func (s *Server) authenticate(c *gin.Context) {
 	if slices.Contains(public, c.FullPath()) {
 		return
@@ -49,23 +46,23 @@ func (s *Server) authenticate(c *gin.Context) {
 	c.Next()
 }
 
-// changes tells whether a request may change something, or opens a socket, over which others may.
-// Browsers let every page send such requests, and send what a proxy knows its user by along.
+// changes reports whether a request may change something, or opens a socket. Browsers let every page send such requests, with the credentials
+// that a proxy uses.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
 }
 
-// turnAway refuses a request that nobody is known to have sent. Why exactly is for the log alone.
+// turnAway refuses a request without a principal. The log has the reason, the answer does not.
 func (s *Server) turnAway(c *gin.Context, err error) {
 	if errors.Is(err, auth.ErrInvalid) || errors.Is(err, auth.ErrUntrusted) {
 		s.logger.WarnContext(c.Request.Context(), "a request is not let in", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
-	} else if !errors.Is(err, auth.ErrUnavailable) { // which refuse logs
+	} else if !errors.Is(err, auth.ErrUnavailable) { // refuse logs that error
 		s.logger.DebugContext(c.Request.Context(), "a request is not let in", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
 	}
 	s.refuse(c, err)
 }
 
-// maxWhy bounds what is logged of why a request was not let in: it may hold what a token says.
+// maxWhy bounds the reason in the log, in bytes: it may have a part of a token.
 const maxWhy = 300
 
 func shortened(err error) string {
@@ -73,7 +70,7 @@ func shortened(err error) string {
 	return text[:min(maxWhy, len(text))]
 }
 
-// unauthenticated is how an Authenticator's errors are answered; nil = it is none.
+// unauthenticated is the problem for an Authenticator's error; nil = it is another error.
 func unauthenticated(err error) *Problem {
 	switch {
 	case errors.Is(err, auth.ErrNoCredentials):
@@ -105,15 +102,14 @@ func challenge(code, detail string) *Problem {
 	return p
 }
 
-// administers lets only those go on who may change what all tenants share.
+// administers refuses callers that may not change what all tenants share.
 func (s *Server) administers(c *gin.Context) {
 	if p, ok := auth.From(c.Request.Context()); !ok || !p.Has(s.AdminRole) {
 		s.refuse(c, problem(http.StatusForbidden, "forbidden", "changing what all tenants share needs the role that PERDURE_ADMIN_ROLE names"))
 	}
 }
 
-// threadIn is a thread of the caller's tenant: the one way to a thread, so that nobody reaches another
-// tenant's. Without a caller there is none.
+// threadIn is a thread of the caller's tenant. It is the only way to a thread, so no caller reaches another tenant's.
 func threadIn(ctx context.Context, id string) (stream.Thread, error) {
 	p, ok := auth.From(ctx)
 	if !ok {
@@ -122,7 +118,7 @@ func threadIn(ctx context.Context, id string) (stream.Thread, error) {
 	return stream.Thread{Tenant: p.Tenant, ID: id}, nil
 }
 
-// requester is who calls, for the log; nil where nobody found that out.
+// requester is the caller, for the log; nil = anonymous.
 func requester(ctx context.Context) *auth.Principal {
 	if p, ok := auth.From(ctx); ok {
 		return &p

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// runEvents shows a run again: behind a cursor, as it stands, or from its start.
+// runEvents answers with the events of a run: after a cursor, joined, or from its first record.
 func (s *Server) runEvents(c *gin.Context) {
 	run, err := runOf(c)
 	if err != nil {
@@ -53,8 +53,7 @@ func (s *Server) runEvents(c *gin.Context) {
 	s.showEvents(c, view, o.After)
 }
 
-// knows refuses a run that the log has nothing of. That a cursor was of a thread which was purged comes
-// first.
+// knows refuses a run without a record. A cursor of a purged thread is reported first.
 func (s *Server) knows(ctx context.Context, run stream.Run, after *stream.Cursor) error {
 	known, err := s.Log.Known(ctx, run)
 	if err == nil && !known {
@@ -63,7 +62,7 @@ func (s *Server) knows(ctx context.Context, run stream.Run, after *stream.Cursor
 	return err
 }
 
-// knowsThread is knows for a whole thread.
+// knowsThread is knows for a thread.
 func (s *Server) knowsThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
 	known, err := s.Log.KnownThread(ctx, thread)
 	if err == nil && !known {
@@ -72,7 +71,7 @@ func (s *Server) knowsThread(ctx context.Context, thread stream.Thread, after *s
 	return err
 }
 
-// purgedOr tells that a cursor's place is gone, or else something different.
+// purgedOr reports that the record of a cursor was purged, or else another error.
 func (s *Server) purgedOr(ctx context.Context, after *stream.Cursor, otherwise error) error {
 	if after == nil {
 		return otherwise
@@ -83,8 +82,7 @@ func (s *Server) purgedOr(ctx context.Context, after *stream.Cursor, otherwise e
 	return otherwise
 }
 
-// threadEvents shows a thread: as it stands, or behind a cursor, and then run after run. A thread that
-// has nothing yet can be followed.
+// threadEvents answers with the events of a thread, run after run: joined, or after a cursor. A thread without a record can be followed.
 func (s *Server) threadEvents(c *gin.Context) {
 	thread, err := threadOf(c)
 	if err != nil {
@@ -113,8 +111,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 	s.showEvents(c, view, o.After)
 }
 
-// showEvents answers with a page or with a stream. What is at hand comes first, so that what is wrong
-// with a cursor has a status of its own.
+// showEvents answers with a page or a stream. It reads the first frames before it answers, so that a wrong cursor has a status of its own.
 func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) {
 	if wantsPage(c) {
 		s.showPage(c, view, after)
@@ -131,28 +128,27 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 	}
 }
 
-// wantsPage tells whether a client asks for JSON rather than for a stream.
+// wantsPage reports whether a client wants JSON instead of a stream.
 func wantsPage(c *gin.Context) bool {
 	return c.NegotiateFormat("text/event-stream", gin.MIMEJSON) == gin.MIMEJSON
 }
 
-// Bounds of a page, in events and in bytes. It ends at the first that is reached, except that a prelude
-// is not torn apart.
+// Bounds of a page, in events and in bytes. The first one reached ends the page, except within a prelude.
 const (
 	pageLimit    = 100
 	maxPageLimit = 500
 	pageBytes    = 4 << 20
 )
 
-// page is a part of what the log has by now.
+// page is a part of the events that the log has by now.
 type page struct {
 	Items []item `json:"items"`
-	// NextCursor is where the next page begins, as long as something may follow.
+	// NextCursor is where the next page begins, as long as events may follow.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
 type item struct {
-	// Cursor is missing inside a prelude, like the id of an event.
+	// Cursor is missing inside a prelude, like the ID of an SSE event.
 	Cursor string          `json:"cursor,omitempty"`
 	Event  json.RawMessage `json:"event"`
 }
@@ -171,7 +167,7 @@ func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor)
 	c.JSON(http.StatusOK, p)
 }
 
-// readPage reads what the log has by now.
+// readPage reads a page.
 func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit int) (page, error) {
 	p := page{Items: []item{}}
 	if after != nil {
@@ -210,8 +206,7 @@ func limitOf(c *gin.Context) (int, error) {
 	return limit, nil
 }
 
-// attachmentOf reads where a client goes on, nil = it comes for the first time, and how it is to be
-// spoken to.
+// attachmentOf reads the cursor of a request, nil = none, and the protocol generation.
 func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, error) {
 	after := c.GetHeader("Last-Event-ID")
 	if after == "" {
@@ -227,8 +222,7 @@ func (s *Server) attachmentOf(c *gin.Context) (*stream.Cursor, stream.Profile, e
 	return s.attachment(after, version)
 }
 
-// attachment is what a client says on whatever transport: a cursor or "", a version or nil. A cursor
-// brings a profile of its own.
+// attachment reads a cursor ("" = none) and a protocol version (nil = none), of any transport. A cursor has its own profile.
 func (s *Server) attachment(after string, version *string) (*stream.Cursor, stream.Profile, error) {
 	var profile stream.Profile
 	if version != nil {
@@ -241,7 +235,7 @@ func (s *Server) attachment(after string, version *string) (*stream.Cursor, stre
 	return &cursor, profile, err
 }
 
-// flag reads a parameter that is true or false.
+// flag reads a boolean parameter.
 func flag(c *gin.Context, name string, missing bool) (bool, error) {
 	switch c.Query(name) {
 	case "":

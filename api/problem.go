@@ -16,8 +16,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Problem is an error answer (RFC 9457). Code is stable; Pointer (RFC 6901) names the member of the
-// input that is at fault.
+// Problem is an error answer (RFC 9457). Code is stable. Pointer (RFC 6901) names the wrong member of the request.
 type Problem struct {
 	Type    string `json:"type"`
 	Title   string `json:"title"`
@@ -25,15 +24,15 @@ type Problem struct {
 	Code    string `json:"code"`
 	Detail  string `json:"detail,omitempty"`
 	Pointer string `json:"pointer,omitempty"`
-	// Errors are all mistakes in an agent's definition; the problem itself tells of the first.
+	// Errors are all mistakes in an agent's definition. The problem itself has the first.
 	Errors []Mistake `json:"errors,omitempty"`
-	// ActiveRun is the run that keeps a thread busy.
+	// ActiveRun is the run that keeps the thread busy.
 	ActiveRun string `json:"activeRun,omitempty"`
-	// PendingToolCallIDs are the calls whose results a thread waits for.
+	// PendingToolCallIDs are the calls whose results the thread waits for.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
-	// Recorded is the decision or the result that stands, if somebody decided or answered before.
+	// Recorded is the decision or the result that stands.
 	Recorded any `json:"recorded,omitempty"`
-	// Counted tells that what an input decides was taken, though the input was not.
+	// Counted tells that the decisions of an input were taken, although the input was not.
 	Counted bool `json:"counted,omitempty"`
 	// RetryAfter is sent as a header, in seconds.
 	RetryAfter int `json:"-"`
@@ -41,7 +40,7 @@ type Problem struct {
 	Challenge string `json:"-"`
 }
 
-// Mistake is one of several things that are wrong with a body, and where; Line and Column count from 1.
+// Mistake is one of several mistakes in a body, and its place. Line and Column count from 1.
 type Mistake struct {
 	Pointer string `json:"pointer,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -61,7 +60,7 @@ func badRequest(code, pointer, detail string) *Problem {
 	return p
 }
 
-// unknown is the problem of something that a request names and that does not exist. It is told by name.
+// unknown is the problem of a thing that does not exist, by its name.
 func unknown(what, name string) *Problem {
 	detail := "there is no such " + what
 	if name != "" {
@@ -74,8 +73,8 @@ func errNoRun(run stream.Run) *Problem {
 	return problem(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
 }
 
-// problemOf maps an error to its answer: the one place where that is decided. What has no meaning to
-// a client is 503: it may be unknown whether something happened, and repeating is safe.
+// problemOf maps an error to its answer. It is the only place that decides this. An error without a meaning for clients is 503: it may be unknown
+// whether something happened, and repeating is safe.
 func problemOf(err error) *Problem {
 	var (
 		p       *Problem
@@ -94,7 +93,7 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &field):
 		return badRequest("invalid_schedule", field.Pointer, field.Detail)
 	case errors.Is(err, schedules.ErrUnknown):
-		return unknown("schedule", "") // the route knows its name
+		return unknown("schedule", "") // the pointer has its name
 	case errors.Is(err, schedules.ErrChanged):
 		return problem(http.StatusConflict, "schedule_changed", "somebody else has changed the schedule meanwhile; look at it again")
 	case errors.Is(err, stream.ErrInvalidCursor):
@@ -123,7 +122,7 @@ func problemOf(err error) *Problem {
 	return unavailable
 }
 
-// refuse answers with a problem. Causes behind a 503 are for the log, once.
+// refuse answers with a problem. The cause of a 503 is logged, once.
 func (s *Server) refuse(c *gin.Context, err error) {
 	p := problemOf(err)
 	if errors.Is(err, schedules.ErrUnknown) {

@@ -18,14 +18,14 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// toolResult is what a client says came of a call of its own, outside of an input.
+// toolResult is the result of a client tool call, outside of an input.
 type toolResult struct {
 	ToolCallID json.RawMessage `json:"toolCallId"`
 	Content    json.RawMessage `json:"content"`
 	Error      json.RawMessage `json:"error,omitempty"`
 }
 
-// message checks a result and makes it a tool message.
+// message validates a result, and makes a tool message of it.
 func (r toolResult) message() (*agui.Message, error) {
 	m, err := agui.DecodeToolResult(r.ToolCallID, r.Content, r.Error)
 	pointer, detail := "", ""
@@ -44,20 +44,20 @@ func (r toolResult) message() (*agui.Message, error) {
 	return nil, p
 }
 
-// acceptedResult tells that a result was taken, or which one stands.
+// acceptedResult is the answer to a result: it was taken, or which one stands.
 type acceptedResult struct {
 	ToolCallID string `json:"toolCallId"`
-	Content    any    `json:"content,omitempty"` // of one that stands: text or parts
+	Content    any    `json:"content,omitempty"` // of the standing result: text or parts
 	Error      string `json:"error,omitempty"`
-	// Truncated tells that content and error of one that stands are left out.
+	// Truncated tells that content and error of the standing result are left out.
 	Truncated bool `json:"truncated,omitempty"`
 	Repeated  bool `json:"repeated,omitempty"`
-	// Cursor is what a reader waits for that is to see what came of the result.
+	// Cursor is for waitFor: a reader that passes it on sees the effect of the result.
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// postToolResult takes what came of a call of the client's. The answer comes when the run has taken it; the
-// same one again is taken once, and another one is told which stands.
+// postToolResult takes the result of a client tool call. It answers when the run has taken the result. The same result again is taken once;
+// another one is refused with the one that stands.
 func (s *Server) postToolResult(c *gin.Context) {
 	thread, err := threadOf(c)
 	var r toolResult
@@ -78,15 +78,14 @@ func (s *Server) postToolResult(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// A client may be quicker than its run: it knows a call from the model's first word of it, and the run
-// waits for the result when the model has finished. looks bounds how often a run that is active is asked
-// again, and betweenLooks is the pause.
+// A client may be faster than its run: it knows a call from its first event, and the run waits for the result only when the model has
+// finished. looks bounds how often an active run is asked again, betweenLooks is the pause.
 const (
 	looks        = 20
 	betweenLooks = 100 * time.Millisecond
 )
 
-// takeResult offers a result to the run that waits for it. channel is how it came.
+// takeResult offers a result to the run that waits for it. channel is how the result came.
 func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolResult, channel string) (acceptedResult, error) {
 	m, err := r.message()
 	if err != nil {
@@ -149,8 +148,7 @@ func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stre
 	}
 }
 
-// resultStands refuses a result with the one that was taken before. One without a proposal came with an
-// input, and stands in the conversation, or is none: the call was given up.
+// resultStands refuses a result, because another one stands. One without a proposal came with an input, or the call was given up.
 func (s *Server) resultStands(ctx context.Context, thread stream.Thread, m *agui.Message, proposal uint64) (acceptedResult, error) {
 	if proposal == 0 {
 		return s.resultMissed(ctx, thread, m)
@@ -162,7 +160,7 @@ func (s *Server) resultStands(ctx context.Context, thread stream.Thread, m *agui
 	return acceptedResult{}, errAnswered(said.Result)
 }
 
-// resultMissed answers from the log, where the thread has gone on.
+// resultMissed answers from the log, if the thread has continued.
 func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui.Message) (acceptedResult, error) {
 	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
@@ -173,19 +171,19 @@ func (s *Server) resultMissed(ctx context.Context, thread stream.Thread, m *agui
 	}
 	asked := slices.ContainsFunc(now.Interrupts, func(q agui.Interrupt) bool { return q.ToolCallID == m.ToolCallID })
 	if asked || !now.Sealed && callOf(now, m.ToolCallID) == lastCalls(now) {
-		return acceptedResult{}, errUnknownCall(m.ToolCallID) // it is people's to decide about, under way, or nobody waits for it yet
+		return acceptedResult{}, errUnknownCall(m.ToolCallID) // it needs an approval, is being made, or the run does not wait for it yet
 	}
 	return acceptedResult{}, errAbandonedCall(m.ToolCallID)
 }
 
-// callOf is the entry of the conversation that makes a call; -1 = none.
+// callOf is the position of the message with a call; -1 = none.
 func callOf(now *snapshot.Snapshot, id string) int {
 	return slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool {
 		return slices.ContainsFunc(e.Message.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
 	})
 }
 
-// lastCalls is the last entry of the conversation in which the run's own agent makes calls; -1 = none.
+// lastCalls is the position of the last message with calls of the run's own agent; -1 = none.
 func lastCalls(now *snapshot.Snapshot) int {
 	last := -1
 	for i, e := range now.Entries {
@@ -196,7 +194,7 @@ func lastCalls(now *snapshot.Snapshot) int {
 	return last
 }
 
-// resultOf is the entry of the conversation that answers a call; nil = none.
+// resultOf is the entry with the result of a call; nil = none.
 func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
 	i := slices.IndexFunc(now.Entries, func(e snapshot.Entry) bool { return e.Message.Role == agui.RoleTool && e.Message.ToolCallID == id })
 	if i < 0 {
@@ -205,7 +203,7 @@ func resultOf(now *snapshot.Snapshot, id string) *snapshot.Entry {
 	return &now.Entries[i]
 }
 
-// answeredBefore tells what became of a call that has a result in the conversation.
+// answeredBefore answers for a call that has a result in the conversation.
 func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer acceptedResult, known bool, err error) {
 	e := resultOf(now, m.ToolCallID)
 	if e == nil {
@@ -240,7 +238,7 @@ func errAnswered(m *agui.Message) *Problem {
 	if !m.Content.IsText() {
 		recorded.Content = m.Content.Parts()
 	}
-	if text, err := json.Marshal(recorded); err != nil || len(text) > inbox.MaxArgs { // the conversation has it
+	if text, err := json.Marshal(recorded); err != nil || len(text) > inbox.MaxArgs { // too large: the conversation has it
 		recorded = acceptedResult{ToolCallID: m.ToolCallID, Truncated: true}
 	}
 	p.Recorded = recorded

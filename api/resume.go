@@ -16,27 +16,26 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A thread whose last run has ended with questions waits for answers. They come with the next input, in
-// resume, or one by one. The api checks what can be known without the workflow, and writes down what
-// was said; the workflow decides.
+// A thread whose last run ended with interrupts waits for answers. They come with the next input, in resume, or one by one. The API checks
+// what needs no workflow, and writes the answers to the log. The workflow decides.
 
-// verdict is an answer to a question about a tool call, or of a tool, in the words of the approval routes.
+// verdict is a decision about an interrupt, as in the approval routes.
 type verdict struct {
 	Decision string          `json:"decision"` // approve, reject, edit, answer; cancel only in resume
 	Args     json.RawMessage `json:"args,omitempty"`
-	// Content is a text that stands for the call's result, or the answer to the tool's question.
+	// Content is a text that replaces the call's result, or the answer to the tool's question.
 	Content json.RawMessage `json:"content,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
-	// Remember covers further calls of the tool on this thread.
+	// Remember is the scope of an approval that covers further calls.
 	Remember remember `json:"remember,omitempty"`
-	// allowed is the figure that an edit of a question about a limit names.
+	// allowed is the figure of an edit about a soft limit.
 	allowed int64
 }
 
 // remember is the scope of an approval that covers further calls, as a client writes it; "" = none.
 type remember string
 
-// UnmarshalJSON reads true as the scope arguments. It takes anything; isKnown tells whether it is a scope.
+// UnmarshalJSON reads true as the scope arguments. It accepts any value; isKnown checks the scope.
 func (r *remember) UnmarshalJSON(raw []byte) error {
 	switch string(raw) {
 	case "true":
@@ -55,7 +54,7 @@ func (r remember) isKnown() bool {
 	return r == "" || r == remember(runs.RememberArguments) || r == remember(runs.RememberTool)
 }
 
-// check reads what a verdict must have; at is where it stands in the request.
+// check validates the members of a verdict; at is the pointer to it in the request.
 func (v verdict) check(at string) error {
 	switch {
 	case v.Decision == string(runs.DecisionEdit) && !isObject(v.Args):
@@ -86,8 +85,7 @@ func isObject(raw json.RawMessage) bool {
 	return len(bytes.TrimSpace(raw)) > 0 && bytes.TrimSpace(raw)[0] == '{'
 }
 
-// resumed are the answers that an input has for what the thread waits for: the entries of resume, and
-// results of the client's own tools.
+// resumed are the decisions of an input about what the thread waits for: entries of resume, and results of client tools.
 func (s *Server) resumed(ctx context.Context, in *acceptedInput, thread *snapshot.Snapshot) ([]runs.Decision, []stream.LateAnswer, error) {
 	if !thread.Sealed || len(thread.Interrupts)+len(thread.ClientCalls) == 0 {
 		return nil, nil, nil
@@ -112,14 +110,13 @@ func (s *Server) resumed(ctx context.Context, in *acceptedInput, thread *snapsho
 	return append(decisions, results(in.input.Messages, thread)...), told, nil
 }
 
-// answer is what an entry of resume says.
+// answer is an entry of resume.
 type answer struct {
 	question *agui.Interrupt
 	verdict  verdict
 }
 
-// answers reads the entries of resume, and refuses all of them if one is not to be taken. Those that answer what
-// was not asked are only counted.
+// answers reads the entries of resume, and refuses all if one is invalid. Entries about unknown interrupts are only counted.
 func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t stream.Thread, thread *snapshot.Snapshot) (answers []answer, unknown int, err error) {
 	answered := map[string]bool{}
 	for i, entry := range resume {
@@ -148,7 +145,7 @@ func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t strea
 	return answers, unknown, nil
 }
 
-// results are those of the client's own tools, for calls that the thread waits for: one for each.
+// results are those of client tools for calls that the thread waits for, one for each.
 func results(messages []agui.Message, thread *snapshot.Snapshot) []runs.Decision {
 	open := map[string]bool{}
 	if at := lastCalls(thread); at >= 0 {
@@ -179,7 +176,7 @@ func knows(thread *snapshot.Snapshot, id string) bool {
 	return slices.ContainsFunc(thread.Entries, func(e snapshot.Entry) bool { return e.Message.ID == id })
 }
 
-// verdictOf reads an entry of resume, whose payload is what the question's responseSchema asks for.
+// verdictOf reads an entry of resume, whose payload has the form of the interrupt's responseSchema.
 func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (verdict, error) {
 	switch {
 	case entry.Status == agui.ResumeCancelled:
@@ -216,7 +213,7 @@ func verdictOf(question *agui.Interrupt, entry agui.ResumeEntry, at string) (ver
 	return v, v.check(at + "/payload")
 }
 
-// said is what a verdict about a question says, as the log has it.
+// said is a verdict as the log has it.
 func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
 	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
@@ -245,7 +242,7 @@ func said(question *agui.Interrupt, v verdict) (*stream.Decision, error) {
 	return d, nil
 }
 
-// propose writes down what the caller said about a question of a run.
+// propose writes the caller's decision about an interrupt to the log.
 func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Interrupt, v verdict, channel string) (runs.Decision, error) {
 	said, err := said(question, v)
 	if err != nil {
@@ -265,7 +262,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 	return d, err
 }
 
-// lateAnswers are the entries of resume about what was decided before. One that is no answer says nothing.
+// lateAnswers are the entries of resume about interrupts that were decided before. An invalid one has no content.
 func lateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.LateAnswer {
 	var late []stream.LateAnswer
 	for _, entry := range resume {
@@ -286,7 +283,7 @@ func lateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.
 	return late
 }
 
-// answerOf is what somebody says about a question.
+// answerOf is the answer to an interrupt.
 func answerOf(question *agui.Interrupt, v verdict) stream.LateAnswer {
 	answer := stream.LateAnswer{InterruptID: question.ID}
 	if d, err := said(question, v); err == nil {
@@ -295,11 +292,11 @@ func answerOf(question *agui.Interrupt, v verdict) stream.LateAnswer {
 	return answer
 }
 
-// maxDecisionDigest is as much of a digest as tells decisions apart: a workflow has room for so much.
+// maxDecisionDigest is how many characters of a digest the workflow is told: enough to tell decisions apart.
 const maxDecisionDigest = 32
 
-// digestOf is what decisions are compared by: the same person saying the same, whatever way and with
-// whatever roles, says it once, and two people do not.
+// digestOf identifies a decision. The same decision of the same person is one, over whatever channel and with whatever roles; those of two
+// persons are two.
 func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, error) {
 	compared := *said
 	if by, ok := auth.From(ctx); ok {
@@ -312,9 +309,8 @@ func digestOf(ctx context.Context, said *stream.Decision) ([sha256.Size]byte, er
 	return sha256.Sum256(body), nil
 }
 
-// withoutAnswers leaves out the tool messages that some clients send beside an answer: they repeat what
-// the person said, and are not the call's result. It also leaves out, unless the client's list is to be
-// taken literally, results of calls that were answered otherwise meanwhile.
+// withoutAnswers leaves out the tool messages that some clients send next to an answer: they repeat the answer, and are not the call's
+// result. Unless the input replaces the conversation, it also leaves out results of calls that have another result by now.
 func withoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history snapshot.History) []agui.Message {
 	asked := slices.Concat(thread.Interrupts, thread.Answered)
 	return slices.DeleteFunc(slices.Clone(messages), func(m agui.Message) bool {
@@ -326,7 +322,7 @@ func withoutAnswers(messages []agui.Message, thread *snapshot.Snapshot, history 
 	})
 }
 
-// answersTwice tells whether a message has a result for a call that the thread has one of.
+// answersTwice reports whether a message is a result of a call that has one.
 func answersTwice(m agui.Message, thread *snapshot.Snapshot) bool {
 	if m.Role != agui.RoleTool || knows(thread, m.ID) {
 		return false
@@ -335,8 +331,7 @@ func answersTwice(m agui.Message, thread *snapshot.Snapshot) bool {
 	return e != nil && e.Sent == ""
 }
 
-// answersLate tells whether an input answers nothing but what was answered before, by somebody else or
-// by time: then it is shown what became of that.
+// answersLate reports whether an input answers only what was decided before. Its run shows what was decided.
 func answersLate(in *agui.RunAgentInput, thread *snapshot.Snapshot) bool {
 	if len(in.Resume) > 0 {
 		return !slices.ContainsFunc(in.Resume, func(entry agui.ResumeEntry) bool {

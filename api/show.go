@@ -15,14 +15,13 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// transport takes the frames of one view to one client. A client that doesn't take them in time makes
-// it fail.
+// transport sends the frames of one view to one client. It fails if the client does not take them in time.
 type transport interface {
-	// Send hands frames over, in order, and flushes them.
+	// Send writes frames, in order, and flushes them.
 	Send(frames []view.Frame) error
 }
 
-// show answers a request with the frames of a view until that is over or the client is gone.
+// show answers with the frames of a view, until the view ends or the client is gone.
 func (s *Server) show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
 		s.refuse(c, errDrain)
@@ -37,11 +36,10 @@ func (s *Server) show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if to, ok := to.(events); ok {
 		defer to.w.KeepAlive(s.Heartbeat, cancel)()
 	}
-	_ = s.pump(ctx, view, frames, to) // how it ended is told by what was sent
+	_ = s.pump(ctx, view, frames, to) // the client knows how it ended
 }
 
-// transport begins the response. Clients older than AG-UI 1.0 cannot read their own binary wire as
-// soon as a tool answers.
+// transport begins the response. Clients before AG-UI 1.0 cannot read their own binary format once it has a tool result.
 func (s *Server) transport(c *gin.Context, profile stream.Profile) (transport, error) {
 	if profile == stream.Profile1 && wantsBinary(c.Request) {
 		w, err := live.NewWriter(c.Writer, protobuf.MediaType)
@@ -68,9 +66,8 @@ func (e events) Send(frames []view.Frame) error {
 	return e.w.Flush()
 }
 
-// pump sends the frames of a view, those at hand first, until the view is over, which is io.EOF, or
-// something else ends it: then the stream ends, maybe without a terminal event, and the client comes
-// back with its last cursor.
+// pump sends the frames of a view, those at hand first. It returns io.EOF when the view has ended. After another error the stream ends, perhaps
+// without a terminal event, and the client continues with its last cursor.
 func (s *Server) pump(ctx context.Context, view *view.View, frames []view.Frame, to transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,7 +96,7 @@ func (s *Server) pump(ctx context.Context, view *view.View, frames []view.Frame,
 	return err
 }
 
-// ending names for telemetry why a view ended.
+// ending is why a view ended, for telemetry.
 func (s *Server) ending(ctx context.Context, err error) string {
 	var forbidden *breach
 	switch {

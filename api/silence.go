@@ -15,20 +15,17 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A run whose workflow was terminated, or timed out, or could not be replayed any more, has nobody
-// left to write its end. Its silence gives it away: a node that shows a run which says nothing for
-// some time asks Temporal, and if the workflow has closed and the log still has no end, writes one,
-// under the fence. Besides proposals, wishes to cancel and forks this, and the beginning of such a run if
-// it has none (lost_run.go), is all that the api writes.
+// The workflow of a run may be terminated, time out, or fail to replay. Then nothing writes the end of the run. A node with a reader of a silent run
+// asks Temporal; if the workflow has closed and the log has no end, the node writes one, under the fence. Apart from proposals, cancels,
+// forks, and the opening of such a run (lost_run.go), the API writes nothing.
 
-// longestSilence bounds how long a silent run is left alone: each look at it doubles the pause until
-// the next one. silentRuns bounds how many are remembered; forgetting costs a look too many.
+// longestSilence bounds the pause between two looks at a silent run, which doubles. silentRuns bounds how many runs are remembered.
 const (
 	longestSilence = time.Minute
 	silentRuns     = 4096
 )
 
-// silences remembers when a node may look at a run again, whatever the number of its readers.
+// silences knows when a node may look at a run again, whatever the number of its readers.
 type silences struct {
 	first time.Duration
 
@@ -42,8 +39,7 @@ type look struct {
 	pause time.Duration
 }
 
-// due tells whether to look at a run now, and for how long readers here have heard nothing of one that
-// has not begun.
+// due reports whether to look at a run now, and how long its readers have waited for a run that has not begun.
 func (s *silences) due(run stream.Run, now time.Time) (waited time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +59,7 @@ func (s *silences) due(run stream.Run, now time.Time) (waited time.Duration, due
 	return now.Sub(l.first), true
 }
 
-// lookAfterSilent is lookAfter for a reader, to whom it makes no difference if that fails: but for stream.ErrGone, which
-// is that there is nothing to wait for.
+// lookAfterSilent is lookAfter for a reader, which ignores failures except for stream.ErrGone.
 func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) error {
 	err := s.lookAfter(ctx, run)
 	if errors.Is(err, stream.ErrGone) {
@@ -76,8 +71,7 @@ func (s *Server) lookAfterSilent(ctx context.Context, run stream.Run) error {
 	return nil
 }
 
-// lookAfter writes the end of a run whose workflow has closed without one. It fails with stream.ErrGone if the run was
-// purged with its thread: what a reader was not shown by then it will not be shown.
+// lookAfter writes the end of a run whose workflow has closed without one. It returns stream.ErrGone if the thread was purged.
 func (s *Server) lookAfter(ctx context.Context, run stream.Run) error {
 	waited, due := s.silences.due(run, time.Now())
 	if !due {
@@ -112,7 +106,7 @@ func silencePlace(run stream.Run, execution string) stream.Place {
 
 // endFromOutside writes the end of a run that has begun.
 func (s *Server) endFromOutside(ctx context.Context, place stream.Place, status string) error {
-	err := s.Log.Supersede(ctx, place, false) // half an answer is no part of the conversation
+	err := s.Log.Supersede(ctx, place, false) // an unfinished answer is not part of the conversation
 	if err == nil {
 		if thread, err := s.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil { // else the list is a cache
 			place.Agent = thread.Handed.To
@@ -126,8 +120,8 @@ func (s *Server) endFromOutside(ctx context.Context, place stream.Place, status 
 	return nil
 }
 
-// closedAs tells how a run's workflow closed: "" while it runs, "lost" if Temporal knows nothing of it.
-// A run that continued as new lives on in the thread's present execution.
+// closedAs is how a run's workflow closed: "" = it is open, "lost" = Temporal does not know it. A run that continued as new is in the thread's
+// current execution.
 func (s *Server) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
 	status, err := s.statusOf(ctx, run, execution)
 	if err == nil && status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
@@ -143,13 +137,13 @@ func (s *Server) closedAs(ctx context.Context, run stream.Run, execution string)
 	return closings[status], nil
 }
 
-// statusOf asks for an execution; "" is the thread's latest.
+// statusOf is the status of an execution; "" is the thread's latest.
 func (s *Server) statusOf(ctx context.Context, run stream.Run, execution string) (enums.WorkflowExecutionStatus, error) {
 	description, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), execution)
 	return description.GetWorkflowExecutionInfo().GetStatus(), err
 }
 
-// closings names how a workflow may close. One that continued as new has not.
+// closings are the ways in which a workflow closes. One that continued as new is open.
 var closings = map[enums.WorkflowExecutionStatus]string{
 	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
 	enums.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",

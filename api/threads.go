@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// threadRoutes are those that read threads as they stand, and take them away.
+// threadRoutes are the routes that read and delete threads.
 func (s *Server) threadRoutes(v1 *gin.RouterGroup) {
 	if s.Threads != nil {
 		v1.GET("/threads", s.listThreads)
@@ -34,7 +34,7 @@ func (s *Server) threadRoutes(v1 *gin.RouterGroup) {
 	v1.POST("/threads/:thread/runs/:run/fork", s.forkRun)
 }
 
-// listThreads lists the threads of the caller's tenant, those first to which something happened last.
+// listThreads lists the threads of the caller's tenant, the last changed first.
 func (s *Server) listThreads(c *gin.Context) {
 	limit, err := limitOf(c)
 	var f threads.Filter
@@ -66,7 +66,7 @@ func threadFilter(c *gin.Context) (threads.Filter, error) {
 	return f, err
 }
 
-// timeIn reads a parameter that is a time; zero = it is not there.
+// timeIn reads a time from a parameter; zero = it is missing.
 func timeIn(c *gin.Context, name string) (time.Time, error) {
 	text, ok := c.GetQuery(name)
 	if !ok {
@@ -79,14 +79,14 @@ func timeIn(c *gin.Context, name string) (time.Time, error) {
 	return at, nil
 }
 
-// threadSummary is a thread as it stands.
+// threadSummary is the answer of GET thread.
 type threadSummary struct {
 	ThreadID string        `json:"threadId"`
 	Agent    string        `json:"agent,omitempty"`
 	Status   stream.Status `json:"status"`
-	// RunID is the last run that began: it is active while the status is running or paused.
+	// RunID is the last run. It is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
-	// Waiting is what is to be answered, also by a run that is held.
+	// Waiting has the open interrupts and client tool calls, also those of a held run.
 	Waiting    *waiting                 `json:"waiting,omitempty"`
 	Runs       int                      `json:"runs"`
 	Messages   int                      `json:"messages"`
@@ -101,14 +101,14 @@ type waiting struct {
 	ToolCallIDs []string         `json:"toolCallIds,omitempty"`
 }
 
-// origin is the run that a fork hangs on.
+// origin is the run that a thread is a fork of.
 type origin struct {
 	ThreadID string `json:"threadId"`
 	RunID    string `json:"runId"`
 }
 
-// answered are the interrupts of a thread that are decided, as far as the audit knows. The runs do not have a decision before
-// the thread continues with it.
+// answered are the interrupts of a thread that the audit has as decided. The log has a decision only after the thread continues with
+// it.
 func (s *Server) answered(ctx context.Context, thread stream.Thread) (map[string]bool, error) {
 	past, err := inbox.History(ctx, s.Log, thread)
 	if err != nil {
@@ -121,9 +121,8 @@ func (s *Server) answered(ctx context.Context, thread stream.Thread) (map[string
 	return ids, nil
 }
 
-// openToolCalls are those of the client's tool calls that have no result. The thread's workflow knows of results that came
-// one by one before the thread continues; the log does not. All calls are listed if the workflow does not answer, or keeps
-// no results.
+// openToolCalls are the client tool calls without a result. The thread's workflow knows results that came before the thread continues; the
+// log does not. If the workflow does not answer, all calls are listed.
 func (s *Server) openToolCalls(ctx context.Context, thread stream.Thread, calls []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -151,11 +150,10 @@ func summaryOf(thread stream.Thread, r *snapshot.Snapshot, answered map[string]b
 	return sum
 }
 
-// lookPatience bounds how long a summary waits to hear whether its run is still alive.
+// lookPatience bounds how long a summary waits for the workflow.
 const lookPatience = 2 * time.Second
 
-// showThread sums a thread up. A run whose workflow has died is ended first, so that it is not shown as one
-// that goes on.
+// showThread answers with the summary of a thread. A run whose workflow has died is ended first.
 func (s *Server) showThread(c *gin.Context) {
 	thread, now, err := s.threadAsItIs(c)
 	if err == nil && now.Status() == stream.StatusRunning {
@@ -187,7 +185,7 @@ func (s *Server) showThread(c *gin.Context) {
 	c.JSON(http.StatusOK, sum)
 }
 
-// threadAsItIs reduces the thread that a path names.
+// threadAsItIs returns the snapshot of the thread in the path.
 func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
 	thread, err := threadOf(c)
 	if err != nil {
@@ -204,7 +202,7 @@ func errNoThread(t stream.Thread) *Problem {
 	return unknown("thread", t.ID)
 }
 
-// showState shows the state that finished steps have made.
+// showState answers with the state after all finished steps.
 func (s *Server) showState(c *gin.Context) {
 	_, now, err := s.threadAsItIs(c)
 	if err != nil {
@@ -214,13 +212,13 @@ func (s *Server) showState(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"state": now.State})
 }
 
-// messagesPage is a part of a conversation, as it was when its first page was asked for.
+// messagesPage is a page of a conversation, as of its first page.
 type messagesPage struct {
 	Items      []agui.Message `json:"items"`
 	NextCursor string         `json:"nextCursor,omitempty"`
 }
 
-// showMessages shows the conversation from its beginning.
+// showMessages answers with the conversation, from its beginning.
 func (s *Server) showMessages(c *gin.Context) {
 	limit, err := limitOf(c)
 	if err != nil {
@@ -248,8 +246,8 @@ func (s *Server) showMessages(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
-// conversationAt is the thread that a page is of, and where the page begins: as it is now or, with a cursor,
-// as it was.
+// conversationAt is the thread of a page, and where the page begins: at the thread's last record or, with a cursor, at the record of the
+// first page.
 func (s *Server) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error) {
 	cursor := c.Query("cursor")
 	if cursor == "" {
@@ -272,7 +270,7 @@ func (s *Server) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 // runItem is a run in a list.
 type runItem struct {
 	RunID string `json:"runId"`
-	// Segment counts the parts of a run whose questions were answered under its own id, from 1.
+	// Segment counts the segments of a run ID, from 1.
 	Segment   int        `json:"segment"`
 	Agent     string     `json:"agent"`
 	Revision  string     `json:"revision,omitempty"`
@@ -313,7 +311,7 @@ func runItemOf(n snapshot.RunNote) runItem {
 	return item
 }
 
-// listRuns lists the runs of a thread, the newest first. A cursor counts those that are older than the page.
+// listRuns lists the runs of a thread, the newest first. A cursor is the number of runs that are older than the page.
 func (s *Server) listRuns(c *gin.Context) {
 	limit, err := limitOf(c)
 	var older int
