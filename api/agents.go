@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// Agent is a definition as clients see it. Instructions stay inside.
+// Agent is the answer about an agent, without its instructions.
 type Agent struct {
 	Name         string                 `json:"name"`
 	Description  string                 `json:"description,omitempty"`
@@ -20,23 +20,21 @@ type Agent struct {
 	Tools        []string               `json:"tools,omitempty"`
 	Revision     string                 `json:"revision"`
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
-	// UnavailableTools are those that no worker has just now, and agents that are not published: runs that begin
-	// wait for one.
+	// UnavailableTools are the tools that no worker has now, and agents that are not published. Runs wait for them.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
-	// Warnings are said when a definition is published: the names in it that this node does not know. A worker may know them.
+	// Warnings are the names in a published definition that this node does not know. A worker may know them.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Tools knows which tools there are workers for.
+// Tools knows the tools that workers have announced.
 type Tools interface {
-	// Missing returns those of an agent's tools that no worker has.
+	// Missing returns the tools of an agent that no worker has.
 	Missing(tools []string) []string
-	// Known are the names that workers announce.
+	// Known are the names that workers have announced.
 	Known() agents.Names
-	// Check finds what is wrong with the arguments of a call, and where; no reason = nothing is, as far as
-	// is known.
+	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is known to be wrong.
 	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
-	// Fits finds what is wrong with the answer to a tool's question, by the schema that the tool has given.
+	// Fits returns what is wrong with the answer to a tool's question, by its schema.
 	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
 }
 
@@ -71,7 +69,7 @@ func (s *Server) describe(p catalog.Published) Agent {
 	return a
 }
 
-// warnings name what a definition refers to and this node does not know.
+// warnings are the names in a definition that this node does not know.
 func (s *Server) warnings(d *agents.Definition) []string {
 	if s.Tools == nil {
 		return nil
@@ -87,7 +85,7 @@ func (s *Server) warnings(d *agents.Definition) []string {
 	return all
 }
 
-// definition is that of an agent as it is published now; nil = it is not.
+// definition is the published definition of an agent; nil = there is none.
 func (s *Server) definition(name string) *agents.Definition {
 	p, err := s.Catalog.Current(name)
 	if err != nil {
@@ -96,8 +94,7 @@ func (s *Server) definition(name string) *agents.Definition {
 	return p.Definition
 }
 
-// delegates are the agents that an agent may hand work to, and the names of those, or of ones that it may hand its
-// thread over to, that nobody has published.
+// delegates are the subagents of an agent, and the names of those, and of agents for handoffs, that are not published.
 func (s *Server) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
 	for _, name := range agents.Delegates(p.Tools) {
 		d, err := s.Catalog.Current(name)

@@ -12,13 +12,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// forked answers a fork.
+// forked is the answer to a fork.
 type forked struct {
 	ThreadID   string `json:"threadId"`
 	ForkedFrom origin `json:"forkedFrom"`
 }
 
-// forkRun begins a thread with what another one was at the end of a run. The same again is the same fork.
+// forkRun begins a thread as a fork of another one at the end of a run. The same request again is the same fork.
 func (s *Server) forkRun(c *gin.Context) {
 	from, err := runOf(c)
 	var body struct {

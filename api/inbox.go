@@ -24,11 +24,11 @@ import (
 type approvals struct {
 	Items      []json.RawMessage `json:"items"`
 	NextCursor string            `json:"nextCursor,omitempty"`
-	// EventsCursor is where the feed goes on from the page.
+	// EventsCursor is where the feed continues after the page.
 	EventsCursor string `json:"eventsCursor"`
 }
 
-// listApprovals lists approvals of all threads: those that are open, the oldest first, or those that are decided.
+// listApprovals lists interrupts of all threads: the open ones, the oldest first, or the decided ones.
 func (s *Server) listApprovals(c *gin.Context) {
 	status, err := approvalStatus(c)
 	if err != nil {
@@ -58,13 +58,13 @@ func (s *Server) listApprovals(c *gin.Context) {
 	c.JSON(http.StatusOK, approvals{Items: p.Items, NextCursor: p.Next, EventsCursor: p.Events.String()})
 }
 
-// Bounds of a page of decided approvals: each is read from the audit of its thread, several threads at a time.
+// Bounds of a page of decided interrupts. Each is read from the audit of its thread, several threads concurrently.
 const (
 	maxDecided   = 100
 	auditThreads = 8
 )
 
-// listDecided lists what was decided on all threads, the last first.
+// listDecided lists the decided interrupts of all threads, the last first.
 func (s *Server) listDecided(c *gin.Context) {
 	limit, err := limitOf(c)
 	for _, name := range []string{"assignee", "olderThan"} {
@@ -92,7 +92,7 @@ func (s *Server) listDecided(c *gin.Context) {
 	}{items, next})
 }
 
-// pasts reads approvals from the audits of their threads, in their order. What is not there any more is left out.
+// pasts reads interrupts from the audits of their threads, in their order. Those of deleted threads are left out.
 func (s *Server) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Past, error) {
 	tenant, found := caller(ctx).Tenant, make([]*inbox.Past, len(page))
 	places := map[string][]int{}
@@ -114,7 +114,7 @@ func (s *Server) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Pa
 	return slices.DeleteFunc(found, func(p *inbox.Past) bool { return p == nil }), err
 }
 
-// filterOf reads which approvals a client asks for.
+// filterOf reads the filter of a request.
 func filterOf(c *gin.Context) (inbox.Filter, error) {
 	q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
 	assignee, ok := c.GetQuery("assignee")
@@ -136,7 +136,7 @@ func filterOf(c *gin.Context) (inbox.Filter, error) {
 	return q, nil
 }
 
-// olderThan reads by when an approval must have been asked for; zero = whenever.
+// olderThan reads the latest time at which an interrupt was opened; zero = any.
 func olderThan(c *gin.Context, now time.Time) (time.Time, error) {
 	text, ok := c.GetQuery("olderThan")
 	if !ok {
@@ -149,7 +149,7 @@ func olderThan(c *gin.Context, now time.Time) (time.Time, error) {
 	return now.Add(-age), nil
 }
 
-// Cursors of lists that only grow count what was shown.
+// The cursor of a list that only grows is the number of items shown.
 
 func cursorBehind(n int) string { return strconv.Itoa(n) }
 
@@ -164,13 +164,13 @@ func countBehind(cursor string) (int, error) {
 	return n, nil
 }
 
-// feedWait is how long a feed waits for a message at a time.
+// feedWait bounds one wait for a message of the feed.
 const feedWait = time.Minute
 
-// feeds bounds those who follow the inbox on a node: each is a reader of its own on the log's side.
+// feeds bounds the followers of the inbox on a node: each has a consumer of its own.
 const feeds = 1000
 
-// approvalEvents tells what happens to approvals, from now on or behind a cursor.
+// approvalEvents streams what happens to interrupts, from now on or after a cursor.
 func (s *Server) approvalEvents(c *gin.Context) {
 	after, err := s.feedCursor(c)
 	var q inbox.Filter
@@ -202,7 +202,7 @@ func (s *Server) approvalEvents(c *gin.Context) {
 	s.pumpFeed(c.Request.Context(), feed, &q, to)
 }
 
-// feedCursor reads where a client goes on; nil = it comes for the first time.
+// feedCursor reads the cursor of a request; nil = none.
 func (s *Server) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	text := c.GetHeader("Last-Event-ID")
 	if text == "" {
@@ -215,7 +215,7 @@ func (s *Server) feedCursor(c *gin.Context) (*inbox.Cursor, error) {
 	return &cursor, err
 }
 
-// pumpFeed sends events until the client is gone, or something else ends that: then it comes back.
+// pumpFeed sends events until the client is gone, or the feed breaks.
 func (s *Server) pumpFeed(ctx context.Context, feed *inbox.Feed, q *inbox.Filter, to *sse.Writer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/agui"
 )
 
-// decodeInput checks an input, whatever transport it came by.
+// decodeInput decodes and checks an input, of any transport.
 func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	input, err := agui.DecodeInput(body)
 	if err != nil {
@@ -22,13 +22,13 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	return input, nil
 }
 
-// told bounds how many of an input's oddities are logged, and maxPointer how long each may be.
+// told bounds how many unknown members of an input are logged, maxPointer the length of each pointer.
 const (
 	told       = 5
 	maxPointer = 100
 )
 
-// strip takes out of an input what this version does not know: that makes no input invalid.
+// strip removes the members of an input that this version does not know: they do not make it invalid.
 func (s *Server) strip(ctx context.Context, input *agui.RunAgentInput) {
 	warnings := agui.StripInput(input)
 	if len(warnings) == 0 {

@@ -16,26 +16,25 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// linkPage is what whoever follows a link is shown: what is to be decided, or that it is done, or why it
-// cannot be.
+// linkPage is the page of a link: the decision to make, that it was made, or why it cannot be made.
 type linkPage struct {
 	Decision string
 	Subject  string
 	Message  string
-	// Agent, Step and Thread name where the interrupt was raised; Step is empty outside of pipelines. Tool is empty where a step asks itself, and
-	// Args where it asks about nothing but its message.
+	// Agent, Step and Thread are those of the interrupt; Step is empty outside of pipelines. Tool is empty for an approve step, and Args if it has only a
+	// message.
 	Agent  string
 	Step   string
 	Thread string
 	Tool   string
 	Args   string
 	Done   bool
-	// Before tells that another caller made the same decision before.
+	// Before tells that another caller made the same decision.
 	Before bool
-	// Missing is how many more people have to vote for the same.
+	// Missing is how many more approvers have to vote for the same.
 	Missing int
 	Problem string
-	Unknown bool // whether it was decided, behind a Problem
+	Unknown bool // with a Problem: whether it was decided is unknown
 	Style   template.CSS
 }
 
@@ -47,7 +46,7 @@ const linkStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margi
 
 var linkTemplate = template.Must(template.New("link").Parse(linkHTML))
 
-// linkPolicy lets the page do nothing but send its own form.
+// linkPolicy allows the page nothing but to send its form.
 var linkPolicy = func() string {
 	sum := sha256.Sum256([]byte(linkStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
@@ -57,7 +56,7 @@ var linkPolicy = func() string {
 func showLinkPage(c *gin.Context, status int, page linkPage) {
 	page.Style = linkStyle
 	var b bytes.Buffer
-	if err := linkTemplate.Execute(&b, page); err != nil { // cannot be: it was parsed, and all fields are there
+	if err := linkTemplate.Execute(&b, page); err != nil { // the template was parsed, and has all its fields
 		b.Reset()
 	}
 	for name, value := range map[string]string{
@@ -70,10 +69,10 @@ func showLinkPage(c *gin.Context, status int, page linkPage) {
 	c.Data(status, "text/html; charset=utf-8", b.Bytes())
 }
 
-// maxShown bounds the arguments that the page shows, in bytes.
+// maxShown bounds the arguments on the page, in bytes.
 const maxShown = 16 << 10
 
-// shownText is arguments as people read them. What is too long to be read is not half shown.
+// shownText is arguments as indented JSON. Arguments that are too long are not shown in part.
 func shownText(arguments string) string {
 	if len(arguments) > maxShown {
 		return "The arguments are too long to be shown here."
@@ -85,7 +84,7 @@ func shownText(arguments string) string {
 	return b.String()
 }
 
-// linkPageOf is the page that asks for the decision of a link.
+// linkPageOf is the page with the form.
 func linkPageOf(l links.Link, q *question) (linkPage, error) {
 	page := linkPage{Decision: l.Decision, Subject: l.Subject, Message: q.Message, Thread: l.Thread, Agent: q.thread.Agent(), Tool: q.call.Name, Args: shownText(q.call.Arguments)}
 	asked, err := stream.ApprovalSourceOf(q.Interrupt)

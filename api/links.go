@@ -20,31 +20,30 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// linkPath is where links lead: a GET shows what is to be decided, and decides nothing, since mail programs
-// and chats look at links by themselves; a POST decides.
+// linkPath begins the paths of links. GET shows the decision and decides nothing, because mail programs and chats open links by themselves. POST
+// decides.
 const linkPath = "/v1/links/"
 
-// Bounds of how long a link is good.
+// Bounds of the life of a link.
 const (
 	linkLife    = 24 * time.Hour
 	minLinkLife = time.Minute
 	maxLinkLife = 7 * 24 * time.Hour
 )
 
-// roleLinks is that of programs which send links to others: whoever has it, or administers all, may have links
-// made for others, and says who these are.
+// roleLinks is the role of programs that send links to others: they, and administrators, name the subject of a link.
 const roleLinks = "links"
 
 // linkRequest asks for a link.
 type linkRequest struct {
 	Decision string `json:"decision"`
-	// Subject and Roles are of whom the decision will be; not given, of whoever asks.
+	// Subject and Roles are those of the decision; empty = the caller's.
 	Subject   string   `json:"subject"`
 	Roles     []string `json:"roles"`
 	ExpiresIn string   `json:"expiresIn"`
 }
 
-// makeLink makes a link by which somebody may decide about a call that waits.
+// makeLink makes a link that decides about a call.
 func (s *Server) makeLink(c *gin.Context) {
 	thread, err := threadOf(c)
 	var in linkRequest
@@ -80,7 +79,7 @@ func (s *Server) makeLink(c *gin.Context) {
 	c.JSON(http.StatusCreated, gin.H{"url": s.publicURL(c.Request) + linkPath + token, "expiresAt": l.Expires.UTC().Truncate(time.Second)})
 }
 
-// linkOf reads what a link is asked for. Only programs that may are asked for one of somebody else's.
+// linkOf reads a request for a link. Only programs with roleLinks may name another subject.
 func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (links.Link, error) {
 	l := links.Link{Decision: in.Decision, Subject: in.Subject, Roles: in.Roles, Expires: now.Add(linkLife)}
 	if in.Decision != string(runs.DecisionApprove) && in.Decision != string(runs.DecisionReject) {
@@ -108,7 +107,7 @@ func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 	return l, nil
 }
 
-// publicURL is where clients reach this server.
+// publicURL is the address of this server for clients.
 func (s *Server) publicURL(r *http.Request) string {
 	if s.Inbox.PublicURL != "" {
 		return s.Inbox.PublicURL
@@ -120,19 +119,19 @@ func (s *Server) publicURL(r *http.Request) string {
 	return u.String()
 }
 
-// question is an approval as the log has it.
+// question is an open interrupt as the log has it.
 type question struct {
 	agui.Interrupt
 	call agui.ToolCall
-	open bool // the thread has not gone on from it
-	// thread is as it was when it was looked up.
+	open bool // the thread has not continued
+	// thread is the snapshot in which it was found.
 	thread *snapshot.Snapshot
 }
 
-// args is the digest of what is decided about.
+// args is the digest of the arguments.
 func (q *question) args() string { return runs.DigestArgs(q.call.Arguments) }
 
-// question looks an approval up that a thread has asked for last.
+// question finds an interrupt of the last run of a thread.
 func (s *Server) question(ctx context.Context, thread stream.Thread, id string) (*question, error) {
 	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *Server) question(ctx context.Context, thread stream.Thread, id string) 
 	return q, nil
 }
 
-// showLink shows what a link decides, and asks.
+// showLink shows what a link decides, with a form.
 func (s *Server) showLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
@@ -171,7 +170,7 @@ func (s *Server) showLink(c *gin.Context) {
 	showLinkPage(c, http.StatusOK, page)
 }
 
-// readLink returns what a link says and what it is about. It fails if there is nothing to decide any more.
+// readLink returns the content of a link, and its interrupt. It fails if the interrupt is resolved.
 func (s *Server) readLink(ctx context.Context, token string) (links.Link, *question, error) {
 	l, err := s.Inbox.Links.Read(token)
 	if errors.Is(err, links.ErrExpired) {
@@ -196,7 +195,7 @@ func (s *Server) readLink(ctx context.Context, token string) (links.Link, *quest
 	return l, q, err
 }
 
-// useLink decides what a link is for, by the way that all decisions go.
+// useLink decides as the link says, like any other decision.
 func (s *Server) useLink(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
@@ -212,8 +211,7 @@ func (s *Server) useLink(c *gin.Context) {
 		s.showRefusal(c, err)
 		return
 	}
-	// The decision is taken, once, whatever becomes of this: a link that is not known to be used can decide
-	// nothing else.
+	// The decision was taken. If the use of the link cannot be noted, the link still can decide nothing else.
 	if err := s.Inbox.Links.Use(ctx, l); err != nil {
 		s.logger.WarnContext(ctx, "a link is not known to be used", "error", err)
 	}

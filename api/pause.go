@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// pauseThread and resumeThread are an operator's: the thread's active run stops before its next step,
-// and goes on. What is under way is not touched, and the time counts for no limit.
+// pauseThread and resumeThread are for operators. The active run stops before its next step, and continues. Activities in flight are not stopped, and
+// no limit counts the time.
 func (s *Server) pauseThread(c *gin.Context)  { s.turn(c, runs.UpdatePause, true) }
 func (s *Server) resumeThread(c *gin.Context) { s.turn(c, runs.UpdateResume, false) }
 
@@ -20,8 +20,8 @@ func (s *Server) resumeThread(c *gin.Context) { s.turn(c, runs.UpdateResume, fal
 // its first step does not begin before it is resumed.
 const listPatience = 2 * time.Second
 
-// turn pauses or resumes the run, and writes that to the index of threads. If only the latter fails the answer is 503:
-// the same request again does both.
+// turn pauses or resumes the run, and lists that in the index of threads. If only the latter fails the answer is 503: the same request does both
+// again.
 func (s *Server) turn(c *gin.Context, update string, paused bool) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 )
 
-// putAgent publishes a definition: it is current when the answer comes. Runs that have begun keep theirs.
+// putAgent publishes a definition. It is current when the answer is sent. Active runs keep theirs.
 func (s *Server) putAgent(c *gin.Context) {
 	name := segment(c, "agent")
 	expected, err := expectation(c.Request.Header)
@@ -52,7 +52,7 @@ func (s *Server) putAgent(c *gin.Context) {
 	c.JSON(http.StatusCreated, answer)
 }
 
-// readDefinition reads the body as a file of that name would be read.
+// readDefinition reads the body like a file of that name.
 func (s *Server) readDefinition(c *gin.Context, name string) (*agents.Definition, error) {
 	parse, err := parserOf(c.GetHeader("Content-Type"))
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Server) readDefinition(c *gin.Context, name string) (*agents.Definition
 	return d, nil
 }
 
-// parserOf chooses by the type of a body. One without a type is taken for what people write.
+// parserOf chooses the parser by the type of a body. A body without a type is YAML.
 func parserOf(contentType string) (func(filename string, data []byte) (*agents.Definition, error), error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -88,10 +88,10 @@ func parserOf(contentType string) (func(filename string, data []byte) (*agents.D
 	return nil, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "a definition is application/yaml or application/json")
 }
 
-// yamlTypes are names for YAML: the registered one, and those from before it was.
+// yamlTypes are the media types of YAML: the registered one, and earlier ones.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"}
 
-// invalidAgent tells of every mistake in a definition, with its place. It is nil if err is of another kind.
+// invalidAgent is the problem with all mistakes in a definition, and their places; nil = err is another error.
 func invalidAgent(err error) *Problem {
 	var mistakes []Mistake
 	for _, wrong := range definitionErrors(err) {
@@ -105,7 +105,7 @@ func invalidAgent(err error) *Problem {
 	return p
 }
 
-// definitionErrors takes apart what agents.Parse has joined.
+// definitionErrors splits the errors that agents.Parse has joined.
 func definitionErrors(err error) []*agents.DefinitionError {
 	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what is joined is looked at one by one
 		var list []*agents.DefinitionError
@@ -130,8 +130,8 @@ func pointerOf(key string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "").Replace(key)
 }
 
-// expectation is what a request says about the revision that it replaces (RFC 9110): If-Match, or
-// If-None-Match with *. Without either it replaces any.
+// expectation is the condition on the revision that is replaced (RFC 9110): If-Match, or If-None-Match with *. Without either any revision is
+// replaced.
 func expectation(h http.Header) (func(current string) bool, error) {
 	match, noneMatch := strings.Join(h.Values("If-Match"), ","), strings.Join(h.Values("If-None-Match"), ",")
 	switch {
@@ -153,5 +153,5 @@ func expectation(h http.Header) (func(current string) bool, error) {
 	return func(current string) bool { return current != "" && slices.Contains(any, etag(current)) }, nil
 }
 
-// etag is a revision as HTTP has it.
+// etag is a revision as an entity tag.
 func etag(revision string) string { return `"` + revision + `"` }

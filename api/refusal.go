@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// interruptedBy refuses an input that leaves questions open: nobody gives them up by not answering.
+// interruptedBy refuses an input that leaves interrupts open: no answer is not a decision.
 func interruptedBy(app *temporal.ApplicationError) error {
 	var active runs.Active
 	if err := app.Details(&active); err != nil {
@@ -23,7 +23,7 @@ func interruptedBy(app *temporal.ApplicationError) error {
 	return p
 }
 
-// missingResults refuses an input that leaves out results which its agent insists on.
+// missingResults refuses an input without the results that its agent requires.
 func missingResults(app *temporal.ApplicationError) error {
 	var active runs.Active
 	if err := app.Details(&active); err != nil {
@@ -34,14 +34,14 @@ func missingResults(app *temporal.ApplicationError) error {
 	return p
 }
 
-// stillOpen refuses an input whose answers were taken and are not enough.
+// stillOpen refuses an input whose decisions were taken, but more approvers have to vote.
 func stillOpen(asking string) error {
 	p := problem(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
 	p.ActiveRun, p.Counted = asking, true
 	return p
 }
 
-// refusedBy tells what a workflow's refusal means.
+// refusedBy is the problem for a workflow's refusal.
 func refusedBy(err error) error {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {

@@ -20,36 +20,35 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// schedule is a schedule as clients see it.
+// schedule is the answer about a schedule.
 type schedule struct {
 	schedules.Schedule
-	// ChangedBy is who said what the schedule says; its runs are theirs.
+	// ChangedBy is the caller that wrote the definition: the requester of its runs.
 	ChangedBy string    `json:"changedBy,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	ChangedAt time.Time `json:"changedAt"`
 	Paused    bool      `json:"paused"`
-	// PausedBecause is why, if a run that failed is.
+	// PausedBecause is the reason, if a failed run has paused the schedule.
 	PausedBecause string      `json:"pausedBecause,omitempty"`
 	Next          []time.Time `json:"next"`
 	Fired         int         `json:"fired"`
-	// Missed came too late to be made up for, Skipped while what the time before began was not over.
+	// Missed counts the times that were too late to catch up, Skipped those at which the run before was active.
 	Missed  int `json:"missed"`
 	Skipped int `json:"skipped"`
 	// Recent are the latest firings, the last one first.
 	Recent []firing `json:"recent,omitempty"`
 }
 
-// firing is a time at which a schedule fired, and what became of it.
+// firing is a time at which a schedule fired, and its run.
 type firing struct {
 	ScheduledAt time.Time `json:"scheduledAt"`
 	FiredAt     time.Time `json:"firedAt"`
 	ThreadID    string    `json:"threadId"`
 	RunID       string    `json:"runId"`
-	// Outcome and Code are those of the run that began then; none = it has not ended. "refused" is that of a time
-	// at which the thread did not take the run, "failed" that of one at which it could not be begun.
+	// Outcome and Code are those of the run; "" = it is active. "refused" = the thread did not take the run, "failed" = it could not be started.
 	Outcome string `json:"outcome,omitempty"`
 	Code    string `json:"code,omitempty"`
-	// Active: the run, or what goes on for it, is not over.
+	// Active reports whether the run, or one that continues it, is active.
 	Active bool `json:"active"`
 }
 
@@ -78,10 +77,10 @@ func (s *Server) listSchedules(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// descriptions bounds how many schedules of a page Temporal is asked about at a time.
+// descriptions bounds the concurrent requests to Temporal for one page.
 const descriptions = 8
 
-// describeSchedules tells how schedules stand. Those that Temporal does not know are none.
+// describeSchedules adds the state that Temporal has. Schedules that Temporal does not know are left out.
 func (s *Server) describeSchedules(ctx context.Context, tenant string, page []*schedules.Kept) ([]*schedule, error) {
 	all := make([]*schedule, len(page))
 	group, ctx := errgroup.WithContext(ctx)
@@ -122,7 +121,7 @@ func scheduleOf(k *schedules.Kept, d *client.ScheduleDescription) *schedule {
 	return out
 }
 
-// showSchedule shows a schedule with what became of its latest times.
+// showSchedule answers with a schedule and its latest firings.
 func (s *Server) showSchedule(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
@@ -152,7 +151,7 @@ func (s *Server) answerSchedule(ctx context.Context, c *gin.Context, status int,
 	c.JSON(status, out)
 }
 
-// firings tells what became of the times at which a schedule fired.
+// firings are the latest firings.
 func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) (list []firing, err error) {
 	for _, recent := range slices.Backward(d.Info.RecentActions) {
 		if recent.StartWorkflowResult == nil {
@@ -176,7 +175,7 @@ func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, 
 	return list, nil
 }
 
-// lasts tells whether a firing is not over. The schedule itself does not say it of those that may overlap.
+// lasts reports whether a firing is active. Temporal does not tell that of overlapping ones.
 func (s *Server) lasts(ctx context.Context, fire string) (bool, error) {
 	d, err := s.Temporal.DescribeWorkflowExecution(ctx, fire, "")
 	var gone *serviceerror.NotFound
@@ -189,7 +188,7 @@ func (s *Server) lasts(ctx context.Context, fire string) (bool, error) {
 	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
-// becameOf tells how the run of a firing ended, or why there is none.
+// becameOf is how the run of a firing ended, or why there is none.
 func (s *Server) becameOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
 	end, err := s.Log.End(ctx, run)
 	if err != nil {
@@ -221,8 +220,7 @@ func (s *Server) becameOf(ctx context.Context, run stream.Run, fire string, acti
 	return "", "", nil
 }
 
-// withdrawn tells what became of a run without an end whose firing was cancelled or terminated: it is on its way to
-// its end, or nobody begins it any more.
+// withdrawn is the state of a run without an end whose firing was cancelled or terminated.
 func (s *Server) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
 	begun, err := s.Log.Begun(ctx, run)
 	if err != nil || begun != nil {
@@ -231,13 +229,13 @@ func (s *Server) withdrawn(ctx context.Context, run stream.Run) (outcome, code s
 	known, err := s.Log.Known(ctx, run)
 	if err == nil && known {
 		if asked, err := s.Log.CancelRequested(ctx, run); err != nil || !asked {
-			return "", "", err // it waits for its turn
+			return "", "", err // it is queued
 		}
 	}
 	return string(runs.OutcomeCancelled), "", err
 }
 
-// What becomes of a firing that has no run.
+// Outcomes of a firing without a run.
 const (
 	outcomeRefused = "refused"
 	outcomeFailed  = "failed"

@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/internal/schedules"
 )
 
-// Schedules are kept in two places: what they say beside the log, when they fire in Temporal. What they say is
-// written first, and forgotten last, so that Temporal fires nothing that is not there; a schedule that Temporal
-// does not know is none. Each request brings both in line: sending the same again is safe.
+// A schedule is in two places: its definition in a bucket, its times in Temporal. The definition is written first and removed last, so Temporal
+// fires nothing without a definition. A definition without a schedule in Temporal does not count. Each request makes both agree, so
+// repeating it is safe.
 
 func (s *Server) scheduleRoutes(v1 *gin.RouterGroup) {
 	if s.Schedules == nil {
@@ -34,10 +34,10 @@ func (s *Server) scheduleRoutes(v1 *gin.RouterGroup) {
 	v1.POST("/schedules/:schedule/trigger", s.triggerSchedule)
 }
 
-// maxSchedule bounds a schedule in bytes.
+// maxSchedule bounds a definition, in bytes.
 const maxSchedule = 128 << 10
 
-// readSchedule reads what a client says; id is in the path, or empty.
+// readSchedule reads the definition in a request; id is that of the path, or empty.
 func (s *Server) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
 	if err := checkBodyKind(c.Request); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Server) readSchedule(c *gin.Context, id string) (*schedules.Schedule, e
 	return said, s.checkSchedule(said)
 }
 
-// checkSchedule checks what a schedule names.
+// checkSchedule checks the agent and the thread of a schedule.
 func (s *Server) checkSchedule(said *schedules.Schedule) error {
 	if err := checkID("/id", said.ID); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Server) checkSchedule(said *schedules.Schedule) error {
 	return nil
 }
 
-// owner is whose schedules a request is about: those of the caller's tenant.
+// owner is the tenant of the caller, whose schedules a request is about.
 func owner(ctx context.Context) (auth.Principal, error) {
 	p, ok := auth.From(ctx)
 	if !ok {
@@ -92,7 +92,7 @@ func owner(ctx context.Context) (auth.Principal, error) {
 	return p, nil
 }
 
-// createSchedule makes a schedule. The same again is the same schedule.
+// createSchedule creates a schedule. The same definition again is the same schedule.
 func (s *Server) createSchedule(c *gin.Context) {
 	said, err := s.readSchedule(c, "")
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Server) createSchedule(c *gin.Context) {
 	s.answerSchedule(ctx, c, status, who.Tenant, k)
 }
 
-// keepSchedule keeps what a new schedule says. created is false if it was there, and says the same.
+// keepSchedule writes the definition of a new schedule. created is false if the same definition existed.
 func (s *Server) keepSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (k *schedules.Kept, created bool, err error) {
 	now := time.Now().UTC()
 	k = &schedules.Kept{Schedule: *said, Requester: &who, CreatedAt: now, ChangedAt: now}
@@ -143,7 +143,7 @@ func (s *Server) keepSchedule(ctx context.Context, who auth.Principal, said *sch
 		}
 		return nil, false, err
 	}
-	k.Revision = there.Revision // what is left of one that was deleted, or never came to be
+	k.Revision = there.Revision // of a definition that was deleted, or not completed
 	return k, true, s.Schedules.Change(ctx, who.Tenant, k)
 }
 
@@ -156,7 +156,7 @@ func saysTheSame(there *schedules.Kept, said *schedules.Schedule) (bool, error) 
 	return before == now, err
 }
 
-// changeSchedule replaces what a schedule says. Its runs are from now on those of whoever changed it.
+// changeSchedule replaces the definition of a schedule. The caller becomes the requester of its later runs.
 func (s *Server) changeSchedule(c *gin.Context) {
 	said, err := s.readSchedule(c, segment(c, "schedule"))
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *Server) rewriteSchedule(ctx context.Context, who auth.Principal, said *
 	return k, s.Schedules.Change(ctx, who.Tenant, k)
 }
 
-// deleteSchedule deletes a schedule. What it has begun goes on.
+// deleteSchedule deletes a schedule. Its active runs continue.
 func (s *Server) deleteSchedule(c *gin.Context) {
 	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
 		err := s.clock.Delete(ctx, tenant, id)
@@ -220,12 +220,12 @@ func (s *Server) triggerSchedule(c *gin.Context) {
 	})
 }
 
-// onSchedule is a route that does something to a schedule.
+// onSchedule is the handler of a command to a schedule.
 func (s *Server) onSchedule(do func(ctx context.Context, tenant, id string) error) gin.HandlerFunc {
 	return func(c *gin.Context) { s.withSchedule(c, do) }
 }
 
-// withSchedule does something to the schedule that a path names, and answers that it is done.
+// withSchedule carries out a command to the schedule in the path.
 func (s *Server) withSchedule(c *gin.Context, do func(ctx context.Context, tenant, id string) error) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()

@@ -28,7 +28,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// Config is what a Server works with.
+// Config configures a Server.
 type Config struct {
 	Log       *stream.Log
 	Snapshots *snapshot.Store  // of Log
@@ -36,53 +36,51 @@ type Config struct {
 	Catalog   *catalog.Catalog // watched
 	Temporal  client.Client
 	Logger    *slog.Logger
-	// Auth finds out who calls. Required.
+	// Auth authenticates requests. Required.
 	Auth auth.Authenticator
-	// AdminRole is the role of those who may change what all tenants share. Defaults to "admin".
+	// AdminRole is the role that may change what all tenants share. Defaults to "admin".
 	AdminRole string
-	// Tools knows which tools there are workers for. nil = nobody does.
+	// Tools knows the tools that workers have announced. nil = none.
 	Tools Tools
-	// Known are names of the folder that the agents come from: its workers know them.
+	// Known are the names in the folder of definitions: its workers know them.
 	Known agents.Names
 
-	// Inbox is what waits for people, over all threads. nil = there are no routes for it.
+	// Inbox has the open interrupts of all threads. nil = there are no routes for it.
 	Inbox *Inbox
 
-	// Schedules keeps what schedules say. nil = there are no routes for them.
+	// Schedules has the definitions of schedules. nil = there are no routes for them.
 	Schedules *schedules.Store
 	// Threads is the list of threads. nil = there is no route for it.
 	Threads *threads.Index
 
-	// MaxBody bounds a request's body, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
+	// MaxBody bounds the body of a request, and a message on a WebSocket, in bytes. Defaults to 10 MiB.
 	MaxBody int64
-	// BodyTime bounds how long either may take to arrive. Defaults to 1 min.
+	// BodyTime bounds how long a body may take to arrive. Defaults to 1 min.
 	BodyTime time.Duration
-	// Heartbeat is the longest silence on a stream; a comment is sent then. Defaults to 15 s, which
-	// is also the most: proxies and clients cut what is silent for longer.
+	// Heartbeat is the longest silence of a stream, before a comment is sent. Defaults to 15 s, which is also the maximum: proxies cut silent
+	// connections.
 	Heartbeat time.Duration
-	// Silence is how long a run may say nothing before its workflow is looked at. Defaults to 5 s.
+	// Silence is how long a run may be silent before its workflow is looked at. Defaults to 5 s.
 	Silence time.Duration
-	// Patience is how long a client may take no bytes of any answer before it is cut. A client is cut as well if it takes
-	// less than live.MinRate over twice this time. Defaults to 30 s.
+	// Patience is how long a client may take no bytes of an answer before it is cut. A client is also cut if it takes less than live.MinRate over
+	// twice that time. Defaults to 30 s.
 	Patience time.Duration
-	// Origins are the origins that browsers may call from: exact, or "*" for all. Empty = none.
+	// Origins are the origins that browsers may call from, exact, or "*" for all. Empty = none.
 	Origins []string
-	// SocketStreams bounds what a client may have open on one WebSocket. Defaults to 64.
+	// SocketStreams bounds the open requests of one WebSocket. Defaults to 64.
 	SocketStreams int
-	// Sockets bounds the open WebSockets, Streams the event streams that are sent over them and over
-	// HTTP together with the answers to GET requests. Defaults to 10,000 and 20,000.
+	// Sockets bounds the open WebSockets. Streams bounds the event streams, over WebSockets and HTTP, together with answers to GET requests. They
+	// default to 10,000 and 20,000.
 	Sockets, Streams int
-	// ParkAfter is how long a run waits for a person in the workflow that runs it.
-	// 0 = runs.DefaultParkAfter.
+	// ParkAfter is how long a run waits before it is parked. 0 = runs.DefaultParkAfter.
 	ParkAfter time.Duration
-	// Strict ends a stream before an event that AG-UI forbids, which is then a mistake of ours. It
-	// costs a check of every event for every viewer and is meant for tests.
+	// Strict ends a stream before an event that AG-UI forbids. It checks every event for every reader, and is meant for tests.
 	Strict bool
-	// Metrics serves /metrics. nil = the route is not there.
+	// Metrics serves /metrics. nil = there is no such route.
 	Metrics http.Handler
 }
 
-// Server serves the public contract. It is stateless and safe for concurrent use.
+// Server serves the HTTP API. It keeps no state that matters, and is safe for concurrent use.
 type Server struct {
 	Config
 	logger   *slog.Logger
@@ -93,11 +91,11 @@ type Server struct {
 	sockets  sockets
 	streams  places
 	feeds    places
-	closed   context.Context // ends when streams have to go
+	closed   context.Context // ends when streams have to end
 	close    context.CancelFunc
 }
 
-// New makes a server.
+// New returns a server.
 func New(cfg Config) *Server {
 	if cfg.AdminRole == "" {
 		cfg.AdminRole = "admin"
@@ -136,25 +134,23 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Drain ends the open streams and sockets; clients come back with their last event id.
-// http.Server.Shutdown waits for streams, so this comes before it; it knows nothing of sockets, so
-// Wait comes behind it.
+// Drain ends the open streams and sockets. Clients come back with their last event ID. Drain comes before http.Server.Shutdown, which waits for
+// streams; Wait comes after it, because Shutdown does not know sockets.
 func (s *Server) Drain() {
 	s.close()
 	s.sockets.drain()
 }
 
-// Wait waits, after Drain, until the last socket has ended, or ctx.
+// Wait waits, after Drain, for the end of the last socket, or of ctx.
 func (s *Server) Wait(ctx context.Context) error { return s.sockets.wait(ctx) }
 
-// Handler serves the routes. No answer waits for longer than Patience for a client that does not read.
+// Handler serves the routes. No answer waits longer than Patience for a client that does not read.
 func (s *Server) Handler() http.Handler { return live.Handler(s.routes(), s.Patience) }
 
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
-	// Ids stand in paths as one percent-encoded segment: a "/" in an id must not split it. They are
-	// decoded by segment, since gin would read "+" as a space.
+	// An ID is one percent-encoded segment of a path, because it may have a "/". Segments are decoded here, because gin reads "+" as a space.
 	r.UseEscapedPath, r.UnescapePathValues = true, false
 	r.HandleMethodNotAllowed = true
 	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(traced)), countSizes)
@@ -163,10 +159,10 @@ func (s *Server) routes() *gin.Engine {
 		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
 	}))
 	r.Use(s.timeBody)
-	r.GET(socketPath, s.authenticate, s.checkQuery, s.openSocket) // before CORS, whose refusals say nothing
-	s.linkRoutes(r)                                               // before CORS and before anybody signs in: a link is all it takes
+	r.GET(socketPath, s.authenticate, s.checkQuery, s.openSocket) // before CORS, whose refusals have no body
+	s.linkRoutes(r)                                               // before CORS and authentication: a link needs neither
 	if len(s.Origins) > 0 {
-		r.Use(s.refuseOrigin, cors.New(s.cors())) // browsers ask without credentials whether they may
+		r.Use(s.refuseOrigin, cors.New(s.cors())) // a browser's preflight request has no credentials
 	}
 	r.Use(s.authenticate, s.checkQuery)
 	r.NoRoute(func(c *gin.Context) { s.refuse(c, problem(http.StatusNotFound, "not_found", "there is no such route")) })
@@ -201,14 +197,14 @@ func (s *Server) routes() *gin.Engine {
 	return r
 }
 
-// traced tells whether a request is worth a span: sockets have one for each frame, others of no route
-// of ours are probes. A link's path is a secret.
+// traced reports whether a request has a span. Sockets have one for each frame; requests without a route are probes; the path of a link is a
+// secret.
 func traced(c *gin.Context) bool {
 	path := c.Request.URL.Path
 	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, linkPath)
 }
 
-// ready tells whether this node can serve: the log takes writes and Temporal answers.
+// ready reports whether this node can serve: the log takes writes, Temporal answers, and the lists are current.
 func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
 	defer cancel()
@@ -235,7 +231,7 @@ func (s *Server) ready(c *gin.Context) {
 	c.String(http.StatusOK, "ready\n")
 }
 
-// runOf reads the run that a path names.
+// runOf is the run in the path.
 func runOf(c *gin.Context) (stream.Run, error) {
 	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
 	if err != nil {
@@ -245,7 +241,7 @@ func runOf(c *gin.Context) (stream.Run, error) {
 	return run, checkIDs(run)
 }
 
-// threadOf reads the thread that a path names.
+// threadOf is the thread in the path.
 func threadOf(c *gin.Context) (stream.Thread, error) {
 	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
 	if err != nil {
@@ -257,7 +253,7 @@ func threadOf(c *gin.Context) (stream.Thread, error) {
 // segment decodes one segment of the path.
 func segment(c *gin.Context, name string) string {
 	value, err := url.PathUnescape(c.Param(name))
-	if err != nil { // cannot be: the URL has been parsed
+	if err != nil { // the URL was parsed, so it is valid
 		return ""
 	}
 	return value
@@ -279,19 +275,17 @@ func checkID(pointer, id string) error {
 		return badRequest("invalid_input", pointer, "must not be empty")
 	case len(id) > stream.MaxIDBytes:
 		return badRequest("invalid_input", pointer, "may have at most 1000 bytes")
-	case strings.ContainsFunc(id, foreign): // also where it is not UTF-8
+	case strings.ContainsFunc(id, foreign): // also if it is not UTF-8
 		return badRequest("invalid_input", pointer, "must be Unicode text without control characters")
 	}
 	return nil
 }
 
-// foreign are the runes that no id may have. U+FFFD is what is left of text that was none: half a
-// surrogate pair, bytes that are no UTF-8. Ids that differ only there would be one.
+// foreign reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that differ only there would be equal.
 func foreign(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
 
-// patience bounds how long a request may wait for its answer to begin. The log and Temporal are waited
-// for through an outage; a client is told that they are out of reach.
+// patience bounds how long a request waits for the beginning of its answer, also during an outage of the log or Temporal.
 const patience = 15 * time.Second
 
-// errDrain is the cause with which streams end when the server goes down.
+// errDrain is the cause with which streams end when the server stops.
 var errDrain = errors.New("api: the server is shutting down")

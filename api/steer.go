@@ -19,16 +19,15 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// steered is the answer to what somebody says to a run that is under way. Behind its cursor comes, in
-// the stream of the thread, what the run makes of it.
+// steered is the answer to a steered message. What the run makes of the message follows the cursor in the thread's events.
 type steered struct {
 	Cursor   string `json:"cursor"`
 	RunID    string `json:"runId"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-// steerThread says something to the active run of a thread: it is told to the model with its next call.
-// The answer comes when the run has taken it; the same message again is taken once.
+// steerThread tells the active run of a thread a message, which the next model call gets. It answers when the run has taken the message. The same
+// message again is taken once.
 func (s *Server) steerThread(c *gin.Context) {
 	thread, err := threadOf(c)
 	if err != nil {
@@ -76,8 +75,8 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	return s.tellRun(ctx, run, p)
 }
 
-// activeRun is the run of a thread that has begun and not ended. One that has begun in Temporal may not
-// be in the log yet: then its workflow says which it is, by refusing to make way.
+// activeRun is the active run of a thread. A run that Temporal has started may not be in the log yet: then its workflow names it, by refusing an
+// offer.
 func (s *Server) activeRun(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) (stream.Run, error) {
 	if now.RunID != "" && !now.Sealed {
 		return stream.Run{Thread: thread, ID: now.RunID}, nil
@@ -87,14 +86,14 @@ func (s *Server) activeRun(ctx context.Context, thread stream.Thread, now *snaps
 		return stream.Run{Thread: thread, ID: active}, nil
 	}
 	var gone *serviceerror.NotFound
-	var waits *temporal.ApplicationError // the thread has nothing but what it waits for
+	var waits *temporal.ApplicationError // the thread has only open interrupts
 	if err == nil || errors.As(err, &gone) || errors.As(err, &waits) {
 		return stream.Run{}, errNotActive(thread)
 	}
 	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)
 }
 
-// tellRun has the run's workflow take a proposal.
+// tellRun makes the run's workflow take a proposal.
 func (s *Server) tellRun(ctx context.Context, run stream.Run, p stream.Proposal) (steered, error) {
 	var taken runs.Steered
 	err := s.update(ctx, run.Thread, runs.UpdateSteer, runs.Steer{RunID: run.ID, Input: p.Seq}, &taken)
@@ -102,7 +101,7 @@ func (s *Server) tellRun(ctx context.Context, run stream.Run, p stream.Proposal)
 	return steered{Cursor: cursor.String(), RunID: run.ID, Repeated: taken.Repeated}, err
 }
 
-// update sends an update to a thread's workflow and waits until that has decided.
+// update sends an update to the thread's workflow, and waits for its result.
 func (s *Server) update(ctx context.Context, thread stream.Thread, name string, arg, answer any) error {
 	err := s.dispatch.Update(ctx, thread, "", name, arg, answer)
 	var app *temporal.ApplicationError
@@ -125,7 +124,7 @@ func errNotActive(t stream.Thread) *Problem {
 	return problem(http.StatusConflict, codeNotActive, fmt.Sprintf("no run of the thread %.200q is active", t.ID))
 }
 
-// decodeSteer reads the message as that of an input, with all the checks that those have.
+// decodeSteer decodes the message like one of an input, with the same checks.
 func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
 	if len(raw) == 0 {
 		return nil, badRequest("invalid_input", "/message", "is missing")

@@ -14,12 +14,11 @@ import (
 
 const (
 	socketPath = "/v1/ws"
-	// subprotocol names the frames of ws_frame.go. A client need not ask for it.
+	// subprotocol is the name of the frames in ws_frame.go. Clients need not ask for it.
 	subprotocol = "ag-ui.perdure.v1"
 )
 
-// openSocket turns the request into a WebSocket and serves it to its end. It returns when everything
-// that the socket started has ended.
+// openSocket turns the request into a WebSocket and serves it. It returns when all goroutines of the socket have ended.
 func (s *Server) openSocket(c *gin.Context) {
 	if err := s.sockets.enter(); err != nil {
 		s.refuse(c, err)
@@ -49,10 +48,10 @@ type sockets struct {
 	mu       sync.Mutex
 	open     int
 	draining bool
-	ended    chan struct{} // closed when none is open and none can come; nil = nobody has asked
+	ended    chan struct{} // closed when no socket is open or can be opened; nil = nothing waits
 }
 
-// enter fails if no socket may be opened, now or any more.
+// enter reports whether another socket may be opened.
 func (s *sockets) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,7 @@ func (s *sockets) drain() {
 	s.draining = true
 }
 
-// settle tells who waits.
+// settle closes ended if no socket is open.
 func (s *sockets) settle() {
 	if s.open == 0 && s.draining && s.ended != nil {
 		close(s.ended)

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// answer does something about what a thread waits for; the ack of the frame tells what came of it.
+// answer carries out a decision or a result, and puts its answer into the ack.
 func (s *session) answer(ctx context.Context, r *request, do func(context.Context, stream.Thread) (any, error)) error {
 	if err := checkID("/threadId", r.ThreadID); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (s *session) answer(ctx context.Context, r *request, do func(context.Contex
 	})
 }
 
-// decide decides about a call that waits for it: what POST approvals does.
+// decide is POST approvals.
 func (s *session) decide(ctx context.Context, r *request) error {
 	v, err := r.verdict()
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *request) verdict() (verdict, error) {
 	return v, v.check("")
 }
 
-// toolResult takes what came of a call of the client's: what POST tool-results does.
+// toolResult is POST tool-results.
 func (s *session) toolResult(ctx context.Context, r *request) error {
 	said := toolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {

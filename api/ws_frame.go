@@ -13,8 +13,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// request is a frame of a client: all members of all types. ID is the client's own name for it, and
-// stands in everything that answers it.
+// request is a frame of a client, with the members of all types (see membersOf). ID is chosen by the client, and is in every answer.
 type request struct {
 	Type     string  `json:"type"`
 	ID       string  `json:"id"`
@@ -28,7 +27,7 @@ type request struct {
 	Join            bool    `json:"join"`
 	Follow          *bool   `json:"follow"` // of a thread; none = true
 	ProtocolVersion *string `json:"protocolVersion"`
-	// Of run and subscribe: the cursor of an acknowledgement.
+	// Of run and subscribe: the cursor of an acknowledgement (see Server.awaitShown).
 	WaitFor string `json:"waitFor"`
 	// Of cancel.
 	Reason string `json:"reason"`
@@ -44,12 +43,11 @@ type request struct {
 	Content    json.RawMessage `json:"content"`
 	Error      json.RawMessage `json:"error"`
 
-	// result is what the ack tells of what was done.
+	// result is the result in the ack.
 	result any
 }
 
-// decodeRequest reads a frame. What could be read of one that is refused is returned too, so that the
-// refusal finds who waits for it.
+// decodeRequest decodes a frame. It returns what it could read of an invalid one as well, so that the refusal has its ID.
 func decodeRequest(frame []byte) (*request, error) {
 	r := new(request)
 	err := json.Unmarshal(frame, r)
@@ -108,7 +106,7 @@ func invalidFrame(pointer, detail string) *Problem {
 	return badRequest("invalid_frame", pointer, detail)
 }
 
-// thread is the thread that the frame names, of the caller's tenant.
+// thread is the thread of the frame, of the caller's tenant.
 func (r *request) thread(ctx context.Context) (stream.Thread, error) {
 	thread, err := threadIn(ctx, r.ThreadID)
 	if err != nil {
@@ -117,7 +115,7 @@ func (r *request) thread(ctx context.Context) (stream.Thread, error) {
 	return thread, checkID("/threadId", r.ThreadID)
 }
 
-// run is the run that the frame names.
+// run is the run of the frame.
 func (r *request) run(ctx context.Context) (stream.Run, error) {
 	thread, err := threadIn(ctx, r.ThreadID)
 	if err != nil {
@@ -130,10 +128,10 @@ func (r *request) run(ctx context.Context) (stream.Run, error) {
 	return run, checkIDs(run)
 }
 
-// follows tells whether a thread is followed behind its active run.
+// follows reports whether a thread is followed after its active run.
 func (r *request) follows() bool { return r.Follow == nil || *r.Follow }
 
-// acknowledgement says that a request was taken, and is durable where it changes something.
+// acknowledgement tells that a request was taken, and is durable if it changes something.
 type acknowledgement struct {
 	Type     string `json:"type"`
 	ID       string `json:"id"`
@@ -148,7 +146,7 @@ func ack(r *request, run stream.Run) acknowledgement {
 	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown(), Result: r.result}
 }
 
-// ending says that the stream of a request is complete.
+// ending tells that the stream of a request is complete.
 type ending struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
@@ -178,8 +176,7 @@ func refuse(r *request, p *Problem) refusal {
 	}
 }
 
-// envelope puts events into frames. The event itself is what the log's view made: it goes out byte
-// for byte, as it does in SSE.
+// envelope puts events into frames. The event is sent byte for byte, as over SSE.
 type envelope struct{ head, middle []byte }
 
 func newEnvelope(request string, run stream.Run) (envelope, error) {
@@ -201,7 +198,7 @@ func newEnvelope(request string, run stream.Run) (envelope, error) {
 	}, nil
 }
 
-// wrap appends the frame of an event. A cursor's text needs no escapes; inside a prelude there is none.
+// wrap appends the frame of an event. A cursor needs no escapes; there is none inside a prelude.
 func (e envelope) wrap(to []byte, f view.Frame) []byte {
 	to = append(to, e.head...)
 	if cursor := f.Cursor.String(); cursor != "" {

@@ -14,20 +14,20 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// session is what one client does over one socket. One goroutine reads; each request that takes time
-// has one of its own, and blocks nobody but itself:
+// session serves one client over one socket. One goroutine reads. Each request that takes time has a goroutine of its own, and does not block
+// others:
 //
-//	read ──ping, unsubscribe, what is refused──► answered at once
+//	read ──ping, unsubscribe, refusals──► answered at once
 //	  └───run, subscribe, cancel──► live, one goroutine each ──slot──► begun ──► pump ──► the socket
 //
-// There is no queue: a stream holds the part of the log that it is sending, and reads the next one from the feed of its thread,
-// or from the log, when the client has taken that. So a socket costs no more than its streams, however slow its client.
+// There is no queue: a stream holds the part of the log that it sends, and reads the next part when the client has taken it. So a socket costs no
+// more than its streams, however slow its client is.
 type session struct {
 	server *Server
 	conn   *socket.Conn
 	slots  chan struct{}
 	work   sync.WaitGroup
-	lost   context.CancelCauseFunc // ends everything
+	lost   context.CancelCauseFunc // ends the session
 
 	mu   sync.Mutex
 	live map[string]*started
@@ -36,16 +36,15 @@ type session struct {
 // started is a request that is being served.
 type started struct {
 	stop context.CancelCauseFunc
-	left bool // unsubscribe waits for the end
+	left bool // an unsubscribe waits for its end
 }
 
 const (
-	// slotsPerSocket bounds how many requests of a socket are begun at a time: until a run is placed,
-	// a past looked over, a cancel durable.
+	// slotsPerSocket bounds how many requests of a socket begin concurrently: until a run is placed, a past is read, or a cancel is durable.
 	slotsPerSocket = 8
-	// maxFaults bounds how many invalid frames may come one after the other.
+	// maxFaults bounds the invalid frames in a row.
 	maxFaults = 100
-	// lastWords is how long what a client has asked for before it left may still take to happen.
+	// lastWords is how long a request may take that a client sent before it closed the socket.
 	lastWords = 2 * time.Second
 )
 
@@ -59,7 +58,7 @@ func newSession(s *Server, conn *socket.Conn) *session {
 	return &session{server: s, conn: conn, slots: make(chan struct{}, slotsPerSocket), live: map[string]*started{}}
 }
 
-// serve serves the socket to its end and returns the code that it was closed with.
+// serve serves the socket to its end, and returns its close code.
 func (s *session) serve(ctx context.Context) int {
 	ctx, s.lost = context.WithCancelCause(ctx)
 	s.work.Go(func() { s.keepAlive(ctx) })
@@ -74,7 +73,7 @@ func (s *session) serve(ctx context.Context) int {
 	return s.conn.Wait()
 }
 
-// keepAlive pings, and closes the socket when the server goes down.
+// keepAlive sends pings, and closes the socket when the server stops.
 func (s *session) keepAlive(ctx context.Context) {
 	beat := time.NewTicker(s.server.Heartbeat)
 	defer beat.Stop()
@@ -94,7 +93,7 @@ func (s *session) keepAlive(ctx context.Context) {
 	}
 }
 
-// read takes frames until the socket ends.
+// read reads frames until the socket ends.
 func (s *session) read(ctx context.Context) error {
 	faults := 0
 	for {
@@ -122,7 +121,7 @@ func (s *session) read(ctx context.Context) error {
 
 // take answers a request, or starts it.
 func (s *session) take(ctx context.Context, r *request) error {
-	if errors.Is(context.Cause(ctx), errExpired) { // the socket closes; until then nobody asks over it
+	if errors.Is(context.Cause(ctx), errExpired) { // the socket is about to close
 		return errExpired
 	}
 	switch r.Type {
@@ -150,8 +149,7 @@ func (s *session) take(ctx context.Context, r *request) error {
 	return nil
 }
 
-// start serves a request in a goroutine. What serve returns is how it is answered: nil = an ack,
-// io.EOF = the end, anything else a refusal.
+// start serves a request in a goroutine. serve returns nil for an ack, io.EOF for the end, and any other error for a refusal.
 func (s *session) start(ctx context.Context, r *request, serve func(context.Context, *request) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	if err := s.enter(r.ID, stop); err != nil {
@@ -169,7 +167,7 @@ func (s *session) start(ctx context.Context, r *request, serve func(context.Cont
 	return nil
 }
 
-// streaming is serve for a request that is answered with a stream, if the node has room for it.
+// streaming is serve for a request with a stream, if the node has room for it.
 func (s *session) streaming(serve func(context.Context, *request) error) func(context.Context, *request) error {
 	return func(ctx context.Context, r *request) error {
 		if !s.server.streams.take() {
@@ -180,7 +178,7 @@ func (s *session) streaming(serve func(context.Context, *request) error) func(co
 	}
 }
 
-// guard keeps a panic from ending the process, as the routes' recovery does.
+// guard recovers from a panic, as the routes do.
 func (s *session) guard(ctx context.Context, r *request, serve func(context.Context, *request) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -191,8 +189,7 @@ func (s *session) guard(ctx context.Context, r *request, serve func(context.Cont
 	return serve(ctx, r)
 }
 
-// conclude says the last word to a request, and tells how it failed. The id is free by then: whoever
-// hears that word may use it again.
+// conclude sends the last frame of a request. Its ID is free by then: the client may use it again at once.
 func (s *session) conclude(ctx context.Context, r *request, err error) (status int, code string) {
 	gone := ctx.Err() != nil
 	left := s.leave(r.ID)
@@ -232,7 +229,7 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 	return nil
 }
 
-// leave frees an id and tells whether an unsubscribe waits for that.
+// leave frees an ID, and reports whether an unsubscribe waits for that.
 func (s *session) leave(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +238,7 @@ func (s *session) leave(id string) bool {
 	return left
 }
 
-// unsubscribe stops a request, and reports false if there is none to be stopped.
+// unsubscribe stops a request. It returns false if there is none.
 func (s *session) unsubscribe(r *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +251,7 @@ func (s *session) unsubscribe(r *request) bool {
 	return true
 }
 
-// send sends a frame. If that fails the socket has been cut, which the reader learns.
+// send sends a frame. After a failure the socket is cut, which the reader notices.
 func (s *session) send(frame any) {
 	if body, err := json.Marshal(frame); err == nil {
 		_ = s.conn.Write(body)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// run starts a run, or finds it, and shows it: what POST runs does.
+// run is POST runs: it starts a run, or finds it, and shows it.
 func (s *session) run(ctx context.Context, r *request) error {
 	agent, err := s.server.authorize(r.Agent)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *session) run(ctx context.Context, r *request) error {
 	return err
 }
 
-// subscribe shows a run, or a whole thread, again: what GET events does.
+// subscribe is GET events: it shows a run, or a thread.
 func (s *session) subscribe(ctx context.Context, r *request) error {
 	run, after, reader, err := s.attach(ctx, r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *session) subscribe(ctx context.Context, r *request) error {
 	return s.show(ctx, r, run, reader, frames)
 }
 
-// attach makes the view that a frame asks for. Without a runId the run that it names is empty.
+// attach makes the view that a frame asks for. Without a runId the run is empty.
 func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.Cursor, *view.View, error) {
 	run, err := r.run(ctx)
 	if r.RunID == nil {
@@ -99,7 +99,7 @@ func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.C
 	return run, after, s.server.views.Run(run, view.Options{After: after, Join: r.Join, Profile: profile}), nil
 }
 
-// cancel cancels a run: what POST cancel does.
+// cancel is POST cancel.
 func (s *session) cancel(ctx context.Context, r *request) error {
 	run, err := r.run(ctx)
 	if err != nil {
@@ -111,8 +111,7 @@ func (s *session) cancel(ctx context.Context, r *request) error {
 	return s.insist(ctx, func(ctx context.Context) error { return s.server.cancel(ctx, run, r.Reason) })
 }
 
-// steer says something to the active run of a thread: what POST messages does. It is answered by an ack
-// with the cursor, and ends.
+// steer is POST messages. It is answered by an ack with the cursor, and ends.
 func (s *session) steer(ctx context.Context, r *request) error {
 	thread, err := r.thread(ctx)
 	if err != nil {
@@ -136,7 +135,7 @@ func steeredAck(r *request, thread stream.Thread, answer steered) acknowledgemen
 	return a
 }
 
-// inSlot does what begins a request, when its turn has come.
+// inSlot runs the beginning of a request when it has a slot.
 func (s *session) inSlot(ctx context.Context, begin func() error) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -147,8 +146,7 @@ func (s *session) inSlot(ctx context.Context, begin func() error) error {
 	return begin()
 }
 
-// insist is inSlot for what changes something: a page that sends "cancel" as its last words and
-// closes the socket means it. It is bounded as a request is.
+// insist is inSlot for a change: it is carried out even if the client closes the socket after sending it. It is bounded like a request.
 func (s *session) insist(ctx context.Context, change func(context.Context) error) error {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -156,17 +154,17 @@ func (s *session) insist(ctx context.Context, change func(context.Context) error
 	return s.inSlot(longer, func() error { return change(longer) })
 }
 
-// within turns the pointer of a problem, which starts at a part of the frame, into one of the frame.
+// within adds the part of the frame to the pointer of a problem.
 func within(part string, err error) error {
 	p := *problemOf(err)
 	p.Pointer = part + p.Pointer
 	return &p
 }
 
-// codeInterrupted: a stream broke off before its run was over.
+// codeInterrupted is the code of a stream that broke off before its run ended.
 const codeInterrupted = "interrupted"
 
-// show acknowledges the request and sends its events, until the view is over: io.EOF.
+// show acknowledges the request and sends its events. It returns io.EOF at the end of the view.
 func (s *session) show(ctx context.Context, r *request, run stream.Run, view *view.View, frames []view.Frame) error {
 	s.send(ack(r, run))
 	if current, ok := view.Run(); ok {
@@ -183,7 +181,7 @@ func (s *session) show(ctx context.Context, r *request, run stream.Run, view *vi
 	return problem(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
 }
 
-// subscription is the transport of one stream on a socket. It needs no heartbeats: the session pings the client.
+// subscription is the transport of one stream of a socket. It needs no heartbeats: the session sends pings.
 type subscription struct {
 	session  *session
 	id       string
@@ -192,8 +190,7 @@ type subscription struct {
 	buf      []byte
 }
 
-// maxKept is how much of a buffer is kept for later: a stream is open for hours, and one large event
-// must not weigh on it for as long.
+// maxKept bounds the buffer that a stream keeps: one large event must not occupy memory for hours.
 const maxKept = 64 << 10
 
 // Send sends each event as a frame of its own. Streams take turns by the frame.
@@ -214,7 +211,7 @@ func (t *subscription) Send(frames []view.Frame) error {
 	return nil
 }
 
-// turnTo notes that another run of the thread begins.
+// turnTo notes the next run of the thread.
 func (t *subscription) turnTo(f view.Frame) error {
 	if f.Type != agui.EventRunStarted {
 		return nil
