@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -80,7 +81,11 @@ func (s *Server) warnings(d *agents.Definition) []string {
 	}
 	var all []string
 	for _, e := range d.UnknownNames(agents.BuiltIn().With(s.Known).With(s.Tools.Known()).With(published)) {
-		all = append(all, e.Reason)
+		warning := e.Reason
+		if strings.HasSuffix(e.Key, "model") {
+			warning += "; a worker may have it, since workers announce no providers and scripts"
+		}
+		all = append(all, warning)
 	}
 	return all
 }

@@ -42,7 +42,7 @@ func (s *Server) putAgent(c *gin.Context) {
 	answer := s.describe(catalog.Published{Definition: d, Revision: revision})
 	answer.Warnings = s.warnings(d)
 	if len(answer.UnavailableTools) > 0 || len(answer.Warnings) > 0 {
-		s.logger.WarnContext(ctx, "an agent is published with names that no worker knows", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
+		s.logger.WarnContext(ctx, "an agent is published with names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
 	}
 	c.Header("ETag", etag(revision))
 	if existed {

@@ -214,11 +214,16 @@ func TestWarningsOfAPublication(t *testing.T) {
 	if w := put("b", "name: b\nmodel: scripted/refund\ntools: [charge, calculate, \"mcp:shop/*\", \"client:*\"]\n"); w != nil {
 		t.Errorf("known names are warned of: %q", w)
 	}
+	const elsewhere = "; a worker may have it, since workers announce no providers and scripts"
 	want := []string{
 		`/tools/0: unknown tool "chrage" (did you mean "charge"?)`, `/tools/1: unknown agent "nobody"`, `/tools/3: unknown MCP server "shp" (did you mean "shop"?)`,
-		`/model: unknown model provider "opnai" (did you mean "openai"?)`,
+		`/model: unknown model provider "opnai" (did you mean "openai"?)` + elsewhere,
 	}
 	if w := put("c", "name: c\nmodel: opnai/m\ntools: [chrage, \"agent:nobody\", \"agent:b\", \"mcp:shp/buy\"]\n"); !slices.Equal(w, want) {
+		t.Errorf("warnings are\n%q, want\n%q", w, want)
+	}
+	want = []string{`/steps/0/agent/model: unknown script "offers"` + elsewhere}
+	if w := put("d", "name: d\nsteps: [{name: write, agent: {model: scripted/offers}}]\n"); !slices.Equal(w, want) {
 		t.Errorf("warnings are\n%q, want\n%q", w, want)
 	}
 }
