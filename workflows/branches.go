@@ -164,15 +164,14 @@ func (f *branches) onEnd(p branchSlot, done workflow.Future) {
 	err := done.Get(f.ctx, &answer)
 	f.children.remove(f.ids[p.index], &answer)
 	delete(f.ids, p.index)
-	switch {
-	case temporal.IsCanceledError(err) && (f.cancelled || f.hasFailed() || f.expired): // it was not even begun
-		f.free = append(f.free, p.slot)
-		f.addFailure(p.index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
-		return
-	case err != nil:
+	if err != nil { // the next step finds in the log what the branch has used, if it had begun
 		f.free = append(f.free, p.slot)
 		f.run.log.LeaveUnfinished(runs.Lane{Index: p.slot, After: p.since, Subagent: true, Branch: true})
-		f.fails(err)
+		if temporal.IsCanceledError(err) && (f.cancelled || f.hasFailed() || f.expired) {
+			f.addFailure(p.index, pipeline.Failure{Code: string(runs.OutcomeCancelled)})
+		} else {
+			f.fails(err)
+		}
 		return
 	}
 	f.fan.Last = max(f.fan.Last, answer.Seq)

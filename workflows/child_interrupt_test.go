@@ -396,6 +396,33 @@ func TestBranchesAskUntilTheEnd(t *testing.T) {
 	}
 }
 
+// The step's time is over while its branches end with their interrupts. A branch that is cancelled meanwhile reports nothing: the
+// next step finds in the log what it has used.
+func TestABranchIsCancelledWhileItIsSuspended(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 3)
+	b.fan.Deadline = b.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
+	cancelled := make(chan struct{})
+	b.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })
+	var after []runs.Advance
+	b.advance = func(in runs.Advance) (runs.Advanced, error) {
+		switch {
+		case len(in.Suspended) > 0 && in.Child.Index == 1:
+			<-time.After(200 * time.Millisecond)
+		case len(in.Suspended) > 0:
+			<-cancelled
+		case in.Child == nil && in.Position.Branches != nil:
+			after = append(after, in)
+		}
+		return b.walk(in)
+	}
+	b.run(steppedInput())
+	want := []runs.Lane{{Index: 2, After: 11, Subagent: true, Branch: true}}
+	if len(after) != 1 || !slices.Equal(after[0].Unfinished, want) {
+		t.Errorf("the advances after the step are %+v, want one that takes over the lanes %+v", after, want)
+	}
+}
+
 // What was decided about calls of a branch that goes on with none of them stands in the log, whatever ended the branch.
 func TestWhatBranchesWereAnsweredStands(t *testing.T) {
 	t.Parallel()
