@@ -20,6 +20,10 @@ type Acceptance struct {
 	Updated []agui.Message `json:"updated,omitempty"`
 	// Differs tells that the conversation isn't what the client believes it to be.
 	Differs bool `json:"differs,omitempty"`
+	// Moved tells that a MESSAGES_SNAPSHOT alone does not put the client's list in the order of the conversation, because clients leave
+	// known messages in their places. Unmoved is how many messages precede the first one of the client that has to move.
+	Moved   bool `json:"moved,omitempty"`
+	Unmoved int  `json:"unmoved,omitempty"`
 }
 
 // Said is one message after the kept ones.

@@ -23,10 +23,6 @@ type Opening struct {
 	// ProtocolVersion is that of the input. Readers without a cursor get that generation.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
 	Accepted        Acceptance `json:"accepted"` // without content, which the proposal has
-	// Said is how many messages the client added after the first SaidAfter of the thread. The thread may have more by now, of runs
-	// that went before.
-	Said      int `json:"said,omitempty"`
-	SaidAfter int `json:"saidAfter,omitempty"`
 	// Edits tells that approvers have edited arguments of the run's tool calls, which readers may have seen before.
 	Edits bool `json:"edits,omitempty"`
 	// Keeps is a member of the state that stays as the thread has it, whatever the input says; "" = none.

@@ -55,8 +55,40 @@ func (r *Snapshot) Accept(c Claim) stream.Acceptance {
 		}
 	}
 	a.Last = r.lastKept(a)
-	a.Differs = !sameMessages(r.Apply(a), sent)
+	conversation := r.Apply(a)
+	a.Differs = !sameMessages(conversation, sent)
+	a.Unmoved, a.Moved = compareOrder(conversation, sent)
 	return a
+}
+
+// compareOrder reports whether a client's list has messages of a conversation in another order, or lacks messages before known ones. Then
+// it also returns the position of the first known message that has to move. Clients do not send activities and hidden messages.
+func compareOrder(conversation []Entry, sent []agui.Message) (unmoved int, moved bool) {
+	there, known := make(map[string]bool, len(conversation)), make(map[string]bool, len(sent))
+	for _, e := range conversation {
+		there[e.Message.ID] = true
+	}
+	for _, m := range sent {
+		known[m.ID] = true
+	}
+	next := 0
+	for _, m := range sent {
+		if !there[m.ID] {
+			continue
+		}
+		for next < len(conversation) && conversation[next].unsent() && conversation[next].Message.ID != m.ID {
+			next++
+		}
+		if next == len(conversation) || conversation[next].Message.ID != m.ID {
+			moved = true
+			break
+		}
+		next++
+	}
+	for moved && next < len(conversation) && !known[conversation[next].Message.ID] {
+		next++
+	}
+	return next, moved
 }
 
 // lastKept is the ID of the message that an acceptance builds on; "" = none. If nothing is cut it is not an activity, because the
@@ -161,6 +193,7 @@ func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 		keep = len(r.Entries)
 	}
 	if keep != a.Keep {
+		a.Unmoved, a.Moved = min(a.Unmoved, a.Keep), a.Moved || len(a.Tail) > 0
 		a.Keep, a.Differs = keep, true
 	}
 	return a, true

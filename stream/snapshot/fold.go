@@ -381,11 +381,10 @@ func calls(m agui.Message, toolCallID string) bool {
 // noteMove notes which messages an input moved: those that it cut, or those after which the client did not know the conversation.
 func (f *fold) noteMove(o *stream.Opening) {
 	unmoved := o.Accepted.Keep
-	late := o.Accepted.Differs && o.Said > 0
-	if late {
-		unmoved = min(unmoved, o.SaidAfter)
+	if o.Accepted.Moved {
+		unmoved = min(unmoved, o.Accepted.Unmoved)
 	}
-	if !late && !o.Accepted.Cut {
+	if !o.Accepted.Moved && !o.Accepted.Cut {
 		return
 	}
 	f.setUnmoved(unmoved)

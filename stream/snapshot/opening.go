@@ -34,12 +34,12 @@ func (s *Store) OpenRun(ctx context.Context, p stream.Place, o stream.Opening, r
 	case ok || thread.Run == stream.Token(p.Run.ID):
 	case regardless: // the messages of the client stay, and it gets the conversation as a snapshot
 		accepted = thread.Accept(Claim{History: HistoryAppend})
-		accepted.Differs = true
+		accepted.Differs, accepted.Moved = true, true
 	default:
 		return 0, ErrConversationChanged
 	}
 	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted.WithoutContent()
-	o.Said, o.SaidAfter, o.StateKept = len(in.Accepted.Tail), in.Accepted.Keep, thread.KeepsState(in, o.Keeps)
+	o.StateKept = thread.KeepsState(in, o.Keeps)
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
 	if started.Metadata, err = o.Metadata(); err != nil {
 		return 0, err

@@ -73,8 +73,8 @@ func emptyReasoning(id string) agui.Message {
 }
 
 // correct gives a client the conversation and the state that its run really has. A snapshot does not reorder the messages of a client. So
-// if the client added messages after ones that it had missed, a snapshot of the earlier messages comes first: the client drops its own
-// messages, and gets them back at their place.
+// if the client's list has another order, a snapshot of the messages before the first difference comes first: the client drops the others,
+// and gets them back at their place.
 func (p *Projection) correct(ctx context.Context, seq uint64, o *stream.Opening) error {
 	if !o.Accepted.Differs {
 		if o.StateKept {
@@ -82,8 +82,8 @@ func (p *Projection) correct(ctx context.Context, seq uint64, o *stream.Opening)
 		}
 		return nil
 	}
-	if o.Said > 0 {
-		if err := p.emitFirst(ctx, seq, o.SaidAfter); err != nil {
+	if o.Accepted.Moved {
+		if err := p.emitFirst(ctx, seq, o.Accepted.Unmoved); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,33 @@ func (p *Projection) emitFirst(ctx context.Context, seq uint64, n int) error {
 	if err != nil {
 		return err
 	}
-	return p.emit(&agui.MessagesSnapshot{Messages: snapshot.AppendShown(nil, r.Entries[:min(n, len(r.Entries))])})
+	first, err := p.beginning(r, n)
+	if err != nil {
+		return err
+	}
+	return p.emit(first)
+}
+
+// unplacedID is the ID of the empty messages that make a client drop its reasoning and activities until the next snapshot.
+const unplacedID = "perdure.unplaced"
+
+// beginning makes a snapshot of the first n entries, for clients that drop all other messages and get them back with the next snapshot.
+// Clients keep reasoning and activities that a snapshot lacks unless it has some of that kind. So the snapshot has an empty message of
+// each kind that only the other entries have. The next snapshot, which has those entries, removes it.
+func (p *Projection) beginning(r *snapshot.Snapshot, n int) (*agui.MessagesSnapshot, error) {
+	n = min(n, len(r.Entries))
+	messages, rest := snapshot.AppendShown(nil, r.Entries[:n]), snapshot.AppendShown(nil, r.Entries[n:])
+	if snapshot.HasRole(rest, agui.RoleReasoning) && !snapshot.HasRole(messages, agui.RoleReasoning) {
+		messages = append(messages, emptyReasoning(unplacedID+".reasoning"))
+	}
+	if p.profile != stream.Profile0 {
+		complete, err := completeFor(messages, rest)
+		return &agui.MessagesSnapshot{BaseEvent: agui.BaseEvent{Metadata: complete}, Messages: messages}, err
+	}
+	if snapshot.HasRole(rest, agui.RoleActivity) && !snapshot.HasRole(messages, agui.RoleActivity) {
+		messages = append(messages, emptyActivity(unplacedID+".activity", unplacedID))
+	}
+	return &agui.MessagesSnapshot{Messages: messages}, nil
 }
 
 // emitSnapshots emits a MESSAGES_SNAPSHOT as of a record, and a STATE_SNAPSHOT if the residue has changes of the state.

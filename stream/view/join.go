@@ -190,7 +190,11 @@ func (p *Projection) snapshots(ctx context.Context, open openItems) ([][]byte, e
 	events := []agui.Event{whole, &agui.StateSnapshot{Snapshot: r.StateFor(p.superseded)}}
 	unmoved := len(snapshot.AppendShown(nil, r.Entries[:min(r.Unmoved, len(r.Entries))]))
 	if r.Moved && unmoved < len(whole.Messages) { // a snapshot doesn't reorder what an old list has
-		events = append([]agui.Event{&agui.MessagesSnapshot{Messages: whole.Messages[:unmoved]}}, events...)
+		first, err := p.beginning(r, r.Unmoved)
+		if err != nil {
+			return nil, err
+		}
+		events = append([]agui.Event{first}, events...)
 	}
 	var encoded [][]byte
 	for _, e := range events {
