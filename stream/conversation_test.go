@@ -270,6 +270,33 @@ func TestAcceptanceIsJudgedAgainWhenTheRunStarts(t *testing.T) {
 	}
 }
 
+// A message that waits for its run is not dropped silently because another run has brought a message with the same ID.
+func TestAcceptanceConflictsWithANewMessageOfItsID(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		waiting, before string
+		history         snapshot.History
+		ok              bool
+	}{
+		"two tabs use one ID":             {waiting: "u1 a1 u2=mine", before: "u1 a1 u2=theirs"},
+		"two tabs use one ID, appended":   {waiting: "u2=mine", before: "u1 a1 u2=theirs", history: snapshot.HistoryAppend},
+		"two tabs that lost their lists":  {waiting: "u2=mine", before: "u1 a1 u2=theirs"},
+		"an edit of a message that stays": {waiting: "u1=edited", before: "u1 a1 u2", ok: true},
+		"the same message":                {waiting: "u1 a1 u2", before: "u1 a1 u2", ok: true},
+		"instructions of one ID":          {waiting: "u1 a1 s2=mine u3", before: "u1 a1 s2=theirs u2", ok: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := streamtest.Open(t)
+			waiting := write(t, l, 1, "u1", "a1").Accept(snapshot.Claim{Messages: msgs(c.waiting), History: c.history})
+			now := write(t, l, 2, c.before, "a2")
+			if a, ok := now.Renew(waiting); ok != c.ok {
+				t.Errorf("accepted: %v, and the conversation is %s", ok, words((&snapshot.Snapshot{Entries: now.Apply(a)}).Messages()))
+			}
+		})
+	}
+}
+
 // A thread reduces to the same whether from its beginning, from the cache, or from a checkpoint.
 func TestReductionFromACheckpoint(t *testing.T) {
 	t.Parallel()

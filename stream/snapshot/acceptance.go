@@ -174,7 +174,7 @@ func (r *Snapshot) commonPrefix(sent []agui.Message) (keep, said int) {
 }
 
 // Renew judges an acceptance again when its run starts, because other runs may have changed the thread. ok is false if the
-// message that the acceptance builds on has been cut.
+// message that the acceptance builds on has been cut, or if a kept message now has the ID of a new one and other content.
 //
 // An acceptance that cuts nothing also keeps the messages that were added since: its client could not know them. The position of
 // a kept message may have changed, because the result of a subagent is inserted before the subagent's messages.
@@ -196,7 +196,17 @@ func (r *Snapshot) Renew(a stream.Acceptance) (_ stream.Acceptance, ok bool) {
 		a.Unmoved, a.Moved = min(a.Unmoved, a.Keep), a.Moved || len(a.Tail) > 0
 		a.Keep, a.Differs = keep, true
 	}
-	return a, true
+	return a, !r.keepsOther(a)
+}
+
+// keepsOther reports whether a kept message has the ID of a message of the tail and other content. Apply leaves out such a message of
+// the tail. An instruction that is kept is no conflict.
+func (r *Snapshot) keepsOther(a stream.Acceptance) bool {
+	at := r.positionsOf(a.Tail)
+	return slices.ContainsFunc(a.Tail, func(s stream.Said) bool {
+		pos, known := at[s.ID]
+		return known && pos < a.Keep && s.Message != nil && !isInstruction(*s.Message) && r.Entries[pos].differs(*s.Message)
+	})
 }
 
 // CanSteer reports whether an active run can be told what an input says: messages that the thread does not have. It cannot if the
