@@ -137,7 +137,7 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if question == nil {
 		return runs.Decision{}, errNoApproval(a.id)
 	}
-	v, err := a.v.aboutLimit(now, question, "")
+	v, err := a.v.normalized(now, question, "")
 	if err == nil {
 		err = s.mayDecide(ctx, thread, now, question, v, "")
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/runs"
@@ -75,6 +76,30 @@ func (v verdict) check(at string) error {
 	return unfit(at+"/decision", `must be "approve", "edit", "reject" or "answer"`)
 }
 
+// normalized returns the verdict as it is proposed: an edit to the arguments that the model wrote is an approval of them, and one about
+// a soft limit has all figures.
+func (v verdict) normalized(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (verdict, error) {
+	asked, err := stream.ApprovalSourceOf(*question)
+	if asked == nil || err != nil || v.Decision != string(runs.DecisionEdit) {
+		return v, err
+	}
+	if asked.Step == pipeline.LimitPath {
+		return v.aboutLimit(thread, question, at)
+	}
+	// An edit that was decided has replaced the arguments in the conversation.
+	written := askedCall(thread, question.ToolCallID).Arguments
+	if runs.DigestArgs(written) == asked.ArgsDigest && sameText(v.Args, []byte(written)) {
+		return verdict{Decision: string(runs.DecisionApprove), Reason: v.Reason}, nil
+	}
+	return v, nil
+}
+
+// sameText reports whether two JSON texts differ in white space only.
+func sameText(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
 func unfit(pointer, detail string) *Problem {
 	p := problem(http.StatusUnprocessableEntity, "invalid_answer", detail)
 	p.Pointer = pointer
@@ -132,7 +157,7 @@ func (s *Server) answers(ctx context.Context, resume []agui.ResumeEntry, t strea
 		answered[question.ID] = true
 		v, err := verdictOf(question, entry, at)
 		if err == nil {
-			v, err = v.aboutLimit(thread, question, at+"/payload")
+			v, err = v.normalized(thread, question, at+"/payload")
 		}
 		if err == nil {
 			err = s.mayDecide(ctx, t, thread, question, v, at+"/payload")
@@ -273,7 +298,7 @@ func lateAnswers(resume []agui.ResumeEntry, thread *snapshot.Snapshot) []stream.
 		answer := stream.LateAnswer{InterruptID: question.ID}
 		v, err := verdictOf(question, entry, "")
 		if err == nil {
-			v, err = v.aboutLimit(thread, question, "")
+			v, err = v.normalized(thread, question, "")
 		}
 		if err == nil {
 			answer = answerOf(question, v)

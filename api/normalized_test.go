@@ -1,0 +1,34 @@
+package api
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+)
+
+// An edit to the arguments that the model wrote is a vote for them. Otherwise a quorum would see two proposals of the same arguments.
+func TestAnEditToTheSameArgumentsApprovesThem(t *testing.T) {
+	t.Parallel()
+	const written = `{"amount": 60}`
+	by, err := json.Marshal(stream.ApprovalSource{ArgsDigest: runs.DigestArgs(written)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
+	for name, c := range map[string]struct{ now, edit, decision string }{
+		"as written":               {written, `{"amount": 60}`, "approve"},
+		"other white space":        {written, `{"amount":60}`, "approve"},
+		"another value":            {written, `{"amount":61}`, "edit"},
+		"an edit that was decided": {`{"amount":40}`, `{"amount":40}`, "edit"},
+	} {
+		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "pay", Arguments: c.now}}}}}}
+		v, err := verdict{Decision: "edit", Args: json.RawMessage(c.edit)}.normalized(thread, question, "")
+		if err != nil || v.Decision != c.decision || (v.Args == nil) != (c.decision == "approve") {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+}
