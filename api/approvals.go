@@ -317,7 +317,7 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 
 // errDecided refuses a decision, because another one stands.
 func errDecided(stands *decided) *Problem {
-	detail := "it is decided: " + stands.Decision
+	detail := fmt.Sprintf("the approval %.100q is decided: %s", stands.ID, stands.Decision)
 	if stands.By != "" {
 		detail += " by " + stands.By
 	}
@@ -327,7 +327,7 @@ func errDecided(stands *decided) *Problem {
 }
 
 func errTooLate(stands *decided) *Problem {
-	p := problem(http.StatusGone, "expired", "the time to decide is over")
+	p := problem(http.StatusGone, "expired", fmt.Sprintf("the time to decide about %.100q is over", stands.ID))
 	p.Recorded = stands
 	return p
 }

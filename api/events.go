@@ -113,8 +113,13 @@ func (s *Server) threadEvents(c *gin.Context) {
 
 // showEvents answers with a page or a stream. It reads the first frames before it answers, so that a wrong cursor has a status of its own.
 func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) {
-	if wantsPage(c) {
-		s.showPage(c, view, after)
+	limit, err := limitOf(c)
+	switch {
+	case err != nil:
+		s.refuse(c, err)
+		return
+	case wantsPage(c):
+		s.showPage(c, view, after, limit)
 		return
 	}
 	frames, err := view.NextPast(c.Request.Context())
@@ -153,12 +158,7 @@ type item struct {
 	Event  json.RawMessage `json:"event"`
 }
 
-func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor) {
-	limit, err := limitOf(c)
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
+func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor, limit int) {
 	p, err := readPage(c.Request.Context(), view, after, limit)
 	if err != nil {
 		s.refuse(c, err)

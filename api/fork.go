@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -58,11 +59,11 @@ func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	err = s.Snapshots.Fork(ctx, from, to)
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
-		p := problem(http.StatusConflict, "run_active", "the run has not ended: fork it when it has, or an earlier one")
+		p := problem(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork it when it has, or an earlier one", from.Shown()))
 		p.ActiveRun = from.Shown()
 		return p
 	case errors.Is(err, stream.ErrThreadExists):
-		return problem(http.StatusConflict, "thread_exists", "there is such a thread already")
+		return problem(http.StatusConflict, "thread_exists", fmt.Sprintf("the thread %.100q exists already", to.ID))
 	}
 	return err
 }

@@ -129,7 +129,7 @@ func TestSupersededMessages(t *testing.T) {
 	if got, want := n.messages("back"), "m0 a-r0 m1 a-r2"; got != want {
 		t.Errorf("the fork has %s, want %s", got, want)
 	}
-	if a := n.do(http.MethodGet, "/v1/threads/t/superseded/nobody", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" {
+	if a := n.do(http.MethodGet, "/v1/threads/t/superseded/nobody", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_run" || !strings.Contains(a.problem.Detail, `the thread "t" has no run "nobody"`) {
 		t.Errorf("an unknown run: %d %s", a.status, a.body)
 	}
 	if a := n.do(http.MethodGet, "/v1/threads/nobody/superseded", ""); a.status != http.StatusNotFound || a.problem.Code != "unknown_thread" {

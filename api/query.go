@@ -109,6 +109,11 @@ func describedPath(route string) string {
 	return strings.Join(segments, "/")
 }
 
+// refuseRoute answers a request for a path that is no route.
+func (s *Server) refuseRoute(c *gin.Context) {
+	s.refuse(c, problem(http.StatusNotFound, "not_found", fmt.Sprintf("there is no route %.200q", c.Request.URL.Path)))
+}
+
 // refuseMethod answers a request for a method that a route does not have. gin has set the header Allow by then.
 func (s *Server) refuseMethod(c *gin.Context) {
 	detail := fmt.Sprintf("this route does not have the method %.20q, only %s", c.Request.Method, c.Writer.Header().Get("Allow"))

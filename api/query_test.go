@@ -48,6 +48,21 @@ func (c *contract) queryOf(method, path string) map[string]any {
 	return found
 }
 
+// The limit is that of a page of events. A stream refuses a wrong one all the same: a client that got it wrong is to hear of it.
+func TestALimitOfEventsIsChecked(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	n.post(inputOf("r1", "hello"))
+	for _, path := range []string{"/v1/threads/t/events?follow=false&limit=0", "/v1/threads/t/runs/r1/events?limit=x"} {
+		for _, accept := range []string{"text/event-stream", "application/json"} {
+			if a := n.do(http.MethodGet, path, "", "Accept", accept); a.status != http.StatusBadRequest || !strings.Contains(a.problem.Detail, "limit") {
+				t.Errorf("%s as %s: %d %.200s", path, accept, a.status, a.body)
+			}
+		}
+	}
+}
+
 func TestDescribedQueryParametersAreTaken(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -56,7 +56,7 @@ func TestDecidedAndNotCarriedOut(t *testing.T) {
 		{2, "approve", http.StatusConflict, "decided"}, // a vote that came to nothing
 	} {
 		a := votes(o, want.n, want.decision)
-		if a.status != want.status || a.problem.Code != want.code || want.code == "" && !strings.Contains(a.body, `"repeated":true`) {
+		if a.status != want.status || a.problem.Code != want.code || want.code == "" && !strings.Contains(a.body, `"repeated":true`) || want.code != "" && !strings.Contains(a.problem.Detail, ids[want.n]) {
 			t.Errorf("to %s %d: %d %s", want.decision, want.n+1, a.status, a.body)
 		}
 	}

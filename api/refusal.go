@@ -41,15 +41,19 @@ func stillOpen(asking string) error {
 	return p
 }
 
-// refusedBy is the problem for a workflow's refusal.
-func refusedBy(err error) error {
+func errRunIDReused(run stream.Run) *Problem {
+	return problem(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q has begun with another input", run.Shown()))
+}
+
+// refusedBy is the problem for a workflow's refusal of a run.
+func refusedBy(run stream.Run, err error) error {
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {
 		return err
 	}
 	switch app.Type() {
 	case runs.ErrorBusy:
-		p := problem(http.StatusConflict, "busy", "another run of this thread is active")
+		p := problem(http.StatusConflict, "busy", fmt.Sprintf("another run of the thread %.100q is active", run.Thread.ID))
 		p.ActiveRun, _ = dispatch.BusyWith(err)
 		return p
 	case runs.ErrorInterrupted:
@@ -57,9 +61,9 @@ func refusedBy(err error) error {
 	case runs.ErrorMissingResults:
 		return missingResults(app)
 	case runs.ErrorRunIDReused:
-		return problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+		return errRunIDReused(run)
 	case runs.ErrorQueueFull:
-		return problem(http.StatusTooManyRequests, "queue_full", "too many runs wait for this thread")
+		return problem(http.StatusTooManyRequests, "queue_full", fmt.Sprintf("too many runs wait for the thread %.100q", run.Thread.ID))
 	}
 	return err
 }

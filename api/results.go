@@ -233,7 +233,7 @@ func errAbandonedCall(id string) *Problem {
 }
 
 func errAnswered(m *agui.Message) *Problem {
-	p := problem(http.StatusConflict, "answered", "the call has another result")
+	p := problem(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q has another result", m.ToolCallID))
 	recorded := acceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
 	if !m.Content.IsText() {
 		recorded.Content = m.Content.Parts()

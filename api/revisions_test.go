@@ -240,6 +240,7 @@ func TestUnknownThingsAreNamed(t *testing.T) {
 		"/v1/threads/t-404/runs/r-404/events":   `the thread "t-404" has no run "r-404"`,
 		"/v1/threads/t-404/events?follow=false": `there is no thread "t-404"`,
 		"/v1/threads/t-404/messages":            `there is no thread "t-404"`,
+		"/v1/thread/t":                          `there is no route "/v1/thread/t"`,
 	} {
 		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusNotFound || a.problem.Detail != want {
 			t.Errorf("%s: %d %s, want %s", path, a.status, a.body, want)

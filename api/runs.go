@@ -200,7 +200,7 @@ func (s *Server) existing(ctx context.Context, in *acceptedInput) (last uint64, 
 		case begun.Digest == hex.EncodeToString(in.digest[:]):
 			return last, true, nil
 		case len(in.input.Resume) == 0:
-			return last, false, problem(http.StatusConflict, "run_id_reused", "the run has begun with another input")
+			return last, false, errRunIDReused(in.run)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThre
 		return s.steerInstead(ctx, in, thread, admitted, proposal, active)
 	}
 	if err != nil {
-		return false, refusedBy(err)
+		return false, refusedBy(in.run, err)
 	}
 	if taken.Open {
 		return false, stillOpen(thread.RunID)

@@ -139,7 +139,7 @@ func (s *Server) keepSchedule(ctx context.Context, who auth.Principal, said *sch
 	_, err = s.clock.Describe(ctx, who.Tenant, said.ID)
 	if !errors.Is(err, schedules.ErrUnknown) {
 		if err == nil {
-			err = problem(http.StatusConflict, "schedule_exists", "there is a schedule of this id, which says something else; PUT changes it")
+			err = problem(http.StatusConflict, "schedule_exists", fmt.Sprintf("the schedule %.100q says something else; PUT changes it", said.ID))
 		}
 		return nil, false, err
 	}

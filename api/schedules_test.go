@@ -219,7 +219,11 @@ func TestTheSameScheduleIsMadeOnce(t *testing.T) {
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, nil)).schedule(t, http.StatusCreated)
 	n.do(http.MethodPost, "/v1/schedules", scheduleWith(t, map[string]any{"overlap": "skip"})).schedule(t, http.StatusOK)
 	other := scheduleWith(t, map[string]any{"overlap": "allow_all"})
-	n.do(http.MethodPost, "/v1/schedules", other).refusal(t, "another one", http.StatusConflict, "schedule_exists", "")
+	exists := n.do(http.MethodPost, "/v1/schedules", other)
+	exists.refusal(t, "another one", http.StatusConflict, "schedule_exists", "")
+	if !strings.Contains(exists.problem.Detail, `the schedule "s"`) {
+		t.Errorf("the refusal does not name the schedule: %s", exists.body)
+	}
 	// An api may die between the two places: what Temporal does not know is none.
 	delete(n.temporal.clock.schedules, schedules.TemporalID("default", "s"))
 	n.do(http.MethodGet, "/v1/schedules/s", "").refusal(t, "shown", http.StatusNotFound, "unknown_schedule", "")

@@ -165,7 +165,7 @@ func (s *Server) routes() *gin.Engine {
 		r.Use(s.refuseOrigin, cors.New(s.cors())) // a browser's preflight request has no credentials
 	}
 	r.Use(s.authenticate, s.checkQuery)
-	r.NoRoute(func(c *gin.Context) { s.refuse(c, problem(http.StatusNotFound, "not_found", "there is no such route")) })
+	r.NoRoute(s.refuseRoute)
 	r.NoMethod(s.refuseMethod)
 
 	r.GET(rootPath, s.showRoot)

@@ -334,7 +334,7 @@ func TestTheSameInputIsTheSameRun(t *testing.T) {
 	if again := n.post(inputOf("r1", "hello")); again.body != first.body || len(n.temporal.starts) != 1 {
 		t.Errorf("the same input again is answered, after %d starts, with\n%s", len(n.temporal.starts), again.body)
 	}
-	if other := n.post(inputOf("r1", "something else")); other.status != http.StatusConflict || other.problem.Code != "run_id_reused" {
+	if other := n.post(inputOf("r1", "something else")); other.status != http.StatusConflict || other.problem.Code != "run_id_reused" || !strings.Contains(other.problem.Detail, `"r1"`) {
 		t.Errorf("another input under the same id: %d %s", other.status, other.body)
 	}
 	for i, cursor := range cursors(first.body) {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -136,7 +135,7 @@ func (s *Server) superseded(c *gin.Context, run stream.Run) ([]agui.Message, err
 		messages = append(messages, more...)
 	}
 	if !known {
-		return nil, problem(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread has no run %q", run.ID))
+		return nil, errNoRun(run)
 	}
 	return messages, nil
 }

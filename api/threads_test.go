@@ -507,15 +507,16 @@ func TestForkForConsoles(t *testing.T) {
 		answer
 		status int
 		code   string
+		names  string
 	}{
-		"there is such a thread": {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"t"}`), 409, "thread_exists"},
-		"nobody's run":           {fork("/v1/threads/t/runs/r9/fork", ""), 404, "unknown_run"},
-		"nobody's thread":        {fork("/v1/threads/x/runs/r1/fork", ""), 404, "unknown_run"},
-		"a run that goes on":     {fork("/v1/threads/t/runs/r3/fork", ""), 409, "run_active"},
-		"no name":                {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input"},
-		"no body":                {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input"},
+		"there is such a thread": {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"t"}`), 409, "thread_exists", `the thread "t"`},
+		"nobody's run":           {fork("/v1/threads/t/runs/r9/fork", ""), 404, "unknown_run", `"r9"`},
+		"nobody's thread":        {fork("/v1/threads/x/runs/r1/fork", ""), 404, "unknown_run", `"x"`},
+		"a run that goes on":     {fork("/v1/threads/t/runs/r3/fork", ""), 409, "run_active", `the run "r3"`},
+		"no name":                {fork("/v1/threads/t/runs/r1/fork", `{"threadId":"\u0007"}`), 400, "invalid_input", ""},
+		"no body":                {fork("/v1/threads/t/runs/r1/fork", `[]`), 400, "invalid_input", ""},
 	} {
-		if c.answer.status != c.status || c.problem.Code != c.code {
+		if c.answer.status != c.status || c.problem.Code != c.code || !strings.Contains(c.problem.Detail, c.names) {
 			t.Errorf("%s: %d %s", what, c.answer.status, c.body)
 		}
 	}
