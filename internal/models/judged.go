@@ -75,8 +75,10 @@ func (j judged) judge(err error) error {
 func unreached(e *llm.Error) bool {
 	var unknown *net.DNSError
 	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError // net/http makes it an ErrSchemeMismatch only if the server's answer begins with "HTTP/"
 	return errors.Is(e.Err, syscall.ECONNREFUSED) ||
 		errors.As(e.Err, &unknown) && unknown.IsNotFound ||
 		errors.As(e.Err, &certificate) ||
+		errors.As(e.Err, &plain) ||
 		errors.Is(e.Err, http.ErrSchemeMismatch)
 }

@@ -29,7 +29,7 @@ type Options struct {
 	Scripts []*agents.Script
 	// Secrets are replaced in what providers say about a failure.
 	Secrets []string
-	// FailFast makes a host final that cannot be reached (refused, unknown, or without a valid certificate) and has not
+	// FailFast makes a host final that cannot be reached (refused, unknown, without TLS, or without a valid certificate) and has not
 	// answered since the process began: the configuration is most likely wrong, and a developer waits. Once it has answered,
 	// such a failure is retryable.
 	FailFast bool

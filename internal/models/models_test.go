@@ -92,6 +92,7 @@ func TestHostsThatHaveAnsweredAreTriedAgain(t *testing.T) {
 		"unknown":     &net.DNSError{IsNotFound: true},
 		"certificate": &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
 		"no TLS":      http.ErrSchemeMismatch,
+		"no HTTP":     tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
 	} {
 		host := strings.ReplaceAll(name, " ", "-") + ".example"
 		failure := &llm.Error{Code: llm.CodeUnavailable, Host: host, Err: cause}
