@@ -533,6 +533,11 @@ func TestARunThatIsPausedBeforeItBegins(t *testing.T) {
 	}
 	paused := make(chan int, 1)
 	go func() { paused <- n.do(http.MethodPost, "/v1/threads/t/pause", "").status }()
+	select {
+	case status := <-paused:
+		t.Fatalf("the pause is answered %d before the run begins", status)
+	case <-time.After(100 * time.Millisecond):
+	}
 	opening := stream.Opening{RunID: "r1", Execution: "e1", Agent: "a", Continues: "r0"}
 	if _, err := n.snapshots.OpenRun(n.ctx(), place, opening, false); err != nil {
 		t.Fatal(err)

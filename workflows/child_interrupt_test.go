@@ -344,6 +344,24 @@ func TestAResultIsNotLostWhileBranchesEnd(t *testing.T) {
 	}
 }
 
+// A run whose branches wait while another one works lists their calls, without those that have a decision.
+func TestARunTellsWhatItsBranchesWaitFor(t *testing.T) {
+	t.Parallel()
+	b := newBranching(t, 3)
+	var open [][]string
+	b.look(time.Minute, &open)
+	b.decide(2*time.Minute, "1")
+	b.look(3*time.Minute, &open)
+	b.decide(4*time.Minute, "2")
+	b.run(steppedInput())
+	for _, calls := range open {
+		slices.Sort(calls)
+	}
+	if want := [][]string{{"1", "2"}, {"2"}}; !slices.EqualFunc(open, want, slices.Equal) {
+		t.Errorf("the run waited for %q, want %q", open, want)
+	}
+}
+
 // A run does not end with more questions than it could go on with: it stays open until so many are answered that it can.
 func TestManyBranchesAsk(t *testing.T) {
 	t.Parallel()

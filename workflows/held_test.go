@@ -99,30 +99,32 @@ func TestAHeldRunGoesOn(t *testing.T) {
 	}
 }
 
-// An offer without a run asks a held run what it still waits for: not for calls that have a result.
+// look asks a run, after some time, what it still waits for: with an offer without a run, which is refused.
+func (w *world) look(after time.Duration, open *[][]string) {
+	w.env.RegisterDelayedCallback(func() {
+		w.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
+			OnAccept: func() { w.t.Error("an offer without a run was accepted") },
+			OnReject: func(err error) {
+				var busy *temporal.ApplicationError
+				var active runs.Active
+				if !errors.As(err, &busy) || busy.Type() != runs.ErrorBusy || busy.Details(&active) != nil {
+					w.t.Errorf("refused with %v", err)
+				}
+				*open = append(*open, active.Waiting)
+			},
+			OnComplete: func(any, error) {},
+		}, runs.Submit{})
+	}, after)
+}
+
+// A held run does not list calls that have a result.
 func TestAHeldRunTellsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	h := newHolding(t)
 	var open [][]string
-	look := func(after time.Duration) {
-		h.env.RegisterDelayedCallback(func() {
-			h.env.UpdateWorkflow(runs.UpdateSubmit, after.String(), &testsuite.TestUpdateCallback{
-				OnAccept: func() { t.Error("an offer without a run was accepted") },
-				OnReject: func(err error) {
-					var busy *temporal.ApplicationError
-					var active runs.Active
-					if !errors.As(err, &busy) || busy.Type() != runs.ErrorBusy || busy.Details(&active) != nil {
-						t.Errorf("refused with %v", err)
-					}
-					open = append(open, active.Waiting)
-				},
-				OnComplete: func(any, error) {},
-			}, runs.Submit{})
-		}, after)
-	}
-	look(time.Minute)
+	h.look(time.Minute, &open)
 	h.decide(2*time.Minute, clientResult)
-	look(3 * time.Minute)
+	h.look(3*time.Minute, &open)
 	h.decide(4*time.Minute, approves("ask"))
 	h.run(heldInput())
 	if want := [][]string{{"ask", "client"}, {"ask"}}; !slices.EqualFunc(open, want, slices.Equal) {

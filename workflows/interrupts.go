@@ -53,6 +53,18 @@ func (i *interrupts) find(callID string, began *runs.Interrupts, cancelled bool)
 	return began
 }
 
+// open are the calls that the active run and its children wait for, without those that decisions are about.
+func (i *interrupts) open(decisions []runs.Decision) []string {
+	var ids []string
+	for _, w := range slices.Concat(i.concurrent, i.suspended, []*runs.Interrupts{i.held}) {
+		if w != nil {
+			more, _ := w.Open(decisions...)
+			ids = append(ids, more...)
+		}
+	}
+	return ids
+}
+
 // withdraw ends the wait for interrupts of children. People are still notified of what happened to them.
 func (i *interrupts) withdraw(all ...*runs.Interrupts) {
 	i.concurrent = slices.DeleteFunc(i.concurrent, func(w *runs.Interrupts) bool { return slices.Contains(all, w) })

@@ -23,10 +23,7 @@ func (t *thread) validateSubmit(in runs.Submit) error {
 			return err
 		}
 	} else if in.Offer == nil || !t.phase.isOver() && in.OnBusy != runs.OnBusyEnqueue && in.OnBusy != runs.OnBusyInterrupt {
-		active := runs.Active{RunID: t.run.in.Run.ID}
-		if held := t.run.interrupts.held; held != nil {
-			active.Waiting, _ = held.Open(in.Decisions...)
-		}
+		active := runs.Active{RunID: t.run.in.Run.ID, Waiting: t.run.interrupts.open(in.Decisions)}
 		return temporal.NewApplicationError("another run is active", runs.ErrorBusy, active)
 	}
 	queue := append(slices.Clip(t.queue), *in.Offer)
