@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -73,6 +74,15 @@ func errNoRun(run stream.Run) *Problem {
 	return problem(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
 }
 
+// errInvalidCursor is the problem with a cursor, and the cursor or the reason if the error has it.
+func errInvalidCursor(err error) *Problem {
+	detail := "this is not a cursor of this server, or its place is not in what is asked for"
+	if _, why, ok := strings.Cut(err.Error(), stream.ErrInvalidCursor.Error()+": "); ok {
+		detail += ": " + why
+	}
+	return badRequest("invalid_cursor", "", detail)
+}
+
 // problemOf maps an error to its answer. It is the only place that decides this. An error without a meaning for clients is 503: it may be unknown
 // whether something happened, and repeating is safe.
 func problemOf(err error) *Problem {
@@ -97,7 +107,7 @@ func problemOf(err error) *Problem {
 	case errors.Is(err, schedules.ErrChanged):
 		return problem(http.StatusConflict, "schedule_changed", "somebody else has changed the schedule meanwhile; look at it again")
 	case errors.Is(err, stream.ErrInvalidCursor):
-		return badRequest("invalid_cursor", "", "this is not a cursor of this server, or its place is not in what is asked for")
+		return errInvalidCursor(err)
 	case errors.Is(err, stream.ErrLogReplaced):
 		return problem(http.StatusGone, "log_replaced", "the cursor belongs to a log that has been replaced; attach anew")
 	case errors.Is(err, stream.ErrGone):

@@ -63,6 +63,22 @@ func TestALimitOfEventsIsChecked(t *testing.T) {
 	}
 }
 
+// A request may have more than one cursor.
+func TestAWrongCursorIsNamed(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.works()
+	cursor := cursors(n.post(inputOf("r1", "hello")).body)[0]
+	for _, path := range []string{
+		"/v1/threads/t/events?after=wrong&waitFor=" + cursor, "/v1/threads/t/runs/r1/events?waitFor=wrong&after=" + cursor,
+		"/v1/threads/t/messages?cursor=wrong", "/v1/agents/a/revisions?cursor=wrong",
+	} {
+		if a := n.do(http.MethodGet, path, ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" || !strings.Contains(a.problem.Detail, `"wrong"`) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
 func TestDescribedQueryParametersAreTaken(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -67,7 +68,7 @@ func belowOf(c *gin.Context) (uint64, error) {
 	}
 	below, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, badRequest("invalid_cursor", "", "this is not a cursor of this list")
+		return 0, badRequest("invalid_cursor", "", fmt.Sprintf("this is not a cursor of this list: %.40q", text))
 	}
 	return below, nil
 }
