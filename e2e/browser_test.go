@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -95,6 +96,12 @@ func (p *endpoint) proxy(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.proxied.RLock()
 		defer p.proxied.RUnlock()
+		// The server closes the body when the answer begins. If the transport has not read its end by then, it breaks the connection.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
