@@ -70,6 +70,30 @@ func TestADecisionIsSeenByWhoWaitsForIt(t *testing.T) {
 	}
 }
 
+// The summary, the messages and the state of a thread show the effect of a decision, too.
+func TestADecisionIsSeenInTheThread(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for i, path := range []string{"?waitFor=", "/messages?waitFor=", "/state?waitFor="} {
+		thread := fmt.Sprint("t", i)
+		cursor := o.approves(thread, o.asks(thread, "c1")[0])
+		shown := make(chan answer, 1)
+		go func() { shown <- o.do(http.MethodGet, "/v1/threads/"+thread+path+cursor, "") }()
+		select {
+		case a := <-shown:
+			t.Errorf("GET …%s is answered before the thread goes on: %d %s", path, a.status, a.body)
+		case <-time.After(100 * time.Millisecond):
+			o.goesOn(thread)
+			if a := <-shown; a.status != http.StatusOK || strings.Contains(a.body, `"waiting"`) {
+				t.Errorf("GET …%s: %d %s", path, a.status, a.body)
+			}
+		}
+		if a := o.do(http.MethodGet, "/v1/threads/"+thread+path+"x", ""); a.status != http.StatusBadRequest || a.problem.Code != "invalid_cursor" {
+			t.Errorf("GET …%sx: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
 // While other calls are open the thread does not go on: there is nothing to wait for.
 func TestWaitForADecisionThatLeavesOthersOpen(t *testing.T) {
 	t.Parallel()

@@ -185,10 +185,13 @@ func (s *Server) showThread(c *gin.Context) {
 	c.JSON(http.StatusOK, sum)
 }
 
-// threadAsItIs returns the snapshot of the thread in the path.
+// threadAsItIs returns the snapshot of the thread in the path, which shows the effect of what the parameter waitFor is the cursor of.
 func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
 	thread, err := threadOf(c)
 	if err != nil {
+		return thread, nil, err
+	}
+	if err := s.awaitShown(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
 		return thread, nil, err
 	}
 	now, err := s.Snapshots.Latest(c.Request.Context(), thread, 0)
