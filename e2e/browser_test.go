@@ -108,8 +108,8 @@ func (p *endpoint) proxy(t *testing.T) string {
 	return server.URL
 }
 
-// awaitAnswers waits until the proxy has forwarded every answer to its end. CopilotKit's runtime does not handle an error of a
-// connection whose run has finished: its process exits, although the client lost nothing.
+// awaitAnswers waits until the proxy has forwarded every answer to its end. CopilotKit's runtime does not handle the error of a connection
+// that breaks: its process exits, also if the run has finished and the client lost nothing.
 func (p *endpoint) awaitAnswers() {
 	p.proxied.Lock()
 	defer p.proxied.Unlock()
