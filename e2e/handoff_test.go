@@ -216,10 +216,10 @@ func TestHandoffAndApprovals(t *testing.T) {
 		awaitType(t, p.endpoint, in, runs.TypeParked)
 		p.kill()
 		p.start(t)
+		all := p.followThread(t, in) // before the decision: a client that joins a run later is not told of its handoff
 		if status, a := decide(t, p.endpoint, in.ThreadID, asked[0].ID, ask.decision); status != http.StatusOK {
 			t.Fatalf("%s: %d %v", ask.text, status, a)
 		}
-		all := p.followThread(t, in)
 		all.untilSuccess(t)
 		messages := show(t, in.Messages, all.events)
 		if last := messages[len(messages)-1]; last.Content != ask.last {
