@@ -157,7 +157,7 @@ func TestGoOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/pipelines.md")
+	page, err := os.ReadFile("../docs/guides/pipelines.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ steps:
 // pageExamples are the definitions in YAML on the page.
 func pageExamples(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/pipelines.md")
+	page, err := os.ReadFile("../docs/guides/pipelines.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -269,7 +269,7 @@ type admission struct {
 	answersOnly bool
 }
 
-// admit judges the messages of an input against the thread (see docs/history.md), and decides what happens if the thread is busy.
+// admit judges the messages of an input against the thread (see docs/concepts/history.md), and decides what happens if the thread is busy.
 func (s *Server) admit(ctx context.Context, in *acceptedInput, thread loadedThread, r resolution) (admission, error) {
 	seen, err := s.seen(in.props.Seen)
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *Client) Schedule(ctx context.Context, id string) (Document[Schedule], e
 	return document[Schedule](ctx, c, get(schedulePath(id), nil))
 }
 
-// CreateSchedule makes a schedule of its JSON, which docs/schedules.md describes.
+// CreateSchedule makes a schedule of its JSON, which docs/guides/schedules.md describes.
 func (c *Client) CreateSchedule(ctx context.Context, schedule json.RawMessage) (Document[Schedule], error) {
 	r, err := post("/v1/schedules", schedule)
 	if err != nil {

@@ -22,7 +22,7 @@ var runCommand = regexp.MustCompile(`^bin/perdure run (\w+)(?: --thread (\w+))? 
 
 func recordedRuns(t *testing.T, page string) (runs []recordedRun) {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("..", "docs", "examples", page+".md"))
+	body, err := os.ReadFile(filepath.Join("..", "docs", "guides", "examples", page+".md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 var (
 	chaos  = flag.Bool("chaos", false, "play the whole matrix of faults and phases, and the random schedule")
-	update = flag.Bool("update", false, "write the result of the matrix to docs/reliability.md; needs -chaos")
+	update = flag.Bool("update", false, "write the result of the matrix to docs/internals/reliability.md; needs -chaos")
 )
 
 // Every fault in every phase of a run: the run ends as it should, its stream is legal and tells what

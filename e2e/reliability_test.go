@@ -18,7 +18,7 @@ const (
 	matrixEnd   = "<!-- matrix: end -->\n"
 )
 
-var reliabilityPage = filepath.Join("..", "docs", "reliability.md")
+var reliabilityPage = filepath.Join("..", "docs", "internals", "reliability.md")
 
 // table is the matrix as the page has it: why a fault cannot happen in a phase stands below, by letter.
 func (m *matrix) table() string {
@@ -59,7 +59,7 @@ func splitPage() (before, table, after string, err error) {
 	before, rest, begun := strings.Cut(string(page), matrixBegin)
 	table, after, ended := strings.Cut(rest, matrixEnd)
 	if !begun || !ended {
-		return "", "", "", errors.New("docs/reliability.md has no place for the table")
+		return "", "", "", errors.New("docs/internals/reliability.md has no place for the table")
 	}
 	return before, table, after, nil
 }

@@ -62,7 +62,7 @@ type Decision struct {
 	Reason   string          `json:"reason,omitempty"`
 	// Remember is the scope of an approval that covers further calls.
 	Remember string `json:"remember,omitempty"`
-	// By is the caller, Channel what the client says of itself (docs/inbox.md). The record has the time.
+	// By is the caller, Channel what the client says of itself (docs/guides/inbox.md). The record has the time.
 	By      *auth.Principal `json:"by,omitempty"`
 	Channel string          `json:"channel,omitempty"`
 }

@@ -3,7 +3,7 @@ package workflows
 import "slices"
 
 // phase is where the thread's AG-UI run is in its life. A run that waits for interrupts within its turn, or is paused, is
-// running; docs/architecture.md has the diagram.
+// running; docs/internals/architecture.md has the diagram.
 type phase int
 
 const (

@@ -14,7 +14,7 @@ import (
 // The diagram in the documentation has the transitions of the table, and no others.
 func TestPhasesAreThoseOfTheDiagram(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../docs/internals/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ you like: started again on the same directory, every run goes on.`,
 	f.IntVar(&o.temporalPort, "temporal-port", 7233, "port of Temporal's frontend on 127.0.0.1; 0 = any free one")
 	f.IntVar(&o.natsPort, "nats-port", 4222, "port of NATS on 127.0.0.1; 0 = any free one")
 	f.BoolVar(&o.allowPrivateHosts, "allow-private-hosts", true, "HTTP tools and MCP servers may be on loopback and private networks")
-	f.BoolVar(&o.noWorker, "no-worker", false, "run no worker here: one of your own does the work (see docs/programs.md)")
+	f.BoolVar(&o.noWorker, "no-worker", false, "run no worker here: one of your own does the work (see docs/guides/programs.md)")
 	f.StringSliceVar(&o.known, "known", nil, "names in definitions that another worker knows, or patterns with *; may be repeated")
 	f.StringVar(&o.pprof, "pprof", "", "address on loopback where CPU profiles are served, for the bench")
 	_ = f.MarkHidden("pprof")

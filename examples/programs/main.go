@@ -1,5 +1,5 @@
 // Command programs is a worker of one's own, in a module of its own: an agent that is written as a Temporal workflow,
-// with Go tools and an activity beside it. docs/programs.md tells how to run it.
+// with Go tools and an activity beside it. docs/guides/programs.md tells how to run it.
 package main
 
 import (

@@ -13,11 +13,11 @@ import (
 // function is a function or a method: "main", or "Server.startRun", in the folder of a package.
 type function struct{ folder, name string }
 
-// TestCallsAreThoseOfTheArchitecture compares the lists of calls in docs/architecture.md with the code: each function exists,
+// TestCallsAreThoseOfTheArchitecture compares the lists of calls in docs/internals/architecture.md with the code: each function exists,
 // and names the ones that are indented below it.
 func TestCallsAreThoseOfTheArchitecture(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/architecture.md")
+	page, err := os.ReadFile("../../docs/internals/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}

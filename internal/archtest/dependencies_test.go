@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// rowPattern finds a module and its reason in a table row of docs/dependencies.md.
+// rowPattern finds a module and its reason in a table row of docs/internals/dependencies.md.
 var rowPattern = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\S.*) \\|$")
 
 func TestEveryDependencyHasItsReason(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/dependencies.md")
+	page, err := os.ReadFile("../../docs/internals/dependencies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,12 +22,12 @@ func TestEveryDependencyHasItsReason(t *testing.T) {
 	direct := load(t).directModules()
 	for path, importer := range direct {
 		if reasons[path] == "" {
-			t.Errorf("%s imports from %s, and docs/dependencies.md does not say why", importer, path)
+			t.Errorf("%s imports from %s, and docs/internals/dependencies.md does not say why", importer, path)
 		}
 	}
 	for path := range reasons {
 		if direct[path] == "" {
-			t.Errorf("docs/dependencies.md has a reason for %s, which nothing imports", path)
+			t.Errorf("docs/internals/dependencies.md has a reason for %s, which nothing imports", path)
 		}
 	}
 }

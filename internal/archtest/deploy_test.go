@@ -258,7 +258,7 @@ func TestDockerfileHasItsTargets(t *testing.T) {
 func TestSearchAttributesAgree(t *testing.T) {
 	t.Parallel()
 	main := string(read(t, "cmd/api/main.go"))
-	for _, file := range []string{"deploy/temporal/namespace.sh", "docs/configuration.md"} {
+	for _, file := range []string{"deploy/temporal/namespace.sh", "docs/reference/configuration.md"} {
 		list := regexp.MustCompile(`for name in ([A-Za-z ]+); do`).FindStringSubmatch(string(read(t, file)))
 		if list == nil {
 			t.Errorf("%s creates no search attributes", file)

@@ -17,7 +17,7 @@ var retiredFiles = []string{
 	"past", "unseen", "asked",
 }
 
-// retiredWords are private words that have no meaning in the field. docs/concepts.md has the terms.
+// retiredWords are private words that have no meaning in the field. docs/concepts/terms.md has the terms.
 var retiredWords = []string{"beside", "crew", "onward", "unbegun"}
 
 func TestFilesAreNamedAfterTheirNoun(t *testing.T) {
@@ -26,7 +26,7 @@ func TestFilesAreNamedAfterTheirNoun(t *testing.T) {
 		for _, file := range p.ownFiles() {
 			name := strings.TrimSuffix(strings.TrimSuffix(file, ".go"), "_test")
 			if slices.Contains(retiredFiles, name) {
-				t.Errorf("%s/%s: name the file after a noun of docs/concepts.md", p.ImportPath, file)
+				t.Errorf("%s/%s: name the file after a noun of docs/concepts/terms.md", p.ImportPath, file)
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func TestIdentifiersUseTheFieldsWords(t *testing.T) {
 			ast.Inspect(source, func(n ast.Node) bool {
 				if id, ok := n.(*ast.Ident); ok {
 					if word := retiredIn(id.Name); word != "" {
-						t.Errorf("%s/%s: %s has the private word %q: use a term of docs/concepts.md", p.ImportPath, file, id.Name, word)
+						t.Errorf("%s/%s: %s has the private word %q: use a term of docs/concepts/terms.md", p.ImportPath, file, id.Name, word)
 					}
 				}
 				return true

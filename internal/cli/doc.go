@@ -1,3 +1,3 @@
 // Package cli is the commands of perdure that ask a running node over its HTTP API: one noun, one file.
-// docs/cli.md is their manual.
+// docs/reference/cli.md is their manual.
 package cli

@@ -1,5 +1,5 @@
 // Package config reads what a production process is told: environment variables, and flags that
-// mirror them. One table says what there is; parsing, --help and docs/configuration.md follow it.
+// mirror them. One table says what there is; parsing, --help and docs/reference/configuration.md follow it.
 //
 //	defaults ◄── environment ◄── flags        the right-hand side wins
 //

@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/internal/config"
 )
 
-var update = flag.Bool("update", false, "write the table into docs/configuration.md")
+var update = flag.Bool("update", false, "write the table into docs/reference/configuration.md")
 
 const (
-	docsFile   = "../../docs/configuration.md"
+	docsFile   = "../../docs/reference/configuration.md"
 	tableBegin = "<!-- variables: begin -->\n"
 	tableEnd   = "<!-- variables: end -->\n"
 )
@@ -35,7 +35,7 @@ func TestDocumentationFollowsTheTable(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("docs/configuration.md is behind; go test ./internal/config -update (-want +got):\n%s", diff)
+		t.Fatalf("docs/reference/configuration.md is behind; go test ./internal/config -update (-want +got):\n%s", diff)
 	}
 	if err := os.WriteFile(docsFile, []byte(before+tableBegin+config.Markdown()+tableEnd+after), 0o644); err != nil {
 		t.Fatal(err)

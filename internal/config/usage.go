@@ -36,7 +36,7 @@ func writeMeaning(b *strings.Builder, v Variable) {
 	b.WriteByte('\n')
 }
 
-// Markdown is the table of all variables for docs/configuration.md.
+// Markdown is the table of all variables for docs/reference/configuration.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| Variable | Flag | Default | Read by | Meaning |\n|---|---|---|---|---|\n")

@@ -11,7 +11,7 @@ import (
 // (forwardedProps.perdure.history, and the agent's default).
 type History string
 
-// The ways to read the messages of an input. See docs/history.md for a table of cases.
+// The ways to read the messages of an input. See docs/concepts/history.md for a table of cases.
 const (
 	// HistoryAuto aligns the input's messages with the thread (see Snapshot.Accept).
 	HistoryAuto History = "auto"

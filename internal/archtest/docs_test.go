@@ -1,0 +1,103 @@
+package archtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pages returns the Markdown files of the repository.
+func pages(t *testing.T) []string {
+	t.Helper()
+	const root = "../.."
+	var files []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") || d.Name() == "bin"):
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".md":
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d pages, %v", len(files), err)
+	}
+	return files
+}
+
+var (
+	linkPattern    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headingPattern = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	blockPattern   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	notInAnchor    = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
+)
+
+// anchors are the anchors that GitHub gives to the headings of a page.
+func anchors(page string) map[string]bool {
+	seen := map[string]bool{}
+	for _, h := range headingPattern.FindAllStringSubmatch(blockPattern.ReplaceAllString(page, ""), -1) {
+		anchor := strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(h[1])), ""), " ", "-")
+		for n, of := 1, anchor; seen[anchor]; n++ {
+			anchor = fmt.Sprintf("%s-%d", of, n)
+		}
+		seen[anchor] = true
+	}
+	return seen
+}
+
+// Every link to a file of the repository leads to a file, and every anchor to a heading.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	for _, file := range pages(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range linkPattern.FindAllStringSubmatch(blockPattern.ReplaceAllString(string(text), ""), -1) {
+			if strings.Contains(link[1], ":") || strings.ContainsAny(link[1], `"`) {
+				continue
+			}
+			path, anchor, _ := strings.Cut(link[1], "#")
+			target := file
+			if path != "" {
+				target = filepath.Join(filepath.Dir(file), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", file, link[1])
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			page, err := os.ReadFile(target)
+			if err != nil || !anchors(string(page))[anchor] {
+				t.Errorf("%s: the link to %s leads to no heading", file, link[1])
+			}
+		}
+	}
+}
+
+// Every page is in the index.
+func TestIndexHasEveryPage(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile("../../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range pages(t) {
+		page, inDocs := strings.CutPrefix(filepath.ToSlash(file), "../../docs/")
+		if !inDocs || page == "README.md" || strings.HasPrefix(page, "guides/examples/") {
+			continue
+		}
+		if !strings.Contains(string(index), "("+page+")") {
+			t.Errorf("docs/README.md does not have %s", page)
+		}
+	}
+}
