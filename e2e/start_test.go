@@ -129,6 +129,8 @@ func (p *startPage) bash(commands string) (waits bool) {
 	p.t.Helper()
 	replaced := []string{
 		"http://127.0.0.1:8080", p.at.url(""), "bin/perdure ", p.at.program + " ",
+		// The page says how long people wait. A busy machine takes longer.
+		"sleep 2;", "until grep -q TEXT_MESSAGE_CONTENT stream.txt; do sleep 0.1; done;",
 		"pkill -9 -f 'perdure dev'", fmt.Sprintf("kill -9 %d; wait || true", p.at.process.cmd.Process.Pid),
 	}
 	if p.shop != nil {
