@@ -14,16 +14,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Inbox is what the routes about approvals of all threads work with. All of it must be set, but PublicURL.
+// Inbox has the dependencies of the routes for interrupts of all threads. All members but PublicURL are required.
 type Inbox struct {
 	Store *inbox.Store
 	Index *inbox.Index
 	Links *links.Keeper
-	// PublicURL is where links lead, without a slash at its end. Empty = where the request for one came to.
+	// PublicURL is the address in links, without a slash at its end. Defaults to the host of the request.
 	PublicURL string
 }
 
-// approvalRoutes are those about approvals of all threads, and about what became of a thread's.
+// approvalRoutes are the routes for interrupts of all threads, and for the audit of one thread.
 func (s *Server) approvalRoutes(v1 *gin.RouterGroup) {
 	v1.GET("/threads/:thread/approvals", s.showAudit)
 	if s.Inbox == nil {
@@ -35,18 +35,17 @@ func (s *Server) approvalRoutes(v1 *gin.RouterGroup) {
 	v1.POST("/threads/:thread/approvals/:approval/links", s.makeLink)
 }
 
-// linkRoutes are for whoever has a link: nobody signs in here.
+// linkRoutes are the routes for links. They need no authentication.
 func (s *Server) linkRoutes(r gin.IRoutes) {
 	if s.Inbox == nil {
 		return
 	}
 	r.GET(linkPath+":token", s.showLink)
-	r.HEAD(linkPath+":token", s.showLink) // as programs look that check the links of a mail
+	r.HEAD(linkPath+":token", s.showLink) // programs that check the links of a mail send HEAD
 	r.POST(linkPath+":token", s.useLink)
 }
 
-// forget takes an approval out of the list when a decision shows that nothing waits for it: the run has gone
-// on, or there is none. That it stays listed for a while would do no harm, so that this may fail.
+// forget removes an interrupt from the list when a decision shows that it is no longer open. Failing is harmless: it would stay listed for some time.
 func (s *Server) forget(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
 	var p *Problem
 	if s.Inbox == nil || !errors.As(err, &p) {
@@ -60,7 +59,7 @@ func (s *Server) forget(ctx context.Context, thread stream.Thread, now *snapshot
 	}
 }
 
-// showAudit shows every approval that a thread ever asked for, and what became of each.
+// showAudit answers with every interrupt that a thread ever had, and its decisions.
 func (s *Server) showAudit(c *gin.Context) {
 	thread, err := threadOf(c)
 	if err == nil {
@@ -101,8 +100,7 @@ func (s *Server) showAudit(c *gin.Context) {
 	c.JSON(http.StatusOK, page)
 }
 
-// approvalStatus reads which approvals a client asks for: those that are open, or those that are decided, also by time;
-// "" = both.
+// approvalStatus reads which interrupts the client selects: open, decided (or expired), or all ("").
 func approvalStatus(c *gin.Context) (inbox.Status, error) {
 	text, ok := c.GetQuery("status")
 	status := inbox.Status(text)

@@ -13,20 +13,20 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Bounds of a batch: its decisions, and the threads that are asked at a time.
+// Bounds of a batch: its decisions, and the threads that are updated concurrently.
 const (
 	maxBatch     = 100
 	batchThreads = 8
 )
 
-// batchEntry is a decision of a batch.
+// batchEntry is one decision of a batch.
 type batchEntry struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
 	verdict
 }
 
-// batchResult is what became of it: the status and the members that the route for one would have answered.
+// batchResult is the result of one decision: the status and the members that its own route would answer.
 type batchResult struct {
 	ThreadID string `json:"threadId"`
 	ID       string `json:"id"`
@@ -43,7 +43,7 @@ type batchResult struct {
 	Recorded  any              `json:"recorded,omitempty"`
 }
 
-// decideBatch decides about many calls, each for itself, and answers in their order.
+// decideBatch carries out decisions independently of each other, and answers in their order.
 func (s *Server) decideBatch(c *gin.Context) {
 	var body struct {
 		Decisions []json.RawMessage `json:"decisions"`
@@ -61,11 +61,11 @@ func (s *Server) decideBatch(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"results": s.decideEach(ctx, body.Decisions)})
 }
 
-// decideEach decides thread by thread, some of them at a time.
+// decideEach sends each thread its decisions, several threads concurrently.
 func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchResult {
 	results := make([]batchResult, len(raw))
 	entries := make([]batchEntry, len(raw))
-	threads := map[string][]int{} // the places of their entries
+	threads := map[string][]int{} // the positions of their entries
 	for i := range raw {
 		if err := readEntry(raw[i], &entries[i]); err != nil {
 			results[i] = s.resultOf(ctx, i, entries[i], judged{err: err})
@@ -92,7 +92,7 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 	return results
 }
 
-// readEntry reads one entry, with the checks that a request for it alone would have.
+// readEntry checks one decision as its own route would.
 func readEntry(raw json.RawMessage, e *batchEntry) error {
 	if err := decodeObject(raw, e); err != nil {
 		return err
@@ -106,7 +106,7 @@ func readEntry(raw json.RawMessage, e *batchEntry) error {
 	return e.check("")
 }
 
-// resultOf is what a client is told of the i-th. Causes behind a 503 are for the log, once.
+// resultOf is the result of the i-th decision. The cause of a 503 is logged, once.
 func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judged) batchResult {
 	r := batchResult{ThreadID: e.ThreadID, ID: e.ID, Status: http.StatusOK, Decision: answer.Decision, Repeated: answer.Repeated, Missing: answer.Missing, Proposals: answer.Proposals, Cursor: answer.Cursor}
 	if answer.Recorded != nil {
@@ -128,8 +128,8 @@ func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judge
 	return r
 }
 
-// short returns the decision without arguments of more than inbox.MaxArgs bytes. A batch may name one decision in all of
-// its entries, and its answer would be as many times larger than the arguments.
+// short returns a decision without arguments of more than inbox.MaxArgs bytes. All entries of a batch may name the same decision, so the answer could
+// be many times larger than the arguments.
 func (d *decided) short() *decided {
 	if len(d.Args) <= inbox.MaxArgs {
 		return d

@@ -14,9 +14,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// binary is the transport of a response in frames of AG-UI's binary wire. It has no heartbeats: the wire has no frame
-// that clients skip. They refuse an empty frame, and refuse or warn of an unknown event. TCP keep-alive finds clients
-// that are gone.
+// binary is the transport of a response in AG-UI's binary format. It has no heartbeats: the format has no frame that clients skip. They refuse an empty frame,
+// and refuse an unknown event or warn about it. TCP keep-alive finds clients that are gone.
 type binary struct{ w *live.Writer }
 
 func (b binary) Send(frames []view.Frame) error {
@@ -27,7 +26,7 @@ func (b binary) Send(frames []view.Frame) error {
 		}
 		to := b.w.Buffer()
 		*to, err = protobuf.AppendFrame(*to, e)
-		if err != nil && !errors.Is(err, protobuf.ErrUnknownEvent) { // which a client would leave out
+		if err != nil && !errors.Is(err, protobuf.ErrUnknownEvent) { // a client would ignore it
 			return err
 		}
 		if b.w.Full() {
@@ -39,8 +38,7 @@ func (b binary) Send(frames []view.Frame) error {
 	return b.w.Flush()
 }
 
-// wantsBinary tells whether a request names the binary wire. The specification would give it to */*
-// too; then what curl shows could not be read.
+// wantsBinary reports whether a request names the binary format. The specification would use it for */* too; but then the output of curl would be unreadable.
 func wantsBinary(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(accept, ",") {
@@ -53,7 +51,7 @@ func wantsBinary(r *http.Request) bool {
 	return false
 }
 
-// admits tells whether a quality value is more than none. One that is malformed counts as missing.
+// admits reports whether a quality value is greater than 0. An invalid value counts as missing.
 func admits(q string) bool {
 	value, err := strconv.ParseFloat(q, 64)
 	return err != nil || value > 0

@@ -17,15 +17,15 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// timeBody bounds how long a client may take for its body, whether anybody reads it or net/http throws
-// it away behind the answer. At the body's end net/http lifts the bound: streams are watched in silence.
+// timeBody bounds how long a client may take to send its body, whether the handler reads it or net/http discards it after the answer. net/http removes the
+// bound at the body's end, because streams may be silent.
 func (s *Server) timeBody(c *gin.Context) {
 	if c.Request.Body != http.NoBody {
 		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(s.BodyTime)) // a recorder has none
 	}
 }
 
-// readBody reads a body in its bounds.
+// readBody reads a body of limited size.
 func (s *Server) readBody(c *gin.Context) ([]byte, error) {
 	if err := checkBodyKind(c.Request); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Server) readBody(c *gin.Context) ([]byte, error) {
 	return body, nil
 }
 
-// checkBodyKind refuses what says that it is no plain JSON. Who says nothing is believed.
+// checkBodyKind refuses bodies that are declared as anything but plain JSON. A body without a type is accepted.
 func checkBodyKind(r *http.Request) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
@@ -60,9 +60,9 @@ func checkBodyKind(r *http.Request) error {
 	return nil
 }
 
-// readJSON reads a body that is one JSON object, or nothing. The value null is nothing: clients send it for a missing value.
+// readJSON reads a body that is one JSON object, or empty. The value null counts as empty, because clients send it for a missing value.
 func (s *Server) readJSON(c *gin.Context, into any) error {
-	if c.Request.ContentLength == 0 { // whatever kind of nothing it is said to be
+	if c.Request.ContentLength == 0 { // whatever its type
 		return nil
 	}
 	body, err := s.readBody(c)
@@ -89,7 +89,7 @@ func decodeObject(body []byte, into any) error {
 		return badRequest("invalid_input", "", "must be a JSON object")
 	case errors.As(err, &mistyped):
 		path := strings.Split(mistyped.Field, ".")
-		kind, _, _ := strings.Cut(mistyped.Value, " ") // of a number it has all the digits
+		kind, _, _ := strings.Cut(mistyped.Value, " ") // a number is followed by its digits
 		return badRequest("invalid_input", "/"+path[len(path)-1], "has the wrong type: "+kind)
 	}
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the error has no type of its own

@@ -10,8 +10,8 @@ import (
 
 var yes, no = true, false
 
-// capabilities declares what holds for an agent that may hand work to these others, and involves people like this. What is
-// left out is unknown, not absent.
+// capabilities declares the capabilities of an agent with these subagents and handoffs, which involves people in this way. An omitted member is unknown, not
+// absent.
 func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h people) agui.AgentCapabilities {
 	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
@@ -22,13 +22,13 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h people) 
 	return agui.AgentCapabilities{
 		Identity: &agui.IdentityCapabilities{
 			Name: p.Name, Type: "perdure", Description: p.Description,
-			Metadata: agui.Metadata{"perdure.revision": revision(p)}, // it is no semantic version
+			Metadata: agui.Metadata{"perdure.revision": revision(p)}, // a revision is no semantic version
 		},
 		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &yes, PushNotifications: &no, Resumable: &yes},
 		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &clients},
 		Output:    &agui.OutputCapabilities{StructuredOutput: &no},
 		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: deltas(p)},
-		// Which media a model reads, and whether it thinks, is not known here: they reach it, and are shown.
+		// The media that a model reads, and whether it reasons, are unknown here.
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},
 		MultiAgent:     &agui.MultiAgentCapabilities{Supported: &several, Delegation: &delegates, Handoffs: &handsOver, Subagents: subagents},
 		Execution:      &agui.ExecutionCapabilities{CodeExecution: &no, MaxIterations: maxIterations(p), MaxExecutionTime: maxExecutionTime(p)},
@@ -38,14 +38,13 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo, h people) 
 
 func revision(p catalog.Published) json.RawMessage {
 	text, err := json.Marshal(p.Revision)
-	if err != nil { // cannot be: it is a string
+	if err != nil { // a string can be encoded
 		return nil
 	}
 	return text
 }
 
-// deltas come of predictions, and of tools, which are the workers' to know: without either there are
-// none.
+// deltas: state deltas come from predictions, and from tools, which only the workers know. Without either there are none.
 func deltas(p catalog.Published) *bool {
 	switch {
 	case len(p.State.Predict) > 0:

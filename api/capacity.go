@@ -7,13 +7,13 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// places are what a node has room for of one kind. They are safe for concurrent use.
+// places are how many items of one kind a node has room for. They are safe for concurrent use.
 type places struct {
 	most  int64
 	taken atomic.Int64
 }
 
-// take reports false if all are taken. What was taken must be left.
+// take reports whether there is room. The caller must leave what it took.
 func (p *places) take() bool {
 	if p.taken.Add(1) > p.most {
 		p.taken.Add(-1)
@@ -24,10 +24,10 @@ func (p *places) take() bool {
 
 func (p *places) leave() { p.taken.Add(-1) }
 
-// codeFull: this node has as much open as it may.
+// codeFull is the code of a node that has no room.
 const codeFull = "node_full"
 
-// fullRetry is when to come again, in seconds, to this node or another one.
+// fullRetry is how many seconds a client should wait before it tries this or another node again.
 const fullRetry = 5
 
 func errFull() *Problem {
@@ -36,8 +36,8 @@ func errFull() *Problem {
 	return p
 }
 
-// takePlace counts the answer to a GET request, stream or not, among the streams of the node until the client has taken it.
-// Commands are not counted: their answers are small, and a node that is full must still take a cancel or a decision.
+// takePlace counts the answer to a GET request, stream or not, as a stream of the node until the client has taken it. Commands do not count: their answers are
+// small, and a full node must still take a cancel or a decision.
 func (s *Server) takePlace(c *gin.Context) {
 	if c.Request.Method != http.MethodGet {
 		return

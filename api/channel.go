@@ -6,22 +6,22 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Channels are the ways that a decision comes by. Which one it is is what the client says of itself.
+// Channels of decisions. The client itself tells its channel.
 const (
-	channelInput  = "input"     // resume, or tool messages, of a run's input
+	channelInput  = "input"     // resume, or tool messages, of an input
 	channelHTTP   = "http"      // a route of its own
 	channelSocket = "websocket" // a frame
 	channelBatch  = "batch"
 	channelLink   = "link"
-	channelCLI    = "cli" // the command line, which says so in headerChannel
+	channelCLI    = "cli" // the command line, by headerChannel
 )
 
-// headerChannel is where a client names itself as a channel. Only channelCLI is taken from it.
+// headerChannel is the header in which a client names its channel. Only channelCLI is accepted in it.
 const headerChannel = "Perdure-Channel"
 
 type channelKey struct{}
 
-// through returns a context that knows by which channel a decision comes.
+// through returns a context with the channel of a decision.
 func through(ctx context.Context, channel string) context.Context {
 	return context.WithValue(ctx, channelKey{}, channel)
 }

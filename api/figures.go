@@ -12,11 +12,10 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// The question whether a run may go beyond a limit is a call whose arguments are figures. An edit of it names another one:
-// how far the run may go.
+// The interrupt of a limit is about a call whose arguments are figures. An edit of it names another allowed value.
 
-// aboutLimit reads such an edit. What is decided about are all the figures, with the one that it names: the same figure is
-// the same decision, however it is written. Any other verdict it leaves as it is.
+// aboutLimit completes such an edit: its arguments become all figures, with the allowed value that it names, so that the same value is the same decision however
+// it is written. It returns other verdicts unchanged.
 func (v verdict) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt, at string) (verdict, error) {
 	asked, err := stream.ApprovalSourceOf(*question)
 	if asked == nil || err != nil || asked.Step != pipeline.LimitPath || v.Decision != string(runs.DecisionEdit) {
@@ -41,7 +40,7 @@ func (v verdict) aboutLimit(thread *snapshot.Snapshot, question *agui.Interrupt,
 	return v, nil
 }
 
-// namedFigure is how far a run may go. Clients may send the other figures along, as they are.
+// namedFigure is the allowed value that an edit names. Clients may also send the other figures, unchanged.
 func namedFigure(arguments string, args json.RawMessage, at string) (json.RawMessage, error) {
 	var was, edited map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &was); err != nil {

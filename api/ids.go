@@ -12,7 +12,7 @@ const (
 	maxTools    = 1_000
 )
 
-// checkInputIDs checks every id of an input, and that its lists are no longer than anybody could mean.
+// checkInputIDs checks every ID of an input, and the length of its lists.
 func checkInputIDs(in *agui.RunAgentInput) error {
 	switch {
 	case len(in.Messages) > maxMessages:

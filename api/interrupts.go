@@ -7,17 +7,17 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// people says how an agent involves people, as far as definitions tell.
+// people is how an agent involves people, as far as definitions tell.
 type people struct {
-	// approves: people approve, edit or reject something: a call, a step, or a limit that the run passes.
+	// approves: people decide about a call, a step, or a limit that the run passes.
 	approves bool
-	// asks: a tool that asks the user is among the agent's.
+	// asks: the agent has a tool that asks the user.
 	asks bool
-	// mayAsk: it has tools or a program of its workers, which may ask: only the workers know.
+	// mayAsk: the agent has tools or a program of its workers, which may ask. Only the workers know.
 	mayAsk bool
 }
 
-// interrupts tells whether runs of the agent may end with interrupts; nil = unknown.
+// interrupts reports whether runs of the agent may end with interrupts; nil = unknown.
 func (p people) interrupts() *bool {
 	switch {
 	case p.approves || p.asks:
@@ -28,14 +28,13 @@ func (p people) interrupts() *bool {
 	return &no
 }
 
-// asking are the built-in tools that ask the user, silent are those that do not.
+// asking are the built-in tools that ask the user, silent those that do not.
 var (
 	askingTools = []string{"ask_user", "confirm"}
 	silentTools = []string{"calculate", "current_time"}
 )
 
-// involve finds how an agent, and the agents that work for it, involve people. find returns an agent's definition; nil = it
-// is not published.
+// involve returns how an agent, and the agents that it uses, involve people. find returns an agent's definition; nil = it is not published.
 func involve(d *agents.Definition, find func(name string) *agents.Definition) people {
 	v := involved{find: find, known: map[string]bool{d.Name: true}}
 	v.conversation(d)
@@ -45,10 +44,10 @@ func involve(d *agents.Definition, find func(name string) *agents.Definition) pe
 type involved struct {
 	people
 	find  func(name string) *agents.Definition
-	known map[string]bool // agents that were looked at
+	known map[string]bool // agents that were added
 }
 
-// conversation looks at an agent that has the thread: it asks about its soft limits.
+// conversation adds an agent that has the thread: its soft limits ask people.
 func (v *involved) conversation(d *agents.Definition) {
 	v.approves = v.approves || d.Limits.Soft != nil
 	v.agent(d)
@@ -79,7 +78,7 @@ func (v *involved) step(s *agents.Step) {
 	}
 }
 
-// other looks at another agent, once.
+// other adds another agent, once.
 func (v *involved) other(name string, look func(*agents.Definition)) {
 	if v.known[name] {
 		return

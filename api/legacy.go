@@ -7,13 +7,12 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Before AG-UI had interrupts, clients were asked by the custom event on_interrupt, and answered in
-// forwardedProps.command: {resume, interruptEvent}, where the latter is the event's value, or is missing. For an agent
-// that has such clients that is an entry of resume. Newer ones of their kind send resume, and in it what their pages
-// say: often a text, as it was before.
+// Clients from before AG-UI's interrupts get the custom event on_interrupt, and answer in forwardedProps.command: {resume, interruptEvent}, where the
+// latter is the event's value, or missing. For an agent with legacyInterrupts this is an entry of resume. Newer clients of this kind send resume, with
+// the payload of their pages: often a text, as before.
 
-// resumeByCommand makes such an answer the entry that it stands for. Without an event the entry names no question: it
-// is about the only one. A command that resumes nothing is left as it is: other servers have other uses for it.
+// resumeByCommand converts such an answer to an entry of resume. Without an event the entry is about the only open interrupt. A command without resume is
+// ignored: other servers have other uses for it.
 func resumeByCommand(in *agui.RunAgentInput) {
 	var props struct {
 		Command struct {
@@ -31,7 +30,7 @@ func resumeByCommand(in *agui.RunAgentInput) {
 	in.Resume = []agui.ResumeEntry{{InterruptID: asked.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
 }
 
-// meant are entries of resume as such a client means them, where a thread waits or has waited for answers.
+// meant are entries of resume with the payloads that such a client means, on a thread that waits or has waited for decisions.
 func (s *Server) meant(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agui.ResumeEntry {
 	asked := thread.Interrupts
 	if len(asked) == 0 {
@@ -50,8 +49,7 @@ func (s *Server) meant(sent []agui.ResumeEntry, thread *snapshot.Snapshot) []agu
 	return entries
 }
 
-// meantBy is what a payload says that may be JSON in a text, or the one thing that the answer has to have: the first
-// of these that fits the schema.
+// meantBy is the meaning of a payload that may be JSON in a text, or the one required member of the answer: the first of these that fits the schema.
 func (s *Server) meantBy(payload, schema json.RawMessage) json.RawMessage {
 	ways := []json.RawMessage{unquoted(payload), payload}
 	var has struct {
@@ -80,7 +78,7 @@ func (s *Server) fits(answer, schema json.RawMessage) bool {
 	return reason == "" && err == nil
 }
 
-// unquoted is the JSON in a text that has some, as such clients pass values on.
+// unquoted is the JSON in a text, as such clients pass values on.
 func unquoted(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && json.Valid([]byte(text)) {

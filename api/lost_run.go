@@ -14,23 +14,22 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A workflow may die before its run's first record: it is terminated while no worker is there, or no
-// worker can run it. Then the log has only the run's proposed input, which looks the same
+// A workflow may die before its run's first record: it is terminated while there is no worker, or no worker can execute it. Then the log has only the
+// run's proposed input. It looks the same
 //
-//   - while a client's POST is on its way from the proposal to the start of the workflow,
-//   - if it never got there: the client will send the same again, and that starts the run,
-//   - while the run waits behind another one of its thread.
+//   - while the client's POST is between the proposal and the start of the workflow,
+//   - if the POST never started the workflow: the client will repeat it, and that starts the run,
+//   - while the run is queued in its thread.
 //
-// What tells them apart is whether an execution that has closed had taken the run: began with it, had it
-// in its queue, or accepted it. Such a run is begun and ended here; all others are left alone.
+// The run is lost if an execution that has closed had taken it: began with it, had it in its queue, or accepted it. Only such a run is begun and ended
+// here.
 
-// lostSilences is for how many silences a run that has not begun is left alone: starting a run may take
-// a moment, and one that waits says nothing.
+// lostSilences is how many silences pass before a run without a first record is checked: starting a run may take a moment, and a queued run is
+// silent.
 const lostSilences = 6
 
-// lookAfterLost begins and ends a run whose workflow has closed before the log had anything of it. The
-// run's first record is fenced like any: if the run has begun meanwhile nothing happens, and whoever
-// begins it later finds it ended.
+// lookAfterLost begins and ends a run whose workflow has closed before its first record. The first record is fenced: if the run has begun meanwhile, nothing
+// happens, and a worker that begins it later finds it ended.
 func (s *Server) lookAfterLost(ctx context.Context, run stream.Run) error {
 	description, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
 	var gone *serviceerror.NotFound
@@ -60,7 +59,7 @@ func (s *Server) lookAfterLost(ctx context.Context, run stream.Run) error {
 	return s.endFromOutside(ctx, place, status)
 }
 
-// takenBy finds a run among those that an execution had taken; nil = it is none of them.
+// takenBy returns a run among those that an execution had taken; nil = it had not taken it.
 func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
 	events := s.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {

@@ -10,8 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// allows tells whether pages of an origin may call. One rule is for requests and for sockets, which
-// browsers let every page open.
+// allows reports whether pages of an origin may call. The same rule holds for requests and for sockets, which browsers let every page open.
 func (s *Server) allows(origin string) bool {
 	for _, allowed := range s.Origins {
 		before, after, wild := strings.Cut(strings.ToLower(allowed), "*")
@@ -25,14 +24,14 @@ func (s *Server) allows(origin string) bool {
 	return false
 }
 
-// allowed tells whether a request comes from a page that may call, or from no page. Behind a proxy that
-// changes the host only the browser knows that a page is ours.
+// allowed reports whether a request comes from a page that may call, or from no page. Behind a proxy that changes the host, only the browser knows that the page
+// is of the same origin.
 func (s *Server) allowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	return origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || origin == "http://"+r.Host || origin == "https://"+r.Host || s.allows(origin)
 }
 
-// refuseOrigin refuses requests of pages that may not call, before the CORS middleware would with an empty body.
+// refuseOrigin refuses requests of pages that may not call. The CORS middleware would refuse them later, without a body.
 func (s *Server) refuseOrigin(c *gin.Context) {
 	if !s.allowed(c.Request) {
 		s.refuse(c, errOrigin(c.Request))

@@ -10,26 +10,25 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// props are what a client may ask of us in forwardedProps.perdure, beside what the protocol has.
+// props are the members of forwardedProps.perdure: what a client may request beyond the protocol.
 type props struct {
-	// History says how the input's messages relate to the thread's; "" = as the agent's definition says.
+	// History is how the input's messages relate to the thread's; "" = as the agent's definition says.
 	History snapshot.History `json:"history"`
-	// Seen is the newest cursor of the thread that the client has; "" = it does not say.
+	// Seen is the newest cursor of the thread that the client has; "" = unknown.
 	Seen               string      `json:"seen"`
 	OnBusy             runs.OnBusy `json:"onBusy"`
 	CancelOnDisconnect bool        `json:"cancelOnDisconnect"`
 	Hold               bool        `json:"hold"`
-	// ParentRunID is the input's, for clients that have no other place for it. ParentThreadID is the thread of
-	// that run, where the input's is to be a fork.
+	// ParentRunID is the input's member, for clients that cannot set that. ParentThreadID is the thread of that run, if the input's thread is to be a fork.
 	ParentRunID    string `json:"parentRunId"`
 	ParentThreadID string `json:"parentThreadId"`
 }
 
-// propsOf reads and checks them. Any value is allowed in forwardedProps; only ours is looked at.
+// propsOf reads and checks them. forwardedProps may be any value; only the member perdure is checked.
 func propsOf(in *agui.RunAgentInput) (props, error) {
 	var object map[string]json.RawMessage
 	if len(in.ForwardedProps) > 0 {
-		_ = json.Unmarshal(in.ForwardedProps, &object) // something else than an object has nothing of ours
+		_ = json.Unmarshal(in.ForwardedProps, &object) // a value that is no object has no perdure
 	}
 	var p props
 	if ours := object["perdure"]; ours != nil && string(ours) != "null" {
@@ -57,8 +56,7 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	return p, checkOptionalID(parentThreadPointer, p.ParentThreadID)
 }
 
-// seen is the sequence of the last record that a client was shown, by the newest cursor that it has; 0 = it does not say.
-// A cursor of another log says nothing of this one.
+// seen is the sequence of the last record that a client was shown, by its newest cursor; 0 = unknown, also for a cursor of another log.
 func (s *Server) seen(cursor string) (uint64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -73,15 +71,14 @@ func (s *Server) seen(cursor string) (uint64, error) {
 	return at.Seq, nil
 }
 
-// digestInput identifies what an input asks for. What the client has seen so far is no part of that: when it sends
-// the input again it may have seen more.
+// digestInput identifies the content of an input. It leaves out what the client has seen: when the client repeats the input it may have seen more.
 func digestInput(input *agui.RunAgentInput) [32]byte {
 	plain := *input
 	plain.ForwardedProps = withoutSeen(input.ForwardedProps)
 	return plain.Digest()
 }
 
-// withoutSeen leaves perdure.seen out of forwarded properties, and perdure itself if nothing else is in it.
+// withoutSeen removes perdure.seen from forwarded properties, and perdure itself if it has no other member.
 func withoutSeen(forwarded json.RawMessage) json.RawMessage {
 	var props, ours map[string]json.RawMessage
 	if json.Unmarshal(forwarded, &props) != nil || json.Unmarshal(props["perdure"], &ours) != nil || ours["seen"] == nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// deleteThread takes a thread away for good: what runs is stopped, then all is removed that is known of it.
-// Its cursors are gone; its id may be used again. What is sent to the thread meanwhile may be lost with it.
-// A delete that broke off is repeated.
+// deleteThread deletes a thread: it stops what runs, and removes everything that is stored about it. Cursors of the thread become invalid, and its ID may
+// be used again. Inputs that arrive during the deletion may be deleted too. An incomplete deletion is repeated.
 func (s *Server) deleteThread(c *gin.Context) {
 	thread, now, err := s.threadAsItIs(c)
 	if err == nil {
@@ -33,7 +32,7 @@ func (s *Server) deleteThread(c *gin.Context) {
 	c.Status(http.StatusNoContent)
 }
 
-// purgePatience bounds a delete: a long thread has many blobs.
+// purgePatience bounds a deletion: a long thread has many blobs.
 const purgePatience = time.Minute
 
 func (s *Server) purge(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
@@ -48,16 +47,14 @@ func (s *Server) purge(ctx context.Context, thread stream.Thread, now *snapshot.
 	return s.Snapshots.Purge(ctx, thread)
 }
 
-// stopPatience is how long a workflow may take to come to rest, and then to close; restCheck is the pause
-// between two looks.
+// stopPatience is how long a workflow may take to become idle, and then to close; restCheck is the pause between two checks.
 const (
 	stopPatience = 5 * time.Second
 	restCheck    = 50 * time.Millisecond
 )
 
-// stop ends a thread's workflow. What is under way is waited for, since Temporal forgets activities that
-// outlive their workflow, and what they write would come behind the purge. A workflow that does not close,
-// since no worker is there, is terminated.
+// stop ends a thread's workflow. It waits for active activities, because Temporal forgets activities that outlive their workflow, and they would write
+// after the purge. A workflow that does not close, because there is no worker, is terminated.
 func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	id := dispatch.WorkflowID(thread)
 	if err := s.rest(ctx, thread, now); err != nil {
@@ -71,7 +68,7 @@ func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 		return fmt.Errorf("api: cancel workflow: %w", err)
 	}
 	closing, end := context.WithTimeout(ctx, stopPatience)
-	_ = s.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // how it closes is its own matter
+	_ = s.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // only that it closes matters
 	end()
 	status, err := s.statusOf(ctx, stream.Run{Thread: thread}, "")
 	switch {
@@ -88,8 +85,7 @@ func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 	return nil
 }
 
-// rest cancels the active run, so that its readers see it end, and those that wait for their turn, and waits a
-// while until the workflow does nothing or has closed.
+// rest cancels the active run, so that its readers see it end, and the queued runs. Then it waits for some time until the workflow is idle or closed.
 func (s *Server) rest(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) error {
 	resting, end := context.WithTimeout(ctx, stopPatience)
 	defer end()
@@ -118,7 +114,7 @@ func (s *Server) rest(ctx context.Context, thread stream.Thread, now *snapshot.S
 	}
 }
 
-// rests tells whether a thread's workflow has nothing under way, or there is none.
+// rests reports whether a thread's workflow is idle, or does not exist.
 func (s *Server) rests(ctx context.Context, thread stream.Thread) (bool, error) {
 	d, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(thread), "")
 	if isNotFound(err) {

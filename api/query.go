@@ -20,8 +20,8 @@ type describedParameter struct {
 	In   string `yaml:"in"`
 }
 
-// queryParameters has the names of the query parameters of each route, sorted, by method and path template such as
-// "GET /v1/threads/{thread}". It is read from openapi.yaml, so that a route has exactly the parameters that are described.
+// queryParameters are the names of the query parameters of each route, sorted, by method and path template such as "GET /v1/threads/{thread}". They are read
+// from openapi.yaml, so that a route has exactly the parameters that are described.
 var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	var document struct {
 		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
@@ -35,7 +35,7 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	routes := map[string][]string{}
 	for path, item := range document.Paths {
 		for method, node := range item {
-			if method == "parameters" { // those of the path
+			if method == "parameters" { // the parameters of the path
 				continue
 			}
 			var operation struct {
@@ -59,8 +59,8 @@ var queryParameters = sync.OnceValues(func() (map[string][]string, error) {
 	return routes, nil
 })
 
-// checkQuery refuses a query that cannot be read as a whole, a parameter that the route does not have, and a parameter
-// that is given twice. Ignoring any of these would lose a filter, or a cursor, without a sign.
+// checkQuery refuses an invalid query, a parameter that the route does not have, and a parameter that is given twice. Ignoring any of these would lose a
+// filter, or a cursor, without a sign.
 //
 // Decision links are exempt: mail programs and chats add parameters of their own to the links in a message.
 func (s *Server) checkQuery(c *gin.Context) {
@@ -109,7 +109,7 @@ func describedPath(route string) string {
 	return strings.Join(segments, "/")
 }
 
-// refuseRoute answers a request for a path that is no route.
+// refuseRoute answers a request for an unknown path.
 func (s *Server) refuseRoute(c *gin.Context) {
 	s.refuse(c, problem(http.StatusNotFound, "not_found", fmt.Sprintf("there is no route %.200q", c.Request.URL.Path)))
 }

@@ -8,15 +8,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// A tool may ask something in the middle of its call. Whoever may use the thread answers, with what the tool's own
-// schema describes; nobody approves of anything there.
+// A tool may ask something in the middle of its call. Everybody who may use the thread may answer, with what the tool's schema describes.
 
 func isRaised(question *agui.Interrupt) bool {
 	_, raised := question.Metadata[stream.MetadataQuestion]
 	return raised
 }
 
-// suits refuses an answer that is none to a question; at is where it stands in the request.
+// suits refuses an invalid answer to a question; at is its position in the request.
 func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 	answers := v.Decision == string(runs.DecisionAnswer)
 	switch {
@@ -40,7 +39,7 @@ func (s *Server) suits(question *agui.Interrupt, v verdict, at string) error {
 	return unfit(contentPointer(at)+pointer, reason)
 }
 
-// suitsLimit refuses what is no answer to the question whether a run may go beyond a limit.
+// suitsLimit refuses an invalid decision about a limit.
 func (v verdict) suitsLimit(at string) error {
 	switch {
 	case v.Decision == string(runs.DecisionAnswer):
@@ -51,7 +50,7 @@ func (v verdict) suitsLimit(at string) error {
 	return nil
 }
 
-// contentPointer is where an answer stands: for a tool that asks, an entry of resume has nothing else.
+// contentPointer is the position of an answer. An entry of resume for a question is nothing but the answer.
 func contentPointer(at string) string {
 	if at == "" {
 		return "/content"

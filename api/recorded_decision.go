@@ -11,17 +11,16 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// Only the thread's workflow knows at once what was decided. When it has gone on, or is not to be asked, the log
-// tells: the runs have what was carried out, and the audit, a moment later, also what came to nothing since the run
-// failed, and what is decided while others are asked about the calls beside.
+// Only the thread's workflow knows a decision at once. If the workflow has continued, or is not asked, the log tells: runs have the decisions that they
+// carried out. The audit has, a moment later, also decisions of a run that failed, and decisions while other interrupts are open.
 
-// settlement is what the log knows to have been decided about a question.
+// settlement is what the log has about the decision of an interrupt.
 type settlement struct {
 	standing
 	votes []string // digests of the quorum's other votes
 }
 
-// became looks up what was decided about a question; nil = nothing.
+// became returns the decision of an interrupt; nil = none.
 func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, question *agui.Interrupt) (*settlement, error) {
 	by, err := stream.QuestionSourceOf(*question)
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *Server) became(ctx context.Context, thread stream.Thread, now *snapshot
 	return toldOf(past[at]), nil
 }
 
-// carriedOut reads a decision that a run has carried out.
+// carriedOut is the decision that a run has carried out.
 func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement, error) {
 	before, err := s.standing(ctx, runs.Decision{CallID: d.CallID, Kind: runs.DecisionKind(d.Kind), Digest: d.Digest, Input: d.Proposal})
 	if err != nil {
@@ -58,7 +57,7 @@ func (s *Server) carriedOut(ctx context.Context, d *stream.Decided) (*settlement
 	return done, nil
 }
 
-// toldOf is what the audit has of an approval that is not open; nil = nobody decided.
+// toldOf is the decision that the audit has of a closed approval; nil = there is no decision.
 func toldOf(past *inbox.Past) *settlement {
 	d := &settlement{standing: standing{Decision: runs.Decision{CallID: past.ToolCallID, Kind: runs.DecisionExpire}}}
 	last := len(past.Decisions) - 1
@@ -67,12 +66,12 @@ func toldOf(past *inbox.Past) *settlement {
 	}
 	end := past.Decisions[last]
 	if end.Decision == string(runs.DecisionCancel) && end.Digest == "" {
-		return nil // the run ended without having waited for it
+		return nil // the run ended without waiting for it
 	}
 	d.Kind, d.Digest, d.Args = runs.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
 	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range past.Decisions[:last] {
-		if d.approves() && vote.ArgsDigest == end.ArgsDigest { // else it came to nothing
+		if d.approves() && vote.ArgsDigest == end.ArgsDigest { // otherwise the vote did not count
 			d.votes = append(d.votes, vote.Digest)
 		}
 	}
@@ -83,8 +82,7 @@ func (d *standing) approves() bool {
 	return d.Kind == runs.DecisionApprove || d.Kind == runs.DecisionEdit
 }
 
-// settled refuses what would need a question to be open, as a decision would be refused; nil = as far as the log knows, it
-// is open.
+// settled refuses a request that needs an open interrupt, as a decision would be refused; nil = the interrupt is open as far as the log knows.
 func (s *Server) settled(ctx context.Context, thread stream.Thread, q *question) error {
 	d, err := s.became(ctx, thread, q.thread, &q.Interrupt)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 )
 
-// Revision is one publication of an agent: a revision that is published again is there again.
+// Revision is one publication of an agent. A revision that is published again has another entry.
 type Revision struct {
 	Revision    string         `json:"revision"`
 	PublishedAt time.Time      `json:"publishedAt"`
@@ -60,7 +60,7 @@ func (s *Server) listRevisions(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// belowOf reads the cursor of a list of publications: the number of the last one that was listed.
+// belowOf reads the cursor of a list of publications: the number of the last publication on the page before.
 func belowOf(c *gin.Context) (uint64, error) {
 	text, ok := c.GetQuery("cursor")
 	if !ok {
@@ -73,7 +73,7 @@ func belowOf(c *gin.Context) (uint64, error) {
 	return below, nil
 }
 
-// showRevision shows a definition in full, as JSON or, for who asks so, as a file.
+// showRevision answers with a definition, as JSON or, if the request accepts YAML, as a file.
 func (s *Server) showRevision(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
@@ -97,8 +97,7 @@ func (s *Server) showRevision(c *gin.Context) {
 	c.Data(http.StatusOK, kind, body)
 }
 
-// diffRevision shows what a revision changed: against the one that was current before it was published
-// for the last time, or against the one that is asked for.
+// diffRevision answers with the changes of a revision: from the revision that it last replaced, or from the one that the request names.
 func (s *Server) diffRevision(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
 	defer cancel()
@@ -126,8 +125,7 @@ func (s *Server) diffRevision(c *gin.Context) {
 	c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }
 
-// published returns a definition that an agent has or had, and the revision that it replaced when it was
-// published last; "" = none.
+// published returns a definition that an agent has or had, and the revision that it replaced when it was last published; "" = none.
 func (s *Server) published(ctx context.Context, agent, revision string) (d *agents.Definition, before string, err error) {
 	list, err := s.Catalog.Publications(agent)
 	if err != nil {
@@ -140,7 +138,7 @@ func (s *Server) published(ctx context.Context, agent, revision string) (d *agen
 		return nil, "", &catalog.UnknownError{Agent: agent, Revision: revision}
 	}
 	for i := at - 1; i >= 0 && before == ""; i-- {
-		if list[i].Revision != revision { // it may have been published again by somebody else
+		if list[i].Revision != revision { // another caller may have published it again
 			before = list[i].Revision
 		}
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// A run id may stand for several runs, one behind the other: those who answer the questions of a run
-// under its own id begin a segment of it.
+// A run ID may stand for several runs, one after the other: an input that answers the interrupts of a run under the same ID begins a segment.
 
 // latest is the last segment of a run.
 func (s *Server) latest(ctx context.Context, run stream.Run) (stream.Run, error) {
@@ -22,8 +21,8 @@ func (s *Server) latest(ctx context.Context, run stream.Run) (stream.Run, error)
 	}
 }
 
-// segmentAt is the segment of a run that a reader is to be shown, and from where: who joins has the last,
-// others the one with their cursor, or, if they have all of that, the next from its start.
+// segmentAt is the segment of a run that a reader is shown, and the position in it: a reader that joins gets the last one. Others get the one of their
+// cursor or, if they have all of it, the next from its start.
 func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error) {
 	if o.Join {
 		run, err := s.latest(ctx, run)
@@ -38,14 +37,14 @@ func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) 
 		switch err := s.probe(ctx, here, o); {
 		case errors.Is(err, io.EOF) && o.After != nil:
 			o.Profile, o.After = o.After.Profile, nil
-		case errors.Is(err, stream.ErrInvalidCursor): // it is of a later one
+		case errors.Is(err, stream.ErrInvalidCursor): // the cursor is of a later segment
 		default:
 			return here, o, err
 		}
 	}
 }
 
-// probe looks whether a segment, which has ended, has something for a reader: io.EOF = nothing more.
+// probe reads from a segment, which has ended, after a reader's cursor: io.EOF = there is nothing more.
 func (s *Server) probe(ctx context.Context, run stream.Run, o view.Options) error {
 	view := s.views.Run(run, o)
 	defer view.Close()

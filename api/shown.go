@@ -12,7 +12,7 @@ import (
 // The thread's workflow acknowledges a decision, and an activity writes its effect to the log a moment later. The
 // acknowledgement has a cursor, and a reader that passes it on as waitFor is answered when the log shows the effect.
 
-// showPatience bounds how long a reader waits for that. Then it is answered with what the log has.
+// showPatience bounds how long a reader waits for that. Then the answer has what the log has.
 const showPatience = 5 * time.Second
 
 // decisionCursor is the cursor of an acknowledgement. proposal is the record of the decision if the thread goes on with
@@ -29,14 +29,13 @@ func (s *Server) awaitShown(ctx context.Context, thread stream.Thread, cursor st
 	return s.awaitDecision(ctx, thread, cursor, (*snapshot.Snapshot).Shows)
 }
 
-// awaitCarriedOut is awaitShown for an input: what it says again has to be known as that.
+// awaitCarriedOut is awaitShown for an input: the log must have the decision itself, so that repeating it in the input is recognized.
 func (s *Server) awaitCarriedOut(ctx context.Context, thread stream.Thread, cursor string) error {
 	return s.awaitDecision(ctx, thread, cursor, (*snapshot.Snapshot).CarriedOut)
 }
 
-// awaitDecision waits until the thread meets a condition of the decision whose cursor the text is; "" = of none. It fails
-// only if the text is not a cursor, or with ctx: there is nothing to wait for in a log that was replaced, and a reader is
-// not refused because the effect is late.
+// awaitDecision waits until the thread meets a condition of the decision whose cursor the text is; "" = of none. It fails only if the text is not a cursor,
+// or with ctx. A log that was replaced has nothing to wait for, and a late effect is no reason to refuse a reader.
 func (s *Server) awaitDecision(ctx context.Context, thread stream.Thread, text string, met func(*snapshot.Snapshot, *stream.Decision) bool) error {
 	if text == "" {
 		return nil

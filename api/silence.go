@@ -120,8 +120,8 @@ func (s *Server) endFromOutside(ctx context.Context, place stream.Place, status 
 	return nil
 }
 
-// closedAs is how a run's workflow closed: "" = it is open, "lost" = Temporal does not know it. A run that continued as new is in the thread's
-// current execution.
+// closedAs is how a run's workflow closed: "" = it is open, "lost" = Temporal does not know it. A run that continued as new is in the thread's current
+// execution.
 func (s *Server) closedAs(ctx context.Context, run stream.Run, execution string) (string, error) {
 	status, err := s.statusOf(ctx, run, execution)
 	if err == nil && status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {

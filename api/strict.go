@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// strict is a transport that sends no event which AG-UI forbids. It is for tests: what it refuses is
-// a mistake of ours.
+// strict is a transport that refuses events which AG-UI forbids. It is meant for tests: such an event is a defect of this project.
 type strict struct {
 	transport
 	resumed bool
@@ -24,16 +23,16 @@ type breach struct {
 
 func (b *breach) Error() string { return fmt.Sprintf("api: event %s: %v", b.cursor, b.cause) }
 
-// Unwrap returns what is wrong with the event.
+// Unwrap returns the rule that the event breaks.
 func (b *breach) Unwrap() error { return b.cause }
 
-// strictly wraps a transport. A view that starts behind a cursor goes on with what an earlier one
-// has opened, unless that was at a run's end: then it begins with the next run.
+// strictly wraps a transport. A view that starts after a cursor continues with the messages that the view before has opened, unless the cursor is at a
+// run's end.
 func strictly(to transport, resumed bool) *strict {
 	return &strict{transport: to, resumed: resumed}
 }
 
-// Send hands over the frames before the first breach, and returns that.
+// Send sends the frames before the first breach, and returns the breach.
 func (s *strict) Send(frames []view.Frame) error {
 	for i, f := range frames {
 		if err := s.check(f.Event); err != nil {

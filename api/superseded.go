@@ -12,21 +12,20 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// supersededTail is what the input of one run took out of a thread's conversation.
+// supersededTail is what the input of one run removed from a thread's conversation.
 type supersededTail struct {
-	// RunID is the run whose input did it.
+	// RunID is the run of the input.
 	RunID        string    `json:"runId"`
 	SupersededAt time.Time `json:"supersededAt"`
-	// AfterMessageID is the message that the superseded ones followed; "" = they began the conversation.
+	// AfterMessageID is the message before the superseded ones; "" = they began the conversation.
 	AfterMessageID string `json:"afterMessageId,omitempty"`
-	// Messages is how many they are.
+	// Messages is how many messages were superseded.
 	Messages int `json:"messages"`
-	// Fork is the run to fork to continue with them; nil = none ended with them.
+	// Fork is the run whose fork continues the conversation before; nil = no run ended with it.
 	Fork *origin `json:"fork,omitempty"`
 }
 
-// listSuperseded lists what inputs took out of a thread's conversation, the newest first. A cursor counts the runs that
-// are older than the page.
+// listSuperseded lists what inputs removed from a thread's conversation, the newest first. A cursor counts the runs that are older than the page.
 func (s *Server) listSuperseded(c *gin.Context) {
 	limit, err := limitOf(c)
 	var older int
@@ -81,7 +80,7 @@ func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
 	return &origin{thread.ID, before}
 }
 
-// showSuperseded shows the messages that the input of a run took out of the conversation.
+// showSuperseded answers with the messages that the input of a run removed from the conversation.
 func (s *Server) showSuperseded(c *gin.Context) {
 	limit, err := limitOf(c)
 	var from int
