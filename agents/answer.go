@@ -13,11 +13,10 @@ import (
 	"golang.org/x/text/message"
 )
 
-// answerURL is where a schema pretends to live. No loader knows its scheme, so nothing that a schema points
-// to is ever read from disk or network.
+// answerURL is the URL of a schema. No loader knows its scheme, so references in a schema are never read from disk or network.
 const answerURL = "answer:///schema"
 
-// AnswerError is an answer that is not what an agent has to say. Its words are for the agent: they may quote it.
+// AnswerError is an invalid answer of an agent. Its text is for the agent, and may quote the answer.
 type AnswerError struct{ Problems []string }
 
 func (e *AnswerError) Error() string { return strings.Join(e.Problems, "; ") }
@@ -54,8 +53,8 @@ func (o *Output) compiled() (*jsonschema.Schema, error) {
 	return compiler.Compile(answerURL)
 }
 
-// Read takes the JSON out of an agent's answer, which may stand in a fenced block, and checks it. The error is an
-// *AnswerError if the agent may do better.
+// Read returns the JSON in an agent's answer, which may be in a fenced block, and checks it against the schema. The error is an *AnswerError if the agent
+// may repair its answer.
 func (o *Output) Read(answer string) (json.RawMessage, error) {
 	schema, err := o.compiled()
 	if err != nil {
@@ -76,14 +75,14 @@ func (o *Output) Read(answer string) (json.RawMessage, error) {
 	return json.RawMessage(raw), nil
 }
 
-// unfenced is what stands between the fences of the only block of code in a text, or all of it.
+// unfenced is the content of the only fenced block of a text, or else the text.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 	_, after, found := strings.Cut(text, "```")
 	if !found || json.Valid([]byte(text)) {
 		return text
 	}
-	_, after, _ = strings.Cut(after, "\n") // the language
+	_, after, _ = strings.Cut(after, "\n") // the language of the block
 	block, rest, found := strings.Cut(after, "```")
 	if !found || strings.Contains(rest, "```") {
 		return text
@@ -91,8 +90,7 @@ func unfenced(text string) string {
 	return strings.TrimSpace(block)
 }
 
-// problems are the leaves of the validator's tree: inner nodes only say that something below them failed. It
-// walks maps, whose order is nobody's, so they are sorted.
+// problems are the leaves of the validator's tree: inner nodes only say that a leaf failed. The validator walks maps, so the leaves are sorted.
 func problems(invalid *jsonschema.ValidationError) []string {
 	var found []string
 	var collect func(*jsonschema.ValidationError)

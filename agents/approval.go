@@ -10,46 +10,44 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Approval is a rule: calls of some tools are made when a person has said so. The first rule that
-// applies to a call is the one that counts.
+// Approval is a rule: a person decides about calls of some tools before they are made. The first rule that applies to a call counts.
 type Approval struct {
-	// Tools are names of tools of ours, as models call them, or patterns with * for any run of characters. At least one, at most 64.
+	// Tools are names of tools, as models call them, or patterns with * as a wildcard. At least one, at most 64.
 	Tools []string
 
-	// When is a condition in CEL over args, tool, agent, state, input and caller; the rule applies where it
-	// is true, and where it fails, so that nothing slips through. Empty = always. At most 4 KiB.
+	// When is a condition in CEL over args, tool, agent, state, input and caller. The rule applies if the condition is true, and if it fails, so that no call
+	// escapes. Empty = always. At most 4 KiB.
 	When string
 
-	// Approvers may decide: a subject, or role:name for whoever has that role. None = whoever may use the thread.
+	// Approvers may decide: subjects, or role:name for everybody with that role. None = everybody who may use the thread.
 	Approvers []string
 
-	// Quorum is how many different people have to approve, 1 to 8. 0 = 1.
+	// Quorum is how many people must approve, 1 to 8. 0 = 1.
 	Quorum int
 
-	// NotByRequester keeps who asked for the run from deciding.
+	// NotByRequester refuses decisions by the person who asked for the run.
 	NotByRequester bool
 
-	// Remind is how often people are reminded that a decision is due. 0 = never.
+	// Remind is the interval of reminders. 0 = none.
 	Remind time.Duration
 
-	// Escalate adds approvers when nobody has decided for some time. In the order of their times, at most 4.
+	// Escalate adds approvers after some time without a decision. In the order of their times, at most 4.
 	Escalate []Escalation
 
-	// Expires is how long there is to decide. 0 = for ever.
+	// Expires is how much time there is to decide. 0 = unlimited.
 	Expires time.Duration
 
-	// OnExpiry is what becomes of a call that nobody decides about in time: reject (the default), skip, fail,
-	// or escalate, which is to reject it when the same time has passed again.
+	// OnExpiry is what happens when the time is over: reject (the default), skip, fail, or escalate, which rejects the call after the same time again.
 	OnExpiry string
 }
 
-// What may become of a call that nobody decides about in time.
+// Values of OnExpiry.
 const (
 	OnExpiryReject = "reject" // the model is told that nobody approved
-	OnExpirySkip   = "skip"   // the model is told that it was left out
+	OnExpirySkip   = "skip"   // the model is told that the call was left out
 	OnExpiryFail   = "fail"   // the run fails
 
-	OnExpiryEscalate = "escalate" // all approvers have as long again; then it is rejected
+	OnExpiryEscalate = "escalate" // all approvers have the same time again; then the call is rejected
 )
 
 var onExpiries = []string{OnExpiryReject, OnExpirySkip, OnExpiryFail, OnExpiryEscalate}
@@ -60,7 +58,7 @@ const (
 	maxCondition     = 4 << 10
 )
 
-// Asks finds the rule by which a person decides about a call; -1 = none.
+// Asks returns the index of the rule that applies to a call; -1 = none.
 func (d *Definition) Asks(call ProposedCall) int {
 	return slices.IndexFunc(d.Approvals, func(a Approval) bool { return a.names(call.Tool) && a.applies(call) })
 }
@@ -69,13 +67,12 @@ func (a Approval) names(tool string) bool {
 	return slices.ContainsFunc(a.Tools, func(pattern string) bool { return namesTool(pattern, tool) })
 }
 
-// namesTool tells whether a pattern of a definition is about a tool, by the name that models say. Those of
-// an MCP server are said with the server's name before them.
+// namesTool reports whether a pattern of a definition matches a tool, by its name for models. Names of MCP tools begin with the server's name.
 func namesTool(pattern, tool string) bool {
 	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, mcpPrefix), "/"); ok && strings.HasPrefix(pattern, mcpPrefix) {
 		pattern = server + "_" + rest
 	}
-	ok, _ := path.Match(pattern, tool) // what is no pattern names nothing
+	ok, _ := path.Match(pattern, tool) // an invalid pattern matches nothing
 	return ok
 }
 
@@ -117,7 +114,7 @@ func (r *reader) approvals(into *[]Approval) func(*yaml.Node) string {
 	}
 }
 
-// decision are the keys that say who decides, and until when.
+// decision are the keys of the approvers and of the time.
 func (r *reader) decision(key string, a *Approval) []field {
 	return []field{
 		{"approvers", r.texts(key+".approvers", &a.Approvers)}, {"quorum", count(&a.Quorum)}, {"notByRequester", flag(&a.NotByRequester)},
@@ -138,7 +135,7 @@ func (d *Definition) complainApprovals() []complaint {
 	return found
 }
 
-// complainUnused finds names that none of the agent's tools has: a rule with a typing error would never ask.
+// complainUnused reports names that match none of the agent's tools: a rule with a typing error would never apply.
 func (d *Definition) complainUnused(key string, a Approval) []complaint {
 	all := append(d.InlineTools(), d.Tools...)
 	ours, _ := SplitTools(all)
@@ -177,7 +174,7 @@ func (a Approval) complaints(key string) []complaint {
 	return append(found, a.complainDecision(key)...)
 }
 
-// complainDecision is about who decides, and until when.
+// complainDecision reports mistakes in the approvers and the times.
 func (a Approval) complainDecision(key string) []complaint {
 	var found []complaint
 	if a.Expires < 0 {

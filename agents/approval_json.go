@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// approvalJSON has durations as the text that files have, and leaves out what is a default.
+// approvalJSON is an Approval with durations as text, as in files, and without defaults.
 type approvalJSON struct {
 	Tools          []string         `json:"tools,omitempty"`
 	When           string           `json:"when,omitempty"`
@@ -59,7 +59,7 @@ func (a Approval) json() approvalJSON {
 	return out
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (a *Approval) UnmarshalJSON(data []byte) error {
 	var in approvalJSON
 	if err := decodeStrictly(data, &in); err != nil {

@@ -14,11 +14,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Escalation says that more people may decide when nobody has for some time.
+// Escalation adds approvers after some time without a decision.
 type Escalation struct {
-	// After counts from when the approval opened.
+	// After is the time since the approval was opened.
 	After time.Duration
-	// To are approvers, as in [Approval.Approvers]. At least one.
+	// To are the additional approvers, as in [Approval.Approvers]. At least one.
 	To []string
 }
 
@@ -32,8 +32,8 @@ const (
 	minRemind      = time.Second
 )
 
-// Escalations are the times, since the approval opened, at which it escalates. With OnExpiry escalate the
-// last one is when it would have expired, whether or not that adds approvers.
+// Escalations are the times, since the approval was opened, at which it escalates. With OnExpiry escalate the last one is when the first time is over,
+// whether or not that adds approvers.
 func (a Approval) Escalations() []time.Duration {
 	var times []time.Duration
 	for _, e := range a.Escalate {
@@ -45,7 +45,7 @@ func (a Approval) Escalations() []time.Duration {
 	return times
 }
 
-// Deadline is how long there is to decide, and what then becomes of the call: reject, skip or fail.
+// Deadline is how much time there is to decide, and what happens to the call afterwards: reject, skip or fail.
 func (a Approval) Deadline() (time.Duration, string) {
 	if a.OnExpiry == OnExpiryEscalate {
 		return 2 * a.Expires, OnExpiryReject
@@ -53,7 +53,7 @@ func (a Approval) Deadline() (time.Duration, string) {
 	return a.Expires, a.OnExpiry
 }
 
-// ApproversAt are those who may decide once so many escalations have come; none = whoever may use the thread.
+// ApproversAt are the approvers after a number of escalations; none = everybody who may use the thread.
 func (a Approval) ApproversAt(escalations int) []string {
 	if len(a.Approvers) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (a Approval) ApproversAt(escalations int) []string {
 	return approvers
 }
 
-// ApproversAfter are those who may decide when the approval has been open for some time.
+// ApproversAfter are the approvers when the approval has been open for some time.
 func (a Approval) ApproversAfter(open time.Duration) []string {
 	come := 0
 	for _, after := range a.Escalations() {
@@ -76,7 +76,7 @@ func (a Approval) ApproversAfter(open time.Duration) []string {
 	return a.ApproversAt(come)
 }
 
-// MayDecide tells whether a person is one of the approvers. No approvers are everybody.
+// MayDecide reports whether a person is one of the approvers. No approvers = everybody.
 func MayDecide(approvers []string, subject string, roles []string) bool {
 	return len(approvers) == 0 || slices.ContainsFunc(approvers, func(a string) bool {
 		if role, ok := strings.CutPrefix(a, rolePrefix); ok {
@@ -86,18 +86,16 @@ func MayDecide(approvers []string, subject string, roles []string) bool {
 	})
 }
 
-// AsManyDecideAs tells whether an approval by this rule is one by the other too: the same people decide,
-// as many of them.
+// AsManyDecideAs reports whether an approval by this rule satisfies the other rule: the same people decide, with the same quorum.
 func (a Approval) AsManyDecideAs(other Approval) bool {
 	sameEscalation := func(a, b Escalation) bool { return a.After == b.After && slices.Equal(a.To, b.To) }
 	return slices.Equal(a.Approvers, other.Approvers) && max(a.Quorum, 1) == max(other.Quorum, 1) &&
 		a.NotByRequester == other.NotByRequester && slices.EqualFunc(a.Escalate, other.Escalate, sameEscalation)
 }
 
-// RuleDigest is that of one of the approval rules: 16 hexadecimal digits, the same as long as the agent's
-// rule says the same.
+// RuleDigest is the digest of one of the approval rules: 16 hexadecimal digits, which change only if the rule changes.
 func (d *Definition) RuleDigest(rule int) string {
-	body, _ := json.Marshal(struct { // texts and numbers always have a JSON form
+	body, _ := json.Marshal(struct { // texts and numbers can be encoded
 		Agent string   `json:"agent"`
 		Rule  Approval `json:"rule"`
 	}{d.Name, d.Approvals[rule]})
@@ -139,7 +137,7 @@ func (a Approval) complainApprovers(key string) []complaint {
 	return append(found, a.complainEscalations(key)...)
 }
 
-// mostVotes is how many people can approve, if no role says that there may be more.
+// mostVotes is how many people can approve, if no approver is a role.
 func (a Approval) mostVotes() (people int, bounded bool) {
 	all := a.ApproversAt(len(a.Escalate))
 	slices.Sort(all)
@@ -179,7 +177,7 @@ func (a Approval) complainEscalations(key string) []complaint {
 	return found
 }
 
-// complainNames finds what cannot be an approver.
+// complainNames reports invalid approvers.
 func complainNames(key string, approvers []string) []complaint {
 	if n := len(approvers); n > maxApprovers {
 		return []complaint{about(key, "must be at most %d, not %d", maxApprovers, n)}

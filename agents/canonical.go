@@ -11,10 +11,8 @@ import (
 	"time"
 )
 
-// Encode writes a valid definition as canonical JSON: one text for one meaning, with
-// every default spelled out. It is what the revision is made of, so its form
-// never changes for a definition that exists; a new field must leave no trace while
-// it has its default.
+// Encode writes a valid definition as canonical JSON: one text for one meaning, with all defaults. Revisions are its digests, so the form of an existing
+// definition never changes. A new field must be omitted while it has its default.
 func Encode(d *Definition) ([]byte, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -22,9 +20,7 @@ func Encode(d *Definition) ([]byte, error) {
 	return canonical(d), nil
 }
 
-// Decode reads what Encode wrote. A field that it does not know is an error: it
-// was written by a newer version, and an agent must not run without, say, the
-// approvals that it was given there.
+// Decode reads the output of Encode. An unknown field is an error: a newer version wrote it, and an agent must not run without, for example, its approvals.
 func Decode(data []byte) (*Definition, error) {
 	d := &Definition{}
 	if err := decodeStrictly(data, d); err != nil {
@@ -37,8 +33,7 @@ func Decode(data []byte) (*Definition, error) {
 	return d, nil
 }
 
-// Revision is the address of the content: 64 hexadecimal digits of SHA-256. Two
-// definitions have the same exactly if they mean the same.
+// Revision is the digest of the content: 64 hexadecimal digits of SHA-256. Two definitions have the same revision if and only if they mean the same.
 func (d *Definition) Revision() string {
 	sum := sha256.Sum256(canonical(d))
 	return hex.EncodeToString(sum[:])
@@ -51,12 +46,11 @@ func canonical(d *Definition) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(complete) // strings and numbers always have a JSON form
+	_ = encoder.Encode(complete) // strings and numbers can be encoded
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// limitsJSON has the duration as the text that files have, and tells a limit
-// of zero from none.
+// limitsJSON is Limits with the duration as text, as in files, and with a difference between zero and no limit.
 type limitsJSON struct {
 	Turns         *int    `json:"turns,omitempty"`
 	Tokens        *int64  `json:"tokens,omitempty"`
@@ -67,8 +61,7 @@ type limitsJSON struct {
 	Soft *SoftLimits `json:"soft,omitempty"`
 }
 
-// MarshalJSON writes the duration as text, such as 2h0m0s, and no limit that is
-// left to its default.
+// MarshalJSON writes the duration as text, such as 2h0m0s, and omits limits with their default.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools), Cost: unlessZero(l.Cost), Soft: l.Soft}
 	if l.Duration != 0 {
@@ -77,8 +70,7 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. It refuses other fields and, as
-// files do, limits of zero.
+// UnmarshalJSON reads the output of MarshalJSON. It refuses other fields and, as files do, limits of zero.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	var in limitsJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -129,8 +121,7 @@ func takeDuration(into *time.Duration, given *string) error {
 	return take(into, &d, "duration")
 }
 
-// decodeStrictly must be called again for each type with an UnmarshalJSON of
-// its own: strictness is not handed down to it.
+// decodeStrictly refuses unknown fields. A type with an UnmarshalJSON of its own must call it again, because the decoder does not pass strictness on.
 func decodeStrictly(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

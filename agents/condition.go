@@ -10,16 +10,16 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// ProposedCall is a tool call that a model wants to make, as a condition sees it.
+// ProposedCall is a tool call of a model, as conditions see it.
 type ProposedCall struct {
 	Agent, Tool string
-	// Args, State and Input are JSON; what is none is null for the condition.
+	// Args, State and Input are JSON; empty = null for conditions.
 	Args, State, Input json.RawMessage
-	// Caller is who asked for the run; nil = nobody knows, and null for the condition.
+	// Caller is the person who asked for the run; nil = unknown, null for conditions.
 	Caller *Caller
 }
 
-// Caller is a person or program, as a condition sees them.
+// Caller is a person or program, as conditions see it.
 type Caller struct {
 	Tenant, Subject string
 	Roles           []string
@@ -33,13 +33,13 @@ func (c *Caller) value() any {
 	return map[string]any{"tenant": c.Tenant, "subject": c.Subject, "roles": c.Roles}
 }
 
-// condition is an expression that is true or false.
+// condition is a boolean expression.
 type condition struct{ program cel.Program }
 
-// maxCost bounds what evaluating a condition may cost, in CEL's own unit: about an operation.
+// maxCost bounds the cost of evaluating a condition, in CEL's unit: about an operation.
 const maxCost = 100_000
 
-// conditionVariables is made once: it has the standard functions.
+// conditionVariables is the environment of conditions with CEL's standard functions. It is built once.
 var conditionVariables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.DynType), cel.Variable("state", cel.DynType), cel.Variable("input", cel.DynType), cel.Variable("caller", cel.DynType),
@@ -54,7 +54,7 @@ func compileCondition(source string) (condition, error) {
 	}
 	checked, issues := env.Compile(source)
 	if issues.Err() != nil {
-		// The rest of the text draws the expression with a mark below it.
+		// The rest of the text shows the expression with a mark below it.
 		first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
 		return condition{}, errors.New(first)
 	}
@@ -68,7 +68,7 @@ func compileCondition(source string) (condition, error) {
 	return condition{program}, nil
 }
 
-// holds evaluates the condition. It fails, for example, if a member that it looks at is not there.
+// holds evaluates the condition. It fails, for example, if a member is missing.
 func (c condition) holds(call ProposedCall) (bool, error) {
 	value, _, err := c.program.Eval(map[string]any{
 		"args": decoded(call.Args), "state": decoded(call.State), "input": decoded(call.Input), "caller": call.Caller.value(), "tool": call.Tool, "agent": call.Agent,

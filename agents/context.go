@@ -7,10 +7,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What becomes of messages that a model's window has no room for.
+// Policies for messages that do not fit into a model's window.
 const (
-	ContextTrim      = "trim"      // the model is not told of them
-	ContextSummarize = "summarize" // it is told a summary of them
+	ContextTrim      = "trim"      // they are left out
+	ContextSummarize = "summarize" // a summary replaces them
 )
 
 const (
@@ -20,10 +20,9 @@ const (
 
 var contextPolicies = []string{ContextTrim, ContextSummarize}
 
-// Context bounds what a model is told of a conversation that grows. The conversation itself stays as it is.
+// Context bounds the part of a growing conversation that a model call gets. The conversation itself does not change.
 type Context struct {
-	// MaxTokens is how many tokens a model call may be made with, by estimate: instructions, tools and messages
-	// together. At least 1,000; 0 = there is no bound.
+	// MaxTokens bounds the estimated tokens of a model call: instructions, tools and messages together. At least 1,000; 0 = unlimited.
 	MaxTokens int64 `json:"maxTokens,omitempty" yaml:"maxTokens,omitempty"`
 
 	// Keep is what is left out last.
@@ -32,17 +31,17 @@ type Context struct {
 	// Policy is ContextTrim, the default, or ContextSummarize.
 	Policy string `json:"policy,omitempty" yaml:"policy,omitempty"`
 
-	// Model is the one that writes the summary, as provider/model; empty = the agent's own.
+	// Model writes the summary, as provider/model; empty = the agent's own model.
 	Model string `json:"model,omitempty" yaml:"model,omitempty"`
 }
 
-// Keep counts messages, at most 1,000 each.
+// Keep is how many messages at the beginning and the end are kept, at most 1,000 each.
 type Keep struct {
 	First int `json:"first,omitempty" yaml:"first,omitempty"`
 	Last  int `json:"last,omitempty" yaml:"last,omitempty"`
 }
 
-// Summarizes tells whether messages are summarized that a model is not told.
+// Summarizes reports whether messages that are left out are summarized.
 func (c Context) Summarizes() bool { return c.Policy == ContextSummarize }
 
 func (r *reader) context(into *Context) func(*yaml.Node) string {

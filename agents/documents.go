@@ -10,17 +10,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Folder is what the documents of a folder define, each kind sorted by name.
+// Folder has the documents of a folder, each kind sorted by name.
 type Folder struct {
 	Agents  []*Definition
 	Tools   []*Tool
 	Servers []*Server
 	Scripts []*Script
 
-	places map[string]Place // of the documents, by kind and name
+	places map[string]Place // by kind and name
 }
 
-// Place is where a document stands, and where its keys do.
+// Place is the position of a document, and those of its keys.
 type Place struct {
 	File string
 	Line int // from 1
@@ -29,8 +29,7 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
-// Wrong is an error about the value of a key, such as http.url, or about the whole document if it
-// has no such key.
+// Wrong is an error about the value of a key, such as http.url, or about the whole document if it does not have that key.
 func (p Place) Wrong(key, reason string) *DefinitionError {
 	e := &DefinitionError{File: p.File, Line: p.Line, Key: key, Reason: reason}
 	if node := p.keys[key]; node != nil {
@@ -39,7 +38,7 @@ func (p Place) Wrong(key, reason string) *DefinitionError {
 	return e
 }
 
-// ParseFile reads the documents of a YAML file of at most 1 MiB, of whatever kinds. Errors are as those of [Parse].
+// ParseFile reads the documents of a YAML file of at most 1 MiB, of all kinds. Errors are as those of [Parse].
 func ParseFile(filename string, data []byte) (*Folder, error) {
 	file := newReader(filename)
 	found, places := file.folder(data)
@@ -53,7 +52,7 @@ func ParseFile(filename string, data []byte) (*Folder, error) {
 	return found, nil
 }
 
-// folder reads all documents; places tells where each one's name stands, by kind and name.
+// folder reads all documents; places has the position of each name, by kind and name.
 func (r *reader) folder(data []byte) (found *Folder, places []named) {
 	found = &Folder{}
 	for _, root := range r.documents(data) {
@@ -80,13 +79,13 @@ func (r *reader) folder(data []byte) (found *Folder, places []named) {
 	return found, places
 }
 
-// named is a document's name and where it stands.
+// named is a document's name and its position.
 type named struct {
 	kind, name string
 	place      Place
 }
 
-// The kinds of documents, as kind says them.
+// The kinds of documents, as in the key kind.
 const (
 	kindAgent  = "agent"
 	kindTool   = "tool"
@@ -96,7 +95,7 @@ const (
 
 var kinds = []string{kindAgent, kindTool, kindServer, kindScript}
 
-// kindOf finds out what a document defines. What is no kind is an agent with a mistake.
+// kindOf returns the kind of a document. A document without a known kind is read as an agent, which then has an error.
 func kindOf(root *yaml.Node) string {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		value := resolve(root.Content[i+1])
@@ -107,7 +106,7 @@ func kindOf(root *yaml.Node) string {
 	return kindAgent
 }
 
-// kind checks the kind of a document against what it is read as.
+// kind checks the kind of a document.
 func (r *reader) kind(want string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		var kind string
@@ -136,7 +135,7 @@ func (f *Folder) Join(more *Folder) {
 	maps.Copy(f.places, more.places)
 }
 
-// merge adds what a file defines, and complains of names that are taken.
+// merge adds the documents of a file, and reports names that are taken.
 func (f *Folder) merge(more *Folder, places []named, taken map[string]Place) error {
 	var wrong []error
 	for _, n := range places {

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// DefinitionError is one thing that is wrong with a definition. Functions of
-// this package return them joined when there are several.
+// DefinitionError is one mistake in a definition. Functions of this package join several.
 type DefinitionError struct {
 	File   string // "" for a definition that is not from a file
-	Agent  string // whose definition it is, if it was made in Go and has a name; "" otherwise
+	Agent  string // the agent of a definition made in Go; "" otherwise
 	Line   int    // from 1; 0 if the error has no place
 	Column int    // from 1; 0 if the error has no column
-	Key    string // the key at fault, such as limits.turns; "" if it is the whole file
-	Reason string // what is wrong, with the key's name, for the author
+	Key    string // the wrong key, such as limits.turns; "" = the whole file
+	Reason string // the mistake, with the key's name
 }
 
 func (e *DefinitionError) Error() string {
@@ -40,7 +39,7 @@ func (e *DefinitionError) Pointer() string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "").Replace(e.Key)
 }
 
-// suggestion names the candidate that a mistyped key is nearest to, if one is near.
+// suggestion returns the candidate that is nearest to a mistyped key, if one is near.
 func suggestion(typed string, candidates []string) string {
 	best, least := "", 3
 	for _, candidate := range candidates {
@@ -55,8 +54,7 @@ func suggestion(typed string, candidates []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// distance counts the edits from a to b, a swap of neighbors being one. From
-// limit on it does not care how many.
+// distance counts the edits from a to b; a swap of neighbors is one edit. It stops at limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
