@@ -78,20 +78,30 @@ func (s *Server) checkQuery(c *gin.Context) {
 		return
 	}
 	known := routes[c.Request.Method+" "+describedPath(c.FullPath())]
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		switch {
-		case !slices.Contains(known, name):
-			s.refuse(c, badRequest("invalid_input", "", unknownParameter(name, known)))
-			return
-		case len(query[name]) > 1:
+	names := slices.Sorted(maps.Keys(query))
+	if unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) }); len(unknown) > 0 {
+		s.refuse(c, badRequest("invalid_input", "", unknownParameters(unknown, known)))
+		return
+	}
+	for _, name := range names {
+		if len(query[name]) > 1 {
 			s.refuse(c, badRequest("invalid_input", "", fmt.Sprintf("the query parameter %s may be given only once", name)))
 			return
 		}
 	}
 }
 
-func unknownParameter(name string, known []string) string {
-	text := fmt.Sprintf("unknown query parameter %.80q: this route has ", name)
+// unknownParameters names the query parameters that a route does not have, at most eight of them, and those that it has.
+func unknownParameters(unknown, known []string) string {
+	quoted := make([]string, 0, 8)
+	for _, name := range unknown[:min(len(unknown), cap(quoted))] {
+		quoted = append(quoted, fmt.Sprintf("%.80q", name))
+	}
+	text := "unknown query parameter "
+	if len(unknown) > 1 {
+		text = "unknown query parameters "
+	}
+	text += strings.Join(quoted, ", ") + ": this route has "
 	if len(known) == 0 {
 		return text + "none"
 	}
