@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// HandoffPrefix begins the names of agents that an agent may hand its thread over to.
+// HandoffPrefix precedes the name of an agent in Tools that the thread may be handed over to.
 const HandoffPrefix = "handoff:"
 
-// handoffTool begins the names by which models call for that.
+// handoffTool precedes an agent's name in the tool that models call for a handoff.
 const handoffTool = "transfer_to_"
 
-// HandoffTool is the name by which models hand the thread over to an agent.
+// HandoffTool is the name of the tool that hands the thread over to an agent.
 func HandoffTool(agent string) string { return handoffTool + agent }
 
-// Handoffs are the names of the agents that the patterns let an agent hand its thread over to.
+// Handoffs are the agents among tool patterns that the thread may be handed over to.
 func Handoffs(patterns []string) []string {
 	var names []string
 	for _, p := range patterns {
@@ -26,12 +26,11 @@ func Handoffs(patterns []string) []string {
 	return names
 }
 
-// HandsOver tells whether the agent speaks by a model of its own, turn by turn: only such an agent hands its
-// thread over, or takes one over.
+// HandsOver reports whether the agent can take part in a handoff, at either end: it has a model and neither steps nor a program.
 func (d *Definition) HandsOver() bool { return len(d.Steps) == 0 && d.Workflow == "" }
 
-// complainHandoffs finds hand-offs that can never be: from an agent that is no model's, to no agent or to itself,
-// and those that models could not tell from another tool, or not call at all.
+// complainHandoffs reports impossible handoffs: from an agent without a model, to no agent, to the agent itself, and those whose tool's name is taken or too
+// long.
 func (d *Definition) complainHandoffs() []complaint {
 	var found []complaint
 	for i, tool := range d.Tools {
@@ -56,7 +55,7 @@ func (d *Definition) complainHandoffs() []complaint {
 	return found
 }
 
-// complainTakers finds hand-offs to agents of the folder that cannot take a thread over.
+// complainTakers reports handoffs to agents of the folder that cannot take a thread over.
 func (f *Folder) complainTakers(places map[string]Place) []error {
 	unable := map[string]bool{}
 	for _, d := range f.Agents {

@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// LoadDir reads the documents in a folder: its *.yaml and *.yml files, but not hidden ones or what
-// is in folders below. All errors of all files are reported at once, joined; two documents of one
-// kind and name are one.
+// LoadDir reads the *.yaml and *.yml files of a folder, without hidden files and subfolders. It reports all errors of all files, joined. Two documents with
+// the same kind and name are an error.
 func LoadDir(dir string) (*Folder, error) {
 	files, err := definitionFiles(dir)
 	if err != nil {
@@ -49,8 +48,7 @@ func LoadDir(dir string) (*Folder, error) {
 	return all, nil
 }
 
-// NamesIn returns the names of the documents in a folder, as far as they can be read: what is wrong with its files is for
-// [LoadDir] to tell.
+// NamesIn returns the names of a folder's documents. It skips what it cannot read: LoadDir reports errors.
 func NamesIn(dir string) Names {
 	files, err := definitionFiles(dir)
 	if err != nil {
@@ -90,20 +88,20 @@ func definitionFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// read follows symbolic links, which is what a mounted ConfigMap consists of.
+// read reads a file. It follows symbolic links, which a mounted ConfigMap consists of.
 func read(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}
-	if !info.Mode().IsRegular() { // a named pipe would be waited for
+	if !info.Mode().IsRegular() { // reading a named pipe would block
 		return nil, &DefinitionError{File: file, Reason: "is not a file"}
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading: Close has nothing to write
 	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("agent definition: %w", err)

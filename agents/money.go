@@ -11,18 +11,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Money is an amount in millionths of the currency that models' prices are in. As text it is a decimal number with up
-// to six places.
+// Money is an amount in millionths of the currency of the models' prices. Its text is a decimal number with up to six places.
 type Money int64
 
-// million is how many Money a unit of the currency is.
+// million is the Money of one unit of the currency.
 const million = 1_000_000
 
 var moneyRule = regexp.MustCompile(`^([0-9]{1,9})(?:\.([0-9]{1,6}))?$`)
 
 var errMoney = errors.New("must be an amount such as 2 or 0.25, with up to nine digits before the point and six behind it")
 
-// ParseMoney reads an amount, which is not below zero.
+// ParseMoney reads an amount of zero or more.
 func ParseMoney(s string) (Money, error) {
 	parts := moneyRule.FindStringSubmatch(s)
 	if parts == nil {
@@ -32,16 +31,16 @@ func ParseMoney(s string) (Money, error) {
 	return Money(n), err
 }
 
-// String writes an amount, not below zero, with as many places as it needs.
+// String returns the amount, which is not negative, with as many places as it needs.
 func (m Money) String() string {
 	s := strings.TrimRight(fmt.Sprintf("%d.%06d", m/million, m%million), "0")
 	return strings.TrimSuffix(s, ".")
 }
 
-// MarshalJSON writes the amount as a number.
+// MarshalJSON returns the amount as a number.
 func (m Money) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (m *Money) UnmarshalJSON(data []byte) (err error) {
 	var n json.Number
 	if err := json.Unmarshal(data, &n); err != nil {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Names are what definitions may refer to. Patterns may have * for any run of characters.
+// Names are the names that definitions may refer to. A pattern may have * as a wildcard.
 type Names struct {
-	Tools     []string // as models call them
+	Tools     []string // by their names for models
 	Agents    []string
-	Servers   []string // of MCP
-	Providers []string // of models; nil = any is taken for known
-	Scripts   []string // of the scripted provider
-	// Others are patterns of names of any kind that another program's worker knows.
+	Servers   []string // MCP servers
+	Providers []string // model providers; nil = all count as known
+	Scripts   []string // scripts of the provider scripted
+	// Others are patterns of names of any kind, which another worker knows.
 	Others []string
 }
 
-// BuiltIn are the names that every worker knows.
+// BuiltIn returns the names that every worker knows.
 func BuiltIn() Names {
 	return Names{
 		Tools:     []string{"approve", "ask_user", "calculate", "confirm", "current_time"},
@@ -32,7 +32,7 @@ const (
 	serverPrefix     = mcpPrefix
 )
 
-// Names are those of the folder's documents.
+// Names returns the names of the folder's documents.
 func (f *Folder) Names() Names {
 	var n Names
 	for _, d := range f.Agents {
@@ -50,7 +50,7 @@ func (f *Folder) Names() Names {
 	return n
 }
 
-// With returns all names of both.
+// With returns the names of both.
 func (n Names) With(more Names) Names {
 	return Names{
 		Tools: slices.Concat(n.Tools, more.Tools), Agents: slices.Concat(n.Agents, more.Agents), Servers: slices.Concat(n.Servers, more.Servers),
@@ -58,8 +58,8 @@ func (n Names) With(more Names) Names {
 	}
 }
 
-// CheckNames finds names in the folder's agents that are neither the folder's nor known. The error is a *DefinitionError, or
-// several joined: each says where the name stands, and which known name is near.
+// CheckNames reports names in the folder's agents that are neither the folder's nor known. The error is a *DefinitionError, or several joined: each has the
+// position, and the nearest known name if one is near.
 func (f *Folder) CheckNames(known Names) error {
 	known = known.With(f.Names())
 	var wrong []error
@@ -76,8 +76,7 @@ func (f *Folder) CheckNames(known Names) error {
 	return errors.Join(wrong...)
 }
 
-// find returns where a key such as tools[2] stands: at the entry, at the nearest key around it that was given, or at the
-// beginning of the document.
+// find returns the position of a key such as tools[2]: that of the entry, else of the nearest enclosing key, else of the document.
 func (p Place) find(key string) (line, column int) {
 	for at := key; ; {
 		if node := p.keys[at]; node != nil {
@@ -98,7 +97,7 @@ func (p Place) find(key string) (line, column int) {
 	}
 }
 
-// UnknownNames finds names in a definition that are not known. The errors have no place in a file.
+// UnknownNames returns an error for each unknown name of a definition, without a position.
 func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	c := &nameCheck{d: d, known: known}
 	c.tools("tools", d.Tools)
@@ -123,7 +122,7 @@ type nameCheck struct {
 	found []*DefinitionError
 }
 
-// unknown notes a name unless it is known.
+// unknown adds an error unless the name is a candidate.
 func (c *nameCheck) unknown(key, kind, name string, candidates []string) {
 	knows := func(pattern string) bool { return namesTool(pattern, name) }
 	if slices.Contains(candidates, name) || slices.ContainsFunc(c.known.Others, knows) {
@@ -146,7 +145,7 @@ func (c *nameCheck) tool(at, p string) {
 	case prefix+":" == AgentPrefix, prefix+":" == HandoffPrefix:
 		c.unknown(at, "agent", name, c.known.Agents)
 	case prefix+":" == serverPrefix:
-		// Which tools the server has is known only when it is connected.
+		// The tools of a server are known only when a worker is connected to it.
 		if server, _, _ := strings.Cut(name, "/"); !strings.Contains(server, "*") {
 			c.unknown(at, "MCP server", server, c.known.Servers)
 		}
@@ -201,8 +200,8 @@ func (c *nameCheck) step(at string, s *Step) {
 	}
 }
 
-// fromElsewhere tells whether a step's tool may be a client's, an agent, or one of an MCP server: these are known later, or are
-// checked where the agent's tools name them.
+// fromElsewhere reports whether a step's tool may be a client's, an agent, or one of an MCP server. The first is known later; the others are checked in the
+// agent's tools.
 func (c *nameCheck) fromElsewhere(tool string) bool {
 	return slices.ContainsFunc(c.d.Tools, func(p string) bool {
 		prefix, name, _ := strings.Cut(p, ":")
@@ -217,6 +216,6 @@ func (c *nameCheck) fromElsewhere(tool string) bool {
 			server, _, _ := strings.Cut(name, "/")
 			return strings.Contains(server, "*") || strings.HasPrefix(tool, server+"_")
 		}
-		return p == tool // it is checked there
+		return p == tool // checked in the agent's tools
 	})
 }

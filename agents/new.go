@@ -2,8 +2,7 @@ package agents
 
 import "slices"
 
-// New is a definition with steps: those of d, and the others behind them. It is valid; the error is a
-// *DefinitionError, or several joined, with the keys that a file would have.
+// New returns the definition d with the steps appended. The result is valid; the error is a *DefinitionError, or several joined, with the keys of a file.
 //
 //	plan := agents.Ask[Plan]("plan", agents.AgentStep{Instructions: "You plan research."}, "Plan: ${input.text}")
 //	query := agents.Each("query", agents.Field(plan, &plan.Out.Queries))
@@ -18,13 +17,13 @@ func New(d Definition, steps ...Stepper) (*Definition, error) {
 	return &d, nil
 }
 
-// Stepper is a [Step], or has one as [StepOf] does.
+// Stepper is a [Step], or contains one, as [StepOf] does.
 type Stepper interface{ AsStep() Step }
 
-// AsStep is the step itself.
+// AsStep returns the step itself.
 func (s Step) AsStep() Step { return s }
 
-// Steps are steps that run one after the other, or branches.
+// Steps are steps in sequence, or branches.
 type Steps []Stepper
 
 func (s Steps) list() []Step {
@@ -35,7 +34,7 @@ func (s Steps) list() []Step {
 	return list
 }
 
-// StepOf is a step whose output is a T, and the reference to that output.
+// StepOf is a step with an output of type T, and the reference to that output.
 type StepOf[T any] struct {
 	Step
 	Ref[T]
@@ -43,7 +42,7 @@ type StepOf[T any] struct {
 
 func stepOf[T any](s Step) StepOf[T] { return StepOf[T]{s, Expr[T](memberOf("steps", s.Name))} }
 
-// With is the step with more options: those that look at its own output, say.
+// With returns the step with more options, such as those that refer to the step's own output.
 func (s StepOf[T]) With(options ...Option) StepOf[T] {
 	for _, o := range options {
 		o.change(&s.Step)

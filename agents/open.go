@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// What may become of an input that leaves open what its thread waits for.
+// Values of OnNewInput and OnMissingToolResult: what happens to an input that leaves interrupts of its thread open.
 const (
-	OpenReject  = "reject"  // it is refused
-	OpenQueue   = "queue"   // it waits until nothing is open any more
-	OpenAbandon = "abandon" // what is open is given up
+	OpenReject  = "reject"  // the API refuses it
+	OpenQueue   = "queue"   // it waits until no interrupt is open
+	OpenAbandon = "abandon" // the open interrupts are abandoned
 )
 
 // HistoryAuto is the default of Definition.History.
@@ -21,7 +21,7 @@ var (
 	missingResults = []string{OpenAbandon, OpenReject, OpenQueue}
 )
 
-// MissingToolResult is OnMissingToolResult, or its default.
+// MissingToolResult returns OnMissingToolResult or its default.
 func (d *Definition) MissingToolResult() string {
 	if d.OnMissingToolResult == "" {
 		return OpenAbandon
@@ -29,7 +29,7 @@ func (d *Definition) MissingToolResult() string {
 	return d.OnMissingToolResult
 }
 
-// withoutDefaults leaves out what says the same as saying nothing.
+// withoutDefaults empties fields that have their default.
 func (d *Definition) withoutDefaults() {
 	if d.OnNewInput == OpenReject {
 		d.OnNewInput = ""

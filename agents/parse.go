@@ -14,15 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxFile bounds a definition's file in bytes.
+// MaxFile bounds the size of a definition's file, in bytes.
 const MaxFile = 1 << 20
 
-// maxErrors bounds the mistakes that are told of at once.
+// maxErrors bounds the mistakes in one report.
 const maxErrors = 20
 
-// Parse reads a definition from one YAML document of at most 1 MiB. The file's
-// name is only for the errors: a *DefinitionError, or several joined in the
-// order of their lines, at most twenty. Defaults are filled in.
+// Parse reads a definition from one YAML document of at most 1 MiB, and fills in the defaults. The file's name is for errors: a *DefinitionError, or up to
+// twenty joined, in the order of their lines.
 func Parse(filename string, data []byte) (*Definition, error) {
 	r := newReader(filename)
 	roots := r.documents(data)
@@ -70,20 +69,18 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 	return d
 }
 
-// reader walks the nodes of a document and gathers what is wrong with them. The
-// library's own decoding into structs would stop at the first unknown key, and
-// has no place to tell for a value that is well-formed but wrong.
+// reader walks the nodes of a document and gathers mistakes. The library's decoding into structs stops at the first unknown key, and gives no position for
+// a well-formed value that is wrong.
 type reader struct {
 	file   string
-	places map[string]*yaml.Node // the value of each key that was given
-	failed map[string]bool       // keys already complained about
+	places map[string]*yaml.Node // the value of each key of the file
+	failed map[string]bool       // keys with a mistake
 	wrong  []*DefinitionError
-	tree   int // steps that were read
-	depth  int // lists of steps that are being read
+	tree   int // how many steps the reader has read
+	depth  int // how deep the current list of steps is nested
 }
 
-// field is a key of a mapping and what to do with its value; the reason that it
-// returns is "" or the end of a sentence that begins with the key.
+// field is a key of a mapping, and a function that takes its value. The function returns "" or the end of a sentence that begins with the key.
 type field struct {
 	key  string
 	read func(node *yaml.Node) (reason string)
@@ -110,7 +107,7 @@ func (r *reader) err() error {
 	return errors.Join(wrong...)
 }
 
-// documents returns the mappings that the file consists of, or complains.
+// documents returns the mappings in the file, or reports a mistake.
 func (r *reader) documents(data []byte) []*yaml.Node {
 	if len(data) > MaxFile {
 		r.complain("", nil, fmt.Sprintf("is larger than %d bytes", MaxFile))
@@ -140,7 +137,7 @@ func (r *reader) documents(data []byte) []*yaml.Node {
 	}
 }
 
-// syntaxText is the only form in which the library tells where an error is.
+// syntaxText is the only form in which the library gives the position of an error.
 var syntaxText = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
 func (r *reader) syntax(err error) {
@@ -152,8 +149,7 @@ func (r *reader) syntax(err error) {
 	r.wrong = append(r.wrong, e)
 }
 
-// mapping hands the values to the fields; prefix is the path of the mapping,
-// with a dot at its end.
+// mapping passes the values to the fields. prefix is the path of the mapping, with a dot at its end.
 func (r *reader) mapping(prefix string, node *yaml.Node, fields []field) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], resolve(node.Content[i+1])
@@ -198,8 +194,7 @@ func resolve(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// validate adds what only the whole definition can show, unless the key has
-// already been complained about.
+// validate adds the mistakes that only the whole definition shows, except for keys that already have one.
 func (r *reader) validate(d *Definition, root *yaml.Node) {
 	for _, c := range d.complaints() {
 		at, given := r.places[c.key]
@@ -219,7 +214,7 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 	}
 }
 
-// complainStep tells of what is missing in a step where the step is.
+// complainStep reports that a step lacks something, at the step.
 func (r *reader) complainStep(c complaint) {
 	at := c.key
 	for r.places[at] == nil {
@@ -230,7 +225,7 @@ func (r *reader) complainStep(c complaint) {
 	}
 }
 
-// failedIn tells whether a key was complained about, or one in its value: what it lacks may be what was meant there.
+// failedIn reports whether a key, or one in its value, already has a mistake. What seems to be missing may be meant there.
 func (r *reader) failedIn(key string) bool {
 	for failed := range r.failed {
 		if rest, ok := strings.CutPrefix(failed, key); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {

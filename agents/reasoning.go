@@ -6,10 +6,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Reasoning says how the model thinks before it answers.
+// Reasoning is how a model reasons before it answers.
 type Reasoning struct {
-	// Effort is how much it thinks: minimal, low, medium or high. Empty leaves it to the provider.
-	// A model that cannot think, or not so much, may refuse the request.
+	// Effort is how much the model reasons: minimal, low, medium or high. Empty = the provider's default. A model that cannot reason, or not as much, may refuse
+	// the request.
 	Effort string `json:"effort,omitempty" yaml:"effort,omitempty"`
 }
 
@@ -25,7 +25,7 @@ func (r *reader) reasoning(prefix string, into *Reasoning) func(*yaml.Node) stri
 	}
 }
 
-// effort refuses an empty text, which only a definition made in Go may have.
+// effort refuses an empty text: only a definition made in Go may have it.
 func effort(into *string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if reason := text(into)(node); reason != "" {

@@ -12,7 +12,7 @@ const (
 	maxDepth = 100
 )
 
-// schema reads a JSON Schema that is written in YAML. Whether it is one is for its compiler to say.
+// schema reads a JSON Schema written in YAML. Its compiler checks that it is a schema.
 func schema(into *json.RawMessage) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -32,8 +32,7 @@ func schema(into *json.RawMessage) func(*yaml.Node) string {
 	}
 }
 
-// converter turns YAML into what JSON knows. Dates stay the texts that they are written as, and keys
-// too. Aliases multiply what they stand for, so nodes are counted.
+// converter converts YAML to JSON. Dates stay text, as do keys. Aliases can multiply content, so it counts nodes.
 type converter struct {
 	nodes  int
 	reason string

@@ -15,36 +15,34 @@ const (
 	maxPattern     = 1 << 10
 )
 
-// Script is a document of kind script: what the model scripted/name says, so that an agent can be shown and
-// tested without a model.
+// Script is a document of kind script: the answers of the model scripted/name, for demonstrations and tests without a model.
 type Script struct {
-	// Name is what an agent's model has behind "scripted/": [a-zA-Z0-9_-]{1,64}.
+	// Name is the model's name after "scripted/": [a-zA-Z0-9_-]{1,64}.
 	Name string `yaml:"name"`
 
-	// Turns are what it may be asked; the first that fits is played. 1 to 100.
+	// Turns are the possible inputs, 1 to 100. The first that matches is played.
 	Turns []ScriptTurn `yaml:"turns"`
 
 	Place Place `yaml:"-"`
 }
 
-// ScriptTurn is what is played from what the user says to the end of the run.
+// ScriptTurn is the answers of the model in one run.
 type ScriptTurn struct {
-	// When is found in what the user said last, or the turn does not fit; nil = it always does. What its
-	// named groups match is {name} in the steps.
+	// When must match the user's last message; nil = every message. The text of a named group replaces {name} in the steps.
 	When *regexp.Regexp `yaml:"when"`
 
-	// Steps are the answers of the model, one after the other. 1 to 32.
+	// Steps are the model's answers in order, 1 to 32.
 	Steps []ScriptStep `yaml:"steps"`
 }
 
-// ScriptStep is one answer of the model: either it says something or it calls tools.
+// ScriptStep is one answer of the model: it says something or calls tools.
 type ScriptStep struct {
 	Say   string       `yaml:"say"`
 	Calls []ScriptCall `yaml:"calls"` // at most 32
 }
 
-// ScriptCall is a call of a tool. In Arguments, and in what is said, {name} is replaced by what a group of
-// When has matched, and {tool} or {tool.member.member} by what the tool has answered in this turn.
+// ScriptCall is a call of a tool. In Arguments, and in Say, the text of a group of When replaces {name}, and the tool's result in this turn replaces {tool} or
+// {tool.member.member}.
 type ScriptCall struct {
 	Tool      string          `yaml:"tool"`
 	Arguments json.RawMessage `yaml:"arguments"` // a JSON object; nil = {}
@@ -93,7 +91,7 @@ func (r *reader) scriptStep(key string, entry *yaml.Node) (s ScriptStep) {
 	return s
 }
 
-// entries reads a list of mappings, 1 to most.
+// entries reads a list of 1 to most mappings.
 func (r *reader) entries(key string, most int, read func(key string, entry *yaml.Node)) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {

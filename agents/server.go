@@ -14,41 +14,35 @@ const (
 
 var serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// Server is a document of kind mcp: an MCP server, whose tools agents name as mcp:name/tool. It has
-// either a URL or a command.
+// Server is a document of kind mcp: an MCP server. Agents name its tools mcp:name/tool. It has either a URL or a command.
 type Server struct {
-	// Name is the beginning of its tools' names: [a-z0-9][a-z0-9-]{0,31}.
+	// Name precedes the names of its tools: [a-z0-9][a-z0-9-]{0,31}.
 	Name string `yaml:"name"`
 
-	// URL is where it is served, by MCP's streamable HTTP. Headers are sent with each request;
-	// ${secret:NAME} in a value is replaced.
+	// URL is the address of MCP's streamable HTTP. Headers are sent with each request; ${secret:NAME} in a value is replaced.
 	URL     string            `yaml:"url"`
 	Headers map[string]string `yaml:"headers"`
 
-	// Command is the program to start, with its arguments, and Env its environment besides the
-	// usual; ${secret:NAME} in a value is replaced.
+	// Command is the program to start, with its arguments. Env is added to the usual environment; ${secret:NAME} in a value is replaced.
 	Command []string          `yaml:"command"`
 	Env     map[string]string `yaml:"env"`
 
-	// Timeout bounds one attempt at a call; 0 = 30 s.
+	// Timeout bounds one attempt of a call; 0 = 30 s.
 	Timeout time.Duration `yaml:"timeout"`
 
-	// Idempotent says of all its tools whether calling twice does no more than calling once; nil =
-	// as the server says of each.
+	// Idempotent is whether calling a tool twice has the same effect as calling it once; nil = as the server declares for each tool.
 	Idempotent *bool `yaml:"idempotent"`
 
-	// Elicitation lets the server ask people in the middle of a call, which is made anew with the answer.
+	// Elicitation lets the server ask people during a call. The call is made again with the answer.
 	Elicitation bool `yaml:"elicitation"`
 
-	// Attempts is how often one call of a tool that is idempotent may be made if it comes to no end,
-	// 1 to 8; 0 = 3.
+	// Attempts is how often a call of an idempotent tool may be made if it does not finish, 1 to 8; 0 = 3.
 	Attempts int `yaml:"attempts"`
 
-	// TaskQueue is the Temporal task queue whose workers have the server; empty = that of all workers.
+	// TaskQueue is the Temporal task queue of the workers that have the server; empty = the queue of all workers.
 	TaskQueue string `yaml:"taskQueue"`
 
-	// Parallel says that the calls of one turn, of all its tools, are made beside one another. It is true unless
-	// the document says otherwise.
+	// Parallel is whether the calls of one turn, of all its tools, may run concurrently. True by default.
 	Parallel bool `yaml:"parallel"`
 
 	Place Place `yaml:"-"`
@@ -79,7 +73,7 @@ func (r *reader) server(root *yaml.Node) *Server {
 	return s
 }
 
-// transport checks that there is one way to reach the server, and only what belongs to it.
+// transport checks that the server has one transport, and only the keys of that transport.
 func (r *reader) transport(root *yaml.Node, s *Server) {
 	url, command := r.places["url"], r.places["command"]
 	switch {

@@ -9,17 +9,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SoftLimits are how far a run goes before people are asked whether it may go on. Who approves allows as much again;
-// who does not ends the run, with the code of the limit. Zero = nobody is asked about it. At least one is not.
+// SoftLimits are limits at which people are asked whether the run may continue. Approval allows the same amount again; rejection ends the run with the
+// limit's code. Zero = nobody is asked. At least one is set.
 type SoftLimits struct {
-	// Turns, Tokens, Duration and Cost are as in [Limits], each below the one there.
+	// Turns, Tokens, Duration and Cost are as in [Limits]. Each is below the limit there.
 	Turns    int           `json:"turns,omitempty" yaml:"turns,omitempty"`
 	Tokens   int64         `json:"tokens,omitempty" yaml:"tokens,omitempty"`
 	Duration time.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
 	Cost     Money         `json:"cost,omitempty" yaml:"cost,omitempty"`
 
-	// Approval is who decides, and until when. It has neither Tools nor When, and OnExpiry is reject (the default) or
-	// escalate: a run that nobody lets go on ends.
+	// Approval is who decides, and until when. It has neither Tools nor When. OnExpiry is reject (the default) or escalate: without an approval the run ends.
 	Approval Approval `json:"approval,omitzero" yaml:"approval,omitempty"`
 }
 
@@ -36,7 +35,7 @@ func (r *reader) soft(key string, into **SoftLimits) func(*yaml.Node) string {
 	})
 }
 
-// complaints compares the limits with the hard ones, of which none is left out.
+// complaints compares the limits with the hard ones, which are all set.
 func (s *SoftLimits) complaints(hard Limits) []complaint {
 	if s == nil {
 		return nil
@@ -73,7 +72,7 @@ func (s *SoftLimits) complainApproval() []complaint {
 	return found
 }
 
-// softJSON has the duration as the text that files have.
+// softJSON has the duration as text, as in files.
 type softJSON struct {
 	Turns    int          `json:"turns,omitempty"`
 	Tokens   int64        `json:"tokens,omitempty"`
@@ -82,7 +81,7 @@ type softJSON struct {
 	Approval Approval     `json:"approval,omitzero"`
 }
 
-// MarshalJSON writes what files have, and no defaults.
+// MarshalJSON returns the members that files have, without defaults.
 func (s SoftLimits) MarshalJSON() ([]byte, error) {
 	if s.Approval.OnExpiry == OnExpiryReject {
 		s.Approval.OnExpiry = ""
@@ -90,7 +89,7 @@ func (s SoftLimits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(softJSON{s.Turns, s.Tokens, textOf(s.Duration), unlessZero(s.Cost), s.Approval})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (s *SoftLimits) UnmarshalJSON(data []byte) error {
 	var in softJSON
 	if err := decodeStrictly(data, &in); err != nil {

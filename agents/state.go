@@ -12,21 +12,21 @@ const (
 	maxMember      = 128
 )
 
-// State says how an agent uses the state that it shares with its clients.
+// State is how an agent uses the state that it shares with its clients.
 type State struct {
-	// Visible shows the state to the model, with each call.
+	// Visible shows the state to the model, in each call.
 	Visible bool `json:"visible,omitempty" yaml:"visible,omitempty"`
 
-	// Predict lets the state follow arguments of tool calls while the model writes them. At most 16.
+	// Predict changes the state with arguments of tool calls while the model writes them. At most 16.
 	Predict []Prediction `json:"predict,omitempty" yaml:"predict,omitempty"`
 }
 
-// Prediction lets a member of the state follow an argument of a tool.
+// Prediction makes a member of the state follow an argument of a tool.
 type Prediction struct {
 	// Tool is the tool's name.
 	Tool string `json:"tool" yaml:"tool"`
 
-	// Argument is the name of one of its arguments, Key that of the state's member, both of 1 to 128 bytes.
+	// Argument is the name of the argument, and Key that of the state's member, each 1 to 128 bytes.
 	Argument string `json:"argument" yaml:"argument"`
 	Key      string `json:"key" yaml:"key"`
 }

@@ -5,30 +5,28 @@ import (
 	"time"
 )
 
-// Step is a step of an agent that is a tree of them instead of a model. Exactly one of its kinds is set: Agent,
-// Tool, Approve, Parallel, Map, Route, Loop, Set or Steps.
+// Step is a step of a pipeline. Exactly one of its kinds is set: Agent, Tool, Approve, Parallel, Map, Route, Loop, Set or Steps.
 //
-// Texts in Input, Args, Message and Value are templates: ${…} in them stands for the value of an expression in
-// CEL. When, Until and Items are expressions themselves. All of them see input, messages, state, steps and
-// caller; in a map its item and index, in a loop round, in steps that run after a failure error.
+// Texts in Input, Args, Message and Value are templates: the value of the CEL expression replaces ${…}. When, Until and Items are expressions. All of
+// them have the variables input, messages, state, steps and caller; in a map also its item and index, in a loop round, and after a failure error.
 type Step struct {
-	// Name is the step's address in its agent, and its output's in the state: [a-z][a-z0-9_-]{0,63}, each once,
-	// and not model, tools or steps. Steps that compensate need none.
+	// Name is the step's address in its agent, and the key of its output in the state: [a-z][a-z0-9_-]{0,63}, each once, and not model, tools or steps.
+	// Compensations need no name.
 	Name string
 
-	// When is a condition: the step is skipped where it is false. Empty = always. At most 4 KiB.
+	// When is a condition: the step is skipped if it is false. Empty = always. At most 4 KiB.
 	When string
 
-	// Agent is an agent that runs, either another one or one that stands here.
+	// Agent is the agent that runs: another one, or an inline one.
 	Agent *AgentStep
 
-	// Tool is the name of a tool that is called with Args, one of the agent's own.
+	// Tool is the name of the tool to call with Args. It is one of the agent's tools.
 	Tool string
 
 	// Approve asks a person.
 	Approve *ApproveStep
 
-	// Parallel runs steps beside one another.
+	// Parallel runs steps concurrently.
 	Parallel *ParallelStep
 
 	// Map runs steps once for each item of a list.
@@ -37,45 +35,44 @@ type Step struct {
 	// Route runs the steps of the first case that applies.
 	Route []Case
 
-	// Loop runs steps again and again.
+	// Loop repeats steps.
 	Loop *LoopStep
 
 	// Set changes the state.
 	Set []Op
 
-	// Steps run one after the other.
+	// Steps run in sequence.
 	Steps []Step
 
-	// Input is a template: what the agent is asked, and all that it is told of the conversation. Empty = it is
-	// told that. Of agents only.
+	// Input is the prompt of an agent, a template. The agent gets it instead of the conversation. Empty = it gets the conversation.
 	Input string
 
-	// Output says what the agent has to answer; nil = any text. Of agents only.
+	// Output is the form of the agent's answer; nil = any text. Only for agents.
 	Output *Output
 
-	// Args are the arguments of the tool, texts in them being templates. Of tools only.
+	// Args are the arguments of the tool; texts are templates. Only for tools.
 	Args map[string]any
 
-	// Retry has the step done again if it fails; nil = it is not.
+	// Retry repeats a failed step; nil = no retry.
 	Retry *Retry
 
-	// Timeout is how long the step may take, with all its tries. 0 = as long as it likes.
+	// Timeout bounds the step with all its attempts; 0 = unlimited.
 	Timeout time.Duration
 
-	// OnError is what becomes of a failure.
+	// OnError is what happens after a failure.
 	OnError OnError
 
-	// Compensate undoes what the step has done, when the run fails later or is cancelled. It is a step without a
-	// name and an output; nothing in it has compensations of its own.
+	// Compensate undoes the step if the run fails later or is cancelled. It is a step without a name and without an output. Steps in it have no
+	// compensations.
 	Compensate *Step
 }
 
-// AgentStep is an agent as a step. Either Name is set, or all else is what the agent is.
+// AgentStep is an agent as a step: the name of another agent, or an inline definition.
 type AgentStep struct {
-	// Name is that of another agent.
+	// Name is the name of another agent.
 	Name string
 
-	// What is not given is that of the agent whose step it is, but for Instructions and Tools.
+	// A field that is not set is taken from the pipeline, except for Instructions and Tools.
 	Model        string
 	Reasoning    Reasoning
 	Instructions string
@@ -84,57 +81,56 @@ type AgentStep struct {
 	Limits       Limits
 }
 
-// Output says what an agent has to answer.
+// Output is the form of an agent's answer.
 type Output struct {
 	// Schema is the JSON Schema of the answer, which is JSON. At most 256 KiB.
 	Schema json.RawMessage
 
-	// Repairs is how often the agent is told what is wrong with its answer, 0 to 10; nil = 2.
+	// Repairs is how often an invalid answer is sent back with its errors, 0 to 10; nil = 2.
 	Repairs *int
 
-	// Native tells whether the provider of the agent's model is handed the schema, to hold the model to it. nil = if
-	// it is the vendor's own and known to take it.
+	// Native is whether the model's provider gets the schema, to enforce it. nil = if the endpoint is the vendor's own and known to support it.
 	Native *bool
 
-	wrong error // why no schema could be made of a Go type
+	wrong error // why a Go type has no schema
 }
 
-// ApproveStep is a question to a person. Who decides, and until when, is as in an [Approval].
+// ApproveStep asks a person. Who decides, and until when, is as in an [Approval].
 type ApproveStep struct {
-	// Message is a template: what people are asked. At most 4 KiB.
+	// Message is a template of the text that people see. At most 4 KiB.
 	Message string
 
-	// Args are shown with it, and may be edited. Texts in them are templates.
+	// Args are shown with the message, and may be edited. Texts are templates.
 	Args map[string]any
 
-	// Rule says who decides and until when. It has no Tools and no When.
+	// Rule is who decides, and until when. It has no Tools and no When.
 	Rule Approval
 }
 
-// ParallelStep runs steps beside one another.
+// ParallelStep runs steps concurrently.
 type ParallelStep struct {
-	// Steps are the branches, a step each, at most 64.
+	// Steps are the branches, one step each, at most 64.
 	Steps []Step
 
-	// Concurrency is how many are under way at a time; 0 = all.
+	// Concurrency is how many branches run concurrently; 0 = all.
 	Concurrency int
 
-	// OnError is fail (the default), so that the first failure ends the others, or continue.
+	// OnError is fail (the default: the first failure ends the other branches) or continue.
 	OnError string
 }
 
-// MapStep runs steps once for each item of a list, beside one another.
+// MapStep runs steps once for each item of a list, concurrently.
 type MapStep struct {
-	// Items is an expression that is a list, of at most 10,000 items.
+	// Items is an expression whose value is a list of at most 10,000 items.
 	Items string
 
-	// As is the name of the variable that is the item: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
+	// As is the name of the variable with the item: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
 	As string
 
-	// Concurrency is how many items are under way at a time, at most 100; 0 = 10.
+	// Concurrency is how many items run concurrently, at most 100; 0 = 10.
 	Concurrency int
 
-	// OnError is fail (the default), so that the first failure ends the others, or continue.
+	// OnError is fail (the default: the first failure ends the other branches) or continue.
 	OnError string
 
 	Steps []Step
@@ -142,17 +138,17 @@ type MapStep struct {
 
 // Case is a case of a route.
 type Case struct {
-	// When is a condition; empty = the case applies to whatever comes to it, which the last one may only.
+	// When is a condition. Empty = always; only the last case may be so.
 	When  string `json:"when,omitempty"`
 	Steps []Step `json:"steps"`
 }
 
-// LoopStep runs steps again and again.
+// LoopStep repeats steps.
 type LoopStep struct {
-	// Max is how often they run at most, 1 to 1,000. The loop is done then, whatever Until says.
+	// Max is the maximal number of rounds, 1 to 1,000. The loop then ends, whatever the value of Until.
 	Max int `json:"max"`
 
-	// Until is a condition that is looked at when they have run: true ends the loop. Empty = only Max does.
+	// Until is a condition that is evaluated after each round: true ends the loop. Empty = only Max ends it.
 	Until string `json:"until,omitempty"`
 
 	Steps []Step `json:"steps"`
@@ -160,41 +156,40 @@ type LoopStep struct {
 
 // Op is one change of the state.
 type Op struct {
-	// Op is an operation of JSON Patch: add, remove, replace, move, copy or test. Empty = the value is put at the
-	// path, whether or not something is there; a null that stands here, and is not computed, removes it.
+	// Op is an operation of JSON Patch: add, remove, replace, move, copy or test. Empty = set the value at the path, whether or not the path exists; a literal
+	// null removes it.
 	Op string
 
 	// Path and From are JSON pointers.
 	Path string
 	From string
 
-	// Value is JSON whose texts are templates.
+	// Value is JSON; texts are templates.
 	Value any
 }
 
-// Retry has a step done again.
+// Retry repeats a failed step.
 type Retry struct {
-	// Attempts is how often the step is tried, the first time too: 1 to 100.
+	// Attempts is the number of attempts with the first one: 1 to 100.
 	Attempts int
 
-	// Interval is the pause before the second try, 1s if it is 0, and Backoff by what it grows with each
-	// further one: 1 to 10, 2 if it is 0. Pauses are at most an hour long.
+	// Interval is the pause before the second attempt; 0 = 1s. Backoff is the factor of each further pause: 1 to 10, 0 = 2. Pauses are at most an hour.
 	Interval time.Duration
 	Backoff  float64
 }
 
-// What may become of the failure of a branch.
+// Values of OnError of branches.
 const (
 	OnErrorFail     = "fail"
 	OnErrorContinue = "continue"
 )
 
-// OnError is what becomes of a failure when no try is left. The zero OnError lets what the step stands in fail too.
+// OnError is what happens after the failure of the last attempt. The zero OnError fails the enclosing step too.
 type OnError struct {
-	// Continue goes on behind the step; its output is {"error": {"code", "message"}}.
+	// Continue continues after the step; its output is {"error": {"code", "message"}}.
 	Continue bool
 
-	// Steps run instead, and see error; then it goes on behind the step.
+	// Steps run instead, with the variable error. The pipeline then continues after the step.
 	Steps []Step
 }
 
@@ -215,7 +210,7 @@ const (
 
 	// MaxItems bounds the items of a map.
 	MaxItems = 10_000
-	// MaxItemsCompensated bounds them where branches may have to be compensated for: a run knows the end of each.
+	// MaxItemsCompensated bounds the items if branches may have compensations: the run keeps the end of each branch.
 	MaxItemsCompensated = 1000
 	// MaxOutput bounds the output of a step, in bytes of JSON.
 	MaxOutput = 1 << 20
@@ -227,7 +222,7 @@ const (
 	maxPause           = time.Hour
 )
 
-// MaxRepairs is how often an agent is told what is wrong with its answer.
+// MaxRepairs returns Repairs or its default.
 func (o *Output) MaxRepairs() int {
 	if o.Repairs == nil {
 		return defaultRepairs
@@ -235,7 +230,7 @@ func (o *Output) MaxRepairs() int {
 	return *o.Repairs
 }
 
-// Item is the name of the variable that is the item.
+// Item returns the name of the variable with the item.
 func (m *MapStep) Item() string {
 	if m.As == "" {
 		return defaultItem
@@ -243,7 +238,7 @@ func (m *MapStep) Item() string {
 	return m.As
 }
 
-// AtOnce is how many items are under way at a time.
+// AtOnce returns how many items run concurrently.
 func (m *MapStep) AtOnce() int {
 	if m.Concurrency == 0 {
 		return defaultConcurrency
@@ -251,7 +246,7 @@ func (m *MapStep) AtOnce() int {
 	return m.Concurrency
 }
 
-// AtOnce is how many branches are under way at a time.
+// AtOnce returns how many branches run concurrently.
 func (p *ParallelStep) AtOnce() int {
 	if p.Concurrency == 0 {
 		return len(p.Steps)
@@ -259,7 +254,7 @@ func (p *ParallelStep) AtOnce() int {
 	return p.Concurrency
 }
 
-// Pause is how long to wait after so many tries.
+// Pause returns the time to wait after a number of attempts.
 func (r *Retry) Pause(tries int) time.Duration {
 	pause, backoff := float64(r.Interval), r.Backoff
 	if pause == 0 {

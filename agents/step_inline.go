@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// Inline is the agent that stands at a step of that name: complete, with all that it does not say taken from
-// the agent whose step it is. Its name has a dot, so that no agent that is published can have it.
+// Inline returns the inline agent of a step, with the fields that it does not set taken from the pipeline. Its name has a dot, which no published agent's
+// name can have.
 func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	inline := *d
 	inline.Name = d.Name + "." + step
@@ -24,8 +24,7 @@ func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	return &inline
 }
 
-// StepTools are the names of the tools that the steps call, sorted. What models are offered in inline agents is not among
-// them.
+// StepTools returns the names of the tools that the steps call, sorted, without the tools of inline agents.
 func (d *Definition) StepTools() []string {
 	var names []string
 	eachStep(d.Steps, func(s *Step) {
@@ -37,7 +36,7 @@ func (d *Definition) StepTools() []string {
 	return slices.Compact(names)
 }
 
-// StepAgents are the names of the agents that the steps run, sorted, and of those that their inline agents may hand work to.
+// StepAgents returns the names of the agents that the steps run, and of the subagents of inline agents, sorted.
 func (d *Definition) StepAgents() []string {
 	var names []string
 	eachStep(d.Steps, func(s *Step) {
@@ -53,7 +52,7 @@ func (d *Definition) StepAgents() []string {
 	return slices.Compact(names)
 }
 
-// InlineTools are the patterns of the tools of all inline agents, each once, sorted.
+// InlineTools returns the tool patterns of all inline agents, each once, sorted.
 func (d *Definition) InlineTools() []string {
 	var patterns []string
 	eachStep(d.Steps, func(s *Step) {
@@ -65,7 +64,7 @@ func (d *Definition) InlineTools() []string {
 	return slices.Compact(patterns)
 }
 
-// FindStep finds a step of the tree by its name; nil = there is none.
+// FindStep returns the step of a name; nil = there is none.
 func (d *Definition) FindStep(name string) *Step {
 	var found *Step
 	eachStep(d.Steps, func(s *Step) {
@@ -76,7 +75,7 @@ func (d *Definition) FindStep(name string) *Step {
 	return found
 }
 
-// Compensates tells whether branches of the step have compensations.
+// Compensates reports whether branches of the step have compensations.
 func (s *Step) Compensates() bool {
 	found := false
 	eachStep(s.branches(), func(inner *Step) { found = found || inner.Compensate != nil })
@@ -93,10 +92,10 @@ func (s *Step) branches() []Step {
 	return nil
 }
 
-// Each calls f for the step and every one that stands in it, outer ones before those in them.
+// Each calls f for the step and all steps in it, outer ones first.
 func (s *Step) Each(f func(*Step)) { eachStep([]Step{*s}, f) }
 
-// eachStep calls f for every step of a tree, outer ones before those in them.
+// eachStep calls f for every step of a tree, outer ones first.
 func eachStep(steps []Step, f func(*Step)) {
 	for i := range steps {
 		s := &steps[i]
@@ -113,7 +112,7 @@ func eachStep(steps []Step, f func(*Step)) {
 	}
 }
 
-// Inner are the lists of steps that stand in a step, but for what compensates for it.
+// Inner returns the lists of steps in a step, without its compensation.
 func (s *Step) Inner() [][]Step {
 	lists := [][]Step{s.Steps, s.OnError.Steps}
 	if s.Parallel != nil {
@@ -131,7 +130,7 @@ func (s *Step) Inner() [][]Step {
 	return lists
 }
 
-// Asks tells whether people may be asked in the step.
+// Asks reports whether the step may need human input.
 func (s *Step) Asks() bool {
 	found := false
 	eachStep([]Step{*s}, func(inner *Step) { found = found || inner.Approve != nil })

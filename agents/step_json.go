@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// stepJSON has a step's keys as files have them: durations as text, and no defaults.
+// stepJSON has the keys of a step in files: durations as text, and no defaults.
 type stepJSON struct {
 	Name       string         `json:"name,omitempty"`
 	When       string         `json:"when,omitempty"`
@@ -31,7 +31,7 @@ type stepJSON struct {
 	Compensate *Step          `json:"compensate,omitempty"`
 }
 
-// MarshalJSON writes what files have, with durations such as 1m30s.
+// MarshalJSON returns the members that files have, with durations such as 1m30s.
 func (s Step) MarshalJSON() ([]byte, error) {
 	return plainJSON(stepJSON{
 		s.Name, s.When, s.Agent, s.Tool, s.Approve, s.Parallel, s.Map, s.Route, s.Loop, s.Set, s.Steps,
@@ -39,7 +39,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (s *Step) UnmarshalJSON(data []byte) error {
 	var in stepJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -52,8 +52,8 @@ func (s *Step) UnmarshalJSON(data []byte) error {
 	return in.Timeout.into(&s.Timeout)
 }
 
-// plainJSON leaves <, > and & in texts as they are: an encoder escapes them in what a MarshalJSON returns only
-// if it does so everywhere, and there is to be one form.
+// plainJSON does not escape <, > and & in texts. An encoder escapes them in the output of a MarshalJSON unless all encoders agree, and there must be one
+// form.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -62,7 +62,7 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// exactly reads a member that is an object, with its numbers as they are.
+// exactly reads a member that is an object, without rounding its numbers.
 func exactly(data []byte, member string) map[string]any {
 	object, _ := expression.Decode(data).(map[string]any)
 	value, _ := object[member].(map[string]any)
@@ -78,7 +78,7 @@ type agentStepJSON struct {
 	Limits       Limits    `json:"limits,omitzero"`
 }
 
-// MarshalJSON writes the name of another agent as text.
+// MarshalJSON returns the name of another agent as text.
 func (a AgentStep) MarshalJSON() ([]byte, error) {
 	if a.Name != "" {
 		return plainJSON(a.Name)
@@ -86,7 +86,7 @@ func (a AgentStep) MarshalJSON() ([]byte, error) {
 	return plainJSON(agentStepJSON{a.Model, a.Reasoning, a.Instructions, a.Tools, a.State, a.Limits})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (a *AgentStep) UnmarshalJSON(data []byte) error {
 	var name string
 	if json.Unmarshal(data, &name) == nil {
@@ -107,7 +107,7 @@ type outputJSON struct {
 	Native  *bool           `json:"native,omitempty"`
 }
 
-// MarshalJSON writes the schema with its keys sorted, which mean nothing by their order.
+// MarshalJSON returns the schema with its keys sorted: their order has no meaning.
 func (o Output) MarshalJSON() ([]byte, error) {
 	if o.wrong != nil {
 		return nil, o.wrong
@@ -123,7 +123,7 @@ func (o Output) MarshalJSON() ([]byte, error) {
 	return plainJSON(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (o *Output) UnmarshalJSON(data []byte) error {
 	var in outputJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -133,7 +133,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// approveJSON has the rule's keys beside the others.
+// approveJSON has the rule's keys at the top level.
 type approveJSON struct {
 	Message        string           `json:"message,omitempty"`
 	Args           map[string]any   `json:"args,omitempty"`
@@ -146,13 +146,13 @@ type approveJSON struct {
 	OnExpiry       string           `json:"onExpiry,omitempty"`
 }
 
-// MarshalJSON writes what files have.
+// MarshalJSON returns the members that files have.
 func (a ApproveStep) MarshalJSON() ([]byte, error) {
 	r := a.Rule.json()
 	return plainJSON(approveJSON{a.Message, a.Args, r.Approvers, r.Quorum, r.NotByRequester, r.Remind, r.Escalate, r.Expires, r.OnExpiry})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (a *ApproveStep) UnmarshalJSON(data []byte) error {
 	var in approveJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -172,12 +172,12 @@ type parallelJSON struct {
 	OnError     string `json:"onError,omitempty"`
 }
 
-// MarshalJSON writes what files have, and no defaults.
+// MarshalJSON returns the members that files have, without defaults.
 func (p ParallelStep) MarshalJSON() ([]byte, error) {
 	return plainJSON(parallelJSON{p.Steps, p.Concurrency, unlessFail(p.OnError)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (p *ParallelStep) UnmarshalJSON(data []byte) error {
 	var in parallelJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -202,7 +202,7 @@ type mapJSON struct {
 	Steps       []Step `json:"steps"`
 }
 
-// MarshalJSON writes what files have, and no defaults.
+// MarshalJSON returns the members that files have, without defaults.
 func (m MapStep) MarshalJSON() ([]byte, error) {
 	out := mapJSON{m.Items, m.As, m.Concurrency, unlessFail(m.OnError), m.Steps}
 	if out.As == defaultItem {
@@ -214,7 +214,7 @@ func (m MapStep) MarshalJSON() ([]byte, error) {
 	return plainJSON(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (m *MapStep) UnmarshalJSON(data []byte) error {
 	var in mapJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -231,7 +231,7 @@ type opJSON struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// MarshalJSON writes a value only where the operation has one.
+// MarshalJSON returns a value only if the operation has one.
 func (o Op) MarshalJSON() ([]byte, error) {
 	out := opJSON{Op: o.Op, Path: o.Path, From: o.From}
 	if o.hasValue() {
@@ -244,7 +244,7 @@ func (o Op) MarshalJSON() ([]byte, error) {
 	return plainJSON(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (o *Op) UnmarshalJSON(data []byte) error {
 	var in opJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -264,7 +264,7 @@ type retryJSON struct {
 	Backoff  float64      `json:"backoff,omitempty"`
 }
 
-// MarshalJSON writes what files have, and no defaults.
+// MarshalJSON returns the members that files have, without defaults.
 func (r Retry) MarshalJSON() ([]byte, error) {
 	out := retryJSON{r.Attempts, textOf(r.Interval), r.Backoff}
 	if r.Interval == time.Second {
@@ -276,7 +276,7 @@ func (r Retry) MarshalJSON() ([]byte, error) {
 	return plainJSON(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (r *Retry) UnmarshalJSON(data []byte) error {
 	var in retryJSON
 	if err := decodeStrictly(data, &in); err != nil {
@@ -286,7 +286,7 @@ func (r *Retry) UnmarshalJSON(data []byte) error {
 	return in.Interval.into(&r.Interval)
 }
 
-// MarshalJSON writes a word, or an object with steps.
+// MarshalJSON returns a word, or an object with steps.
 func (o OnError) MarshalJSON() ([]byte, error) {
 	switch {
 	case o.Steps != nil:
@@ -297,7 +297,7 @@ func (o OnError) MarshalJSON() ([]byte, error) {
 	return plainJSON(OnErrorFail)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses other fields.
+// UnmarshalJSON reads the output of MarshalJSON, and refuses other fields.
 func (o *OnError) UnmarshalJSON(data []byte) error {
 	var word string
 	if json.Unmarshal(data, &word) == nil {

@@ -11,7 +11,7 @@ import (
 
 var (
 	itemName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,31}$`)
-	// pointers have no empty names: patches with them are not applied.
+	// A pointer has no empty names: patches with them fail.
 	pointerRule = regexp.MustCompile(`^(/([^~/]|~[01])+)+$`)
 
 	patchOps = []string{"", "add", "remove", "replace", "move", "copy", "test"}
@@ -62,7 +62,7 @@ func (t *treeCheck) agent(at string, s *Step, sc scope) {
 	}
 }
 
-// inline checks an agent that stands at a step by the rules for all agents.
+// inline checks an inline agent by the rules for all agents.
 func (t *treeCheck) inline(at string, a *AgentStep) {
 	inline := t.d.Inline("", a)
 	if inline.Model == "" {

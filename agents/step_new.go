@@ -2,12 +2,11 @@ package agents
 
 import "reflect"
 
-// Ask runs an agent, another one by its name or one that stands here. It is asked the input, a template, and
-// knows nothing else of the conversation; without input, it sees the conversation.
+// Ask runs an agent: another one by name, or an inline one. The agent gets the input, a template, instead of the conversation; without an input it gets the
+// conversation.
 //
-// Where T is a text, or any, the output is what the agent says. Else it has to answer with JSON that fits
-// the schema of T: fields go by their json names, a jsonschema tag is a field's description, and those without omitempty or
-// omitzero are required; lists are not null.
+// If T is a string or any, the output is the agent's text. Otherwise the answer must be JSON of the schema of T: fields have their json names, a jsonschema
+// tag is the description of a field, and fields without omitempty or omitzero are required. Lists are never null.
 func Ask[T any](name string, agent AgentStep, input string, options ...AskOption) StepOf[T] {
 	s := Step{Name: name, Agent: &agent, Input: input}
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.String && t.Kind() != reflect.Interface {
@@ -19,7 +18,7 @@ func Ask[T any](name string, agent AgentStep, input string, options ...AskOption
 	return stepOf[T](s)
 }
 
-// Call calls a tool of the agent's. T is the tool's result: a string, or what its JSON is.
+// Call calls a tool of the agent. T is the type of the tool's result: a string, or the type of its JSON.
 func Call[T any](name, tool string, args Args, options ...Option) StepOf[T] {
 	return stepOf[T](changed(Step{Name: name, Tool: tool, Args: args.templates()}, options))
 }
@@ -28,16 +27,15 @@ func Call[T any](name, tool string, args Args, options ...Option) StepOf[T] {
 type Answer struct {
 	Approved bool   `json:"approved"`
 	Decision string `json:"decision"` // approve, edit, reject, answer, or expired
-	By       string `json:"by"`       // who said so; missing if that is not known
-	Reason   string `json:"reason"`   // missing if none was given
-	Content  string `json:"content"`  // missing if none was given
+	By       string `json:"by"`       // the person who decided; missing if unknown
+	Reason   string `json:"reason"`   // missing if there is none
+	Content  string `json:"content"`  // missing if there is none
 
-	// Args are those that were shown, as people have edited them.
+	// Args are the arguments that were shown, with the edits of people.
 	Args map[string]any `json:"args"`
 }
 
-// Approve asks a person. The message is a template; [Args] among the options are shown with it, and an [Approval] says
-// who decides, and until when.
+// Approve asks a person. The message is a template. [Args] are shown with it, and an [Approval] is who decides, and until when.
 func Approve(name, message string, options ...ApproveOption) StepOf[Answer] {
 	s := Step{Name: name, Approve: &ApproveStep{Message: message}}
 	for _, o := range options {
@@ -46,7 +44,7 @@ func Approve(name, message string, options ...ApproveOption) StepOf[Answer] {
 	return stepOf[Answer](s)
 }
 
-// Set changes the state, all of it or nothing. Values may be references.
+// Set changes the state atomically. Values may be references.
 func Set(name string, ops []Op, options ...Option) Step {
 	s := Step{Name: name, Set: make([]Op, len(ops))}
 	for i, o := range ops {

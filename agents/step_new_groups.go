@@ -2,12 +2,12 @@ package agents
 
 import "cmp"
 
-// Sequence runs steps one after the other, as one.
+// Sequence runs steps in order, as one step.
 func Sequence(name string, steps Steps, options ...Option) Step {
 	return changed(Step{Name: name, Steps: steps.list()}, options)
 }
 
-// Parallel runs steps beside one another.
+// Parallel runs steps concurrently.
 func Parallel(name string, branches Steps, options ...BranchOption) Step {
 	s := Step{Name: name, Parallel: &ParallelStep{Steps: branches.list()}}
 	for _, o := range options {
@@ -16,19 +16,19 @@ func Parallel(name string, branches Steps, options ...BranchOption) Step {
 	return s
 }
 
-// Item is an item of a list, in the steps of [Map].
+// Item is an item of a list, for the steps of [Map].
 type Item[T any] struct {
 	Ref[T]
 	items string
 }
 
-// Each is the item of a list, by the name that it has in expressions: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
+// Each is the item of a list. The name is that of its variable in expressions: [a-z][a-zA-Z0-9_]{0,31}. Empty = item.
 func Each[T any](name string, list Value[[]T]) Item[T] {
 	return Item[T]{Expr[T](cmp.Or(name, defaultItem)), list.Expr()}
 }
 
-// Map runs steps once for each item of a list, beside one another. Its output has the outputs of the steps by their names, for each
-// item in its order, and error where they have failed. [Collect] takes those of one step.
+// Map runs steps once for each item of a list, concurrently. For each item, in order, its output has the outputs of the steps by their names, and error if
+// the item failed. [Collect] returns those of one step.
 func Map[T any](name string, item Item[T], steps Steps, options ...BranchOption) StepOf[[]map[string]any] {
 	s := Step{Name: name, Map: &MapStep{Items: item.items, As: item.source, Steps: steps.list()}}
 	for _, o := range options {
@@ -37,11 +37,11 @@ func Map[T any](name string, item Item[T], steps Steps, options ...BranchOption)
 	return stepOf[[]map[string]any](s)
 }
 
-// Collect are the outputs of a step in a map, in the order of the items, of those that have one.
+// Collect refers to the outputs of one step of a map, in the order of the items, without items that have none.
 func Collect[T any](of StepOf[[]map[string]any], step StepOf[T]) Ref[[]T] {
 	has := "has(" + memberOf("x", step.Name) + ")"
 	if !selectable(step.Name) {
-		quoted, _ := plainJSON(step.Name) // a text has a JSON form
+		quoted, _ := plainJSON(step.Name) // a text can always be encoded
 		has = string(quoted) + " in x"
 	}
 	return Expr[[]T](of.Expr() + ".filter(x, " + has + ").map(x, " + memberOf("x", step.Name) + ")")
@@ -52,15 +52,15 @@ func Route(name string, cases []Case, options ...Option) Step {
 	return changed(Step{Name: name, Route: cases}, options)
 }
 
-// Then is the case of a route that applies where the condition is true.
+// Then is a case of a route that applies if the condition is true.
 func (c Condition) Then(steps ...Stepper) Case {
 	return Case{When: c.source, Steps: Steps(steps).list()}
 }
 
-// Default is the case of a route that takes what is left.
+// Default is the case of a route that applies if no other does.
 func Default(steps ...Stepper) Case { return Case{Steps: Steps(steps).list()} }
 
-// Loop runs steps until [Until] is true, but at most so many times: 1 to 1,000.
+// Loop runs steps until [Until] is true, at most that many times: 1 to 1,000.
 func Loop(name string, most int, steps Steps, options ...LoopOption) Step {
 	s := Step{Name: name, Loop: &LoopStep{Max: most, Steps: steps.list()}}
 	for _, o := range options {

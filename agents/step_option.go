@@ -7,7 +7,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Option is what any step may have: [When], [Timeout], a [Retry], [ContinueOnError], [OnErrorRun] and [Compensate].
+// Option is an option of every step: [When], [Timeout], a [Retry], [ContinueOnError], [OnErrorRun] and [Compensate].
 type Option interface {
 	AskOption
 	ApproveOption
@@ -16,19 +16,19 @@ type Option interface {
 	change(*Step)
 }
 
-// AskOption is what [Ask] may have besides: [Schema], [Refine], [Repairs] and [Native].
+// AskOption is also an option of [Ask]: [Schema], [Refine], [Repairs] and [Native].
 type AskOption interface{ ask(*Step) }
 
-// ApproveOption is what [Approve] may have besides: [Args] and an [Approval].
+// ApproveOption is also an option of [Approve]: [Args] and an [Approval].
 type ApproveOption interface{ question(*Step) }
 
-// BranchOption is what [Map] and [Parallel] may have besides: [Branches].
+// BranchOption is also an option of [Map] and [Parallel]: [Branches].
 type BranchOption interface{ branch(*Step) }
 
-// LoopOption is what [Loop] may have besides: [Until].
+// LoopOption is also an option of [Loop]: [Until].
 type LoopOption interface{ round(*Step) }
 
-// option may stand wherever a step is made.
+// option is an option of every kind of step.
 type option func(*Step)
 
 func (o option) change(s *Step)   { o(s) }
@@ -37,34 +37,33 @@ func (o option) question(s *Step) { o(s) }
 func (o option) branch(s *Step)   { o(s) }
 func (o option) round(s *Step)    { o(s) }
 
-// Condition is that of a step as an option, and of a case: [Condition.Then].
+// Condition is the condition of a step, as an option, or of a case: [Condition.Then].
 type Condition struct {
 	option
 	source string
 }
 
-// When skips the step where the condition is false.
+// When skips the step if the condition is false.
 func When(condition Value[bool]) Condition {
 	source := condition.Expr()
 	return Condition{func(s *Step) { s.When = source }, source}
 }
 
-// Timeout is how long the step may take, with all its tries.
+// Timeout bounds the step with all its attempts.
 func Timeout(d time.Duration) Option { return option(func(s *Step) { s.Timeout = d }) }
 
-// ContinueOnError goes on behind the step if it fails; its output is {"error": {"code", "message"}} then. With
-// [Map] and [Parallel] that is about the step as a whole; [Branches] are about its branches.
+// ContinueOnError continues after the step if it fails; its output is then {"error": {"code", "message"}}. For [Map] and [Parallel] this concerns the whole
+// step; [Branches] concerns its branches.
 func ContinueOnError() Option {
 	return option(func(s *Step) { s.OnError = OnError{Continue: true} })
 }
 
-// OnErrorRun runs other steps if the step fails, which see error; then it goes on behind the step.
+// OnErrorRun runs other steps if the step fails, with the variable error. The pipeline then continues after the step.
 func OnErrorRun(steps ...Stepper) Option {
 	return option(func(s *Step) { s.OnError = OnError{Steps: Steps(steps).list()} })
 }
 
-// Compensate undoes what the step has done, when the run fails later or is cancelled. The name of what compensates is
-// empty. [StepOf.With] has it look at what the step has put out.
+// Compensate undoes the step if the run fails later or is cancelled. The compensation has no name. With [StepOf.With] it can refer to the step's output.
 func Compensate(with Stepper) Option {
 	undo := with.AsStep()
 	return option(func(s *Step) { s.Compensate = &undo })
@@ -79,12 +78,12 @@ func (r Retry) round(s *Step)    { s.Retry = &r }
 func (a Args) question(s *Step)     { s.Approve.Args = a.templates() }
 func (a Approval) question(s *Step) { s.Approve.Rule = a }
 
-// Branches are how those of [Map] and [Parallel] run.
+// Branches is how the branches of [Map] and [Parallel] run.
 type Branches struct {
-	// Concurrency is how many are under way at a time; 0 = 10 of a map, and all of Parallel.
+	// Concurrency is how many run concurrently; 0 = 10 of a map, and all of Parallel.
 	Concurrency int
 
-	// OnError is fail (the default), so that the first failure ends the others, or continue.
+	// OnError is fail (the default: the first failure ends the other branches) or continue.
 	OnError string
 }
 
@@ -96,7 +95,7 @@ func (b Branches) branch(s *Step) {
 	s.Parallel.Concurrency, s.Parallel.OnError = b.Concurrency, b.OnError
 }
 
-// Until ends a loop when the condition is true after a round.
+// Until ends a loop if the condition is true after a round.
 func Until(condition Value[bool]) LoopOption { return until(condition.Expr()) }
 
 type until string
@@ -112,19 +111,18 @@ func (o askOption) ask(s *Step) {
 	o(s.Output)
 }
 
-// Schema is the JSON Schema of the answer, instead of that of its Go type.
+// Schema is the JSON Schema of the answer, instead of the schema of its Go type.
 func Schema(schema json.RawMessage) AskOption {
 	return askOption(func(o *Output) { o.Schema, o.wrong = schema, nil })
 }
 
-// Refine changes the schema of the answer, to say what a Go type cannot: enumerations, ranges, patterns.
+// Refine changes the schema of the answer. It adds what a Go type cannot express: enumerations, ranges, patterns.
 func Refine(change func(schema *jsonschema.Schema)) AskOption {
 	return askOption(func(o *Output) { o.refine(change) })
 }
 
-// Repairs is how often the agent is told what is wrong with its answer, 0 to 10; 2 without it.
+// Repairs is how often an invalid answer is sent back with its errors, 0 to 10; default 2.
 func Repairs(n int) AskOption { return askOption(func(o *Output) { o.Repairs = &n }) }
 
-// Native tells whether the provider of the agent's model is handed the schema of the answer. Without it, it is if it is
-// the vendor's own and known to take it.
+// Native is whether the model's provider gets the schema of the answer. By default it does if the endpoint is the vendor's own and known to support it.
 func Native(hand bool) AskOption { return askOption(func(o *Output) { o.Native = &hand }) }

@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// steps reads a list of steps. Aliases multiply what they stand for, and may stand in themselves, so steps are
-// counted and so is how deep they are.
+// steps reads a list of steps. Aliases can multiply content and may contain themselves, so it counts steps and depth.
 func (r *reader) steps(key string, into *[]Step) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if r.depth++; r.depth > maxTreeDepth {
@@ -56,7 +55,7 @@ func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 	return s
 }
 
-// expressionText also takes true and false, which YAML does not take for texts.
+// expressionText also accepts true and false, which are no texts in YAML.
 func expressionText(into *string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!bool" {
@@ -118,7 +117,7 @@ func (r *reader) approve(key string, into **ApproveStep) func(*yaml.Node) string
 	})
 }
 
-// parallel reads the branches alone, or with what else there is to say.
+// parallel reads a list of branches, or a mapping with the branches and options.
 func (r *reader) parallel(key string, into **ParallelStep) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		p := &ParallelStep{}
@@ -165,7 +164,7 @@ func (r *reader) loop(prefix string, into **LoopStep) func(*yaml.Node) string {
 	})
 }
 
-// ops reads operations, or pointers and their values in the order in which they stand.
+// ops reads operations, or a mapping of pointers to values, in the order of the file.
 func (r *reader) ops(key string, into *[]Op) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -267,7 +266,7 @@ func (r *reader) compensate(key string, into **Step) func(*yaml.Node) string {
 	}
 }
 
-// anyJSON reads any value that JSON knows.
+// anyJSON reads any JSON value.
 func anyJSON(into *any) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		c := &converter{}

@@ -10,10 +10,10 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// Ref is the value of an expression, which is a T: what a step has put out, a member of that, an item. It is
-// the expression and not the value: steps have their values when they run, a program when it asks for them.
+// Ref is an expression whose value is a T: the output of a step, a member of it, an item. It has no value itself: expressions are evaluated when the step
+// runs.
 type Ref[T any] struct {
-	// Out is no value either. It is there for pointers to its fields to be given to [Field].
+	// Out is not a value either. Pointers to its fields are arguments of [Field].
 	Out *T
 
 	source string
@@ -21,30 +21,28 @@ type Ref[T any] struct {
 
 // Reference is a [Ref] of any type.
 type Reference interface {
-	// Expr is the expression, for others that look at the value.
+	// Expr returns the expression, for use in other expressions.
 	Expr() string
-	// String is the template that is the value, such as ${steps.plan}. Mind that a dollar sign right before it
-	// makes it mean itself.
+	// String returns the template of the value, such as ${steps.plan}. A dollar sign right before it escapes it.
 	String() string
 	shape() any
 }
 
-// Value is a [Ref] of one type, or what has one: a [StepOf] or an [Item].
+// Value is a [Ref] of one type, or contains one: a [StepOf] or an [Item].
 type Value[T any] interface {
 	Reference
 	ref() Ref[T]
 }
 
-// Expr is what an expression in CEL comes to. Whether it is one, and looks at nothing that is not there, is checked by
-// [New]; that it comes to a T is the author's word.
+// Expr is the value of a CEL expression. [New] checks the expression and its variables; it does not check that the value is a T.
 func Expr[T any](source string) Ref[T] { return Ref[T]{new(T), source} }
 
-// Expr is the expression.
+// Expr returns the expression.
 func (r Ref[T]) Expr() string { return r.source }
 
 func (r Ref[T]) String() string { return "${" + r.source + "}" }
 
-// MarshalText makes the reference a template in JSON.
+// MarshalText encodes the reference as a template.
 func (r Ref[T]) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 func (r Ref[T]) shape() any  { return r.Out }
@@ -54,7 +52,7 @@ func (r Ref[T]) ref() Ref[T] { return r }
 //
 //	agents.Field(plan, &plan.Out.Queries)
 //
-// It goes by its json name, and may be a field of a field. A pointer to anything else is no reference: [New] says so.
+// It has its json name, and may be a field of a field. [New] refuses other pointers.
 func Field[F any](of Reference, field *F) Ref[F] {
 	names := pathTo(reflect.ValueOf(of.shape()), reflect.ValueOf(field))
 	if names == nil {
@@ -63,15 +61,15 @@ func Field[F any](of Reference, field *F) Ref[F] {
 	return Ref[F]{field, memberOf(of.Expr(), names...)}
 }
 
-// Member is a member of a value that no Go type describes, or a member of a member: Member[string](order, "address", "city").
+// Member is a member of a value without a Go type, or a member of a member: Member[string](order, "address", "city").
 func Member[T any](of Reference, names ...string) Ref[T] {
 	return Expr[T](memberOf(of.Expr(), names...))
 }
 
-// Equal tells whether a value is equal to one that is known.
+// Equal compares a value with a constant.
 func Equal[T ~string | ~bool | ~int | ~int64 | ~float64](value Value[T], to T) Ref[bool] {
 	literal, err := plainJSON(to)
-	if err != nil { // no finite number
+	if err != nil { // not a finite number
 		literal = fmt.Append(nil, to)
 	}
 	return Expr[bool](operand(value.Expr()) + " == " + string(literal))
@@ -83,7 +81,7 @@ var (
 	notInNames = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 )
 
-// operand is an expression as a part of another.
+// operand encloses an expression for use in another one.
 func operand(source string) string {
 	if simple.MatchString(source) {
 		return source
@@ -98,13 +96,13 @@ func memberOf(source string, names ...string) string {
 			source += "." + name
 			continue
 		}
-		quoted, _ := plainJSON(name) // a text has a JSON form
+		quoted, _ := plainJSON(name) // a text can always be encoded
 		source += "[" + string(quoted) + "]"
 	}
 	return source
 }
 
-// selectable tells whether a member can be selected by its name. The words that cannot are those of CEL's values and operators.
+// selectable reports whether CEL can select a member by this name. CEL's literals and operators cannot be selected.
 func selectable(name string) bool {
 	switch name {
 	case "true", "false", "null", "in":
@@ -113,7 +111,7 @@ func selectable(name string) bool {
 	return identifier.MatchString(name)
 }
 
-// pathTo finds a field in what a pointer points to; nil = it is not there.
+// pathTo returns the path of a field in the struct that shape points to; nil = the struct does not have it.
 func pathTo(shape, field reflect.Value) []string {
 	s := shape.Elem()
 	if s.Kind() != reflect.Struct || field.IsNil() {
@@ -137,7 +135,7 @@ func pathTo(shape, field reflect.Value) []string {
 	return nil
 }
 
-// jsonName is the name of a field in JSON, empty if it is not there, or flat if its own fields are in its place.
+// jsonName returns the name of a field in JSON. It is empty if JSON does not have the field; flat = the field's own fields replace it.
 func jsonName(f reflect.StructField) (name string, flat bool) {
 	tag := f.Tag.Get("json")
 	name, _, _ = strings.Cut(tag, ",")
@@ -154,7 +152,7 @@ func jsonName(f reflect.StructField) (name string, flat bool) {
 	return name, false
 }
 
-// templates are values with what refers to others as templates.
+// templates replaces references in a value by their templates.
 func templates(v any) any {
 	switch v := v.(type) {
 	case Reference:
@@ -174,13 +172,12 @@ func templates(v any) any {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return v // Validate complains of it
+		return v // Validate reports it
 	}
 	return expression.Decode(raw)
 }
 
-// Args are arguments of a tool, and what is shown with a question. Values are JSON, of references and of texts that are
-// templates, too.
+// Args are arguments of a tool, or of an approval. Values are JSON, with references and templates.
 type Args map[string]any
 
 func (a Args) templates() map[string]any {

@@ -11,11 +11,11 @@ import (
 	"github.com/perdure/perdure/agents/expression"
 )
 
-// scope is what an expression sees besides the standard variables.
+// scope is the variables of an expression besides the standard ones.
 type scope struct {
 	variables []string
-	ran       []string // steps that may have run, and whose outputs are there
-	undoing   bool     // in what compensates: whatever step may have run
+	ran       []string // steps that may have run, so that they have outputs
+	undoing   bool     // in a compensation: every step may have run
 }
 
 func (s scope) with(variables ...string) scope {
@@ -57,10 +57,10 @@ func (t *treeCheck) expression(key, source string, sc scope) *expression.Express
 	return e
 }
 
-// assignment finds an = that is no comparison; there is none in CEL.
+// assignment matches an = that is no comparison; CEL has no assignment.
 var assignment = regexp.MustCompile(`[^=!<>]=([^=]|$)`)
 
-// hint is what was most likely meant by a text that cannot be read.
+// hint is the probable meaning of a text that cannot be parsed.
 func (t *treeCheck) hint(source string, alone bool) string {
 	if alone && strings.Contains(source, "${") {
 		return " (an expression stands here by itself, without ${ and })"
@@ -78,7 +78,7 @@ func (t *treeCheck) hint(source string, alone bool) string {
 
 func (t *treeCheck) template(key, source string, sc scope) { t.templateIn(key, "", source, sc) }
 
-// templateIn checks a text at a place in the value of a key.
+// templateIn checks a text at a position in the value of a key.
 func (t *treeCheck) templateIn(key, at, source string, sc scope) {
 	if len(source) > maxInstructions {
 		t.complainIn(key, at, "must be at most %d bytes, not %d", maxInstructions, len(source))
@@ -96,7 +96,7 @@ func (t *treeCheck) complainIn(key, at, format string, args ...any) {
 	t.found = append(t.found, complaint{key, -1, key + at + " " + fmt.Sprintf(format, args...)})
 }
 
-// value checks the texts in a JSON value that computes others.
+// value checks the templates in a JSON value.
 func (t *treeCheck) value(key string, value any, sc scope) {
 	if _, err := json.Marshal(value); err != nil {
 		t.complain(key, "has no JSON form: %s", err)
@@ -111,7 +111,7 @@ func (t *treeCheck) object(key string, object map[string]any, sc scope) {
 	}
 }
 
-// refers complains of outputs that cannot be there.
+// refers reports outputs that cannot exist.
 func (t *treeCheck) refers(key, at string, names []string, sc scope) {
 	for _, name := range names {
 		k, ok := t.known[name]

@@ -9,10 +9,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// anyType has JSON that is not looked at be any JSON, and no list of bytes.
+// anyType makes json.RawMessage any JSON, not a list of bytes.
 var anyType = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}}
 
-// outputOf is the answer that a Go type describes.
+// outputOf is the Output of a Go type.
 func outputOf(t reflect.Type) *Output {
 	o := &Output{}
 	schema, err := jsonschema.ForType(t, anyType)
@@ -42,7 +42,7 @@ func (o *Output) refine(change func(*jsonschema.Schema)) {
 	o.take(schema)
 }
 
-// withoutNull has lists be lists: null stands for an empty one in Go, and no model need know.
+// withoutNull removes null from the types of lists: only Go encodes an empty list so.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return

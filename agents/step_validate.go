@@ -13,19 +13,19 @@ var (
 	takenNames = []string{"model", "tools", "steps"}
 )
 
-// treeCheck finds what is wrong with the steps of a definition.
+// treeCheck gathers mistakes in the steps of a definition.
 type treeCheck struct {
 	d     *Definition
 	known map[string]known // all names of the tree
 	found []complaint
-	// open tells that there are others around the tree, whose outputs are not known here.
+	// open is whether the tree is part of a larger one whose outputs are unknown.
 	open bool
 }
 
-// known is what there is to know of a name without looking at its step again.
+// known is what the check knows of a named step.
 type known struct {
 	key   string
-	group string // the group that keeps its output to itself; empty = it is at steps.name
+	group string // the group that contains its output; empty = the output is steps.name
 	bare  bool   // the step has no output of its own
 }
 
@@ -47,8 +47,8 @@ func (d *Definition) complainSteps() []complaint {
 	return t.found
 }
 
-// ValidateStep checks a step that the agent's program does, by the rules of the files; but which outputs there are when it runs
-// is not known. The error is a *DefinitionError, or several joined.
+// ValidateStep checks a step of the agent's program by the rules of files. It does not check which outputs exist. The error is a *DefinitionError, or
+// several joined.
 func (d *Definition) ValidateStep(s Step) error {
 	t := &treeCheck{d: d, known: map[string]known{}, open: true}
 	if n := t.count([]Step{s}, 1); n > maxTree {
@@ -59,14 +59,14 @@ func (d *Definition) ValidateStep(s Step) error {
 		t.length("step", []Step{s}, 0)
 		t.step("step", &s, scope{})
 	}
-	return joined("", t.found) // whose step it is, whoever does it knows
+	return joined("", t.found) // the caller knows the agent
 }
 
 func (t *treeCheck) complain(key, format string, args ...any) {
 	t.found = append(t.found, about(key, format, args...))
 }
 
-// count counts steps, and complains of trees that are too deep for anything else to look at.
+// count counts steps, and reports trees that are too deep for the other checks.
 func (t *treeCheck) count(steps []Step, depth int) int {
 	if depth > maxTreeDepth {
 		if len(t.found) == 0 {
@@ -89,7 +89,7 @@ func (t *treeCheck) count(steps []Step, depth int) int {
 	return n
 }
 
-// length complains of steps whose paths may become too long, with the numbers of rounds, items and tries in them.
+// length reports steps whose paths may become too long, with the numbers of rounds, items and attempts in them.
 func (t *treeCheck) length(key string, steps []Step, before int) {
 	const number, mark = len("/10000"), len("~error~undo~100")
 	for i := range steps {
@@ -113,7 +113,7 @@ func (t *treeCheck) length(key string, steps []Step, before int) {
 	}
 }
 
-// name gathers the names of the tree, and complains of those that cannot be.
+// name gathers the names of the tree, and reports invalid ones.
 func (t *treeCheck) name(key string, steps []Step, group string) {
 	for i := range steps {
 		s, at := &steps[i], fmt.Sprintf("%s[%d]", key, i)
@@ -161,7 +161,7 @@ func (t *treeCheck) nameInner(at string, s *Step, group string) {
 	}
 }
 
-// unbare notes that the failures of branches are their outputs.
+// unbare records that failures of branches are outputs.
 func (t *treeCheck) unbare(p *ParallelStep) {
 	for _, s := range p.Steps {
 		if k, ok := t.known[s.Name]; ok && p.OnError == OnErrorContinue {
@@ -171,12 +171,12 @@ func (t *treeCheck) unbare(p *ParallelStep) {
 	}
 }
 
-// bare tells that a step never has an output of its own.
+// bare reports whether a step never has an output of its own.
 func (s *Step) bare() bool {
 	return s.Agent == nil && s.Tool == "" && s.Approve == nil && s.Map == nil && !s.OnError.Continue
 }
 
-// list checks steps that run one after the other.
+// list checks steps that run in sequence.
 func (t *treeCheck) list(key string, steps []Step, sc scope) {
 	if len(steps) == 0 {
 		t.complain(key, "must have a step at least")
@@ -187,7 +187,7 @@ func (t *treeCheck) list(key string, steps []Step, sc scope) {
 	}
 }
 
-// outputs are the names whose outputs may be there when the step has run.
+// outputs returns the names that may have outputs after the step.
 func (s *Step) outputs() []string {
 	names := []string{s.Name}
 	if s.Map != nil {
@@ -249,7 +249,7 @@ func (s *Step) kinds() []string {
 	return kinds
 }
 
-// belongings finds what belongs to another kind of step.
+// belongings reports keys of other kinds of steps.
 func (t *treeCheck) belongings(at string, s *Step) {
 	if s.Agent == nil && s.Input != "" {
 		t.complain(at+".input", "belongs to an agent")

@@ -17,64 +17,61 @@ const (
 	maxAttempts = 8
 )
 
-// taskQueue keeps names of task queues short: they travel with each call.
+// taskQueue keeps names of task queues short, because every call contains one.
 var taskQueue = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,31}$`)
 
 const badTaskQueue = "must be 1 to 32 letters, digits, ., _ and -, and begin with a letter or digit"
 
-// Tool is a document of kind tool: a tool that is an HTTP request. What the parts of the request may
-// be is checked by who makes it.
+// Tool is a document of kind tool: a tool that sends an HTTP request. Package httptool checks the parts of the request.
 type Tool struct {
-	// Name is what models call it by: [a-zA-Z0-9_-]{1,64}.
+	// Name is the tool's name for models: [a-zA-Z0-9_-]{1,64}.
 	Name string `yaml:"name"`
 
 	// Description tells models what the tool does and when to use it.
 	Description string `yaml:"description"`
 
-	// Parameters is the JSON Schema of the arguments; empty means that there are none to speak of.
+	// Parameters is the JSON Schema of the arguments; empty = no arguments.
 	Parameters json.RawMessage `yaml:"parameters"`
 
 	HTTP HTTP `yaml:"http"`
 
-	// Idempotent says that calling twice does no more than calling once.
+	// Idempotent is whether calling the tool twice has the same effect as calling it once.
 	Idempotent bool `yaml:"idempotent"`
 
-	// Attempts is how often one call may be made if it comes to no end, 1 to 8; 0 means 3 if the
-	// tool is idempotent, else 1.
+	// Attempts is how often one call may be made if it does not finish, 1 to 8; 0 = 3 if the tool is idempotent, else 1.
 	Attempts int `yaml:"attempts"`
 
-	// TaskQueue is the Temporal task queue whose workers make the calls; empty = that of all workers.
+	// TaskQueue is the Temporal task queue of the workers that make the calls; empty = the queue of all workers.
 	TaskQueue string `yaml:"taskQueue"`
 
-	// Parallel says that the calls of one turn are made beside one another. It is true unless the document says
-	// otherwise.
+	// Parallel is whether the calls of one turn may run concurrently. True by default.
 	Parallel bool `yaml:"parallel"`
 
 	Place Place `yaml:"-"`
 }
 
-// HTTP is the request that a call of a tool makes.
+// HTTP is the request of a call.
 type HTTP struct {
 	// Method is GET, HEAD, POST, PUT, PATCH or DELETE.
 	Method string `yaml:"method"`
 
-	// URL is where it goes. {argument} in its path and its query is replaced.
+	// URL is the address. Arguments replace {argument} in its path and query.
 	URL string `yaml:"url"`
 
-	// Headers are sent as they are; ${secret:NAME} in a value is replaced.
+	// Headers are sent with the request; ${secret:NAME} in a value is replaced.
 	Headers map[string]string `yaml:"headers"`
 
-	// Body says how the arguments that the URL does not use are sent: json or form; empty means json.
+	// Body is the encoding of arguments that the URL does not use: json (the default) or form.
 	Body string `yaml:"body"`
 
 	// Timeout bounds one attempt; 0 = 30 s.
 	Timeout time.Duration `yaml:"timeout"`
 
-	// AllowedHosts are those that redirects may lead to, besides the URL's own.
+	// AllowedHosts are the hosts that redirects may lead to, besides the host of the URL.
 	AllowedHosts []string `yaml:"allowedHosts"`
 }
 
-// methods are those that a tool's request may have.
+// methods are the methods that a tool may use.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
 func (r *reader) tool(root *yaml.Node) *Tool {
@@ -117,7 +114,7 @@ func (r *reader) http(into *HTTP) func(*yaml.Node) string {
 	}
 }
 
-// require complains of keys that are missing in a mapping.
+// require reports keys that a mapping lacks.
 func (r *reader) require(at *yaml.Node, keys ...string) {
 	for _, key := range keys {
 		if r.places[key] == nil && !r.failed[key] {
@@ -162,7 +159,7 @@ func attempts(into *int) func(*yaml.Node) string {
 	}
 }
 
-// table reads texts by their names.
+// table reads a mapping of texts.
 func (r *reader) table(key string, into *map[string]string, most int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.MappingNode {
@@ -187,7 +184,7 @@ func (r *reader) table(key string, into *map[string]string, most int) func(*yaml
 	}
 }
 
-// list reads texts in their order.
+// list reads a list of texts.
 func (r *reader) list(key string, into *[]string, most int) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {

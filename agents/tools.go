@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// ClientPrefix begins the patterns of tools that clients bring with their input.
+// ClientPrefix precedes the patterns of tools that clients bring with their inputs.
 const ClientPrefix = "client:"
 
-// AgentPrefix begins the names of agents that an agent may hand work to, as it calls a tool.
+// AgentPrefix precedes the names of subagents in Tools.
 const AgentPrefix = "agent:"
 
-// SplitTools tells the patterns of tools that workers have from those of clients' tools. Agents are neither, whether they
-// are handed work or the thread.
+// SplitTools separates the patterns of workers' tools from those of clients' tools. Subagents and handoffs are in neither.
 func SplitTools(patterns []string) (ours, clients []string) {
 	for _, p := range patterns {
 		switch {
@@ -26,7 +25,7 @@ func SplitTools(patterns []string) (ours, clients []string) {
 	return ours, clients
 }
 
-// Delegates are the names of the agents that the patterns name. Models call them by these names.
+// Delegates returns the names of the subagents in the patterns. Models call them by these names.
 func Delegates(patterns []string) []string {
 	var names []string
 	for _, p := range patterns {
@@ -37,8 +36,7 @@ func Delegates(patterns []string) []string {
 	return names
 }
 
-// complainDelegates finds names that are no agent's, and those that a tool of the agent has too: a model
-// could not say which one it means.
+// complainDelegates reports invalid names of agents, and names that a tool of the agent also has: a call of it would be ambiguous.
 func (d *Definition) complainDelegates() []complaint {
 	var found []complaint
 	for i, tool := range d.Tools {

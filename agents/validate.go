@@ -22,10 +22,10 @@ var (
 	toolRule  = regexp.MustCompile(`^[a-zA-Z0-9_*:./-]{1,128}$`)
 )
 
-// complaint is a reason before its place in a file is known.
+// complaint is a mistake without its position in a file.
 type complaint struct {
 	key    string // as in DefinitionError
-	index  int    // which entry, if the key is a list; -1 otherwise
+	index  int    // the entry of a list; -1 = not a list
 	reason string
 }
 
@@ -33,13 +33,12 @@ func about(key, format string, args ...any) complaint {
 	return complaint{key: key, index: -1, reason: key + " " + fmt.Sprintf(format, args...)}
 }
 
-// Validate checks a definition made in Go by the rules of the files. Limits of
-// zero are fine: they are defaults. The error is a *DefinitionError, or several joined.
+// Validate checks a definition made in Go by the rules of files. A limit of zero has its default. The error is a *DefinitionError, or several joined.
 func (d *Definition) Validate() error {
 	return joined(d.Name, d.complaints())
 }
 
-// joined are complaints of the agent's definition; a name that is wrong itself is none.
+// joined returns the complaints as errors of the agent's definition, without the agent if its name is invalid.
 func joined(agent string, found []complaint) error {
 	if !nameRule.MatchString(agent) {
 		agent = ""
@@ -86,7 +85,7 @@ func complainText(key, text string, limit int) []complaint {
 	case len(text) > limit:
 		return []complaint{about(key, "must be at most %d bytes, not %d", limit, len(text))}
 	case !utf8.ValidString(text):
-		// JSON would quietly replace the bytes, and two texts would have one revision.
+		// The JSON encoder replaces invalid bytes, so that different texts would have one revision.
 		return []complaint{about(key, "must be valid UTF-8")}
 	}
 	return nil

@@ -7,8 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The functions here read one value into its place. They return "", or the end
-// of a sentence that begins with the key.
+// Each function here returns a reader of one value. A reader stores the value, and returns "" or the end of a sentence that begins with the key.
 
 func text(into *string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
@@ -20,12 +19,12 @@ func text(into *string) func(*yaml.Node) string {
 	}
 }
 
-// isText asks for the kind too, because any tag can be written before anything.
+// isText also checks the kind of node, because a file can give any node any tag.
 func isText(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str"
 }
 
-// texts reads a list; its entries are complained about under the key.
+// texts reads a list; mistakes in entries count for the key.
 func (r *reader) texts(key string, into *[]string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		if node.Kind != yaml.SequenceNode {
@@ -75,7 +74,7 @@ func count[N int | int64](into *N) func(*yaml.Node) string {
 	}
 }
 
-// atLeast reads a whole number that has a minimum, in a unit.
+// atLeast reads a whole number with a minimum, in a unit.
 func atLeast(into *int64, minimum int64, unit string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
 		var n int64

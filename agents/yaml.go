@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML writes a valid definition as a file would have it, in one form for one meaning and with every
-// default spelled out: two revisions are best compared so. Parse reads it back to the same revision.
+// YAML returns a valid definition as a file: one form for one meaning, with all defaults. Diffs of revisions compare these files. Parse reads the file back
+// to the same revision.
 func (d *Definition) YAML() ([]byte, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func (d *Definition) YAML() ([]byte, error) {
 	return b.Bytes(), encoder.Close()
 }
 
-// restyle has the library write as people do: a line for each entry, and texts line by line. Texts that
-// begin with white space stay between quotes, since it does not tell where the lines of those begin.
+// restyle chooses the styles that people use: block mappings, and block texts. Texts that begin with white space stay quoted, because a block would lose the
+// indentation.
 func restyle(node *yaml.Node) {
 	if node.Kind != yaml.ScalarNode || strings.TrimLeft(node.Value, " \t\n") == node.Value {
 		node.Style = 0
@@ -46,11 +46,11 @@ func ParseJSON(filename string, data []byte) (*Definition, error) {
 	return Parse(filename, yamlOf(data))
 }
 
-// yamlOf makes JSON valid YAML, line by line. It is that already but for the escapes of slashes, and of
-// characters as two halves of UTF-16, and for characters that YAML takes for ends of lines or refuses.
+// yamlOf turns JSON into YAML, line by line. JSON is YAML except for escaped slashes, surrogate pairs, and characters that YAML refuses or reads as line
+// breaks.
 func yamlOf(data []byte) []byte { return foreign.ReplaceAllFunc(data, naturalize) }
 
-// foreign matches every escape, so that none begins with the second of two backslashes.
+// foreign matches every escape, so that the second of two backslashes begins none.
 var foreign = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)|[\x7f-\x{9f}\x{2028}\x{2029}\x{feff}\x{fffe}\x{ffff}]`)
 
 func naturalize(found []byte) []byte {

@@ -1,14 +1,13 @@
-// Package catalog keeps agent definitions where every process finds them: in a key-value bucket
-// beside the log, addressed by their content.
+// Package catalog stores definitions of agents in a key-value bucket of NATS JetStream, where every process finds them.
 //
 //	<agent>/<revision>       a definition; never changes
-//	published.<agent>.<n>    the agent's n-th publication: which revision it made current, and who did
+//	published.<agent>.<n>    the agent's n-th publication: the revision that became current, and its source
 //
-// The last publication is the current one. Each is written once, under the number behind the last, so
-// that of several publishers one wins and the others look again: what is listed is what happened.
+// The last publication is the current one. A publisher creates the key after the last one. If several publish at once, one succeeds and the others read
+// again, so the publications are the history.
 //
-// The api publishes, and resolves a name to a revision when it accepts an input; the run keeps that
-// revision. Workers only read revisions. All methods may be used concurrently.
+// The API publishes, and resolves an agent's name to a revision when it accepts an input; the run keeps that revision. Workers only read revisions. All
+// methods may be called concurrently.
 package catalog
 
 import (
@@ -27,13 +26,13 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Errors of look-ups.
+// Errors of lookups.
 var (
 	ErrUnknownAgent    = errors.New("catalog: unknown agent")
 	ErrUnknownRevision = errors.New("catalog: unknown revision")
 )
 
-// UnknownError names what is not there. It is an ErrUnknownAgent, or an ErrUnknownRevision if Revision is set.
+// UnknownError names the unknown agent or revision. It is an ErrUnknownAgent, or an ErrUnknownRevision if Revision is set.
 type UnknownError struct{ Agent, Revision string }
 
 func (e *UnknownError) Error() string {
@@ -43,7 +42,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("the agent %.64q has no revision %.64q", e.Agent, e.Revision)
 }
 
-// Is makes the error one of the two.
+// Is reports whether target is the sentinel of the error.
 func (e *UnknownError) Is(target error) bool {
 	return target == ErrUnknownAgent && e.Revision == "" || target == ErrUnknownRevision && e.Revision != ""
 }
@@ -67,7 +66,7 @@ type Published struct {
 	Revision string
 }
 
-// Open opens the bucket, creating it if it is missing.
+// Open opens the bucket, and creates it if it is missing.
 func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{Bucket: "agents", Description: "Perdure: agent definitions by revision", Storage: jetstream.FileStorage})
 	if err != nil {
@@ -76,7 +75,7 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	return &Catalog{log: l, kv: kv, current: map[string]Published{}, publications: map[string][]Publication{}}, nil
 }
 
-// A definition is there before anything names it, but the replica that is asked may not have it yet.
+// A definition is written before its publication, but the replica that answers may not have it yet: lookups retry.
 const (
 	look  = 50 * time.Millisecond // between two looks
 	looks = 40
@@ -131,8 +130,7 @@ func (c *Catalog) Current(name string) (Published, error) {
 	return p, nil
 }
 
-// Latest returns an agent's current definition as the bucket has it now, or ErrUnknownAgent: for whoever
-// does not watch.
+// Latest returns an agent's current definition from the bucket, or ErrUnknownAgent. It needs no Watch.
 func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
 	last, err := c.last(ctx, name)
 	if err != nil {
@@ -145,7 +143,7 @@ func (c *Catalog) Latest(ctx context.Context, name string) (Published, error) {
 	return Published{Definition: d, Revision: last.Revision}, err
 }
 
-// Names returns the names of all agents that the bucket holds now, in no order. It needs no Watch.
+// Names returns the names of all agents in the bucket, unordered. It needs no Watch.
 func (c *Catalog) Names(ctx context.Context) ([]string, error) {
 	lister, err := c.kv.ListKeysFiltered(ctx, publishedPrefix+">")
 	if err != nil {
@@ -171,8 +169,7 @@ func (c *Catalog) List() []Published {
 	return list
 }
 
-// Publications returns those of an agent in their order; the last one is current. It is
-// ErrUnknownAgent if there are none. It needs Watch.
+// Publications returns the publications of an agent in order; the last one is current. It returns ErrUnknownAgent if there are none. It needs Watch.
 func (c *Catalog) Publications(name string) ([]Publication, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

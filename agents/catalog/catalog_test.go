@@ -73,7 +73,7 @@ func TestPublishedIsCurrentAndKeepsItsOldRevisions(t *testing.T) {
 	}
 }
 
-// Api nodes that start at the same time publish the same directory: none may fail over it.
+// API nodes that start at the same time publish the same directory: none may fail.
 func TestNodesPublishAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)

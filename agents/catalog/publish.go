@@ -13,16 +13,16 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Source is where a publication came from.
+// Source is the origin of a publication.
 type Source string
 
-// The sources.
+// Values of Source.
 const (
-	SourceDirectory Source = "directory" // the folder that an api was started with
-	SourcePut       Source = "put"       // a client of the api
+	SourceDirectory Source = "directory" // the folder of the API process
+	SourcePut       Source = "put"       // a client of the API
 )
 
-// Publication is one revision's becoming current.
+// Publication is the event that a revision becomes current.
 type Publication struct {
 	Number   uint64 // from 1
 	Revision string
@@ -30,7 +30,7 @@ type Publication struct {
 	At       time.Time
 }
 
-// publication is how it is stored.
+// publication is the stored form of a Publication.
 type publication struct {
 	Revision string `json:"revision"`
 	Source   Source `json:"source"`
@@ -38,17 +38,17 @@ type publication struct {
 
 // Errors of publishing.
 var (
-	// ErrKept: what a client has put stays, although the directory has another definition.
+	// ErrKept: a definition that a client has put is current, and the directory has another one.
 	ErrKept = errors.New("catalog: a definition that was put is not replaced by the directory's")
 	// ErrMismatch: the agent's current revision is not one that the publisher expects.
 	ErrMismatch = errors.New("catalog: another revision is current")
 )
 
-// Publish makes a definition from a directory its agent's current one and returns its revision, unless
-// another one was put since: that stays, and the error is ErrKept, except with force. A directory that
-// has what was put takes it over: from then on it may change it.
+// Publish makes a definition from a directory the current one of its agent, and returns its revision. If a client has put another one since, that one stays,
+// and the error is ErrKept, except with force. If the directory has the definition that a client has put, the directory becomes its source, and may replace
+// it from then on.
 //
-// Nodes that start together publish the same at the same time; where they differ, the last one stands.
+// Nodes that start together publish concurrently; if their directories differ, the last publication counts.
 func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
 	return c.publish(ctx, d, SourceDirectory, func(last Publication) error {
 		if last.Source == SourcePut && last.Revision != d.Revision() && !force {
@@ -58,9 +58,8 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 	})
 }
 
-// Put makes a definition its agent's current one and returns its revision. It fails with ErrMismatch if
-// expected refuses the revision that is current at that very moment; "" = there is none. To put again what
-// is current by Put changes nothing and does not fail.
+// Put makes a definition the current one of its agent, and returns its revision. expected is called with the current revision, "" = none, and the error is
+// ErrMismatch if it returns false. Between that call and the publication no other publication happens. Putting the current definition again changes nothing.
 func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(current string) bool) (revision string, err error) {
 	return c.publish(ctx, d, SourcePut, func(last Publication) error {
 		if !expected(last.Revision) {
@@ -70,8 +69,8 @@ func (c *Catalog) Put(ctx context.Context, d *agents.Definition, expected func(c
 	})
 }
 
-// publish writes a publication behind the last one, if may lets it. What is current from the same source
-// already is not published again, and may is not asked: somebody repeats what they have not heard of.
+// publish creates the next publication if may allows it. If the same source has already made the revision current, publish does nothing and does not call
+// may: the request is a repetition.
 func (c *Catalog) publish(ctx context.Context, d *agents.Definition, source Source, may func(last Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {
@@ -125,7 +124,7 @@ func (c *Catalog) append(ctx context.Context, name string, p Publication) error 
 	return err
 }
 
-// last reads an agent's last publication; its number is 0 if there is none.
+// last returns an agent's last publication; its number is 0 if there is none.
 func (c *Catalog) last(ctx context.Context, name string) (last Publication, err error) {
 	w, err := c.kv.Watch(ctx, publishedPrefix+name+".*")
 	if err != nil {

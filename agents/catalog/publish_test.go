@@ -14,7 +14,7 @@ import (
 
 func whatever(string) bool { return true }
 
-// A watched catalog has what it has published itself at once, and tells what happened in its order.
+// A watched catalog has its own publications at once, and lists all of them in order.
 func TestPublicationsAreListedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -55,7 +55,7 @@ func TestPublicationsAreListedInTheirOrder(t *testing.T) {
 	}
 }
 
-// Beyond nine, numbers sort otherwise than their texts.
+// From ten on, numbers and their texts sort differently.
 func TestManyPublications(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -75,7 +75,7 @@ func TestManyPublications(t *testing.T) {
 	}
 }
 
-// What a client has put, a directory replaces only when it is forced to, or when it has taken it over.
+// A directory replaces a definition that a client has put only with force, or after it has had the same definition.
 func TestADirectoryKeepsWhatWasPut(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -122,7 +122,7 @@ func TestADirectoryKeepsWhatWasPut(t *testing.T) {
 	current("six", catalog.SourcePut)
 }
 
-// Of many that expect the same revision, one gets its way.
+// Of many publishers that expect the same revision, one succeeds.
 func TestPutComparesAndSets(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -162,7 +162,7 @@ func TestPutComparesAndSets(t *testing.T) {
 	}
 }
 
-// Whatever several nodes publish, each publication has a number of its own and nobody's is lost.
+// Each of several concurrent publications has its own number, and none is lost.
 func TestConcurrentPublicationsAreAllThere(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)
@@ -189,7 +189,7 @@ func TestConcurrentPublicationsAreAllThere(t *testing.T) {
 	}
 }
 
-// A publication waits for the watch only as long as its publisher does.
+// A publication waits for the watch no longer than its context.
 func TestPublishingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, node := open(t)

@@ -23,7 +23,7 @@ func keyOf(name string, number uint64) string {
 	return publishedPrefix + name + "." + strconv.FormatUint(number, 10)
 }
 
-// decode reads a publication. It reports false for what is none.
+// decode decodes a publication. ok is false if the entry is none.
 func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool) {
 	name, number, ok := strings.Cut(strings.TrimPrefix(entry.Key(), publishedPrefix), ".")
 	if !ok || entry.Operation() != jetstream.KeyValuePut {
@@ -37,8 +37,7 @@ func decode(entry jetstream.KeyValueEntry) (name string, p Publication, ok bool)
 	return name, Publication{Number: n, Revision: stored.Revision, Source: stored.Source, At: entry.Created()}, true
 }
 
-// Watch keeps the current definitions at hand. It returns when all that are published by now are loaded. Stop of what
-// it returns must be called.
+// Watch keeps the current definitions in memory. It returns when it has loaded all publications up to now. The caller must stop the watch.
 func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
 	w, err := watch.Begin(ctx, watch.Source{Log: c.log, Bucket: c.kv, Keys: publishedPrefix + ">"}, watch.Copy{Load: c.gather, Take: c.follow})
 	if err != nil {
@@ -47,7 +46,7 @@ func (c *Catalog) Watch(ctx context.Context) (*watch.Watch, error) {
 	return w, nil
 }
 
-// loading has the last publication of each agent: only that is worth its definition.
+// loading is the last publication of each agent: only its definition is needed.
 type loading struct {
 	catalog *Catalog
 	last    map[string]Publication
@@ -69,7 +68,7 @@ func (l *loading) Done(ctx context.Context, _ uint64) {
 	l.catalog.tell()
 }
 
-// follow takes a publication in.
+// follow processes a change of the bucket.
 func (c *Catalog) follow(ctx context.Context, change jetstream.KeyValueEntry) {
 	if name, p, ok := decode(change); ok { // else somebody has cleaned up by hand
 		c.take(name, p, c.load(ctx, name, p.Revision))
@@ -77,7 +76,7 @@ func (c *Catalog) follow(ctx context.Context, change jetstream.KeyValueEntry) {
 	}
 }
 
-// load reads a definition. If it can't be read, because a newer version wrote it, it is nil.
+// load returns a definition. It is nil if it cannot be decoded, because a newer version wrote it.
 func (c *Catalog) load(ctx context.Context, name, revision string) *agents.Definition {
 	d, err := c.Revision(ctx, name, revision)
 	for errors.Is(err, stream.ErrUnavailable) && sleep(ctx, look) == nil { // nobody will tell of it again
@@ -86,8 +85,7 @@ func (c *Catalog) load(ctx context.Context, name, revision string) *agents.Defin
 	return d
 }
 
-// take notes a publication, which may have come before: a watch that was cut begins anew. Without its
-// definition the one before stays.
+// take adds a publication. It may have it already, because an interrupted watch starts again. Without a definition the previous one stays current.
 func (c *Catalog) take(name string, p Publication, d *agents.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +100,7 @@ func (c *Catalog) take(name string, p Publication, d *agents.Definition) {
 	}
 }
 
-// tell wakes those who wait for a publication.
+// tell wakes all calls of await.
 func (c *Catalog) tell() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,8 +110,7 @@ func (c *Catalog) tell() {
 	c.changed = make(chan struct{})
 }
 
-// await waits until this catalog, if it is watched, has what was published: who has published something
-// finds it.
+// await waits until a watched catalog has a publication, so that its publisher finds it.
 func (c *Catalog) await(ctx context.Context, name string, number uint64) error {
 	for {
 		c.mu.RLock()

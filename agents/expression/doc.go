@@ -1,9 +1,8 @@
-// Package expression evaluates what steps compute: expressions in CEL, and texts in which ${…} stands for the
-// value of one.
+// Package expression evaluates what steps compute: CEL expressions, and texts in which the value of an expression replaces ${…}.
 //
 //	steps.plan.kind == "refund"        an [Expression]
 //	Refund ${steps.order.id}, please   a [Template]
 //
-// Evaluating is bounded in cost and changes nothing. Errors name keys that the author wrote, and never what
-// the values are: they are told to people who may not see them.
+// Evaluation has a cost limit and no side effects. Errors name keys of the definition and never values, because people who may not see the values read
+// them.
 package expression

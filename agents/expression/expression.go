@@ -16,29 +16,29 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Max bounds an expression, in bytes.
+// Max bounds the length of an expression, in bytes.
 const Max = 4 << 10
 
-// maxCost bounds what evaluating may cost, in CEL's own unit: about an operation.
+// maxCost bounds the cost of an evaluation, in CEL's unit: about an operation.
 const maxCost = 300_000
 
-// maxKept bounds how many compiled expressions are kept: those of a map are evaluated for every item.
+// maxKept bounds the cache of compiled expressions: those of a map are evaluated for every item.
 const maxKept = 1000
 
-// Steps is the variable whose members are the outputs of steps.
+// Steps is the variable with the outputs of steps as members.
 const Steps = "steps"
 
-// standard are the variables that every expression sees.
+// standard are the variables of every expression.
 var standard = []string{"input", "messages", "state", Steps, "caller"}
 
-// reserved are words that CEL keeps for itself.
+// reserved are CEL's reserved words.
 var reserved = []string{
 	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
 	"namespace", "null", "package", "return", "true", "var", "void", "while",
 }
 
-// variables is made once: it has the standard functions. The versions of the extensions are fixed, so that
-// a definition means the same for ever.
+// variables is the environment with the standard functions, built once. The versions of the extensions are fixed, so that a definition never changes its
+// meaning.
 var variables = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(append(declarations(standard), ext.Strings(ext.StringsVersion(4)))...)
 })
@@ -51,15 +51,15 @@ func declarations(names []string) []cel.EnvOption {
 	return options
 }
 
-// Standard are the names of the variables that every expression sees.
+// Standard returns the names of the variables of every expression.
 func Standard() []string { return standard }
 
-// Free tells whether a name may be given to a variable of one's own.
+// Free reports whether a definition may give a variable this name.
 func Free(name string) bool {
 	return !slices.Contains(standard, name) && !slices.Contains(reserved, name)
 }
 
-// Expression is compiled, and safe for concurrent use.
+// Expression is a compiled expression. It is safe for concurrent use.
 type Expression struct {
 	source  string
 	program cel.Program
@@ -68,12 +68,11 @@ type Expression struct {
 }
 
 var kept = sync.OnceValue(func() *lru.Cache[string, *Expression] {
-	cache, _ := lru.New[string, *Expression](maxKept) // fails for a size of zero
+	cache, _ := lru.New[string, *Expression](maxKept) // fails only for a size of zero
 	return cache
 })
 
-// Compile reads an expression that sees the standard variables (input, messages, state, steps and caller)
-// and some more.
+// Compile compiles an expression with the standard variables (input, messages, state, steps and caller) and more.
 func Compile(source string, more ...string) (*Expression, error) {
 	if len(source) > Max {
 		return nil, fmt.Errorf("it has more than %d bytes", Max)
@@ -99,7 +98,7 @@ func compile(source string, more []string) (*Expression, error) {
 	}
 	checked, issues := env.Compile(source)
 	if issues.Err() != nil {
-		// The rest of the text draws the expression with a mark below it.
+		// The rest of the text shows the expression with a mark below it.
 		first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
 		return nil, errors.New(strings.TrimSuffix(first, " (in container '')"))
 	}
@@ -110,21 +109,20 @@ func compile(source string, more []string) (*Expression, error) {
 	return &Expression{source: source, program: program, steps: stepsIn(checked.NativeRep().Expr()), output: checked.OutputType()}, nil
 }
 
-// Steps are the names of the steps whose outputs the expression looks at, sorted, each once.
+// Steps returns the names of the steps whose outputs the expression uses, sorted, each once.
 func (e *Expression) Steps() []string { return e.steps }
 
-// MayBeBool tells whether the value can be true or false, and MayBeList whether it can be a list, as far as
-// CEL knows before it is evaluated.
+// MayBeBool reports whether the value can be true or false, as far as CEL knows before evaluation.
 func (e *Expression) MayBeBool() bool { return e.mayBe(types.BoolKind) }
 
-// MayBeList is explained at MayBeBool.
+// MayBeList reports whether the value can be a list, as far as CEL knows before evaluation.
 func (e *Expression) MayBeList() bool { return e.mayBe(types.ListKind) }
 
 func (e *Expression) mayBe(kind types.Kind) bool {
 	return e.output.Kind() == kind || e.output.Kind() == types.DynKind
 }
 
-// Value evaluates the expression. Variables are what [Decode] makes of JSON, and so is the value.
+// Value evaluates the expression. Variables and the value have the types that [Decode] returns.
 func (e *Expression) Value(variables map[string]any) (any, error) {
 	value, _, err := e.program.Eval(variables)
 	if err != nil {
@@ -133,7 +131,7 @@ func (e *Expression) Value(variables map[string]any) (any, error) {
 	return plain(value)
 }
 
-// Holds evaluates an expression that is true or false.
+// Holds evaluates a boolean expression.
 func (e *Expression) Holds(variables map[string]any) (bool, error) {
 	value, err := e.Value(variables)
 	if err != nil {
@@ -146,7 +144,7 @@ func (e *Expression) Holds(variables map[string]any) (bool, error) {
 	return holds, nil
 }
 
-// List evaluates an expression that is a list.
+// List evaluates an expression whose value is a list.
 func (e *Expression) List(variables map[string]any) ([]any, error) {
 	value, err := e.Value(variables)
 	if err != nil {
@@ -161,7 +159,7 @@ func (e *Expression) List(variables map[string]any) ([]any, error) {
 
 var missingKey = regexp.MustCompile(`no such key: (.*)`)
 
-// explain keeps of an error what is no content: CEL quotes values in some.
+// explain removes content from an error: CEL quotes values in some.
 func (e *Expression) explain(err error) error {
 	said := err.Error()
 	if key := missingKey.FindStringSubmatch(said); key != nil && strings.Contains(e.source, key[1]) {
@@ -184,7 +182,7 @@ func (e *Expression) explain(err error) error {
 	return errors.New("it cannot be evaluated")
 }
 
-// stepsIn finds steps.name and steps["name"].
+// stepsIn returns the steps in steps.name and steps["name"].
 func stepsIn(root ast.Expr) []string {
 	var names []string
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {

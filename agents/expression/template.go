@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Template is a text in which ${…} stands for the value of an expression, and $${ for ${ itself.
+// Template is a text in which the value of an expression replaces ${…}, and $${ stands for ${.
 type Template struct {
-	parts []part // texts and expressions, in their order
+	parts []part // texts and expressions in order
 }
 
 type part struct {
@@ -20,7 +20,7 @@ type part struct {
 	expression *Expression // nil = the part is the text
 }
 
-// ParseTemplate compiles a template whose expressions see the standard variables and some more.
+// ParseTemplate compiles a template with the standard variables and more.
 func ParseTemplate(source string, more ...string) (*Template, error) {
 	t := &Template{}
 	var text strings.Builder
@@ -51,7 +51,7 @@ func ParseTemplate(source string, more ...string) (*Template, error) {
 	return t, nil
 }
 
-// closing finds the brace that ends an expression, which may have braces and texts of its own; -1 = none does.
+// closing returns the index of the brace that ends an expression, which may contain braces and texts; -1 = there is none.
 func closing(source string) int {
 	depth := 0
 	for i := 0; i < len(source); i++ {
@@ -74,8 +74,7 @@ func closing(source string) int {
 	return -1
 }
 
-// quoted measures the text literal that source begins with; -1 = it has no end. In a raw one a backslash is
-// only that.
+// quoted returns the length of the text literal at the beginning of source; -1 = it does not end. In a raw literal a backslash is no escape.
 func quoted(source string, raw bool) int {
 	quote := source[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(source, triple) {
@@ -92,7 +91,7 @@ func quoted(source string, raw bool) int {
 	return -1
 }
 
-// Steps are the names of the steps whose outputs the template looks at.
+// Steps returns the names of the steps whose outputs the template uses.
 func (t *Template) Steps() []string {
 	var names []string
 	for _, p := range t.parts {
@@ -103,7 +102,7 @@ func (t *Template) Steps() []string {
 	return names
 }
 
-// Value is the value of a template that is one ${…} alone, and else the text.
+// Value returns the value of a template that is a single ${…}, and otherwise the text.
 func (t *Template) Value(variables map[string]any) (any, error) {
 	if len(t.parts) == 3 && t.parts[0].text == "" && t.parts[2].text == "" {
 		return t.parts[1].expression.Value(variables)
@@ -111,7 +110,7 @@ func (t *Template) Value(variables map[string]any) (any, error) {
 	return t.Text(variables)
 }
 
-// Text has texts as they are, and other values as JSON.
+// Text returns the text, with other values than texts as JSON.
 func (t *Template) Text(variables map[string]any) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -140,7 +139,7 @@ func textOf(value any) (string, error) {
 	return string(raw), err
 }
 
-// Encode writes a value as JSON, with <, > and & as they are.
+// Encode encodes a value as JSON, without escaping <, > and &.
 func Encode(value any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -151,7 +150,7 @@ func Encode(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Each calls f for every text in a JSON value, with the place where it stands, such as [0].title.
+// Each calls f for every text in a JSON value, with its position, such as [0].title.
 func Each(value any, f func(at, text string)) { each("", value, f) }
 
 func each(at string, value any, f func(at, text string)) {
@@ -169,7 +168,7 @@ func each(at string, value any, f func(at, text string)) {
 	}
 }
 
-// Fill returns a JSON value in which every text is replaced by the value of the template that it is.
+// Fill returns a JSON value in which each text is replaced by the value of its template.
 func Fill(value any, variables map[string]any, more ...string) (any, error) {
 	switch v := value.(type) {
 	case string:

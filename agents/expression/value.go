@@ -15,11 +15,11 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// maxValues bounds how many values there may be in one that an expression comes to.
+// maxValues bounds how many values the value of an expression may contain.
 const maxValues = 1_000_000
 
-// Decode reads JSON as expressions see it: whole numbers are int64, so that they add up with those that the
-// author writes, and others float64. What is no JSON is null.
+// Decode decodes JSON for expressions. Whole numbers become int64, so that they can be added to those in the definition; others float64. Invalid JSON
+// becomes null.
 func Decode(raw json.RawMessage) any {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -30,14 +30,14 @@ func Decode(raw json.RawMessage) any {
 	return Normal(v)
 }
 
-// Normal gives the numbers in a JSON value the types that Decode gives them.
+// Normal converts the numbers in a JSON value to the types of Decode.
 func Normal(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
 			return n
 		}
-		f, _ := v.Float64() // ±Inf for what is too large
+		f, _ := v.Float64() // ±Inf if it is too large
 		return f
 	case int:
 		return int64(v)
@@ -53,7 +53,7 @@ func Normal(v any) any {
 	return v
 }
 
-// plain makes a JSON value of CEL's.
+// plain converts CEL's value to a JSON value.
 func plain(v ref.Val) (any, error) {
 	left := maxValues
 	return plainIn(v, &left)
