@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/runs"
 )
 

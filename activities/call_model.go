@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"

@@ -9,8 +9,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/internal/webhook"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/runs"
 )
 

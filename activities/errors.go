@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents/catalog"
-	"github.com/perdure/perdure/internal/budget"
+	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

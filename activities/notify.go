@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/runs"
 )
 

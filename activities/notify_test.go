@@ -20,9 +20,9 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/internal/webhook"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

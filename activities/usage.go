@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/perdure/perdure/activities/prompt"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"

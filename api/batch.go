@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/stream"
 )
 

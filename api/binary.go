@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/protobuf"
-	"github.com/perdure/perdure/internal/live"
+	"github.com/perdure/perdure/internal/transport/live"
 	"github.com/perdure/perdure/stream/view"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/stream"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/internal/socket"
+	"github.com/perdure/perdure/internal/transport/socket"
 )
 
 // lasts is how long credentials are good for that expire during a test: long enough to attach with.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
-	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

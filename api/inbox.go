@@ -14,9 +14,9 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/internal/sse"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/process/telemetry"
+	"github.com/perdure/perdure/internal/transport/sse"
 	"github.com/perdure/perdure/stream"
 )
 

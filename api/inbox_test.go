@@ -16,9 +16,9 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/internal/links"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agents/pipeline"
-	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/stream"
 )
 

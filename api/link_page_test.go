@@ -6,7 +6,7 @@ import (
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )

@@ -10,7 +10,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/perdure/perdure/internal/links"
+	"github.com/perdure/perdure/internal/approvals/links"
 	"github.com/perdure/perdure/runs"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/stream"
 )
 

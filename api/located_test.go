@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/perdure/perdure/api"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
 )
 
 // TestRequestsNameTheirRun: the span of a request and its log lines have the tenant, and the thread, the run and the agent

@@ -9,7 +9,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

@@ -17,9 +17,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perdure/perdure/api"
-	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/internal/schedules"
-	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/index/threads"
 )
 
 // contract is the description of the api, as clients get it.

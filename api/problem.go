@@ -12,8 +12,8 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/stream"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/api"
-	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/internal/control/schedules"
 )
 
 // A typing error in a filter must not list everything, and one in the name of a cursor must not begin anew.

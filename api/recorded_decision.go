@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/inbox"
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

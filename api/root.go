@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/internal/version"
+	"github.com/perdure/perdure/internal/process/version"
 )
 
 // rootPath answers what this server is, for everybody who opens its address. It needs no credentials, and tells

@@ -13,7 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/internal/schedules"
+	"github.com/perdure/perdure/internal/control/schedules"
 )
 
 // A schedule is in two places: its definition in a bucket, its times in Temporal. The definition is written first and removed last, so Temporal

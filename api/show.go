@@ -8,9 +8,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui/protobuf"
-	"github.com/perdure/perdure/internal/live"
-	"github.com/perdure/perdure/internal/sse"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
+	"github.com/perdure/perdure/internal/transport/live"
+	"github.com/perdure/perdure/internal/transport/sse"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/dispatch"
+	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/stream"
 )
 

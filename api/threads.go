@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/inbox"
-	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"

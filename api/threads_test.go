@@ -16,7 +16,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
-	"github.com/perdure/perdure/internal/threads"
+	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/internal/socket"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
+	"github.com/perdure/perdure/internal/transport/socket"
 )
 
 const (

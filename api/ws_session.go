@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/socket"
-	"github.com/perdure/perdure/internal/telemetry"
+	"github.com/perdure/perdure/internal/process/telemetry"
+	"github.com/perdure/perdure/internal/transport/socket"
 	"github.com/perdure/perdure/stream"
 )
 

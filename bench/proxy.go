@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agui"
-	"github.com/perdure/perdure/internal/live"
-	"github.com/perdure/perdure/internal/models"
-	"github.com/perdure/perdure/internal/sse"
+	"github.com/perdure/perdure/internal/transport/live"
+	"github.com/perdure/perdure/internal/transport/sse"
+	"github.com/perdure/perdure/internal/workers/models"
 	"github.com/perdure/perdure/llm"
 )
 

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/process/config"
 )
 
 // metricsServer is the only thing that a worker listens on, and only if it is told to. nil serves

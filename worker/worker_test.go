@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/process/config"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agents"
-	"github.com/perdure/perdure/internal/watch"
+	"github.com/perdure/perdure/internal/index/watch"
 	"github.com/perdure/perdure/stream"
 )
 

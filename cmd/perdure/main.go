@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/cli"
-	"github.com/perdure/perdure/internal/version"
+	"github.com/perdure/perdure/internal/process/version"
 )
 
 func main() {

@@ -15,7 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/perdure/perdure/internal/devserver"
+	"github.com/perdure/perdure/internal/process/devserver"
 )
 
 func main() {

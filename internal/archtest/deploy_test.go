@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/process/config"
 )
 
 const root = "../.."

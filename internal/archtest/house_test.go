@@ -19,7 +19,7 @@ const (
 
 // mayPanic lists packages that panic, and where it is caught.
 var mayPanic = map[string]string{
-	"internal/devserver": "Temporal's logger has to; Start turns it into an error",
+	"internal/process/devserver": "Temporal's logger has to; Start turns it into an error",
 }
 
 func TestEveryPackageSaysWhatItIs(t *testing.T) {

@@ -19,8 +19,8 @@ type layer struct {
 var layers = []layer{
 	{"agui", []string{"github.com/evanphx/json-patch/v5"}},
 	{"client", []string{"agui", "github.com/cenkalti/backoff/v5"}},
-	{"internal/version", nil},
-	{"internal/cli", []string{"client", "agui", "agents", "internal/version", "github.com/spf13/...", "golang.org/x/term"}},
+	{"internal/process/version", nil},
+	{"internal/cli", []string{"client", "agui", "agents", "internal/process/version", "github.com/spf13/...", "golang.org/x/term"}},
 	{"agui/protobuf", []string{"agui", "google.golang.org/protobuf/encoding/protowire"}},
 
 	{"llm", nil},
@@ -33,24 +33,24 @@ var layers = []layer{
 	{"agents", []string{"agents/expression", "go.yaml.in/yaml/v3", "github.com/google/cel-go/...", "github.com/google/jsonschema-go/...", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/..."}},
 	{"agents/expression", []string{"github.com/google/cel-go/...", "github.com/hashicorp/golang-lru/v2"}},
 	{"agents/pipeline", []string{"agents", "agents/expression", "agui"}},
-	{"agents/catalog", []string{"agents", "stream", "internal/watch", "github.com/nats-io/nats.go/..."}},
+	{"agents/catalog", []string{"agents", "stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
 	{"tools/internal/...", []string{"tools", "llm"}},
-	{"tools/...", []string{"tools", "tools/internal/...", "internal/egress", "llm", anything}},
-	{"internal/egress", []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/propagation"}},
+	{"tools/...", []string{"tools", "tools/internal/...", "internal/transport/egress", "llm", anything}},
+	{"internal/transport/egress", []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/propagation"}},
 	{"internal/auth", nil},
 	{"internal/auth/apikey", []string{"internal/auth", "go.yaml.in/yaml/v3"}},
 	{"internal/auth/oidc", []string{"internal/auth", "github.com/coreos/go-oidc/v3/...", "golang.org/x/sync/..."}},
-	{"internal/callers", []string{"internal/auth/...", "internal/config"}},
+	{"internal/auth/callers", []string{"internal/auth/...", "internal/process/config"}},
 	{"stream", []string{"agui", "internal/auth", "github.com/nats-io/nats.go/..."}},
 	{"stream/snapshot", []string{"agui", "stream", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2"}},
 	{"stream/view", []string{"agui", "stream", "stream/snapshot"}},
 
-	{"internal/watch", []string{"stream", "github.com/nats-io/nats.go/..."}},
-	{"internal/inbox", []string{"agents", "stream", "internal/watch", "github.com/nats-io/nats.go/..."}},
-	{"internal/threads", []string{"stream", "internal/watch", "github.com/nats-io/nats.go/..."}},
-	{"internal/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
-	{"internal/budget", []string{"agents", "stream", "github.com/nats-io/nats.go/...", "go.yaml.in/yaml/v3"}},
-	{"internal/webhook", []string{"internal/inbox", "internal/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
+	{"internal/index/watch", []string{"stream", "github.com/nats-io/nats.go/..."}},
+	{"internal/approvals/inbox", []string{"agents", "stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
+	{"internal/index/threads", []string{"stream", "internal/index/watch", "github.com/nats-io/nats.go/..."}},
+	{"internal/approvals/links", []string{"stream", "github.com/nats-io/nats.go/..."}},
+	{"internal/control/budget", []string{"agents", "stream", "github.com/nats-io/nats.go/...", "go.yaml.in/yaml/v3"}},
+	{"internal/approvals/webhook", []string{"internal/approvals/inbox", "internal/transport/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"runs", []string{"agents", "agents/pipeline", "go.temporal.io/api/common/v1", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter"}},
 	{"workflows", []string{
@@ -60,24 +60,24 @@ var layers = []layer{
 	{"workflows/replaytest", []string{"workflows", "runs", "agents", "go.temporal.io/sdk/..."}},
 	{"activities/prompt", []string{"agents", "agui", "llm", "tools", "stream/snapshot"}},
 	{"activities/narration", []string{"activities/prompt", "agents", "agents/catalog", "agui", "llm", "runs", "stream", "tools", "go.temporal.io/sdk/activity"}},
-	{"activities", []string{"activities/prompt", "activities/narration", "runs", "agui", "agents/...", "llm", "tools", "stream", "stream/snapshot", "internal/auth", "internal/budget", "internal/dispatch", "internal/inbox", "internal/schedules", "internal/webhook", "internal/telemetry", anything}},
-	{"api", []string{"runs", "agui", "agui/protobuf", "agents/...", "stream/...", "internal/auth", "internal/dispatch", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", "internal/sse", "internal/socket", "internal/live", "internal/telemetry", "internal/version", anything}},
+	{"activities", []string{"activities/prompt", "activities/narration", "runs", "agui", "agents/...", "llm", "tools", "stream", "stream/snapshot", "internal/auth", "internal/control/budget", "internal/control/dispatch", "internal/approvals/inbox", "internal/control/schedules", "internal/approvals/webhook", "internal/process/telemetry", anything}},
+	{"api", []string{"runs", "agui", "agui/protobuf", "agents/...", "stream/...", "internal/auth", "internal/control/dispatch", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/transport/sse", "internal/transport/socket", "internal/transport/live", "internal/process/telemetry", "internal/process/version", anything}},
 
-	{"internal/dispatch", []string{"runs", "agents/catalog", "stream", "stream/snapshot", "go.temporal.io/..."}},
-	{"internal/schedules", []string{"agui", "stream", "runs", "internal/auth", "github.com/nats-io/nats.go/...", "go.temporal.io/..."}},
-	{"internal/live", nil},
-	{"internal/sse", []string{"internal/live"}},
-	{"internal/socket", []string{"internal/live", "github.com/gorilla/websocket"}},
-	{"internal/telemetry", []string{anything}},
-	{"internal/presence", []string{"stream", "internal/watch", anything}},
-	{"internal/announce", []string{"agents", "stream", "tools", "internal/watch", anything}},
-	{"internal/models", []string{"agents", "internal/egress", "llm/..."}},
-	{"internal/apinode", []string{"api", "agents/...", "stream", "stream/snapshot", "internal/auth", "internal/announce", "internal/inbox", "internal/links", "internal/schedules", "internal/threads", "internal/watch", anything}},
-	{"internal/workernode", []string{"activities", "workflows", "runs", "agents/...", "llm", "tools/...", "stream", "stream/snapshot", "internal/announce", "internal/budget", "internal/dispatch", "internal/inbox", "internal/presence", "internal/schedules", "internal/toolset", "internal/webhook", anything}},
-	{"internal/toolset", []string{"agents", "tools/..."}},
-	{"internal/config", []string{"agents", "stream", "internal/auth", "internal/version", anything}},
-	{"internal/connect", []string{"internal/config", anything}},
-	{"internal/devserver", []string{anything}},
+	{"internal/control/dispatch", []string{"runs", "agents/catalog", "stream", "stream/snapshot", "go.temporal.io/..."}},
+	{"internal/control/schedules", []string{"agui", "stream", "runs", "internal/auth", "github.com/nats-io/nats.go/...", "go.temporal.io/..."}},
+	{"internal/transport/live", nil},
+	{"internal/transport/sse", []string{"internal/transport/live"}},
+	{"internal/transport/socket", []string{"internal/transport/live", "github.com/gorilla/websocket"}},
+	{"internal/process/telemetry", []string{anything}},
+	{"internal/workers/presence", []string{"stream", "internal/index/watch", anything}},
+	{"internal/workers/announce", []string{"agents", "stream", "tools", "internal/index/watch", anything}},
+	{"internal/workers/models", []string{"agents", "internal/transport/egress", "llm/..."}},
+	{"internal/process/apinode", []string{"api", "agents/...", "stream", "stream/snapshot", "internal/auth", "internal/workers/announce", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/index/watch", anything}},
+	{"internal/process/workernode", []string{"activities", "workflows", "runs", "agents/...", "llm", "tools/...", "stream", "stream/snapshot", "internal/workers/announce", "internal/control/budget", "internal/control/dispatch", "internal/approvals/inbox", "internal/workers/presence", "internal/control/schedules", "internal/workers/toolset", "internal/approvals/webhook", anything}},
+	{"internal/workers/toolset", []string{"agents", "tools/..."}},
+	{"internal/process/config", []string{"agents", "stream", "internal/auth", "internal/process/version", anything}},
+	{"internal/process/connect", []string{"internal/process/config", anything}},
+	{"internal/process/devserver", []string{anything}},
 	{"internal/archtest", nil},
 
 	{"worker", []string{"activities", "workflows", "runs", "agents/...", "tools/...", "stream", "stream/snapshot", "internal/...", anything}},
@@ -200,12 +200,12 @@ func TestLogKnowsNoHTTP(t *testing.T) {
 func TestEmbeddedServersStayInPrograms(t *testing.T) {
 	t.Parallel()
 	g := load(t)
-	programs := []string{"cmd/perdure", "e2e/...", "internal/devserver"}
+	programs := []string{"cmd/perdure", "e2e/...", "internal/process/devserver"}
 	for _, path := range g.matching(module + "/...") {
 		if slices.ContainsFunc(programs, func(pattern string) bool { return matches(pattern, path) }) {
 			continue
 		}
-		if chain := g.chain(path, "internal/devserver"); chain != nil {
+		if chain := g.chain(path, "internal/process/devserver"); chain != nil {
 			t.Errorf("only programs may embed servers, but: %s", strings.Join(chain, " → "))
 		}
 	}

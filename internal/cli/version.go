@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/internal/version"
+	"github.com/perdure/perdure/internal/process/version"
 )
 
 // versionCommand shows the build of this program. It asks no server.

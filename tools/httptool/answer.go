@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/perdure/perdure/internal/egress"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/internal/secrets"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/egress"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/perdure/perdure/internal/egress"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )

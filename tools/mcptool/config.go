@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/perdure/perdure/internal/egress"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )
 

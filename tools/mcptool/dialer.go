@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/perdure/perdure/internal/egress"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/internal/secrets"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel"
 
-	"github.com/perdure/perdure/internal/egress"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/tools"
 )
 

@@ -1,0 +1,120 @@
+package inbox_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/stream"
+)
+
+func record(t *testing.T, s *inbox.Store, of string, what inbox.EventType, n int) {
+	t.Helper()
+	if err := s.Record(t.Context(), of, fmt.Sprintf("evt_%s_%d", what, n), &inbox.Event{Type: what, At: began, Approval: *approval(n)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func follow(t *testing.T, s *inbox.Store, of string, after *inbox.Cursor) *inbox.Feed {
+	t.Helper()
+	f, err := s.Follow(t.Context(), of, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// read reads as many events, and returns what they say and their cursors.
+func read(t *testing.T, f *inbox.Feed, n int) (said []string, cursors []inbox.Cursor) {
+	t.Helper()
+	for range n {
+		m, err := f.Next(t.Context(), 20*time.Second)
+		if err != nil || m == nil {
+			t.Fatalf("behind %v comes %v, %v", said, m, err)
+		}
+		said, cursors = append(said, string(m.Event.Type)+" "+m.Event.Approval.ID), append(cursors, m.Cursor)
+	}
+	return said, cursors
+}
+
+func TestFeedGoesOnExactly(t *testing.T) {
+	t.Parallel()
+	s, x := open(t)
+	page, err := x.List(tenant, inbox.Filter{}, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := follow(t, s, tenant, nil)
+	for n := range 3 {
+		put(t, s, approval(n), began)
+		record(t, s, tenant, inbox.Opened, n)
+		record(t, s, tenant, inbox.Opened, n) // told again
+	}
+	record(t, s, "other", inbox.Opened, 9)
+	record(t, s, tenant, inbox.Decided, 1)
+	want := []string{"opened int_000000", "opened int_000001", "opened int_000002", "decided int_000001"}
+	got, cursors := read(t, live, 4)
+	if !slices.Equal(got, want) {
+		t.Fatalf("the feed has %v", got)
+	}
+	texts := make([]string, len(cursors))
+	for i, c := range cursors {
+		texts[i] = c.String()
+		again, err := s.ParseCursor(texts[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, _ := read(t, follow(t, s, tenant, &again), len(want)-1-i)
+		if !slices.Equal(rest, want[i+1:]) {
+			t.Errorf("behind %s: %v", texts[i], rest)
+		}
+	}
+	if !slices.IsSorted(texts) {
+		t.Errorf("the cursors are %v", texts)
+	}
+	listed, err := s.ParseCursor(page.Events.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := read(t, follow(t, s, tenant, &listed), len(want)); !slices.Equal(all, want) {
+		t.Errorf("behind the empty list: %v", all)
+	}
+	if m, err := live.Next(t.Context(), 10*time.Millisecond); m != nil || err != nil {
+		t.Errorf("behind the last event: %v, %v", m, err)
+	}
+	if e, err := s.Event(t.Context(), tenant, "evt_decided_1"); err != nil || e.Type != inbox.Decided || e.Approval.ID != "int_000001" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := s.Event(t.Context(), "other", "evt_decided_1"); !errors.Is(err, inbox.ErrUnknownEvent) {
+		t.Errorf("another tenant's event: %v", err)
+	}
+}
+
+func TestCursorsThatAreNotGood(t *testing.T) {
+	t.Parallel()
+	s, x := open(t)
+	page, err := x.List(tenant, inbox.Filter{}, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := page.Events.String()
+	other, _ := open(t)
+	old := strings.Split(good, "-")
+	old[1] = fmt.Sprintf("%08x", time.Now().Add(-inbox.Resumable-time.Minute).Unix())
+	for text, want := range map[string]error{
+		"": stream.ErrInvalidCursor, "x": stream.ErrInvalidCursor, good + "-": stream.ErrInvalidCursor, good[1:]: stream.ErrInvalidCursor,
+		strings.Join(old, "-"): inbox.ErrGone,
+	} {
+		if _, err := s.ParseCursor(text); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
+	}
+	if _, err := other.ParseCursor(good); !errors.Is(err, stream.ErrLogReplaced) {
+		t.Errorf("in another log: %v", err)
+	}
+}

@@ -1,0 +1,48 @@
+package inbox_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// What a thread has asked is purged with it: what waits, and the events, which have the arguments. That of
+// other threads stays.
+func TestPurgeTakesOutAThread(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	s, err := inbox.Open(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		a := approval(n)
+		run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: a.ThreadID}, ID: a.RunID}
+		e := inbox.Event{Type: inbox.Opened, At: a.RequestedAt, Approval: *a}
+		if err := l.AppendAudit(t.Context(), run, "evt_"+a.ThreadID, inbox.Entry{Tenant: tenant, Event: e}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, a, a.RequestedAt)
+		if err := s.Record(t.Context(), tenant, "evt_"+a.ThreadID, &e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // again is no mistake
+		if err := s.Purge(t.Context(), stream.Thread{Tenant: tenant, ID: "t1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, s, approval(1), began) // by a worker that had not heard
+	p, err := watch(t, s).List(tenant, inbox.Filter{}, "", 10)
+	if err != nil || len(p.Items) != 2 {
+		t.Errorf("what waits is %s (%v)", p.Items, err)
+	}
+	for id, want := range map[string]error{"evt_t0": nil, "evt_t1": inbox.ErrUnknownEvent, "evt_t2": nil} {
+		if _, err := s.Event(t.Context(), tenant, id); !errors.Is(err, want) {
+			t.Errorf("the event %s: %v", id, err)
+		}
+	}
+}

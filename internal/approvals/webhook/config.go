@@ -1,0 +1,132 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/internal/approvals/inbox"
+)
+
+// Hook is a webhook: where what is sent.
+type Hook struct {
+	// Name is [a-z0-9][a-z0-9_-]{0,63}; none has that of another.
+	Name string `yaml:"name"`
+	URL  string `yaml:"url"`
+	// Events are those that are sent; none = all.
+	Events []inbox.EventType `yaml:"events"`
+	// Agents are those whose approvals are sent; none = all.
+	Agents []string `yaml:"agents"`
+	// Secret names the secret that signs; its value is base64, with whsec_ before it or not, of 24 to 64 bytes.
+	Secret string `yaml:"secret"`
+}
+
+// Bounds of a file.
+const (
+	maxFile  = 1 << 20
+	maxHooks = 32
+	maxURL   = 2 << 10
+)
+
+// Bounds of a secret, in bytes, as Standard Webhooks has them.
+const (
+	minSecret = 24
+	maxSecret = 64
+)
+
+var (
+	hookName   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,127}$`)
+)
+
+// Load reads the hooks of a YAML file, and checks their secrets, which lookup finds by name. All that is
+// wrong is told, joined, with the file's name.
+func Load(file string, lookup func(name string) string) ([]Hook, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s: is larger than %d bytes", file, maxFile)
+	}
+	hooks, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	var wrong []error
+	if len(hooks) > maxHooks {
+		wrong = append(wrong, fmt.Errorf("%s: has more than %d webhooks", file, maxHooks))
+	}
+	for i, h := range hooks {
+		for _, err := range h.check(hooks[:i], lookup) {
+			wrong = append(wrong, fmt.Errorf("%s: webhook %d (%.64q): %w", file, i+1, h.Name, err))
+		}
+	}
+	return hooks, errors.Join(wrong...)
+}
+
+func parse(data []byte) (hooks []Hook, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&hooks); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return hooks, nil
+}
+
+// check finds what is wrong with a hook that comes behind others.
+func (h Hook) check(before []Hook, lookup func(string) string) (wrong []error) {
+	if !hookName.MatchString(h.Name) {
+		wrong = append(wrong, errors.New("name must be a-z, 0-9, _ and -, at most 64 of them"))
+	}
+	if slices.ContainsFunc(before, func(other Hook) bool { return other.Name == h.Name }) {
+		wrong = append(wrong, errors.New("name is another webhook's"))
+	}
+	u, err := url.Parse(h.URL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(h.URL) > maxURL {
+		wrong = append(wrong, fmt.Errorf("url must be an http or https URL without a password, of at most %d bytes", maxURL))
+	}
+	for _, e := range h.Events {
+		if !slices.Contains(inbox.Types, e) {
+			wrong = append(wrong, fmt.Errorf("events: %.64q is none of %v", e, inbox.Types))
+		}
+	}
+	if !secretName.MatchString(h.Secret) {
+		return append(wrong, errors.New("secret must name one, in A-Z, 0-9 and _"))
+	}
+	if _, err := key(lookup(h.Secret)); err != nil {
+		wrong = append(wrong, fmt.Errorf("the secret PERDURE_SECRET_%s %w", h.Secret, err))
+	}
+	return wrong
+}
+
+// key is what a secret stands for.
+func key(secret string) ([]byte, error) {
+	if secret == "" {
+		return nil, errors.New("is missing")
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(raw) < minSecret || len(raw) > maxSecret {
+		return nil, fmt.Errorf("must be base64 of %d to %d bytes", minSecret, maxSecret)
+	}
+	return raw, nil
+}
+
+// Wants tells whether an event of an agent's approval is to be sent.
+func (h Hook) Wants(event inbox.EventType, agent string) bool {
+	return (len(h.Events) == 0 || slices.Contains(h.Events, event)) && (len(h.Agents) == 0 || slices.Contains(h.Agents, agent))
+}

@@ -1,0 +1,44 @@
+// Package callers makes what finds out who calls, as a process is configured.
+package callers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/apikey"
+	"github.com/perdure/perdure/internal/auth/oidc"
+	"github.com/perdure/perdure/internal/process/config"
+)
+
+// New makes it, for an api that listens on addr. A provider of tokens that cannot be reached is asked
+// again when somebody brings one.
+//
+// Errors: *config.VariableError.
+func New(ctx context.Context, cfg config.Auth, addr string, logger *slog.Logger) (auth.Authenticator, error) {
+	if err := cfg.CheckAddr(addr); err != nil {
+		return nil, err
+	}
+	switch cfg.Mode {
+	case config.AuthHeader:
+		return &auth.Proxy{Headers: cfg.Headers, Trusted: cfg.Proxies}, nil
+	case config.AuthAPIKey:
+		keys, err := apikey.Load(cfg.Keys)
+		if err != nil {
+			return nil, &config.VariableError{Name: "PERDURE_AUTH_KEYS", Err: err}
+		}
+		return keys, nil
+	case config.AuthOIDC:
+		tokens := oidc.New(oidc.Config(cfg.OIDC))
+		err := tokens.Discover(ctx)
+		if errors.Is(err, auth.ErrUnavailable) {
+			logger.WarnContext(ctx, "the OpenID provider cannot be reached: nobody is let in until it can", "error", err)
+		} else if err != nil {
+			return nil, &config.VariableError{Name: "PERDURE_OIDC_ISSUER", Err: err}
+		}
+		return tokens, nil
+	default:
+		return &auth.Anonymous{Headers: cfg.Headers, Roles: []string{cfg.AdminRole}, Local: !cfg.AllowAnonymous}, nil
+	}
+}

@@ -1,0 +1,64 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream/snapshot"
+)
+
+// continuing is a Temporal whose execution closes some time after it was offered a run, and never answers the offer.
+type continuing struct {
+	client.Client
+	closes time.Duration
+}
+
+func (c *continuing) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+	return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("running", "", "e1")
+}
+
+func (c *continuing) UpdateWorkflow(ctx context.Context, _ client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	<-ctx.Done()
+	return nil, &client.WorkflowUpdateServiceTimeoutOrCanceledError{}
+}
+
+func (c *continuing) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+	return execution{closes: c.closes}
+}
+
+type execution struct {
+	client.WorkflowRun
+	closes time.Duration
+}
+
+func (e execution) GetWithOptions(ctx context.Context, _ any, o client.WorkflowRunGetOptions) error {
+	if !o.DisableFollowingRuns {
+		e.closes = time.Hour // the execution that continues it stays open
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.closes)
+	defer cancel()
+	<-ctx.Done()
+	return nil
+}
+
+// An offer that an execution has not taken before it continued as new does not hold up the input: the thread is looked at
+// again at once.
+func TestAnOfferEndsWithItsExecution(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &dispatch.Dispatcher{Temporal: &continuing{closes: 10 * time.Millisecond}}
+		in := runs.Input{Run: runs.Ref{Tenant: "t", Thread: "t", ID: "r2"}}
+		begun := time.Now()
+		_, placed, err := d.Place(t.Context(), in, dispatch.Terms{OnBusy: runs.OnBusyEnqueue}, &snapshot.Snapshot{})
+		if took := time.Since(begun); placed || err != nil || took > 300*time.Millisecond {
+			t.Errorf("after %s: placed %v, %v", took, placed, err)
+		}
+	})
+}

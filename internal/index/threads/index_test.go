@@ -1,0 +1,203 @@
+package threads_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/index/threads"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const tenant = "shop"
+
+var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// entry is the n-th; the first is the oldest.
+func entry(n int) stream.IndexEntry {
+	return stream.IndexEntry{
+		ThreadID: fmt.Sprintf("thread %d", n), Agent: []string{"support", "sales"}[n%2], RunID: "r",
+		Status:    []stream.Status{stream.StatusIdle, stream.StatusRunning, stream.StatusWaiting}[n%3],
+		UpdatedAt: began.Add(time.Duration(n) * time.Minute), Seq: uint64(n + 1),
+	}
+}
+
+func put(t testing.TB, l *stream.Log, of string, e stream.IndexEntry) {
+	t.Helper()
+	value, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := stream.IndexPrefix + stream.IndexToken(stream.Token(of)+"."+stream.Token(e.ThreadID))
+	if _, err := l.Index().Put(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func watch(t testing.TB, l *stream.Log) *threads.Index {
+	t.Helper()
+	x, err := threads.Watch(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Stop)
+	return x
+}
+
+// pages lists all threads, some at a time.
+func pages(t testing.TB, x *threads.Index, of string, f threads.Filter, limit int) []string {
+	t.Helper()
+	ids := []string{}
+	for cursor := ""; ; {
+		p, err := x.List(of, f, cursor, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range p.Items {
+			ids = append(ids, it.ThreadID)
+		}
+		if len(p.Items) > limit || p.NextCursor != "" && len(p.Items) < limit {
+			t.Fatalf("a page of %d has %d", limit, len(p.Items))
+		}
+		if cursor = p.NextCursor; cursor == "" {
+			return ids
+		}
+	}
+}
+
+func TestListsTheNewestFirst(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	for n := range 20 {
+		put(t, l, tenant, entry(n))
+	}
+	put(t, l, "another tenant", entry(99))
+	x := watch(t, l)
+	for what, f := range map[string]struct {
+		threads.Filter
+		want func(e stream.IndexEntry) bool
+	}{
+		"all":     {threads.Filter{}, func(stream.IndexEntry) bool { return true }},
+		"agent":   {threads.Filter{Agent: "sales"}, func(e stream.IndexEntry) bool { return e.Agent == "sales" }},
+		"status":  {threads.Filter{Status: stream.StatusWaiting}, func(e stream.IndexEntry) bool { return e.Status == stream.StatusWaiting }},
+		"after":   {threads.Filter{After: entry(7).UpdatedAt}, func(e stream.IndexEntry) bool { return e.Seq > 8 }},
+		"before":  {threads.Filter{Before: entry(7).UpdatedAt}, func(e stream.IndexEntry) bool { return e.Seq < 8 }},
+		"nothing": {threads.Filter{Agent: "nobody"}, func(stream.IndexEntry) bool { return false }},
+	} {
+		want := []string{}
+		for n := 19; n >= 0; n-- {
+			if e := entry(n); f.want(e) {
+				want = append(want, e.ThreadID)
+			}
+		}
+		for _, limit := range []int{1, 3, 10, 500} {
+			if got := pages(t, x, tenant, f.Filter, limit); !slices.Equal(got, want) {
+				t.Errorf("%s, %d a page: %q, want %q", what, limit, got, want)
+			}
+		}
+	}
+	if got := pages(t, x, "another tenant", threads.Filter{}, 10); len(got) != 1 {
+		t.Errorf("another tenant has %q", got)
+	}
+	for _, cursor := range []string{"x", "AAAA", "%", "MDAwMDAwMDAwMDAwLiE"} {
+		if _, err := x.List(tenant, threads.Filter{}, cursor, 1); !errors.Is(err, stream.ErrInvalidCursor) {
+			t.Errorf("the cursor %q: %v", cursor, err)
+		}
+	}
+}
+
+// A list that is loaded hears what changes, and nobody sees a thread twice that does not.
+func TestListChanges(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	for n := range 4 {
+		put(t, l, tenant, entry(n))
+	}
+	x := watch(t, l)
+	first, err := x.List(tenant, threads.Filter{}, "", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, gone := entry(0), entry(3)
+	moved.UpdatedAt, moved.Seq = began.Add(time.Hour), 100
+	gone.Purged = true
+	put(t, l, tenant, moved)
+	put(t, l, tenant, gone)
+	put(t, l, tenant, entry(5))
+	await(t, x, []string{"thread 0", "thread 5", "thread 2", "thread 1"})
+	rest, err := x.List(tenant, threads.Filter{}, first.NextCursor, 10)
+	if err != nil || len(rest.Items) != 1 || rest.Items[0].ThreadID != "thread 1" {
+		t.Errorf("the page behind the first is %+v (%v)", rest.Items, err)
+	}
+	if !x.Current() {
+		t.Error("the list is not current")
+	}
+}
+
+// await waits until the list is as it should be.
+func await(t *testing.T, x *threads.Index, want []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		got := pages(t, x, tenant, threads.Filter{}, 500)
+		if slices.Equal(got, want) {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("the list is %q, want %q", got, want)
+		}
+	}
+}
+
+// What the log writes is what the list shows.
+func TestListsWhatTheLogWrites(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	x := watch(t, l)
+	run := stream.Run{Thread: stream.Thread{Tenant: tenant, ID: "a/long name"}, ID: "r"}
+	p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	if _, err := snapshot.NewStore(l).OpenRun(t.Context(), p, stream.Opening{Agent: "support", Continues: "r0"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := l.Seal(t.Context(), p, &agui.RunFinished{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, x, []string{"a/long name"})
+	if err := snapshot.NewStore(l).Purge(t.Context(), run.Thread); err != nil {
+		t.Fatal(err)
+	}
+	await(t, x, []string{})
+}
+
+func BenchmarkList(b *testing.B) {
+	l := streamtest.Open(b)
+	for n := range 10_000 {
+		put(b, l, tenant, entry(n))
+	}
+	x := watch(b, l)
+	for _, f := range []threads.Filter{{}, {Agent: "nobody"}} {
+		b.Run(fmt.Sprintf("agent %q", f.Agent), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := x.List(tenant, f, "", 100); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go"
+	"go.temporal.io/sdk/client"
+
+	"github.com/perdure/perdure/internal/process/config"
+)
+
+// Connections are open ones. They may be used concurrently.
+type Connections struct {
+	NATS     *nats.Conn
+	Temporal client.Client
+	// Namespace is that of the Temporal client.
+	Namespace string
+}
+
+// Dial connects to both, under a name that they show to their operators. cfg.Temporal has to carry
+// the data converter.
+func Dial(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*Connections, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ConnectTimeout, fmt.Errorf("no connection after %s", cfg.ConnectTimeout))
+	defer cancel()
+	if cfg.Temporal.Namespace == "" {
+		cfg.Temporal.Namespace = client.DefaultNamespace
+	}
+	nc, err := retry(ctx, "NATS", logger, func(ctx context.Context) (*nats.Conn, error) {
+		return dialNATS(ctx, cfg, name, logger)
+	})
+	if err != nil {
+		return nil, err
+	}
+	tc, err := retry(ctx, "Temporal", logger, func(ctx context.Context) (client.Client, error) {
+		tc, err := dialTemporal(ctx, cfg.Temporal, logger)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", cmp.Or(cfg.Temporal.HostPort, client.DefaultHostPort), err)
+		}
+		return tc, err
+	})
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return &Connections{NATS: nc, Temporal: tc, Namespace: cfg.Temporal.Namespace}, nil
+}
+
+// Close closes both. What uses them has to be stopped before.
+func (c *Connections) Close() {
+	c.Temporal.Close()
+	c.NATS.Close()
+}
+
+// attemptTimeout bounds one attempt: a server that is there answers within milliseconds.
+const attemptTimeout = 5 * time.Second
+
+// retry tries until it works, the error is permanent or ctx ends. Its error then holds both why it
+// ended and what the last attempt met.
+func retry[T any](ctx context.Context, server string, logger *slog.Logger, attempt func(context.Context) (T, error)) (T, error) {
+	var last error
+	once := func() (T, error) {
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+		defer cancel()
+		connection, err := attempt(ctx)
+		last = err
+		return connection, err
+	}
+	pace := backoff.NewExponentialBackOff()
+	pace.InitialInterval, pace.MaxInterval = 200*time.Millisecond, 5*time.Second
+	connection, err := backoff.Retry(ctx, once, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, wait time.Duration) {
+			logger.WarnContext(ctx, "waiting for a server", "server", server, "error", err, "retry_in", wait)
+		}))
+	switch {
+	case err == nil:
+		return connection, nil
+	case errors.Is(last, err):
+		return connection, fmt.Errorf("connect to %s: %w", server, err)
+	}
+	return connection, fmt.Errorf("connect to %s: %w; the last attempt: %w", server, err, last)
+}
+
+// permanent marks what trying again cannot mend.
+func permanent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, nats.ErrAuthorization) {
+		return backoff.Permanent(err)
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/process/config"
+)
+
+// reconnectWait is the pause between two rounds over all servers, plus the client's own jitter.
+const reconnectWait = 500 * time.Millisecond
+
+// dialNATS connects and asks for the log's stream, there or not: a cluster that is coming up takes
+// connections some seconds before it has a leader who answers.
+func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (*nats.Conn, error) {
+	options, err := natsOptions(cfg.NATS)
+	if err != nil {
+		return nil, permanent(err)
+	}
+	options = append(options,
+		nats.Name(name),
+		nats.Timeout(attemptTimeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		// Credentials are rotated by hand, not always in the right order: that should not end the process.
+		nats.IgnoreAuthErrorAbort(),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // nil: we closed it
+				logger.Warn("NATS is gone, reconnecting", "servers", redacted(cfg.NATS.URL), "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { logger.Info("NATS is back", "server", nc.ConnectedUrlRedacted()) }),
+		nats.ErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+			subject := ""
+			if sub != nil {
+				subject = sub.Subject
+			}
+			logger.Error("NATS reports an error", "server", nc.ConnectedUrlRedacted(), "error", err, "subject", subject)
+		}),
+	)
+	nc, err := nats.Connect(cfg.NATS.URL, options...)
+	if err != nil {
+		return nil, permanent(fmt.Errorf("%s: %w", redacted(cfg.NATS.URL), err))
+	}
+	if err := askJetStream(ctx, nc, cfg.Stream.Stream); err != nil {
+		defer nc.Close()
+		return nil, fmt.Errorf("%s: %w", nc.ConnectedUrlRedacted(), err)
+	}
+	return nc, nil
+}
+
+// redacted are the URLs of servers, separated by commas, without users, passwords and tokens.
+func redacted(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, server := range list {
+		server = strings.TrimSpace(server)
+		scheme, rest, ok := strings.Cut(server, "://")
+		if !ok {
+			scheme, rest = "nats", server
+		}
+		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+			rest = rest[at+1:]
+		}
+		list[i] = scheme + "://" + rest
+	}
+	return strings.Join(list, ",")
+}
+
+func askJetStream(ctx context.Context, nc *nats.Conn, stream string) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	if _, err := js.Stream(ctx, stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("JetStream: %w", err)
+	}
+	return nil
+}
+
+func natsOptions(cfg config.NATS) ([]nats.Option, error) {
+	var options []nats.Option
+	if cfg.Credentials != "" {
+		options = append(options, nats.UserCredentials(cfg.Credentials))
+	}
+	if cfg.User != "" {
+		options = append(options, nats.UserInfo(cfg.User, cfg.Password))
+	}
+	if cfg.NKey != "" {
+		key, err := nats.NkeyOptionFromSeed(cfg.NKey)
+		if err != nil {
+			return nil, &config.VariableError{Name: "NATS_NKEY", Err: err}
+		}
+		options = append(options, key)
+	}
+	if (cfg.Cert == "") != (cfg.Key == "") {
+		return nil, &config.VariableError{Name: "NATS_CERT", Err: errors.New("needs NATS_KEY, and the other way round")}
+	}
+	if cfg.Cert != "" {
+		options = append(options, nats.ClientCert(cfg.Cert, cfg.Key))
+	}
+	if cfg.CA != "" {
+		options = append(options, nats.RootCAs(cfg.CA))
+	}
+	return options, nil
+}

@@ -1,0 +1,127 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/interceptor"
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/workflows"
+)
+
+// replayed returns the spans that a new process reports which replays a recorded history.
+func replayed(t *testing.T, history string) []sdktrace.ReadOnlySpan {
+	t.Helper()
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithIDGenerator(spanIDs{}))
+	var all []interceptor.WorkerInterceptor
+	for _, i := range interceptors(provider) {
+		all = append(all, i.(interceptor.WorkerInterceptor))
+	}
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DataConverter: runs.DataConverter(), Interceptors: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	workflows.Register(replayer, nil)
+	logger := temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	if err := replayer.ReplayWorkflowHistoryFromJSONFile(logger, filepath.Join("../../../workflows/testdata/replay", history)); err != nil {
+		t.Fatal(err)
+	}
+	return recorder.Ended()
+}
+
+// TestReplaysReportTheSameSpan: the span of a workflow has the same IDs in each process that replays it, and what was
+// reported before is not reported again.
+func TestReplaysReportTheSameSpan(t *testing.T) {
+	t.Parallel()
+	var first []sdktrace.ReadOnlySpan
+	for range 2 {
+		spans := replayed(t, "agent-run-apply-held.json") // it has updates
+		if len(spans) != 1 || spans[0].Name() != "RunWorkflow:agent.run.v1" {
+			t.Fatalf("%d spans: %v", len(spans), spans)
+		}
+		first = append(first, spans[0])
+	}
+	a, b := first[0].SpanContext(), first[1].SpanContext()
+	if !a.IsValid() || a.TraceID() != b.TraceID() || a.SpanID() != b.SpanID() {
+		t.Errorf("one replay reports %v of %v, the other %v of %v", a.SpanID(), a.TraceID(), b.SpanID(), b.TraceID())
+	}
+}
+
+// TestAnEvictedWorkflowIsNotReported: when a workflow leaves the worker's memory, the SDK finishes its span, and the
+// workflow has not returned.
+func TestAnEvictedWorkflowIsNotReported(t *testing.T) {
+	t.Parallel()
+	recorder := tracetest.NewSpanRecorder()
+	tracer := &temporalTracer{tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")}
+	for _, operation := range []string{"RunWorkflow", "RunActivity"} {
+		span, err := tracer.StartSpan(&interceptor.TracerStartSpanOptions{Operation: operation, Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		span.Finish(&interceptor.TracerFinishSpanOptions{})
+	}
+	if spans := recorder.Ended(); len(spans) != 1 || spans[0].Name() != "RunActivity:x" {
+		t.Errorf("reported: %v", spans)
+	}
+}
+
+// TestSpansOfTemporalCarryNoBaggage: what goes into Temporal's headers is the trace context alone.
+func TestSpansOfTemporalCarryNoBaggage(t *testing.T) {
+	t.Parallel()
+	tracer := &temporalTracer{tracer: sdktrace.NewTracerProvider().Tracer("test")}
+	parent, err := tracer.UnmarshalSpan(map[string]string{
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "v=1", "baggage": "secret=1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	span, err := tracer.StartSpan(&interceptor.TracerStartSpanOptions{Parent: parent, Operation: "RunActivity", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := tracer.MarshalSpan(span)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := trace.SpanContextFromContext(tracer.ContextWithSpan(context.Background(), span))
+	want := map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-" + own.SpanID().String() + "-01", "tracestate": "v=1"}
+	if diff := cmp.Diff(want, m); diff != "" || strings.Contains(want["traceparent"], "b7ad") {
+		t.Errorf("header (-want +got): %s", diff)
+	}
+}
+
+// TestNamesOfSchedulesAreNoNamesOfSpans: clients choose them, so that there would be any number.
+func TestNamesOfSchedulesAreNoNamesOfSpans(t *testing.T) {
+	t.Parallel()
+	tracer := &temporalTracer{}
+	for o, want := range map[*interceptor.TracerStartSpanOptions]string{
+		{Operation: "CreateSchedule", Name: "nightly-7"}:   "CreateSchedule",
+		{Operation: "StartWorkflow", Name: "agent.run.v1"}: "StartWorkflow:agent.run.v1",
+	} {
+		if got := tracer.SpanName(o); got != want {
+			t.Errorf("%s of %s is called %s, want %s", o.Operation, o.Name, got, want)
+		}
+	}
+}
+
+func TestPropagators(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string]string{
+		"": "traceparent tracestate", "tracecontext,baggage": "traceparent tracestate", "b3, tracecontext": "traceparent tracestate", "none": "", "baggage": "",
+	} {
+		if got := strings.Join(propagator(func(string) string { return setting }).Fields(), " "); got != want {
+			t.Errorf("OTEL_PROPAGATORS=%s propagates %q, want %q", setting, got, want)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+// Package workernode puts a worker together: workflows, activities, models and tools, for the
+// worker's own process and for the embedded one.
+package workernode
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	deploymentpb "go.temporal.io/api/deployment/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure/activities"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/approvals/webhook"
+	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/workers/announce"
+	"github.com/perdure/perdure/internal/workers/presence"
+	"github.com/perdure/perdure/internal/workers/toolset"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/tools"
+	"github.com/perdure/perdure/workflows"
+)
+
+// Config is what a node is made of. Connections belong to the caller.
+type Config struct {
+	Snapshots *snapshot.Store // its log is the node's
+	Temporal  client.Client
+	// Namespace is Temporal's; Identity is this process's, and no other's.
+	Namespace, Identity string
+	Models              map[string]llm.Model
+	Tools               *tools.Registry
+	// Queues says which calls of tools this worker makes.
+	Queues Queues
+	// LookElsewhere is given the way to find out what other workers have of MCP servers. nil = nobody asks.
+	LookElsewhere func(offers toolset.Lookup)
+	// Programs are the agents that are workflows, by their programs' names.
+	Programs workflows.Programs
+	// Register adds workflows and activities to the worker of the main task queue; nil = none.
+	Register func(r worker.Registry)
+	// Webhooks are told what happens to approvals; nil = there are none.
+	Webhooks *webhook.Sender
+	// Prices are those of models, with the budgets of tenants; nil = there are none. TenantBudget is that of the others.
+	Prices       *budget.File
+	TenantBudget budget.Day
+	// Alone says that no other process works on this log and takes over if this one dies.
+	Alone bool
+	// WorkflowCache bounds how many workflows are kept in memory. 0 = DefaultWorkflowCache.
+	WorkflowCache int
+	// Deployment and BuildID version the worker; empty = not versioned. Promote makes the version current
+	// if it never was: Start returns when it is.
+	Deployment, BuildID string
+	Promote             bool
+	// StopTimeout is how long activities may take to end when the worker stops; what is cut then is taken
+	// up by another worker. 0 = DefaultStopTimeout. A worker that is alone does not wait: who stops it
+	// wants it stopped, and starts it again.
+	StopTimeout time.Duration
+	// ToolGrace is how long a step waits for a worker that has its tools. 0 = activities.DefaultToolGrace.
+	ToolGrace time.Duration
+	Logger    *slog.Logger
+}
+
+// DefaultWorkflowCache is the bound of the workflow cache; beyond it a waiting run costs a replay
+// when it goes on, and no memory until then.
+const DefaultWorkflowCache = 1000
+
+// maxPollers bounds the polls that are open at the same time on each of a worker's queues.
+const maxPollers = 20
+
+// DefaultStopTimeout is how long activities may take to end when the worker stops.
+const DefaultStopTimeout = 3 * time.Second
+
+const (
+	// stopMargin is how much longer than its activities a worker may take to stop. The SDK gives the stop timeout to
+	// each of its pools, one after the other, and waits 10 s for the answer of a Temporal that is away.
+	stopMargin = 500 * time.Millisecond
+	// leavePatience bounds how long Temporal and the log are waited for after that.
+	leavePatience = time.Second
+)
+
+// stopTimeoutAlone is that of a worker that has nobody to wait for.
+const stopTimeoutAlone = 200 * time.Millisecond
+
+// Node is a running worker.
+type Node struct {
+	workers  []worker.Worker // each on a task queue
+	cancels  *stream.Cancels
+	board    *announce.Board
+	tools    *announce.Announcement
+	presence *presence.Presence
+	restore  *restoration
+	// stopTimeout is how long activities may take to end.
+	stopTimeout time.Duration
+	logger      *slog.Logger
+}
+
+// Start brings a worker up.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	l := cfg.Snapshots.Log()
+	if err := cfg.Queues.check(); err != nil {
+		return nil, err
+	}
+	c, err := catalog.Open(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	cancels, err := l.ListenCancels()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.WorkflowCache == 0 {
+		cfg.WorkflowCache = DefaultWorkflowCache
+	}
+	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
+	n := &Node{cancels: cancels, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
+	if n.board, err = announce.Watch(ctx, l); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
+	if cfg.LookElsewhere != nil {
+		cfg.LookElsewhere(n.board.Offers)
+	}
+	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board}
+	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
+	if a.Schedules, err = schedules.Open(ctx, l); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
+	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
+	a.Prices = cfg.Prices
+	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
+	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
+	if !cfg.Alone {
+		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
+		sweep := presence.FailUnnoted(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFire)
+		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
+			return nil, errors.Join(err, n.leave(ctx))
+		}
+		a.Presence = n.presence
+	}
+	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
+	if n.tools, err = announce.Start(ctx, l, cmp.Or(cfg.Identity, alone), offers); err != nil {
+		return nil, errors.Join(err, n.leave(ctx))
+	}
+	for _, w := range newWorkers(cfg, a) {
+		if err := w.Start(); err != nil {
+			return nil, fmt.Errorf("worker: %w", n.stopAfter(ctx, err))
+		}
+		n.workers = append(n.workers, w)
+	}
+	if !cfg.Queues.ToolsOnly {
+		n.restore = restore(ctx, cfg.Logger, l.RestoreIndex, a.Inbox.Restore)
+	}
+	if cfg.Promote && cfg.Deployment != "" {
+		version := &deploymentpb.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildId: cfg.BuildID}
+		p := &promotion{temporal: cfg.Temporal, namespace: cfg.Namespace, version: version, logger: cfg.Logger}
+		if err := p.promote(ctx); err != nil {
+			return nil, n.stopAfter(ctx, err)
+		}
+	}
+	return n, nil
+}
+
+// alone is the name of a worker that has no identity, since there is no other.
+const alone = "alone"
+
+func options(cfg Config) worker.Options {
+	o := worker.Options{
+		// Pollers of the sticky queue and of the normal one are separate then. With a fixed number of
+		// mixed ones all of them go to the sticky queue while it is long, and what was moved to the
+		// normal queue waits until the load is over.
+		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{MaximumNumberOfPollers: maxPollers}),
+		StickyScheduleToStartTimeout: 2 * time.Second,
+		WorkerStopTimeout:            cfg.stopTimeout(),
+		DisableRegistrationAliasing:  true,
+	}
+	if cfg.Deployment != "" {
+		o.DeploymentOptions = worker.DeploymentOptions{
+			UseVersioning: true,
+			Version:       worker.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildID: cfg.BuildID},
+		}
+	}
+	return o
+}
+
+// stopTimeout is how long activities may take to end when the worker stops.
+func (cfg *Config) stopTimeout() time.Duration {
+	if cfg.Alone {
+		return stopTimeoutAlone
+	}
+	return cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
+}
+
+// stopAfter stops a worker that could not be started, and returns why.
+func (n *Node) stopAfter(ctx context.Context, err error) error {
+	n.Stop(context.WithoutCancel(ctx))
+	return err
+}
+
+// Stop ends the worker: it takes no more work, lets activities end for the stop timeout, and leaves the others to other
+// workers. What it cannot finish because Temporal or the log is away is logged: other workers find it when both are back.
+func (n *Node) Stop(ctx context.Context) {
+	if n.presence != nil {
+		n.presence.Leave()
+	}
+	if !n.stopWorkers() {
+		n.logger.WarnContext(ctx, "Temporal did not answer, or calls did not end in time: other workers take them up")
+	}
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	if err := n.leave(ctx); err != nil {
+		n.logger.WarnContext(ctx, "the worker could not take back what it has announced: other workers take it for dead, and take up its calls", "error", err)
+	}
+}
+
+// stopWorkers reports false if the workers did not stop in time.
+func (n *Node) stopWorkers() bool {
+	var wait sync.WaitGroup
+	for _, w := range n.workers {
+		wait.Go(w.Stop)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		wait.Wait()
+	}()
+	late := time.NewTimer(n.stopTimeout + stopMargin)
+	defer late.Stop()
+	select {
+	case <-stopped:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// leave ends what the node tells other processes, and what it hears of them, all at the same time.
+func (n *Node) leave(ctx context.Context) error {
+	var g errgroup.Group
+	if n.restore != nil {
+		g.Go(func() error { n.restore.stop(); return nil })
+	}
+	g.Go(n.cancels.Stop)
+	if n.board != nil {
+		g.Go(func() error { n.board.Stop(); return nil })
+	}
+	var announced, present error
+	if n.tools != nil {
+		g.Go(func() error { announced = n.tools.Stop(ctx); return nil })
+	}
+	if n.presence != nil {
+		g.Go(func() error { present = n.presence.Stop(ctx); return nil })
+	}
+	return errors.Join(g.Wait(), announced, present)
+}

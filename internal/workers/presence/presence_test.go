@@ -1,0 +1,110 @@
+package presence_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/internal/workers/presence"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type failed struct {
+	worker string
+	token  []byte
+}
+
+func start(t *testing.T, l *stream.Log, worker string, fails chan<- failed) *presence.Presence {
+	t.Helper()
+	p, err := presence.Start(t.Context(), l, worker, func(_ context.Context, worker string, token []byte) error {
+		fails <- failed{worker, token}
+		return nil
+	}, func(_ context.Context, worker string) (int, error) {
+		fails <- failed{worker, []byte("unnoted")}
+		return 1, nil
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Stop(context.Background()) })
+	return p
+}
+
+// A worker whose connection is gone is dead to the others, as one that was killed.
+func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
+	t.Parallel()
+	s := streamtest.Server(t)
+	fails := make(chan failed, 10)
+	survivor := start(t, streamtest.OpenOn(t, s), "survivor", fails)
+	if _, err := survivor.Begin(t.Context(), []byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	victimLog := streamtest.OpenOn(t, s)
+	victim := start(t, victimLog, "7@victim.example:a b", fails)
+	over, err := victim.Begin(t.Context(), []byte("over"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := victim.Begin(t.Context(), []byte("token")); err != nil {
+		t.Fatal(err)
+	}
+	over()
+	end, err := victim.Begin(t.Context(), []byte("ended before the kill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if _, err := victim.Begin(t.Context(), []byte("last")); err != nil { // its note brings the end along
+		t.Fatal(err)
+	}
+	victimLog.Conn().Close()
+
+	seen := map[string]bool{}
+	for len(seen) < 3 { // what was not noted is asked for as well
+		select {
+		case f := <-fails:
+			if f.worker != "7@victim.example:a b" || !slices.Contains([]string{"token", "last", "unnoted"}, string(f.token)) {
+				t.Fatalf("failed %s of %s", f.token, f.worker)
+			}
+			seen[string(f.token)] = true
+		case <-time.After(time.Minute):
+			t.Fatalf("only %v were failed", seen)
+		}
+	}
+}
+
+// A worker that stops in order leaves nothing behind that another would take for a death.
+func TestStoppedWorkerLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	s := streamtest.Server(t)
+	l := streamtest.OpenOn(t, s)
+	p, err := presence.Start(t.Context(), l, "one", func(context.Context, string, []byte) error { return nil }, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Begin(t.Context(), []byte("token")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kv, err := l.KeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "workers"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := kv.ListKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range keys.Keys() {
+		t.Errorf("%s is left", key)
+	}
+}

@@ -1,0 +1,83 @@
+package presence_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/internal/workers/presence"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// What a worker has not ended when it stops is failed by itself: nobody has to find it dead first.
+func TestStoppingWorkerFailsWhatItLeaves(t *testing.T) {
+	t.Parallel()
+	var left []string
+	p, err := presence.Start(t.Context(), streamtest.Open(t), "one", func(_ context.Context, worker string, token []byte) error {
+		left = append(left, worker+" "+string(token))
+		return nil
+	}, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := p.Begin(t.Context(), []byte("ended"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if _, err := p.Begin(t.Context(), []byte("cut")); err != nil {
+		t.Fatal(err)
+	}
+	late, err := p.Begin(t.Context(), []byte("ended on the way out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Leave()
+	late() // whether Temporal hears of it is unknown
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(left)
+	if !slices.Equal(left, []string{"one cut", "one ended on the way out"}) {
+		t.Errorf("it failed %q, want what it left and what it may not have reported", left)
+	}
+}
+
+// The log, or Temporal, may be away when a worker is told to stop: it stops all the same, within the time
+// that its supervisor gives it.
+func TestWorkerStopsWithoutItsServers(t *testing.T) {
+	t.Parallel()
+	const limit = 8 * time.Second
+	silent := func(ctx context.Context, _ string, _ []byte) error { <-ctx.Done(); return ctx.Err() }
+	for name, servers := range map[string]struct {
+		fail presence.Fail
+		log  bool
+	}{
+		"the log is away":  {fail: func(context.Context, string, []byte) error { return nil }},
+		"Temporal is away": {fail: silent, log: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := streamtest.Server(t)
+			p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "one", servers.fail, nil, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Begin(t.Context(), []byte("cut")); err != nil {
+				t.Fatal(err)
+			}
+			if !servers.log {
+				s.Shutdown()
+			}
+			began := time.Now()
+			if err := p.Stop(t.Context()); err == nil {
+				t.Error("it stopped as if everything had been done")
+			}
+			if took := time.Since(began); took > limit {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
