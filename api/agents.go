@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/perdure/perdure/api/request"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agents"
@@ -48,9 +50,9 @@ func (s *Server) listAgents(c *gin.Context) {
 }
 
 func (s *Server) showAgent(c *gin.Context) {
-	p, err := s.Catalog.Current(segment(c, "agent"))
+	p, err := s.Catalog.Current(request.Segment(c, "agent"))
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Header("ETag", etag(p.Revision))

@@ -6,6 +6,10 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -47,7 +51,7 @@ func (s *Server) linkRoutes(r gin.IRoutes) {
 
 // forget removes an interrupt from the list when a decision shows that it is no longer open. Failing is harmless: it would stay listed for some time.
 func (s *Server) forget(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot, id string, err error) {
-	var p *Problem
+	var p *problem.Problem
 	if s.Inbox == nil || !errors.As(err, &p) {
 		return
 	}
@@ -61,16 +65,16 @@ func (s *Server) forget(ctx context.Context, thread stream.Thread, now *snapshot
 
 // showAudit answers with every interrupt that a thread ever had, and its decisions.
 func (s *Server) showAudit(c *gin.Context) {
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	if err == nil {
 		err = s.knowsThread(c.Request.Context(), thread, nil)
 	}
 	var limit, from int
 	if err == nil {
-		limit, err = limitOf(c)
+		limit, err = request.Limit(c)
 	}
 	if err == nil {
-		from, err = countBehind(c.Query("cursor"))
+		from, err = request.ParseCount(c.Query("cursor"))
 	}
 	var status inbox.Status
 	if err == nil {
@@ -84,7 +88,7 @@ func (s *Server) showAudit(c *gin.Context) {
 		all = slices.DeleteFunc(all, func(p *inbox.Past) bool { return (p.Status == inbox.StatusOpen) != (status == inbox.StatusOpen) })
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	page := struct {
@@ -95,7 +99,7 @@ func (s *Server) showAudit(c *gin.Context) {
 		page.Items = []*inbox.Past{}
 	}
 	if from+limit < len(all) {
-		page.NextCursor = cursorBehind(from + limit)
+		page.NextCursor = request.CountCursor(from + limit)
 	}
 	c.JSON(http.StatusOK, page)
 }
@@ -105,7 +109,7 @@ func approvalStatus(c *gin.Context) (inbox.Status, error) {
 	text, ok := c.GetQuery("status")
 	status := inbox.Status(text)
 	if ok && status != inbox.StatusOpen && status != inbox.StatusDecided {
-		return "", badRequest("invalid_input", "", "status must be open or decided")
+		return "", problem.BadRequest("invalid_input", "", "status must be open or decided")
 	}
 	return status, nil
 }

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -42,23 +46,23 @@ type decided struct {
 // decideApproval decides about a tool call. It answers when the run has taken the decision. The same decision again is taken once; another
 // one is refused with the one that stands.
 func (s *Server) decideApproval(c *gin.Context) {
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	var v verdict
 	if err == nil {
-		err = s.readJSON(c, &v)
+		err = s.ReadJSON(c, &v)
 	}
 	if err == nil {
 		err = v.check("")
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(through(c.Request.Context(), channelIn(c, channelHTTP)), patience)
+	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelHTTP)), request.Patience)
 	defer cancel()
-	answer, err := s.decide(ctx, thread, segment(c, "approval"), v)
+	answer, err := s.decide(ctx, thread, request.Segment(c, "approval"), v)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, answer)
@@ -144,7 +148,7 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 	if err != nil {
 		return runs.Decision{}, err
 	}
-	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, channelOf(ctx))
+	return s.propose(ctx, stream.Run{Thread: thread, ID: now.RunID}, question, v, request.ChannelOf(ctx))
 }
 
 // take has the thread's workflow take decisions; of are their indices in the request.
@@ -152,7 +156,7 @@ func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of
 	answers := make([]judged, len(decisions))
 	var taken runs.Decided
 	err := s.update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
-	var p *Problem
+	var p *problem.Problem
 	gone := errors.As(err, &p) && p.Code == codeNotActive
 	if err != nil && !gone {
 		return failAll(answers, err)
@@ -197,7 +201,7 @@ func (s *Server) outcome(ctx context.Context, id string, d runs.Decision, r runs
 	case runs.ErrorExpired:
 		return decided{}, errTooLate(before.as(id))
 	case runs.ErrorOtherEdit:
-		p := problem(http.StatusConflict, runs.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
+		p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, "there are votes for an edit to other arguments: vote for that one or for the original arguments, or reject the call")
 		p.Recorded = before.as(id)
 		return decided{}, p
 	default:
@@ -316,18 +320,18 @@ func (s *Server) decidedBefore(ctx context.Context, thread stream.Thread, id str
 }
 
 // errDecided refuses a decision, because another one stands.
-func errDecided(stands *decided) *Problem {
+func errDecided(stands *decided) *problem.Problem {
 	detail := fmt.Sprintf("the approval %.100q is decided: %s", stands.ID, stands.Decision)
 	if stands.By != "" {
 		detail += " by " + stands.By
 	}
-	p := problem(http.StatusConflict, "decided", detail)
+	p := problem.New(http.StatusConflict, "decided", detail)
 	p.Recorded = stands
 	return p
 }
 
-func errTooLate(stands *decided) *Problem {
-	p := problem(http.StatusGone, "expired", fmt.Sprintf("the time to decide about %.100q is over", stands.ID))
+func errTooLate(stands *decided) *problem.Problem {
+	p := problem.New(http.StatusGone, "expired", fmt.Sprintf("the time to decide about %.100q is over", stands.ID))
 	p.Recorded = stands
 	return p
 }
@@ -335,6 +339,6 @@ func errTooLate(stands *decided) *Problem {
 // codeUnknownApproval is the code of the problem that there is no such interrupt.
 const codeUnknownApproval = "unknown_approval"
 
-func errNoApproval(id string) *Problem {
-	return problem(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
+func errNoApproval(id string) *problem.Problem {
+	return problem.New(http.StatusNotFound, codeUnknownApproval, fmt.Sprintf("the thread does not wait for a decision about %.100q", id))
 }

@@ -9,6 +9,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
@@ -19,14 +23,6 @@ import (
 )
 
 // The API checks who may decide, before anything is written. The workflow knows no roles, and counts the votes that the API lets through.
-
-// caller is the principal of a request.
-func caller(ctx context.Context) auth.Principal {
-	if p, ok := auth.From(ctx); ok {
-		return p
-	}
-	return auth.Principal{Tenant: auth.TenantDefault}
-}
 
 // voter identifies a voter for the workflow. All anonymous callers are one voter.
 func voter(p auth.Principal) string {
@@ -96,7 +92,7 @@ func (s *Server) mayDecide(ctx context.Context, t stream.Thread, thread *snapsho
 			return err
 		}
 	}
-	who := caller(ctx)
+	who := request.Caller(ctx)
 	if !agents.MayDecide(a.rule.ApproversAfter(time.Since(a.AskedAt)), who.Subject, who.Roles) {
 		return forbidden("not_an_approver", "this is others' to decide", at)
 	}
@@ -168,7 +164,7 @@ func (a *asking) covers(thread *snapshot.Snapshot, tool string, input *stream.In
 	if rule < 0 || rule == a.Rule || a.definition.Approvals[rule].AsManyDecideAs(a.rule) {
 		return nil
 	}
-	p := problem(http.StatusUnprocessableEntity, "other_approval", "with these arguments the call is under another rule, by which others decide: reject it instead")
+	p := problem.New(http.StatusUnprocessableEntity, "other_approval", "with these arguments the call is under another rule, by which others decide: reject it instead")
 	p.Pointer = editPointer(at)
 	return p
 }
@@ -188,8 +184,8 @@ func askedCall(thread *snapshot.Snapshot, callID string) agui.ToolCall {
 	return agui.ToolCall{}
 }
 
-func forbidden(code, detail, pointer string) *Problem {
-	p := problem(http.StatusForbidden, code, detail)
+func forbidden(code, detail, pointer string) *problem.Problem {
+	p := problem.New(http.StatusForbidden, code, detail)
 	p.Pointer = pointer
 	return p
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
@@ -85,7 +87,7 @@ func (c *court) judges(t *testing.T, who *auth.Principal, v verdict) string {
 func (c *court) judgesIn(ctx context.Context, t *testing.T, v verdict) string {
 	t.Helper()
 	err := c.mayDecide(ctx, stream.Thread{}, c.thread, &c.thread.Interrupts[0], v, "/at")
-	var p *Problem
+	var p *problem.Problem
 	if err != nil && !errors.As(err, &p) {
 		t.Fatal(err)
 	}
@@ -194,7 +196,7 @@ func TestEditsThatDoNotFit(t *testing.T) {
 	const amount = "/resume/1/payload/editedArgs/amount"
 	for args, want := range map[string]string{`{"amount":9}`: "", `{"amount":10}`: amount, `{"amount":101}`: amount} { // whoever might decide there
 		err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], verdict{Decision: "edit", Args: json.RawMessage(args)}, "/resume/1/payload")
-		var p *Problem
+		var p *problem.Problem
 		if errors.As(err, &p) != (want != "") || p != nil && (p.Pointer != want || p.Status != http.StatusUnprocessableEntity) {
 			t.Errorf("%s: %v at %+v, want %q", args, err, p, want)
 		}
@@ -215,7 +217,7 @@ func TestEditsThatComeLate(t *testing.T) {
 	if err := c.mayDecide(auth.With(t.Context(), *person("bob")), stream.Thread{}, c.thread, &question, v, ""); err != nil {
 		t.Errorf("it is answered %v", err)
 	}
-	var p *Problem
+	var p *problem.Problem
 	if err := c.mayDecide(auth.With(t.Context(), *person("eve")), stream.Thread{}, c.thread, &question, v, ""); !errors.As(err, &p) || p.Code != "not_an_approver" {
 		t.Errorf("who may not is answered %v", err)
 	}
@@ -225,7 +227,7 @@ func TestEditsThatComeLate(t *testing.T) {
 func TestQuestionsWithoutARule(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, time.Now(), 3, agents.Approval{})
-	var p *Problem
+	var p *problem.Problem
 	if err := c.mayDecide(t.Context(), stream.Thread{}, c.thread, &c.thread.Interrupts[0], approves, ""); err == nil || errors.As(err, &p) && p.Status < http.StatusInternalServerError {
 		t.Errorf("a rule that is not there: %v", err)
 	}

@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/stream"
 )
 
 // public are the routes without authentication. They reveal nothing of any tenant. All other routes need a principal, also later ones.
@@ -25,7 +26,7 @@ func (s *Server) authenticate(c *gin.Context) {
 		return
 	}
 	if changes(c.Request) && !s.allowed(c.Request) {
-		s.refuse(c, errOrigin(c.Request))
+		s.Refuse(c, errOrigin(c.Request))
 		return
 	}
 	identity, err := s.Auth.Authenticate(c.Request)
@@ -59,7 +60,7 @@ func (s *Server) turnAway(c *gin.Context, err error) {
 	} else if !errors.Is(err, auth.ErrUnavailable) { // refuse logs that error
 		s.logger.DebugContext(c.Request.Context(), "a request is not let in", "route", c.FullPath(), "peer", c.Request.RemoteAddr, "reason", shortened(err))
 	}
-	s.refuse(c, err)
+	s.Refuse(c, err)
 }
 
 // maxWhy bounds the reason in the log, in bytes: it may have a part of a token.
@@ -70,58 +71,9 @@ func shortened(err error) string {
 	return text[:min(maxWhy, len(text))]
 }
 
-// unauthenticated is the problem for an Authenticator's error; nil = it is another error.
-func unauthenticated(err error) *Problem {
-	switch {
-	case errors.Is(err, auth.ErrNoCredentials):
-		return challenge("", "the request does not say who sends it")
-	case errors.Is(err, auth.ErrExpired):
-		return challenge("invalid_token", "the credentials have expired")
-	case errors.Is(err, auth.ErrInvalid):
-		return challenge("invalid_token", "the credentials are not accepted")
-	case errors.Is(err, auth.ErrUntrusted):
-		detail := "requests that come this way are not let in"
-		if named, ok := errors.AsType[*auth.UntrustedError](err); ok {
-			detail = named.Detail
-		}
-		return problem(http.StatusForbidden, "forbidden", detail)
-	case errors.Is(err, auth.ErrUnavailable):
-		p := problem(http.StatusServiceUnavailable, "auth_unavailable", "the credentials cannot be checked now; nothing was begun")
-		p.RetryAfter = 1
-		return p
-	}
-	return nil
-}
-
-func challenge(code, detail string) *Problem {
-	p := problem(http.StatusUnauthorized, "unauthenticated", detail)
-	p.Challenge = `Bearer realm="perdure"`
-	if code != "" {
-		p.Challenge += `, error="` + code + `"`
-	}
-	return p
-}
-
 // administers refuses callers that may not change what all tenants share.
 func (s *Server) administers(c *gin.Context) {
 	if p, ok := auth.From(c.Request.Context()); !ok || !p.Has(s.AdminRole) {
-		s.refuse(c, problem(http.StatusForbidden, "forbidden", "changing what all tenants share needs the role that PERDURE_ADMIN_ROLE names"))
+		s.Refuse(c, problem.New(http.StatusForbidden, "forbidden", "changing what all tenants share needs the role that PERDURE_ADMIN_ROLE names"))
 	}
-}
-
-// threadIn is a thread of the caller's tenant. It is the only way to a thread, so no caller reaches another tenant's.
-func threadIn(ctx context.Context, id string) (stream.Thread, error) {
-	p, ok := auth.From(ctx)
-	if !ok {
-		return stream.Thread{}, challenge("", "the request does not say who sends it")
-	}
-	return stream.Thread{Tenant: p.Tenant, ID: id}, nil
-}
-
-// requester is the caller, for the log; nil = anonymous.
-func requester(ctx context.Context) *auth.Principal {
-	if p, ok := auth.From(ctx); ok {
-		return &p
-	}
-	return nil
 }

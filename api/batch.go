@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -48,15 +52,15 @@ func (s *Server) decideBatch(c *gin.Context) {
 	var body struct {
 		Decisions []json.RawMessage `json:"decisions"`
 	}
-	err := s.readJSON(c, &body)
+	err := s.ReadJSON(c, &body)
 	if n := len(body.Decisions); err == nil && (n == 0 || n > maxBatch) {
-		err = badRequest("invalid_input", "/decisions", fmt.Sprintf("must have 1 to %d entries", maxBatch))
+		err = problem.BadRequest("invalid_input", "/decisions", fmt.Sprintf("must have 1 to %d entries", maxBatch))
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(through(c.Request.Context(), channelIn(c, channelBatch)), patience)
+	ctx, cancel := context.WithTimeout(request.WithChannel(c.Request.Context(), request.ChannelIn(c, request.ChannelBatch)), request.Patience)
 	defer cancel()
 	c.JSON(http.StatusOK, gin.H{"results": s.decideEach(ctx, body.Decisions)})
 }
@@ -83,7 +87,7 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 			for _, i := range places {
 				some = append(some, asked{entries[i].ID, entries[i].verdict})
 			}
-			for n, answer := range s.decideAll(ctx, stream.Thread{Tenant: caller(ctx).Tenant, ID: id}, some) {
+			for n, answer := range s.decideAll(ctx, stream.Thread{Tenant: request.Caller(ctx).Tenant, ID: id}, some) {
 				results[places[n]] = s.resultOf(ctx, places[n], entries[places[n]], answer)
 			}
 		})
@@ -94,13 +98,13 @@ func (s *Server) decideEach(ctx context.Context, raw []json.RawMessage) []batchR
 
 // readEntry checks one decision as its own route would.
 func readEntry(raw json.RawMessage, e *batchEntry) error {
-	if err := decodeObject(raw, e); err != nil {
+	if err := request.DecodeObject(raw, e); err != nil {
 		return err
 	}
-	if err := checkID("/threadId", e.ThreadID); err != nil {
+	if err := request.CheckID("/threadId", e.ThreadID); err != nil {
 		return err
 	}
-	if err := checkID("/id", e.ID); err != nil {
+	if err := request.CheckID("/id", e.ID); err != nil {
 		return err
 	}
 	return e.check("")
@@ -113,7 +117,7 @@ func (s *Server) resultOf(ctx context.Context, i int, e batchEntry, answer judge
 		r.Recorded = answer.Recorded
 	}
 	if answer.err != nil {
-		p := problemOf(answer.err)
+		p := problem.Of(answer.err)
 		if p.Status >= http.StatusInternalServerError {
 			s.logger.ErrorContext(ctx, "a decision of a batch failed", "thread", e.ThreadID, "approval", e.ID, "error", answer.err)
 		}

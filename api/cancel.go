@@ -5,6 +5,10 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -14,18 +18,18 @@ import (
 // cancelRun cancels a run, which then keeps what it has said so far. It answers when the wish is
 // durable; asking again, or for a run that is over, changes nothing.
 func (s *Server) cancelRun(c *gin.Context) {
-	run, err := runOf(c)
+	run, err := request.RunOf(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	reason, err := s.readReason(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	if err := s.cancel(c.Request.Context(), run, reason); err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Status(http.StatusAccepted)
@@ -37,7 +41,7 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	if err := s.readJSON(c, &body); err != nil { // no body is fine
+	if err := s.ReadJSON(c, &body); err != nil { // no body is fine
 		return "", err
 	}
 	return body.Reason, checkReason(body.Reason)
@@ -45,21 +49,21 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 
 func checkReason(reason string) error {
 	if len(reason) > maxReason {
-		return badRequest("invalid_input", "/reason", "may have at most 1000 bytes")
+		return problem.BadRequest("invalid_input", "/reason", "may have at most 1000 bytes")
 	}
 	return nil
 }
 
 // cancel cancels the last segment of a run, in the name of the caller.
 func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
-	ctx, end := context.WithTimeout(ctx, patience)
+	ctx, end := context.WithTimeout(ctx, request.Patience)
 	defer end()
 	run, err := s.latest(ctx, run)
 	if err == nil {
-		err = s.dispatch.Cancel(ctx, run, stream.Cancel{Reason: reason, By: requester(ctx)})
+		err = s.dispatch.Cancel(ctx, run, stream.Cancel{Reason: reason, By: request.Requester(ctx)})
 	}
 	if errors.Is(err, dispatch.ErrUnknownRun) {
-		return errNoRun(run)
+		return problem.NoRun(run)
 	}
 	return err
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
+
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
 
 	"github.com/gin-gonic/gin"
 
@@ -18,34 +20,34 @@ import (
 
 // runEvents answers with the events of a run: after a cursor, joined, or from its first record.
 func (s *Server) runEvents(c *gin.Context) {
-	run, err := runOf(c)
+	run, err := request.RunOf(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	var o view.Options
 	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
-		o.Join, err = flag(c, "join", false)
+		o.Join, err = request.Flag(c, "join", false)
 	}
 	switch {
 	case err != nil:
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	case o.Join && c.Query("after") != "":
-		s.refuse(c, badRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
+		s.Refuse(c, problem.BadRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
 		return
 	}
 	if err := s.awaitShown(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	if err := s.knows(c.Request.Context(), run, o.After); err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	run, o, err = s.segmentAt(c.Request.Context(), run, o)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	view := s.views.Run(run, o)
@@ -57,7 +59,7 @@ func (s *Server) runEvents(c *gin.Context) {
 func (s *Server) knows(ctx context.Context, run stream.Run, after *stream.Cursor) error {
 	known, err := s.Log.Known(ctx, run)
 	if err == nil && !known {
-		err = s.purgedOr(ctx, after, errNoRun(run))
+		err = s.purgedOr(ctx, after, problem.NoRun(run))
 	}
 	return err
 }
@@ -84,27 +86,27 @@ func (s *Server) purgedOr(ctx context.Context, after *stream.Cursor, otherwise e
 
 // threadEvents answers with the events of a thread, run after run: joined, or after a cursor. A thread without a record can be followed.
 func (s *Server) threadEvents(c *gin.Context) {
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	var o view.ThreadOptions
 	if o.After, o.Profile, err = s.attachmentOf(c); err == nil {
-		o.Follow, err = flag(c, "follow", true)
+		o.Follow, err = request.Flag(c, "follow", true)
 	}
 	if err == nil {
 		err = s.awaitShown(c.Request.Context(), thread, c.Query("waitFor"))
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	view := s.views.Thread(thread, o)
 	defer view.Close()
 	if !o.Follow || wantsPage(c) {
 		if err := s.knowsThread(c.Request.Context(), thread, o.After); err != nil {
-			s.refuse(c, err)
+			s.Refuse(c, err)
 			return
 		}
 	}
@@ -113,10 +115,10 @@ func (s *Server) threadEvents(c *gin.Context) {
 
 // showEvents answers with a page or a stream. It reads the first frames before it answers, so that a wrong cursor has a status of its own.
 func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Cursor) {
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	switch {
 	case err != nil:
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	case wantsPage(c):
 		s.showPage(c, view, after, limit)
@@ -127,7 +129,7 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 	case errors.Is(err, io.EOF):
 		c.Status(http.StatusNoContent) // tells an EventSource to stop
 	case err != nil:
-		s.refuse(c, err)
+		s.Refuse(c, err)
 	default:
 		s.show(c, view, frames)
 	}
@@ -137,13 +139,6 @@ func (s *Server) showEvents(c *gin.Context, view *view.View, after *stream.Curso
 func wantsPage(c *gin.Context) bool {
 	return c.NegotiateFormat("text/event-stream", gin.MIMEJSON) == gin.MIMEJSON
 }
-
-// Bounds of a page, in events and in bytes. The first one reached ends the page, except within a prelude.
-const (
-	pageLimit    = 100
-	maxPageLimit = 500
-	pageBytes    = 4 << 20
-)
 
 // page is a part of the events that the log has by now.
 type page struct {
@@ -161,7 +156,7 @@ type item struct {
 func (s *Server) showPage(c *gin.Context, view *view.View, after *stream.Cursor, limit int) {
 	p, err := readPage(c.Request.Context(), view, after, limit)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, p)
@@ -184,7 +179,7 @@ func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit 
 			return p, err
 		}
 		for _, f := range frames {
-			if (len(p.Items) >= limit || bytes >= pageBytes) && p.NextCursor != "" {
+			if (len(p.Items) >= limit || bytes >= request.PageBytes) && p.NextCursor != "" {
 				return p, nil
 			}
 			bytes += len(f.Event)
@@ -192,18 +187,6 @@ func readPage(ctx context.Context, view *view.View, after *stream.Cursor, limit 
 			p.NextCursor = f.Cursor.String()
 		}
 	}
-}
-
-func limitOf(c *gin.Context) (int, error) {
-	text, ok := c.GetQuery("limit")
-	if !ok {
-		return pageLimit, nil
-	}
-	limit, err := strconv.Atoi(text)
-	if err != nil || limit < 1 || limit > maxPageLimit {
-		return 0, badRequest("invalid_input", "", fmt.Sprintf("limit must be a number from 1 to %d", maxPageLimit))
-	}
-	return limit, nil
 }
 
 // attachmentOf reads the cursor of a request, nil = none, and the protocol generation.
@@ -233,17 +216,4 @@ func (s *Server) attachment(after string, version *string) (*stream.Cursor, stre
 	}
 	cursor, err := s.Log.ParseCursor(after)
 	return &cursor, profile, err
-}
-
-// flag reads a boolean parameter.
-func flag(c *gin.Context, name string, missing bool) (bool, error) {
-	switch c.Query(name) {
-	case "":
-		return missing, nil
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, badRequest("invalid_input", "", name+" must be true or false")
 }

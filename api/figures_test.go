@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
@@ -37,7 +39,7 @@ func TestAnEditNamesAFigure(t *testing.T) {
 		question := &agui.Interrupt{ID: "i", ToolCallID: "c", Metadata: agui.Metadata{stream.MetadataApproval: by}}
 		thread := &snapshot.Snapshot{Entries: []snapshot.Entry{{Message: agui.Message{ToolCalls: []agui.ToolCall{{ID: "c", Name: "approve", Arguments: figures}}}}}}
 		v, err := verdict{Decision: "edit", Args: json.RawMessage(c.args)}.aboutLimit(thread, question, c.at)
-		var p *Problem
+		var p *problem.Problem
 		switch {
 		case c.pointer == "" && (err != nil || v.allowed != 12_500_000 || string(v.Args) != strings.Replace(figures, "3.5", "12.5", 1)):
 			t.Errorf("%s: %s, %d: %v", c.name, v.Args, v.allowed, err)

@@ -8,6 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/stream"
@@ -21,27 +25,27 @@ type forked struct {
 
 // forkRun begins a thread as a fork of another one at the end of a run. The same request again is the same fork.
 func (s *Server) forkRun(c *gin.Context) {
-	from, err := runOf(c)
+	from, err := request.RunOf(c)
 	var body struct {
 		ThreadID string `json:"threadId"`
 	}
 	if err == nil {
-		err = s.readJSON(c, &body)
+		err = s.ReadJSON(c, &body)
 	}
 	if err == nil {
-		err = checkOptionalID("/threadId", body.ThreadID)
+		err = request.CheckOptionalID("/threadId", body.ThreadID)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	if body.ThreadID == "" {
 		body.ThreadID = "thread_" + strings.ToLower(rand.Text())
 	}
-	ctx, end := context.WithTimeout(c.Request.Context(), patience)
+	ctx, end := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer end()
 	if err := s.fork(ctx, from, stream.Thread{Tenant: from.Tenant, ID: body.ThreadID}); err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusCreated, forked{body.ThreadID, origin{from.Thread.ID, from.ID}})
@@ -59,11 +63,11 @@ func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) er
 	err = s.Snapshots.Fork(ctx, from, to)
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
-		p := problem(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork it when it has, or an earlier one", from.Shown()))
+		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork it when it has, or an earlier one", from.Shown()))
 		p.ActiveRun = from.Shown()
 		return p
 	case errors.Is(err, stream.ErrThreadExists):
-		return problem(http.StatusConflict, "thread_exists", fmt.Sprintf("the thread %.100q exists already", to.ID))
+		return problem.New(http.StatusConflict, "thread_exists", fmt.Sprintf("the thread %.100q exists already", to.ID))
 	}
 	return err
 }
@@ -87,12 +91,12 @@ func (s *Server) inherit(ctx context.Context, in *acceptedInput) (last uint64, e
 	return s.Log.LastOf(ctx, in.run.Thread)
 }
 
-func errNoParent(found int) *Problem {
+func errNoParent(found int) *problem.Problem {
 	detail := "no thread has a run with the id in parentRunId: leave that out, or name the run's thread here"
 	if found > 1 {
 		detail = "several threads have a run with the id in parentRunId: name the one that is meant"
 	}
-	p := problem(http.StatusUnprocessableEntity, "unknown_parent", detail)
+	p := problem.New(http.StatusUnprocessableEntity, "unknown_parent", detail)
 	p.Pointer = parentThreadPointer
 	return p
 }

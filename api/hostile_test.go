@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/stream"
 )
@@ -264,7 +266,7 @@ func TestSlowBodies(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, %s: %v", path, length, err)
 			}
-			var p api.Problem
+			var p problem.Problem
 			if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || p.Status != want.status || p.Code != want.code {
 				t.Errorf("%s, %s: %+v, %v", path, length, p, err)
 			}

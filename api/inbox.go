@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
 
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/errgroup"
@@ -32,14 +34,14 @@ type approvals struct {
 func (s *Server) listApprovals(c *gin.Context) {
 	status, err := approvalStatus(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	if status == inbox.StatusDecided {
 		s.listDecided(c)
 		return
 	}
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	var q inbox.Filter
 	if err == nil {
 		q, err = filterOf(c)
@@ -49,10 +51,10 @@ func (s *Server) listApprovals(c *gin.Context) {
 	}
 	var p inbox.Page
 	if err == nil {
-		p, err = s.Inbox.Index.List(caller(c.Request.Context()).Tenant, q, c.Query("cursor"), limit)
+		p, err = s.Inbox.Index.List(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), limit)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, approvals{Items: p.Items, NextCursor: p.Next, EventsCursor: p.Events.String()})
@@ -66,24 +68,24 @@ const (
 
 // listDecided lists the decided interrupts of all threads, the last first.
 func (s *Server) listDecided(c *gin.Context) {
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	for _, name := range []string{"assignee", "olderThan"} {
 		if _, ok := c.GetQuery(name); ok && err == nil {
-			err = badRequest("invalid_input", "", name+" belongs to status=open")
+			err = problem.BadRequest("invalid_input", "", name+" belongs to status=open")
 		}
 	}
 	var page []inbox.Reference
 	var next string
 	if err == nil {
 		q := inbox.Filter{Agent: c.Query("agent"), Tool: c.Query("tool"), Thread: c.Query("thread")}
-		page, next, err = s.Inbox.Index.Decided(caller(c.Request.Context()).Tenant, q, c.Query("cursor"), min(limit, maxDecided))
+		page, next, err = s.Inbox.Index.Decided(request.Caller(c.Request.Context()).Tenant, q, c.Query("cursor"), min(limit, maxDecided))
 	}
 	var items []*inbox.Past
 	if err == nil {
 		items, err = s.pasts(c.Request.Context(), page)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, struct {
@@ -94,7 +96,7 @@ func (s *Server) listDecided(c *gin.Context) {
 
 // pasts reads interrupts from the audits of their threads, in their order. Those of deleted threads are left out.
 func (s *Server) pasts(ctx context.Context, page []inbox.Reference) ([]*inbox.Past, error) {
-	tenant, found := caller(ctx).Tenant, make([]*inbox.Past, len(page))
+	tenant, found := request.Caller(ctx).Tenant, make([]*inbox.Past, len(page))
 	places := map[string][]int{}
 	for i, d := range page {
 		places[d.Thread] = append(places[d.Thread], i)
@@ -124,9 +126,9 @@ func filterOf(c *gin.Context) (inbox.Filter, error) {
 	role, isRole := strings.CutPrefix(assignee, "role:")
 	switch {
 	case assignee == "" || isRole && role == "":
-		return q, badRequest("invalid_input", "", "assignee must be me, a subject or role:name")
+		return q, problem.BadRequest("invalid_input", "", "assignee must be me, a subject or role:name")
 	case assignee == "me":
-		p := caller(c.Request.Context())
+		p := request.Caller(c.Request.Context())
 		q.Assignee = &inbox.Assignee{Subject: p.Subject, Roles: p.Roles, Caller: true}
 	case isRole:
 		q.Assignee = &inbox.Assignee{Roles: []string{role}}
@@ -144,25 +146,12 @@ func olderThan(c *gin.Context, now time.Time) (time.Time, error) {
 	}
 	age, err := time.ParseDuration(text)
 	if err != nil || age <= 0 {
-		return time.Time{}, badRequest("invalid_input", "", "olderThan must be a duration, such as 4h or 30m")
+		return time.Time{}, problem.BadRequest("invalid_input", "", "olderThan must be a duration, such as 4h or 30m")
 	}
 	return now.Add(-age), nil
 }
 
 // The cursor of a list that only grows is the number of items shown.
-
-func cursorBehind(n int) string { return strconv.Itoa(n) }
-
-func countBehind(cursor string) (int, error) {
-	if cursor == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(cursor)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
-	}
-	return n, nil
-}
 
 // feedWait bounds one wait for a message of the feed.
 const feedWait = time.Minute
@@ -181,17 +170,17 @@ func (s *Server) approvalEvents(c *gin.Context) {
 		err = errDrain
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	if !s.feeds.take() {
-		s.refuse(c, errFull())
+	if !s.feeds.TryAcquire(1) {
+		s.Refuse(c, problem.Full())
 		return
 	}
-	defer s.feeds.leave()
-	feed, err := s.Inbox.Store.Follow(c.Request.Context(), caller(c.Request.Context()).Tenant, after)
+	defer s.feeds.Release(1)
+	feed, err := s.Inbox.Store.Follow(c.Request.Context(), request.Caller(c.Request.Context()).Tenant, after)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	defer feed.Close()

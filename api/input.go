@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agui"
 )
 
@@ -13,11 +17,11 @@ func decodeInput(body []byte) (*agui.RunAgentInput, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkInputIDs(input); err != nil {
+	if err := request.CheckInputIDs(input); err != nil {
 		return nil, err
 	}
 	if major, _, ok := agui.ParseVersion(input.ProtocolVersion); ok && major != 1 {
-		return nil, badRequest("unsupported_protocol_version", "/protocolVersion", fmt.Sprintf("this server speaks AG-UI %s", agui.Version))
+		return nil, problem.BadRequest("unsupported_protocol_version", "/protocolVersion", fmt.Sprintf("this server speaks AG-UI %s", agui.Version))
 	}
 	return input, nil
 }

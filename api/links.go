@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -45,10 +49,10 @@ type linkRequest struct {
 
 // makeLink makes a link that decides about a call.
 func (s *Server) makeLink(c *gin.Context) {
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	var in linkRequest
 	if err == nil {
-		err = s.readJSON(c, &in)
+		err = s.ReadJSON(c, &in)
 	}
 	var l links.Link
 	if err == nil {
@@ -56,7 +60,7 @@ func (s *Server) makeLink(c *gin.Context) {
 	}
 	var q *question
 	if err == nil {
-		l.Tenant, l.Thread, l.Approval = thread.Tenant, thread.ID, segment(c, "approval")
+		l.Tenant, l.Thread, l.Approval = thread.Tenant, thread.ID, request.Segment(c, "approval")
 		q, err = s.question(c.Request.Context(), thread, l.Approval)
 	}
 	if err == nil {
@@ -66,13 +70,13 @@ func (s *Server) makeLink(c *gin.Context) {
 		err = unfit("/decision", "belongs to a call that waits to be made; a tool's question wants an answer")
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	l.Args = q.args()
 	token, err := s.Inbox.Links.Token(l)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Header("Cache-Control", "no-store")
@@ -88,12 +92,12 @@ func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 	if in.ExpiresIn != "" {
 		life, err := time.ParseDuration(in.ExpiresIn)
 		if err != nil || life < minLinkLife || life > maxLinkLife {
-			return l, badRequest("invalid_input", "/expiresIn", fmt.Sprintf("must be a duration from %s to %s, such as 24h", minLinkLife, maxLinkLife))
+			return l, problem.BadRequest("invalid_input", "/expiresIn", fmt.Sprintf("must be a duration from %s to %s, such as 24h", minLinkLife, maxLinkLife))
 		}
 		l.Expires = now.Add(life)
 	}
 	if in.Subject != "" {
-		if err := checkID("/subject", in.Subject); err != nil {
+		if err := request.CheckID("/subject", in.Subject); err != nil {
 			return l, err
 		}
 	}
@@ -102,7 +106,7 @@ func (s *Server) linkOf(ctx context.Context, in linkRequest, now time.Time) (lin
 	case in.Subject == "" && len(in.Roles) == 0, known && in.Subject == p.Subject && len(in.Roles) == 0:
 		l.Subject, l.Roles = p.Subject, p.Roles
 	case known && !p.Has(roleLinks) && !p.Has(s.AdminRole):
-		return l, problem(http.StatusForbidden, "not_yours", `only who has the role "links" may ask for links of other people`)
+		return l, problem.New(http.StatusForbidden, "not_yours", `only who has the role "links" may ask for links of other people`)
 	}
 	return l, nil
 }
@@ -152,9 +156,9 @@ func (s *Server) question(ctx context.Context, thread stream.Thread, id string) 
 
 // showLink shows what a link decides, with a form.
 func (s *Server) showLink(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	l, q, err := s.readLink(ctx, segment(c, "token"))
+	l, q, err := s.readLink(ctx, request.Segment(c, "token"))
 	if err == nil {
 		err = s.settled(ctx, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, q)
 	}
@@ -174,17 +178,17 @@ func (s *Server) showLink(c *gin.Context) {
 func (s *Server) readLink(ctx context.Context, token string) (links.Link, *question, error) {
 	l, err := s.Inbox.Links.Read(token)
 	if errors.Is(err, links.ErrExpired) {
-		return l, nil, problem(http.StatusGone, "link_expired", "This link has expired.")
+		return l, nil, problem.New(http.StatusGone, "link_expired", "This link has expired.")
 	}
 	if err != nil {
-		return l, nil, problem(http.StatusNotFound, "unknown_link", "This is not a link of ours.")
+		return l, nil, problem.New(http.StatusNotFound, "unknown_link", "This is not a link of ours.")
 	}
 	used, err := s.Inbox.Links.Used(ctx, l)
 	if err != nil {
 		return l, nil, err
 	}
 	if used {
-		p := problem(http.StatusGone, "link_used", "This link has been used.")
+		p := problem.New(http.StatusGone, "link_used", "This link has been used.")
 		p.Recorded = &decided{ID: l.Approval, Decision: l.Decision}
 		return l, nil, p
 	}
@@ -197,14 +201,14 @@ func (s *Server) readLink(ctx context.Context, token string) (links.Link, *quest
 
 // useLink decides as the link says, like any other decision.
 func (s *Server) useLink(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	l, _, err := s.readLink(ctx, segment(c, "token"))
+	l, _, err := s.readLink(ctx, request.Segment(c, "token"))
 	var answer decided
 	if err == nil {
 		ctx = ofRun(ctx, stream.Run{Thread: stream.Thread{Tenant: l.Tenant, ID: l.Thread}}, "")
 		c.Request = c.Request.WithContext(ctx)
-		as := through(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), channelLink)
+		as := request.WithChannel(auth.With(ctx, auth.Principal{Tenant: l.Tenant, Subject: l.Subject, Roles: l.Roles}), request.ChannelLink)
 		answer, err = s.decide(as, stream.Thread{Tenant: l.Tenant, ID: l.Thread}, l.Approval, verdict{Decision: l.Decision})
 	}
 	if err != nil {
@@ -220,7 +224,7 @@ func (s *Server) useLink(c *gin.Context) {
 
 // showRefusal shows why a link does not decide.
 func (s *Server) showRefusal(c *gin.Context, err error) {
-	p := problemOf(err)
+	p := problem.Of(err)
 	if p.Status >= http.StatusInternalServerError {
 		s.logger.ErrorContext(c.Request.Context(), "a link could not be followed", "error", err)
 	}

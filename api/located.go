@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 
+	"github.com/perdure/perdure/api/request"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/auth"
@@ -18,7 +20,7 @@ func (s *Server) locate(c *gin.Context) {
 		of.Tenant = p.Tenant
 	}
 	for name, member := range map[string]*string{"thread": &of.Thread, "run": &of.ID, "agent": &of.Agent} {
-		if value := segment(c, name); checkID("", value) == nil {
+		if value := request.Segment(c, name); request.CheckID("", value) == nil {
 			*member = value
 		}
 	}

@@ -30,7 +30,7 @@ var openAPI = sync.OnceValues(func() ([]byte, error) {
 func (s *Server) showOpenAPI(c *gin.Context) {
 	document, err := openAPI()
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Data(http.StatusOK, gin.MIMEJSON, document)

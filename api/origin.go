@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
 )
@@ -34,12 +36,12 @@ func (s *Server) allowed(r *http.Request) bool {
 // refuseOrigin refuses requests of pages that may not call. The CORS middleware would refuse them later, without a body.
 func (s *Server) refuseOrigin(c *gin.Context) {
 	if !s.allowed(c.Request) {
-		s.refuse(c, errOrigin(c.Request))
+		s.Refuse(c, errOrigin(c.Request))
 	}
 }
 
-func errOrigin(r *http.Request) *Problem {
-	return problem(http.StatusForbidden, "origin_not_allowed",
+func errOrigin(r *http.Request) *problem.Problem {
+	return problem.New(http.StatusForbidden, "origin_not_allowed",
 		fmt.Sprintf("pages of the origin %.200q may not call this API; PERDURE_CORS_ORIGINS lists the origins that may", r.Header.Get("Origin")))
 }
 

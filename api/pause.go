@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/runs"
@@ -23,9 +25,9 @@ const listPatience = 2 * time.Second
 // turn pauses or resumes the run, and lists that in the index of threads. If only the latter fails the answer is 503: the same request does both
 // again.
 func (s *Server) turn(c *gin.Context, update string, paused bool) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	var taken runs.Paused
 	if err == nil {
 		err = s.update(ctx, thread, update, runs.Pause{}, &taken)
@@ -36,7 +38,7 @@ func (s *Server) turn(c *gin.Context, update string, paused bool) {
 		err = s.Log.ListPaused(listing, stream.Run{Thread: thread, ID: taken.RunID}, paused)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Status(http.StatusNoContent)

@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -32,7 +36,7 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	}
 	var p props
 	if ours := object["perdure"]; ours != nil && string(ours) != "null" {
-		if wrong, ok := errors.AsType[*Problem](decodeObject(ours, &p)); ok {
+		if wrong, ok := errors.AsType[*problem.Problem](request.DecodeObject(ours, &p)); ok {
 			wrong.Pointer = "/forwardedProps/perdure" + wrong.Pointer
 			return p, wrong
 		}
@@ -40,20 +44,20 @@ func propsOf(in *agui.RunAgentInput) (props, error) {
 	switch p.History {
 	case "", snapshot.HistoryAuto, snapshot.HistoryAppend, snapshot.HistoryReplace:
 	default:
-		return p, badRequest("invalid_input", "/forwardedProps/perdure/history", `must be "auto", "append" or "replace"`)
+		return p, problem.BadRequest("invalid_input", "/forwardedProps/perdure/history", `must be "auto", "append" or "replace"`)
 	}
 	switch p.OnBusy {
 	case "", runs.OnBusyReject, runs.OnBusyEnqueue, runs.OnBusyInterrupt, runs.OnBusySteer:
 	default:
-		return p, badRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue", "interrupt" or "steer"`)
+		return p, problem.BadRequest("invalid_input", "/forwardedProps/perdure/onBusy", `must be "reject", "enqueue", "interrupt" or "steer"`)
 	}
-	if err := checkOptionalID("/forwardedProps/perdure/parentRunId", p.ParentRunID); err != nil {
+	if err := request.CheckOptionalID("/forwardedProps/perdure/parentRunId", p.ParentRunID); err != nil {
 		return p, err
 	}
 	if p.ParentRunID != "" && in.ParentRunID != "" && p.ParentRunID != in.ParentRunID {
-		return p, badRequest("invalid_input", "/forwardedProps/perdure/parentRunId", "must not differ from parentRunId")
+		return p, problem.BadRequest("invalid_input", "/forwardedProps/perdure/parentRunId", "must not differ from parentRunId")
 	}
-	return p, checkOptionalID(parentThreadPointer, p.ParentThreadID)
+	return p, request.CheckOptionalID(parentThreadPointer, p.ParentThreadID)
 }
 
 // seen is the sequence of the last record that a client was shown, by its newest cursor; 0 = unknown, also for a cursor of another log.
@@ -66,7 +70,7 @@ func (s *Server) seen(cursor string) (uint64, error) {
 	case errors.Is(err, stream.ErrLogReplaced):
 		return 0, nil
 	case err != nil:
-		return 0, badRequest("invalid_input", "/forwardedProps/perdure/seen", "must be a cursor of the thread: the id of an event")
+		return 0, problem.BadRequest("invalid_input", "/forwardedProps/perdure/seen", "must be a cursor of the thread: the id of an event")
 	}
 	return at.Seq, nil
 }

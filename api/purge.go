@@ -26,7 +26,7 @@ func (s *Server) deleteThread(c *gin.Context) {
 		err = s.purge(ctx, thread, now)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Status(http.StatusNoContent)

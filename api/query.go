@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 	"go.yaml.in/yaml/v3"
 )
@@ -69,23 +71,23 @@ func (s *Server) checkQuery(c *gin.Context) {
 	}
 	routes, err := queryParameters()
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
-		s.refuse(c, badRequest("invalid_input", "", "the query of the URL cannot be read"))
+		s.Refuse(c, problem.BadRequest("invalid_input", "", "the query of the URL cannot be read"))
 		return
 	}
 	known := routes[c.Request.Method+" "+describedPath(c.FullPath())]
 	names := slices.Sorted(maps.Keys(query))
 	if unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) }); len(unknown) > 0 {
-		s.refuse(c, badRequest("invalid_input", "", unknownParameters(unknown, known)))
+		s.Refuse(c, problem.BadRequest("invalid_input", "", unknownParameters(unknown, known)))
 		return
 	}
 	for _, name := range names {
 		if len(query[name]) > 1 {
-			s.refuse(c, badRequest("invalid_input", "", fmt.Sprintf("the query parameter %s may be given only once", name)))
+			s.Refuse(c, problem.BadRequest("invalid_input", "", fmt.Sprintf("the query parameter %s may be given only once", name)))
 			return
 		}
 	}
@@ -121,11 +123,11 @@ func describedPath(route string) string {
 
 // refuseRoute answers a request for an unknown path.
 func (s *Server) refuseRoute(c *gin.Context) {
-	s.refuse(c, problem(http.StatusNotFound, "not_found", fmt.Sprintf("there is no route %.200q", c.Request.URL.Path)))
+	s.Refuse(c, problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("there is no route %.200q", c.Request.URL.Path)))
 }
 
 // refuseMethod answers a request for a method that a route does not have. gin has set the header Allow by then.
 func (s *Server) refuseMethod(c *gin.Context) {
 	detail := fmt.Sprintf("this route does not have the method %.20q, only %s", c.Request.Method, c.Writer.Header().Get("Allow"))
-	s.refuse(c, problem(http.StatusMethodNotAllowed, "method_not_allowed", detail))
+	s.Refuse(c, problem.New(http.StatusMethodNotAllowed, "method_not_allowed", detail))
 }

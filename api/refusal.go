@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -18,7 +20,7 @@ func interruptedBy(app *temporal.ApplicationError) error {
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
-	p := problem(http.StatusConflict, "interrupted", "the thread waits for decisions: answer all of its interrupts in resume, with status cancelled those that you give up")
+	p := problem.New(http.StatusConflict, "interrupted", "the thread waits for decisions: answer all of its interrupts in resume, with status cancelled those that you give up")
 	p.ActiveRun = active.RunID
 	return p
 }
@@ -29,20 +31,20 @@ func missingResults(app *temporal.ApplicationError) error {
 	if err := app.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
-	p := problem(http.StatusConflict, "missing_tool_results", "the thread waits for results of the client's tool calls: send a tool message for each, or post them to tool-results")
+	p := problem.New(http.StatusConflict, "missing_tool_results", "the thread waits for results of the client's tool calls: send a tool message for each, or post them to tool-results")
 	p.ActiveRun, p.PendingToolCallIDs = stream.ShownRunID(active.RunID), active.Waiting
 	return p
 }
 
 // stillOpen refuses an input whose decisions were taken, but more approvers have to vote.
 func stillOpen(asking string) error {
-	p := problem(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
+	p := problem.New(http.StatusConflict, "interrupted", "what the input decides counts, and more people have to approve; when they have, the thread goes on by itself")
 	p.ActiveRun, p.Counted = asking, true
 	return p
 }
 
-func errRunIDReused(run stream.Run) *Problem {
-	return problem(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q has begun with another input", run.Shown()))
+func errRunIDReused(run stream.Run) *problem.Problem {
+	return problem.New(http.StatusConflict, "run_id_reused", fmt.Sprintf("the run %.100q has begun with another input", run.Shown()))
 }
 
 // refusedBy is the problem for a workflow's refusal of a run.
@@ -53,7 +55,7 @@ func refusedBy(run stream.Run, err error) error {
 	}
 	switch app.Type() {
 	case runs.ErrorBusy:
-		p := problem(http.StatusConflict, "busy", fmt.Sprintf("another run of the thread %.100q is active", run.Thread.ID))
+		p := problem.New(http.StatusConflict, "busy", fmt.Sprintf("another run of the thread %.100q is active", run.Thread.ID))
 		p.ActiveRun, _ = dispatch.BusyWith(err)
 		return p
 	case runs.ErrorInterrupted:
@@ -63,7 +65,7 @@ func refusedBy(run stream.Run, err error) error {
 	case runs.ErrorRunIDReused:
 		return errRunIDReused(run)
 	case runs.ErrorQueueFull:
-		return problem(http.StatusTooManyRequests, "queue_full", fmt.Sprintf("too many runs wait for the thread %.100q", run.Thread.ID))
+		return problem.New(http.StatusTooManyRequests, "queue_full", fmt.Sprintf("too many runs wait for the thread %.100q", run.Thread.ID))
 	}
 	return err
 }

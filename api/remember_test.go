@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 )
@@ -30,7 +32,7 @@ func TestRememberScopes(t *testing.T) {
 		}{
 			"/remember": {framed.Remember, framedErr}, "/resume/0/payload/remember": {resumed.Remember, resumedErr}, "/at/remember": {alone.Remember, alone.check("/at")},
 		} {
-			p, refused := errors.AsType[*Problem](got.err)
+			p, refused := errors.AsType[*problem.Problem](got.err)
 			if refused != (want == "?") || refused && (p.Code != "invalid_answer" || p.Pointer != at) || !refused && string(got.scope) != want {
 				t.Errorf("%s, %s: %q, %v", text, at, got.scope, got.err)
 			}
@@ -38,7 +40,7 @@ func TestRememberScopes(t *testing.T) {
 	}
 	for _, d := range []runs.DecisionKind{runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer} {
 		v := verdict{Decision: string(d), Args: []byte(`{}`), Content: []byte(`"x"`), Remember: "tool"}
-		if p, ok := errors.AsType[*Problem](v.check("")); !ok || p.Pointer != "/remember" {
+		if p, ok := errors.AsType[*problem.Problem](v.check("")); !ok || p.Pointer != "/remember" {
 			t.Errorf("%s with a scope is taken", d)
 		}
 	}

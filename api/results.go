@@ -9,6 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -33,13 +37,13 @@ func (r toolResult) message() (*agui.Message, error) {
 		pointer, detail = wrong.Pointer, wrong.Detail
 	} else if err != nil {
 		return nil, err
-	} else if p, ok := errors.AsType[*Problem](checkID("/toolCallId", m.ToolCallID)); ok {
+	} else if p, ok := errors.AsType[*problem.Problem](request.CheckID("/toolCallId", m.ToolCallID)); ok {
 		pointer, detail = p.Pointer, p.Detail
 	}
 	if detail == "" {
 		return m, nil
 	}
-	p := problem(http.StatusUnprocessableEntity, "invalid_tool_result", detail)
+	p := problem.New(http.StatusUnprocessableEntity, "invalid_tool_result", detail)
 	p.Pointer = pointer
 	return nil, p
 }
@@ -59,20 +63,20 @@ type acceptedResult struct {
 // postToolResult takes the result of a client tool call. It answers when the run has taken the result. The same result again is taken once;
 // another one is refused with the one that stands.
 func (s *Server) postToolResult(c *gin.Context) {
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	var r toolResult
 	if err == nil {
-		err = s.readJSON(c, &r)
+		err = s.ReadJSON(c, &r)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	answer, err := s.takeResult(ctx, thread, r, channelHTTP)
+	answer, err := s.takeResult(ctx, thread, r, request.ChannelHTTP)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, answer)
@@ -100,7 +104,7 @@ func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolRes
 		if err == nil && answer.Cursor == "" {
 			answer.Cursor = s.decisionCursor(now, 0)
 		}
-		p, ok := errors.AsType[*Problem](err)
+		p, ok := errors.AsType[*problem.Problem](err)
 		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || look == looks {
 			return answer, err
 		}
@@ -120,7 +124,7 @@ func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stre
 		return answer, err
 	}
 	said, digest := stream.ClientResult(m)
-	said.By, said.Channel = requester(ctx), channel
+	said.By, said.Channel = request.Requester(ctx), channel
 	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	if err != nil {
 		return acceptedResult{}, err
@@ -128,7 +132,7 @@ func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stre
 	d := runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
 	var taken runs.Decided
 	err = s.update(ctx, run.Thread, runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, &taken)
-	if p, ok := errors.AsType[*Problem](err); ok && p.Code == codeNotActive {
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == codeNotActive {
 		return s.resultMissed(ctx, run.Thread, m)
 	}
 	if err != nil {
@@ -224,16 +228,16 @@ func answeredBefore(now *snapshot.Snapshot, m *agui.Message) (answer acceptedRes
 // codeUnknownCall is the code of the problem that the thread does not wait for the result of a call.
 const codeUnknownCall = "unknown_tool_call"
 
-func errUnknownCall(id string) *Problem {
-	return problem(http.StatusNotFound, codeUnknownCall, fmt.Sprintf("the thread waits for no result of the tool call %.200q", id))
+func errUnknownCall(id string) *problem.Problem {
+	return problem.New(http.StatusNotFound, codeUnknownCall, fmt.Sprintf("the thread waits for no result of the tool call %.200q", id))
 }
 
-func errAbandonedCall(id string) *Problem {
-	return problem(http.StatusGone, "abandoned", fmt.Sprintf("the thread has gone on without the result of the tool call %.200q", id))
+func errAbandonedCall(id string) *problem.Problem {
+	return problem.New(http.StatusGone, "abandoned", fmt.Sprintf("the thread has gone on without the result of the tool call %.200q", id))
 }
 
-func errAnswered(m *agui.Message) *Problem {
-	p := problem(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q has another result", m.ToolCallID))
+func errAnswered(m *agui.Message) *problem.Problem {
+	p := problem.New(http.StatusConflict, "answered", fmt.Sprintf("the tool call %.200q has another result", m.ToolCallID))
 	recorded := acceptedResult{ToolCallID: m.ToolCallID, Content: m.Content.Text(), Error: m.Error}
 	if !m.Content.IsText() {
 		recorded.Content = m.Content.Parts()

@@ -9,6 +9,10 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
@@ -100,8 +104,8 @@ func sameText(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-func unfit(pointer, detail string) *Problem {
-	p := problem(http.StatusUnprocessableEntity, "invalid_answer", detail)
+func unfit(pointer, detail string) *problem.Problem {
+	p := problem.New(http.StatusUnprocessableEntity, "invalid_answer", detail)
 	p.Pointer = pointer
 	return p
 }
@@ -123,7 +127,7 @@ func (s *Server) resumed(ctx context.Context, in *acceptedInput, thread *snapsho
 	var decisions []runs.Decision
 	var told []stream.LateAnswer
 	for _, a := range answers {
-		d, err := s.propose(ctx, asked, a.question, a.verdict, channelInput)
+		d, err := s.propose(ctx, asked, a.question, a.verdict, request.ChannelInput)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -273,7 +277,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 	if err != nil {
 		return runs.Decision{}, err
 	}
-	d := runs.Decision{CallID: said.CallID, Kind: runs.DecisionKind(v.Decision), Question: said.Question, By: voter(caller(ctx)), Remember: runs.RememberScope(v.Remember), Allowed: v.allowed}
+	d := runs.Decision{CallID: said.CallID, Kind: runs.DecisionKind(v.Decision), Question: said.Question, By: voter(request.Caller(ctx)), Remember: runs.RememberScope(v.Remember), Allowed: v.allowed}
 	if len(said.Args) > 0 {
 		d.Args = runs.DigestArgs(string(said.Args))
 	}
@@ -281,7 +285,7 @@ func (s *Server) propose(ctx context.Context, run stream.Run, question *agui.Int
 	if err != nil {
 		return d, err
 	}
-	said.By, said.Channel = requester(ctx), channel
+	said.By, said.Channel = request.Requester(ctx), channel
 	p, err := s.Log.ProposeDecision(ctx, run, digest, said)
 	d.Input, d.Digest = p.Seq, p.Digest[:min(len(p.Digest), maxDecisionDigest)]
 	return d, err

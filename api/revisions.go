@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/gin-gonic/gin"
 
@@ -25,19 +29,19 @@ type Revision struct {
 
 // listRevisions lists the publications of an agent, the last one first.
 func (s *Server) listRevisions(c *gin.Context) {
-	published, err := s.Catalog.Publications(segment(c, "agent"))
+	published, err := s.Catalog.Publications(request.Segment(c, "agent"))
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	below, err := belowOf(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	answer := struct {
@@ -68,19 +72,19 @@ func belowOf(c *gin.Context) (uint64, error) {
 	}
 	below, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, badRequest("invalid_cursor", "", fmt.Sprintf("this is not a cursor of this list: %.40q", text))
+		return 0, problem.BadRequest("invalid_cursor", "", fmt.Sprintf("this is not a cursor of this list: %.40q", text))
 	}
 	return below, nil
 }
 
 // showRevision answers with a definition, as JSON or, if the request accepts YAML, as a file.
 func (s *Server) showRevision(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	revision := segment(c, "revision")
-	d, _, err := s.published(ctx, segment(c, "agent"), revision)
+	revision := request.Segment(c, "revision")
+	d, _, err := s.published(ctx, request.Segment(c, "agent"), revision)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	encode, kind := agents.Encode, gin.MIMEJSON
@@ -89,7 +93,7 @@ func (s *Server) showRevision(c *gin.Context) {
 	}
 	body, err := encode(d)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Header("ETag", etag(revision))
@@ -99,12 +103,12 @@ func (s *Server) showRevision(c *gin.Context) {
 
 // diffRevision answers with the changes of a revision: from the revision that it last replaced, or from the one that the request names.
 func (s *Server) diffRevision(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	agent := segment(c, "agent")
-	to, before, err := s.published(ctx, agent, segment(c, "revision"))
+	agent := request.Segment(c, "agent")
+	to, before, err := s.published(ctx, agent, request.Segment(c, "revision"))
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	var from *agents.Definition
@@ -113,13 +117,13 @@ func (s *Server) diffRevision(c *gin.Context) {
 	}
 	if before != "" {
 		if from, _, err = s.published(ctx, agent, before); err != nil {
-			s.refuse(c, err)
+			s.Refuse(c, err)
 			return
 		}
 	}
 	text, err := diff(from, to)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agents"
@@ -76,20 +78,20 @@ func TestPutAgentRefuses(t *testing.T) {
 		contentType string
 		status      int
 		code        string
-		errors      []api.Mistake
+		errors      []problem.Mistake
 	}{
-		"nothing":         {body: "", status: 400, code: "invalid_agent", errors: []api.Mistake{{Detail: "is empty"}}},
+		"nothing":         {body: "", status: 400, code: "invalid_agent", errors: []problem.Mistake{{Detail: "is empty"}}},
 		"another name":    {body: "name: b\nmodel: p/m\n", status: 400, code: "invalid_agent"},
-		"a name no agent": {path: "/v1/agents/A%2F", body: "name: A/\nmodel: p/m\n", status: 400, code: "invalid_agent", errors: []api.Mistake{{Pointer: "/name", Line: 1, Column: 7, Detail: `name "A/" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`}}},
-		"mistakes": {body: "name: a\nmodell: p/m\nlimits:\n  turns: 0\n", status: 400, code: "invalid_agent", errors: []api.Mistake{
+		"a name no agent": {path: "/v1/agents/A%2F", body: "name: A/\nmodel: p/m\n", status: 400, code: "invalid_agent", errors: []problem.Mistake{{Pointer: "/name", Line: 1, Column: 7, Detail: `name "A/" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`}}},
+		"mistakes": {body: "name: a\nmodell: p/m\nlimits:\n  turns: 0\n", status: 400, code: "invalid_agent", errors: []problem.Mistake{
 			{Pointer: "/model", Line: 1, Column: 1, Detail: "model is missing"},
 			{Pointer: "/modell", Line: 2, Column: 1, Detail: `unknown key "modell" (did you mean "model"?)`},
 			{Pointer: "/limits/turns", Line: 4, Column: 10, Detail: "limits.turns must be greater than zero"},
 		}},
-		"JSON": {body: "{\"name\": \"a\",\n \"model\": 7}", contentType: "application/json", status: 400, code: "invalid_agent", errors: []api.Mistake{
+		"JSON": {body: "{\"name\": \"a\",\n \"model\": 7}", contentType: "application/json", status: 400, code: "invalid_agent", errors: []problem.Mistake{
 			{Pointer: "/model", Line: 2, Column: 11, Detail: "model must be text, not a number"},
 		}},
-		"an entry of a list": {body: "name: a\nmodel: p/m\nstate: {predict: [{tool: f, argument: x, key: ''}]}\n", status: 400, code: "invalid_agent", errors: []api.Mistake{
+		"an entry of a list": {body: "name: a\nmodel: p/m\nstate: {predict: [{tool: f, argument: x, key: ''}]}\n", status: 400, code: "invalid_agent", errors: []problem.Mistake{
 			{Pointer: "/state/predict/0/key", Line: 3, Column: 47, Detail: "state.predict[0].key must have 1 to 128 bytes of UTF-8"},
 		}},
 		"too much":       {body: "name: a\nmodel: p/m\n" + strings.Repeat("#", 1<<20), status: 413, code: "too_large"},

@@ -53,7 +53,7 @@ func (s *Server) showRoot(c *gin.Context) {
 	}
 	var page strings.Builder
 	if err := rootPage.Execute(&page, d); err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Header("Content-Security-Policy", "default-src 'none'")

@@ -9,6 +9,10 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agents/catalog"
@@ -23,7 +27,7 @@ import (
 )
 
 // This file is the path of an input, top to bottom. Middleware has authenticated the caller (authenticate) and bounded the
-// requests of the node (takePlace) before startRun is called. Then:
+// requests of the node (countStream) before startRun is called. Then:
 //
 //	authorize ─► decode ─► validate ─► follow ─► existing ─► load ─► resolve ─► admit ─► propose ─► start ─► show
 //	                                             └──────────── again, if the thread changed ────────────┘
@@ -33,36 +37,36 @@ import (
 // startRun is the endpoint POST /v1/agents/{agent}/runs of AG-UI: it answers an input with the events of its run. An input that was
 // sent before is answered with the run that it has begun.
 func (s *Server) startRun(c *gin.Context) {
-	agent, err := s.authorize(segment(c, "agent"))
+	agent, err := s.authorize(request.Segment(c, "agent"))
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	input, err := s.decode(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	if !s.streams.take() {
-		s.refuse(c, errFull())
+	if !s.streams.TryAcquire(1) {
+		s.Refuse(c, problem.Full())
 		return
 	}
-	defer s.streams.leave()
+	defer s.streams.Release(1)
 	in, err := s.accept(c.Request.Context(), agent, input)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	defer in.Close()
 	c.Request = c.Request.WithContext(ofRun(c.Request.Context(), in.run, in.agent.Name))
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	err = s.awaitCarriedOut(ctx, in.run.Thread, c.Query("waitFor"))
 	if err == nil {
 		err = s.place(ctx, in)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	if in.steered != nil {
@@ -81,7 +85,7 @@ func (s *Server) authorize(agent string) (catalog.Published, error) {
 
 // decode reads the body, within the bounds of bodies, and decodes the input.
 func (s *Server) decode(c *gin.Context) (*agui.RunAgentInput, error) {
-	body, err := s.readBody(c)
+	body, err := s.ReadJSONBody(c)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +155,7 @@ func (s *Server) place(ctx context.Context, in *acceptedInput) error {
 // validate checks what needs no thread: forwardedProps.perdure, and the forms of earlier clients. It takes out of the input
 // what this version does not know.
 func (s *Server) validate(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*acceptedInput, error) {
-	thread, err := threadIn(ctx, input.ThreadID)
+	thread, err := request.ThreadIn(ctx, input.ThreadID)
 	if err != nil {
 		return nil, err
 	}
@@ -319,12 +323,12 @@ func (s *Server) start(ctx context.Context, in *acceptedInput, thread loadedThre
 // steerInstead tells the active run what the input says. If that run ends meanwhile, the thread is looked at again.
 func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loadedThread, admitted admission, proposal stream.Proposal, active string) (bool, error) {
 	if !thread.CanSteer(admitted.input.Accepted) {
-		p := problem(http.StatusConflict, "busy", "the input changes messages or asks for another answer, and the active run can only be told new messages")
+		p := problem.New(http.StatusConflict, "busy", "the input changes messages or asks for another answer, and the active run can only be told new messages")
 		p.ActiveRun = stream.ShownRunID(active)
 		return false, p
 	}
 	answer, err := s.tellRun(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)
-	var p *Problem
+	var p *problem.Problem
 	if errors.As(err, &p) && p.Code == codeNotActive {
 		return false, nil
 	}
@@ -354,14 +358,14 @@ func mayHaveOutputs(agent catalog.Published, input *agui.RunAgentInput, thread *
 	if bytes.HasPrefix(state, []byte("{")) || bytes.Equal(state, []byte("null")) {
 		return nil
 	}
-	return badRequest("invalid_input", "/state", "must be an object: the outputs of the agent's steps are members of it")
+	return problem.BadRequest("invalid_input", "/state", "must be an object: the outputs of the agent's steps are members of it")
 }
 
 // asker is the requester of a run. An input that only answers interrupts continues the work of the run before it, so
 // its requester stays: an approver does not become the one who asked.
 func (s *Server) asker(ctx context.Context, thread *snapshot.Snapshot, answers bool) (*auth.Principal, error) {
 	if !answers || thread.Input == 0 {
-		return requester(ctx), nil
+		return request.Requester(ctx), nil
 	}
 	before, err := s.Log.Input(ctx, thread.Input)
 	if err != nil {

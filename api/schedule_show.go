@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -54,14 +56,14 @@ type firing struct {
 
 // listSchedules lists the schedules of a tenant, without their inputs and firings.
 func (s *Server) listSchedules(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	answer := struct {
 		Items      []*schedule `json:"items"`
 		NextCursor string      `json:"nextCursor,omitempty"`
 	}{Items: []*schedule{}}
-	limit, err := limitOf(c)
-	who, unknown := owner(ctx)
+	limit, err := request.Limit(c)
+	who, unknown := request.Principal(ctx)
 	err = errors.Join(err, unknown)
 	var page []*schedules.Kept
 	if err == nil {
@@ -71,7 +73,7 @@ func (s *Server) listSchedules(c *gin.Context) {
 		answer.Items, err = s.describeSchedules(ctx, who.Tenant, page)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, answer)
@@ -123,15 +125,15 @@ func scheduleOf(k *schedules.Kept, d *client.ScheduleDescription) *schedule {
 
 // showSchedule answers with a schedule and its latest firings.
 func (s *Server) showSchedule(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	who, err := owner(ctx)
+	who, err := request.Principal(ctx)
 	var k *schedules.Kept
 	if err == nil {
-		k, err = s.Schedules.Get(ctx, who.Tenant, segment(c, "schedule"))
+		k, err = s.Schedules.Get(ctx, who.Tenant, request.Segment(c, "schedule"))
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
@@ -140,12 +142,12 @@ func (s *Server) showSchedule(c *gin.Context) {
 func (s *Server) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, k *schedules.Kept) {
 	d, err := s.clock.Describe(ctx, tenant, k.ID)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	out := scheduleOf(k, d)
 	if out.Recent, err = s.firings(ctx, tenant, k, d); err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(status, out)

@@ -5,10 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
 
 	"github.com/gin-gonic/gin"
 
@@ -39,16 +42,12 @@ const maxSchedule = 128 << 10
 
 // readSchedule reads the definition in a request; id is that of the path, or empty.
 func (s *Server) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
-	if err := checkBodyKind(c.Request); err != nil {
+	if err := request.CheckBodyKind(c.Request); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, min(s.MaxBody, maxSchedule)))
+	body, err := s.ReadBody(c, maxSchedule)
 	if err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return nil, err
-		}
-		return nil, badRequest("invalid_schedule", "", "the body could not be read")
+		return nil, err
 	}
 	said, err := schedules.Parse(body)
 	switch {
@@ -59,49 +58,40 @@ func (s *Server) readSchedule(c *gin.Context, id string) (*schedules.Schedule, e
 	case said.ID == "":
 		said.ID = id
 	case id != "" && said.ID != id:
-		return nil, badRequest("invalid_schedule", "/id", "must be the id in the path")
+		return nil, problem.BadRequest("invalid_schedule", "/id", "must be the id in the path")
 	}
 	return said, s.checkSchedule(said)
 }
 
 // checkSchedule checks the agent and the thread of a schedule.
 func (s *Server) checkSchedule(said *schedules.Schedule) error {
-	if err := checkID("/id", said.ID); err != nil {
+	if err := request.CheckID("/id", said.ID); err != nil {
 		return err
 	}
 	if len(said.ID) > schedules.MaxIDBytes {
-		return badRequest("invalid_input", "/id", fmt.Sprintf("may have at most %d bytes", schedules.MaxIDBytes))
+		return problem.BadRequest("invalid_input", "/id", fmt.Sprintf("may have at most %d bytes", schedules.MaxIDBytes))
 	}
-	if err := checkOptionalID("/threadId", said.ThreadID); err != nil {
+	if err := request.CheckOptionalID("/threadId", said.ThreadID); err != nil {
 		return err
 	}
 	if _, err := s.Catalog.Current(said.Agent); err != nil {
-		p := unknown("agent", said.Agent)
+		p := problem.Unknown("agent", said.Agent)
 		p.Pointer = "/agent"
 		return p
 	}
 	return nil
 }
 
-// owner is the tenant of the caller, whose schedules a request is about.
-func owner(ctx context.Context) (auth.Principal, error) {
-	p, ok := auth.From(ctx)
-	if !ok {
-		return p, challenge("", "the request does not say who sends it")
-	}
-	return p, nil
-}
-
 // createSchedule creates a schedule. The same definition again is the same schedule.
 func (s *Server) createSchedule(c *gin.Context) {
 	said, err := s.readSchedule(c, "")
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	who, err := owner(ctx)
+	who, err := request.Principal(ctx)
 	var k *schedules.Kept
 	var created bool
 	if err == nil {
@@ -111,7 +101,7 @@ func (s *Server) createSchedule(c *gin.Context) {
 		err = s.clock.Set(ctx, who.Tenant, k)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	status := http.StatusOK
@@ -139,7 +129,7 @@ func (s *Server) keepSchedule(ctx context.Context, who auth.Principal, said *sch
 	_, err = s.clock.Describe(ctx, who.Tenant, said.ID)
 	if !errors.Is(err, schedules.ErrUnknown) {
 		if err == nil {
-			err = problem(http.StatusConflict, "schedule_exists", fmt.Sprintf("the schedule %.100q says something else; PUT changes it", said.ID))
+			err = problem.New(http.StatusConflict, "schedule_exists", fmt.Sprintf("the schedule %.100q says something else; PUT changes it", said.ID))
 		}
 		return nil, false, err
 	}
@@ -158,14 +148,14 @@ func saysTheSame(there *schedules.Kept, said *schedules.Schedule) (bool, error) 
 
 // changeSchedule replaces the definition of a schedule. The caller becomes the requester of its later runs.
 func (s *Server) changeSchedule(c *gin.Context) {
-	said, err := s.readSchedule(c, segment(c, "schedule"))
+	said, err := s.readSchedule(c, request.Segment(c, "schedule"))
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	who, err := owner(ctx)
+	who, err := request.Principal(ctx)
 	var k *schedules.Kept
 	if err == nil {
 		k, err = s.rewriteSchedule(ctx, who, said)
@@ -174,7 +164,7 @@ func (s *Server) changeSchedule(c *gin.Context) {
 		err = s.clock.Change(ctx, who.Tenant, k)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
@@ -186,7 +176,7 @@ func (s *Server) rewriteSchedule(ctx context.Context, who auth.Principal, said *
 		return nil, err
 	}
 	if there.ThreadID != said.ThreadID {
-		return nil, badRequest("invalid_schedule", "/threadId", "cannot be changed: make another schedule")
+		return nil, problem.BadRequest("invalid_schedule", "/threadId", "cannot be changed: make another schedule")
 	}
 	if same, err := saysTheSame(there, said); same || err != nil {
 		return there, err
@@ -211,8 +201,8 @@ func (s *Server) triggerSchedule(c *gin.Context) {
 	var body struct {
 		Overlap string `json:"overlap"`
 	}
-	if err := s.readJSON(c, &body); err != nil {
-		s.refuse(c, err)
+	if err := s.ReadJSON(c, &body); err != nil {
+		s.Refuse(c, err)
 		return
 	}
 	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
@@ -227,10 +217,10 @@ func (s *Server) onSchedule(do func(ctx context.Context, tenant, id string) erro
 
 // withSchedule carries out a command to the schedule in the path.
 func (s *Server) withSchedule(c *gin.Context, do func(ctx context.Context, tenant, id string) error) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	who, err := owner(ctx)
-	id := segment(c, "schedule")
+	who, err := request.Principal(ctx)
+	id := request.Segment(c, "schedule")
 	if err == nil {
 		_, err = s.Schedules.Get(ctx, who.Tenant, id)
 	}
@@ -238,7 +228,7 @@ func (s *Server) withSchedule(c *gin.Context, do func(ctx context.Context, tenan
 		err = do(ctx, who.Tenant, id)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.Status(http.StatusNoContent)

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
 
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
@@ -83,14 +86,17 @@ type Config struct {
 // Server serves the HTTP API. It keeps no state that matters, and is safe for concurrent use.
 type Server struct {
 	Config
+	problem.Writer
+	request.Reader
+
 	logger   *slog.Logger
 	views    view.Viewer
 	dispatch *dispatch.Dispatcher
 	clock    *schedules.Clock
 	silences *silences
 	sockets  sockets
-	streams  places
-	feeds    places
+	streams  *semaphore.Weighted
+	feeds    *semaphore.Weighted
 	closed   context.Context // ends when streams have to end
 	close    context.CancelFunc
 }
@@ -124,12 +130,12 @@ func New(cfg Config) *Server {
 	if cfg.Streams == 0 {
 		cfg.Streams = 20_000
 	}
-	s := &Server{Config: cfg, logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
+	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.clock = &schedules.Clock{Temporal: cfg.Temporal, ParkAfter: cfg.ParkAfter}
-	s.sockets.places.most, s.streams.most = int64(cfg.Sockets), int64(cfg.Streams)
-	s.feeds.most = feeds
+	s.sockets.room, s.streams = semaphore.NewWeighted(int64(cfg.Sockets)), semaphore.NewWeighted(int64(cfg.Streams))
+	s.feeds = semaphore.NewWeighted(feeds)
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -156,9 +162,9 @@ func (s *Server) routes() *gin.Engine {
 	r.Use(otelgin.Middleware("perdure", otelgin.WithGinFilter(traced)), countSizes)
 	r.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
 		s.logger.ErrorContext(c.Request.Context(), "handler panicked", "route", c.FullPath(), "cause", cause)
-		s.refuse(c, problem(http.StatusInternalServerError, "internal", ""))
+		s.Refuse(c, problem.New(http.StatusInternalServerError, "internal", ""))
 	}))
-	r.Use(s.timeBody)
+	r.Use(s.LimitBodyTime)
 	r.GET(socketPath, s.authenticate, s.checkQuery, s.openSocket) // before CORS, whose refusals have no body
 	s.linkRoutes(r)                                               // before CORS and authentication: a link needs neither
 	if len(s.Origins) > 0 {
@@ -171,11 +177,11 @@ func (s *Server) routes() *gin.Engine {
 	r.GET(rootPath, s.showRoot)
 	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	r.GET("/readyz", s.ready)
-	r.GET(openAPIPath, s.takePlace, s.showOpenAPI)
+	r.GET(openAPIPath, s.countStream, s.showOpenAPI)
 	if s.Metrics != nil {
 		r.GET("/metrics", gin.WrapH(s.Metrics))
 	}
-	v1 := r.Group("/v1", s.locate, s.takePlace)
+	v1 := r.Group("/v1", s.locate, s.countStream)
 	v1.GET("/agents", s.listAgents)
 	v1.GET("/agents/:agent", s.showAgent)
 	v1.PUT("/agents/:agent", s.administers, s.putAgent)
@@ -210,82 +216,40 @@ func (s *Server) ready(c *gin.Context) {
 	defer cancel()
 	switch err := s.Log.Ready(ctx); {
 	case errors.Is(err, stream.ErrFull):
-		s.refuse(c, problem(http.StatusServiceUnavailable, "log_full", "the log has no room; runs wait until it has"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "log_full", "the log has no room; runs wait until it has"))
 		return
 	case err != nil:
-		s.refuse(c, problem(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "log_unavailable", "the log does not answer"))
 		return
 	}
 	if _, err := s.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
-		s.refuse(c, problem(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "temporal_unavailable", "Temporal does not answer"))
 		return
 	}
 	if s.Inbox != nil && !s.Inbox.Index.Current() {
-		s.refuse(c, problem(http.StatusServiceUnavailable, "inbox_unavailable", "changes of the list of approvals are not being heard"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "inbox_unavailable", "changes of the list of approvals are not being heard"))
 		return
 	}
 	if s.Threads != nil && !s.Threads.Current() {
-		s.refuse(c, problem(http.StatusServiceUnavailable, "threads_unavailable", "changes of the list of threads are not being heard"))
+		s.Refuse(c, problem.New(http.StatusServiceUnavailable, "threads_unavailable", "changes of the list of threads are not being heard"))
 		return
 	}
 	c.String(http.StatusOK, "ready\n")
 }
 
-// runOf is the run in the path.
-func runOf(c *gin.Context) (stream.Run, error) {
-	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
-	if err != nil {
-		return stream.Run{}, err
-	}
-	run := stream.Run{Thread: thread, ID: segment(c, "run")}
-	return run, checkIDs(run)
-}
-
-// threadOf is the thread in the path.
-func threadOf(c *gin.Context) (stream.Thread, error) {
-	thread, err := threadIn(c.Request.Context(), segment(c, "thread"))
-	if err != nil {
-		return thread, err
-	}
-	return thread, checkID("/threadId", thread.ID)
-}
-
-// segment decodes one segment of the path.
-func segment(c *gin.Context, name string) string {
-	value, err := url.PathUnescape(c.Param(name))
-	if err != nil { // the URL was parsed, so it is valid
-		return ""
-	}
-	return value
-}
-
-func checkIDs(run stream.Run) error {
-	if err := checkID("/threadId", run.Thread.ID); err != nil {
-		return err
-	}
-	if strings.Contains(run.ID, stream.SegmentMark) {
-		return badRequest("invalid_input", "/runId", "must not have the mark of a segment")
-	}
-	return checkID("/runId", run.ID)
-}
-
-func checkID(pointer, id string) error {
-	switch {
-	case id == "":
-		return badRequest("invalid_input", pointer, "must not be empty")
-	case len(id) > stream.MaxIDBytes:
-		return badRequest("invalid_input", pointer, "may have at most 1000 bytes")
-	case strings.ContainsFunc(id, foreign): // also if it is not UTF-8
-		return badRequest("invalid_input", pointer, "must be Unicode text without control characters")
-	}
-	return nil
-}
-
-// foreign reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that differ only there would be equal.
-func foreign(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
-
-// patience bounds how long a request waits for the beginning of its answer, also during an outage of the log or Temporal.
-const patience = 15 * time.Second
-
 // errDrain is the cause with which streams end when the server stops.
 var errDrain = errors.New("api: the server is shutting down")
+
+// countStream counts the answer to a GET request, stream or not, as a stream of the node until the client has taken it. Commands do not count: their answers are
+// small, and a full node must still take a cancel or a decision.
+func (s *Server) countStream(c *gin.Context) {
+	if c.Request.Method != http.MethodGet {
+		return
+	}
+	if !s.streams.TryAcquire(1) {
+		s.Refuse(c, problem.Full())
+		return
+	}
+	defer s.streams.Release(1)
+	c.Next()
+}

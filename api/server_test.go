@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/api/problem"
+
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
@@ -232,7 +234,7 @@ type answer struct {
 	status  int
 	header  http.Header
 	body    string
-	problem api.Problem
+	problem problem.Problem
 }
 
 func (n *node) do(method, path, body string, header ...string) answer {

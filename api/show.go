@@ -24,7 +24,7 @@ type transport interface {
 // show answers with the frames of a view, until the view ends or the client is gone.
 func (s *Server) show(c *gin.Context, view *view.View, frames []view.Frame) {
 	if s.closed.Err() != nil { // an empty stream would look like a run that has ended
-		s.refuse(c, errDrain)
+		s.Refuse(c, errDrain)
 		return
 	}
 	to, err := s.transport(c, view.Profile())

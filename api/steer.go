@@ -8,6 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
@@ -29,21 +33,21 @@ type steered struct {
 // steerThread tells the active run of a thread a message, which the next model call gets. It answers when the run has taken the message. The same
 // message again is taken once.
 func (s *Server) steerThread(c *gin.Context) {
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	var body struct {
 		Message json.RawMessage `json:"message"`
 	}
-	if err := s.readJSON(c, &body); err != nil {
-		s.refuse(c, err)
+	if err := s.ReadJSON(c, &body); err != nil {
+		s.Refuse(c, err)
 		return
 	}
 	answer, err := s.steer(c.Request.Context(), thread, body.Message)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusAccepted, answer)
@@ -54,7 +58,7 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	if err != nil {
 		return steered{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, request.Patience)
 	defer cancel()
 	now, err := s.Snapshots.Latest(ctx, thread, 0)
 	if err != nil {
@@ -66,9 +70,9 @@ func (s *Server) steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	}
 	accepted := stream.Acceptance{Tail: []stream.Said{{ID: message.ID, Message: message}}}
 	if !now.CanSteer(accepted) {
-		return steered{}, badRequest("invalid_input", "/message/id", "is the ID of another message of the thread")
+		return steered{}, problem.BadRequest("invalid_input", "/message/id", "is the ID of another message of the thread")
 	}
-	p, err := s.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: requester(ctx)})
+	p, err := s.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
 	if err != nil {
 		return steered{}, err
 	}
@@ -108,7 +112,7 @@ func (s *Server) update(ctx context.Context, thread stream.Thread, name string, 
 	var gone *serviceerror.NotFound
 	switch {
 	case errors.As(err, &app) && app.Type() == runs.ErrorTooMuchSteering:
-		return problem(http.StatusTooManyRequests, "too_much_steering", "the run has been told as much as it can take")
+		return problem.New(http.StatusTooManyRequests, "too_much_steering", "the run has been told as much as it can take")
 	case errors.As(err, &gone), errors.As(err, &app):
 		return errNotActive(thread)
 	case err != nil:
@@ -120,26 +124,26 @@ func (s *Server) update(ctx context.Context, thread stream.Thread, name string, 
 // codeNotActive is the code of the problem that a thread has no active run.
 const codeNotActive = "not_active"
 
-func errNotActive(t stream.Thread) *Problem {
-	return problem(http.StatusConflict, codeNotActive, fmt.Sprintf("no run of the thread %.200q is active", t.ID))
+func errNotActive(t stream.Thread) *problem.Problem {
+	return problem.New(http.StatusConflict, codeNotActive, fmt.Sprintf("no run of the thread %.200q is active", t.ID))
 }
 
 // decodeSteer decodes the message like one of an input, with the same checks.
 func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
 	if len(raw) == 0 {
-		return nil, badRequest("invalid_input", "/message", "is missing")
+		return nil, problem.BadRequest("invalid_input", "/message", "is missing")
 	}
 	in, err := agui.DecodeInput([]byte(`{"threadId":"-","runId":"-","messages":[` + string(raw) + `]}`))
 	var wrong *agui.DecodeError
 	if errors.As(err, &wrong) {
-		return nil, badRequest("invalid_input", strings.Replace(wrong.Pointer, "/messages/0", "/message", 1), wrong.Detail)
+		return nil, problem.BadRequest("invalid_input", strings.Replace(wrong.Pointer, "/messages/0", "/message", 1), wrong.Detail)
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case len(in.Messages) != 1 || in.Messages[0].Role != agui.RoleUser:
-		return nil, badRequest("invalid_input", "/message/role", `must be "user"`)
+		return nil, problem.BadRequest("invalid_input", "/message/role", `must be "user"`)
 	}
-	return &in.Messages[0], checkMessageIDs("/message", in.Messages[0])
+	return &in.Messages[0], request.CheckMessageIDs("/message", in.Messages[0])
 }

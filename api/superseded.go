@@ -5,6 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
@@ -27,10 +31,10 @@ type supersededTail struct {
 
 // listSuperseded lists what inputs removed from a thread's conversation, the newest first. A cursor counts the runs that are older than the page.
 func (s *Server) listSuperseded(c *gin.Context) {
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	var older int
 	if err == nil {
-		older, err = countBehind(c.Query("cursor"))
+		older, err = request.ParseCount(c.Query("cursor"))
 	}
 	var thread stream.Thread
 	var now *snapshot.Snapshot
@@ -38,7 +42,7 @@ func (s *Server) listSuperseded(c *gin.Context) {
 		thread, now, err = s.threadAsItIs(c)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	page := struct {
@@ -54,7 +58,7 @@ func (s *Server) listSuperseded(c *gin.Context) {
 			continue
 		}
 		if len(page.Items) == limit {
-			page.NextCursor = cursorBehind(i + 1)
+			page.NextCursor = request.CountCursor(i + 1)
 			break
 		}
 		page.Items = append(page.Items, supersededTail{
@@ -82,28 +86,28 @@ func forkBefore(thread stream.Thread, now *snapshot.Snapshot, i int) *origin {
 
 // showSuperseded answers with the messages that the input of a run removed from the conversation.
 func (s *Server) showSuperseded(c *gin.Context) {
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	var from int
 	if err == nil {
-		from, err = countBehind(c.Query("cursor"))
+		from, err = request.ParseCount(c.Query("cursor"))
 	}
 	var run stream.Run
 	if err == nil {
-		run, err = runOf(c)
+		run, err = request.RunOf(c)
 	}
 	var messages []agui.Message
 	if err == nil {
 		messages, err = s.superseded(c, run)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	page := messagesPage{Items: []agui.Message{}}
 	bytes := 0
 	for i, m := range messages[min(from, len(messages)):] {
-		if len(page.Items) == limit || bytes >= pageBytes {
-			page.NextCursor = cursorBehind(from + i)
+		if len(page.Items) == limit || bytes >= request.PageBytes {
+			page.NextCursor = request.CountCursor(from + i)
 			break
 		}
 		bytes += snapshot.Entry{Message: m}.Weight()
@@ -134,7 +138,7 @@ func (s *Server) superseded(c *gin.Context, run stream.Run) ([]agui.Message, err
 		messages = append(messages, more...)
 	}
 	if !known {
-		return nil, errNoRun(run)
+		return nil, problem.NoRun(run)
 	}
 	return messages, nil
 }

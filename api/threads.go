@@ -8,6 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/sdk/temporal"
 
@@ -36,17 +40,17 @@ func (s *Server) threadRoutes(v1 *gin.RouterGroup) {
 
 // listThreads lists the threads of the caller's tenant, the last changed first.
 func (s *Server) listThreads(c *gin.Context) {
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	var f threads.Filter
 	if err == nil {
 		f, err = threadFilter(c)
 	}
 	var p threads.Page
 	if err == nil {
-		p, err = s.Threads.List(caller(c.Request.Context()).Tenant, f, c.Query("cursor"), limit)
+		p, err = s.Threads.List(request.Caller(c.Request.Context()).Tenant, f, c.Query("cursor"), limit)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, p)
@@ -57,7 +61,7 @@ func threadFilter(c *gin.Context) (threads.Filter, error) {
 	switch f.Status {
 	case "", stream.StatusRunning, stream.StatusPaused, stream.StatusWaiting, stream.StatusIdle:
 	default:
-		return f, badRequest("invalid_input", "", "status must be running, paused, waiting or idle")
+		return f, problem.BadRequest("invalid_input", "", "status must be running, paused, waiting or idle")
 	}
 	var err error
 	if f.After, err = timeIn(c, "updatedAfter"); err == nil {
@@ -74,7 +78,7 @@ func timeIn(c *gin.Context, name string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, badRequest("invalid_input", "", name+" must be a time, such as 2026-11-21T09:30:00Z")
+		return at, problem.BadRequest("invalid_input", "", name+" must be a time, such as 2026-11-21T09:30:00Z")
 	}
 	return at, nil
 }
@@ -171,7 +175,7 @@ func (s *Server) showThread(c *gin.Context) {
 		paused, err = s.Log.Paused(c.Request.Context(), stream.Run{Thread: thread, ID: now.RunID})
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	toolCalls := now.ClientCalls
@@ -187,7 +191,7 @@ func (s *Server) showThread(c *gin.Context) {
 
 // threadAsItIs returns the snapshot of the thread in the path, which shows the effect of what the parameter waitFor is the cursor of.
 func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot, error) {
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	if err != nil {
 		return thread, nil, err
 	}
@@ -201,15 +205,15 @@ func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 	return thread, now, err
 }
 
-func errNoThread(t stream.Thread) *Problem {
-	return unknown("thread", t.ID)
+func errNoThread(t stream.Thread) *problem.Problem {
+	return problem.Unknown("thread", t.ID)
 }
 
 // showState answers with the state after all finished steps.
 func (s *Server) showState(c *gin.Context) {
 	_, now, err := s.threadAsItIs(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusOK, gin.H{"state": now.State})
@@ -223,20 +227,20 @@ type messagesPage struct {
 
 // showMessages answers with the conversation, from its beginning.
 func (s *Server) showMessages(c *gin.Context) {
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	now, from, err := s.conversationAt(c)
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	p := messagesPage{Items: []agui.Message{}}
 	bytes := 0
 	for i, e := range now.Entries[min(from, len(now.Entries)):] {
-		if len(p.Items) == limit || bytes >= pageBytes {
+		if len(p.Items) == limit || bytes >= request.PageBytes {
 			p.NextCursor = fmt.Sprintf("%012x-%x", now.Seq, from+i)
 			break
 		}
@@ -257,7 +261,7 @@ func (s *Server) conversationAt(c *gin.Context) (*snapshot.Snapshot, int, error)
 		_, now, err := s.threadAsItIs(c)
 		return now, 0, err
 	}
-	thread, err := threadOf(c)
+	thread, err := request.ThreadOf(c)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -316,17 +320,17 @@ func runItemOf(n snapshot.RunNote) runItem {
 
 // listRuns lists the runs of a thread, the newest first. A cursor is the number of runs that are older than the page.
 func (s *Server) listRuns(c *gin.Context) {
-	limit, err := limitOf(c)
+	limit, err := request.Limit(c)
 	var older int
 	if err == nil {
-		older, err = countBehind(c.Query("cursor"))
+		older, err = request.ParseCount(c.Query("cursor"))
 	}
 	var now *snapshot.Snapshot
 	if err == nil {
 		_, now, err = s.threadAsItIs(c)
 	}
 	if err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	page := struct {
@@ -342,7 +346,7 @@ func (s *Server) listRuns(c *gin.Context) {
 		page.Items = append(page.Items, runItemOf(n))
 	}
 	if rest > 0 {
-		page.NextCursor = cursorBehind(rest)
+		page.NextCursor = request.CountCursor(rest)
 	}
 	c.JSON(http.StatusOK, page)
 }

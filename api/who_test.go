@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
@@ -40,7 +44,7 @@ func TestWhoseALinkIs(t *testing.T) {
 	} {
 		tt.in.Decision = "approve"
 		l, err := s.linkOf(tt.ctx, tt.in, time.Now())
-		var p *Problem
+		var p *problem.Problem
 		if tt.status != 0 {
 			if !errors.As(err, &p) || p.Status != tt.status {
 				t.Errorf("%s: %v", name, err)
@@ -66,7 +70,7 @@ func TestWhatMakesADecisionTheSame(t *testing.T) {
 		return d
 	}
 	ada := digest(as(t, "ada"), "approve")
-	if digest(through(as(t, "ada", "finance"), channelLink), "approve") != ada {
+	if digest(request.WithChannel(as(t, "ada", "finance"), request.ChannelLink), "approve") != ada {
 		t.Error("by a link, and with a role, it is another")
 	}
 	for name, other := range map[string][32]byte{

@@ -6,6 +6,10 @@ import (
 	"net/http"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/internal/process/telemetry"
@@ -21,7 +25,7 @@ const (
 // openSocket turns the request into a WebSocket and serves it. It returns when all goroutines of the socket have ended.
 func (s *Server) openSocket(c *gin.Context) {
 	if err := s.sockets.enter(); err != nil {
-		s.refuse(c, err)
+		s.Refuse(c, err)
 		return
 	}
 	defer s.sockets.leave()
@@ -32,7 +36,7 @@ func (s *Server) openSocket(c *gin.Context) {
 	switch {
 	case errors.As(err, &refused):
 		c.Header("Upgrade", "websocket")
-		s.refuse(c, problem(http.StatusUpgradeRequired, "upgrade_required", "this route speaks WebSocket (RFC 6455)"))
+		s.Refuse(c, problem.New(http.StatusUpgradeRequired, "upgrade_required", "this route speaks WebSocket (RFC 6455)"))
 		return
 	case err != nil:
 		return // the client is gone
@@ -43,7 +47,7 @@ func (s *Server) openSocket(c *gin.Context) {
 
 // sockets counts the open sockets of a server, so that it can wait for them.
 type sockets struct {
-	places places
+	room *semaphore.Weighted
 
 	mu       sync.Mutex
 	open     int
@@ -58,15 +62,15 @@ func (s *sockets) enter() error {
 	if s.draining {
 		return errDrain
 	}
-	if !s.places.take() {
-		return errFull()
+	if !s.room.TryAcquire(1) {
+		return problem.Full()
 	}
 	s.open++
 	return nil
 }
 
 func (s *sockets) leave() {
-	s.places.leave()
+	s.room.Release(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--

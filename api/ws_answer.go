@@ -3,15 +3,17 @@ package api
 import (
 	"context"
 
+	"github.com/perdure/perdure/api/request"
+
 	"github.com/perdure/perdure/stream"
 )
 
 // answer carries out a decision or a result, and puts its answer into the ack.
-func (s *session) answer(ctx context.Context, r *request, do func(context.Context, stream.Thread) (any, error)) error {
-	if err := checkID("/threadId", r.ThreadID); err != nil {
+func (s *session) answer(ctx context.Context, r *clientFrame, do func(context.Context, stream.Thread) (any, error)) error {
+	if err := request.CheckID("/threadId", r.ThreadID); err != nil {
 		return err
 	}
-	thread, err := threadIn(ctx, r.ThreadID)
+	thread, err := request.ThreadIn(ctx, r.ThreadID)
 	if err != nil {
 		return err
 	}
@@ -22,25 +24,25 @@ func (s *session) answer(ctx context.Context, r *request, do func(context.Contex
 }
 
 // decide is POST approvals.
-func (s *session) decide(ctx context.Context, r *request) error {
+func (s *session) decide(ctx context.Context, r *clientFrame) error {
 	v, err := r.verdict()
 	if err != nil {
 		return err
 	}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.decide(through(ctx, channelSocket), thread, r.ApprovalID, v)
+		return s.server.decide(request.WithChannel(ctx, request.ChannelSocket), thread, r.ApprovalID, v)
 	})
 }
 
-func (r *request) verdict() (verdict, error) {
+func (r *clientFrame) verdict() (verdict, error) {
 	v := verdict{Decision: r.Decision, Args: r.Args, Content: r.Content, Reason: r.Reason, Remember: r.Remember}
 	return v, v.check("")
 }
 
 // toolResult is POST tool-results.
-func (s *session) toolResult(ctx context.Context, r *request) error {
+func (s *session) toolResult(ctx context.Context, r *clientFrame) error {
 	said := toolResult{ToolCallID: r.ToolCallID, Content: r.Content, Error: r.Error}
 	return s.answer(ctx, r, func(ctx context.Context, thread stream.Thread) (any, error) {
-		return s.server.takeResult(ctx, thread, said, channelSocket)
+		return s.server.takeResult(ctx, thread, said, request.ChannelSocket)
 	})
 }

@@ -9,12 +9,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )
 
-// request is a frame of a client, with the members of all types (see membersOf). ID is chosen by the client, and is in every answer.
-type request struct {
+// clientFrame is a frame of a client, with the members of all types (see membersOf). ID is chosen by the client, and is in every answer.
+type clientFrame struct {
 	Type     string  `json:"type"`
 	ID       string  `json:"id"`
 	ThreadID string  `json:"threadId"`
@@ -48,8 +52,8 @@ type request struct {
 }
 
 // decodeRequest decodes a frame. It returns what it could read of an invalid one as well, so that the refusal has its ID.
-func decodeRequest(frame []byte) (*request, error) {
-	r := new(request)
+func decodeRequest(frame []byte) (*clientFrame, error) {
+	r := new(clientFrame)
 	err := json.Unmarshal(frame, r)
 	var mistyped *json.UnmarshalTypeError
 	switch {
@@ -66,7 +70,7 @@ func decodeRequest(frame []byte) (*request, error) {
 	case r.ID == "":
 		return r, invalidFrame("/id", "must be a string that is not empty")
 	}
-	if p, ok := errors.AsType[*Problem](decodeObject(frame, new(request))); ok { // only an unknown member is left to find
+	if p, ok := errors.AsType[*problem.Problem](request.DecodeObject(frame, new(clientFrame))); ok { // only an unknown member is left to find
 		return r, invalidFrame(p.Pointer, p.Detail)
 	}
 	return r, r.checkMembers(frame)
@@ -85,7 +89,7 @@ var membersOf = map[string][]string{
 }
 
 // checkMembers refuses a member that belongs to frames of other types. An unknown type is refused where it is dispatched.
-func (r *request) checkMembers(frame []byte) error {
+func (r *clientFrame) checkMembers(frame []byte) error {
 	known, ok := membersOf[r.Type]
 	if !ok {
 		return nil
@@ -102,22 +106,22 @@ func (r *request) checkMembers(frame []byte) error {
 	return nil
 }
 
-func invalidFrame(pointer, detail string) *Problem {
-	return badRequest("invalid_frame", pointer, detail)
+func invalidFrame(pointer, detail string) *problem.Problem {
+	return problem.BadRequest("invalid_frame", pointer, detail)
 }
 
 // thread is the thread of the frame, of the caller's tenant.
-func (r *request) thread(ctx context.Context) (stream.Thread, error) {
-	thread, err := threadIn(ctx, r.ThreadID)
+func (r *clientFrame) thread(ctx context.Context) (stream.Thread, error) {
+	thread, err := request.ThreadIn(ctx, r.ThreadID)
 	if err != nil {
 		return thread, err
 	}
-	return thread, checkID("/threadId", r.ThreadID)
+	return thread, request.CheckID("/threadId", r.ThreadID)
 }
 
 // run is the run of the frame.
-func (r *request) run(ctx context.Context) (stream.Run, error) {
-	thread, err := threadIn(ctx, r.ThreadID)
+func (r *clientFrame) run(ctx context.Context) (stream.Run, error) {
+	thread, err := request.ThreadIn(ctx, r.ThreadID)
 	if err != nil {
 		return stream.Run{}, err
 	}
@@ -125,11 +129,11 @@ func (r *request) run(ctx context.Context) (stream.Run, error) {
 	if r.RunID != nil {
 		run.ID = *r.RunID
 	}
-	return run, checkIDs(run)
+	return run, request.CheckRun(run)
 }
 
 // follows reports whether a thread is followed after its active run.
-func (r *request) follows() bool { return r.Follow == nil || *r.Follow }
+func (r *clientFrame) follows() bool { return r.Follow == nil || *r.Follow }
 
 // acknowledgement tells that a request was taken, and is durable if it changes something.
 type acknowledgement struct {
@@ -142,7 +146,7 @@ type acknowledgement struct {
 	Result   any    `json:"result,omitempty"` // of a decide and a tool_result
 }
 
-func ack(r *request, run stream.Run) acknowledgement {
+func ack(r *clientFrame, run stream.Run) acknowledgement {
 	return acknowledgement{Type: "ack", ID: r.ID, Request: r.Type, ThreadID: run.Thread.ID, RunID: run.Shown(), Result: r.result}
 }
 
@@ -152,7 +156,7 @@ type ending struct {
 	ID   string `json:"id"`
 }
 
-func end(r *request) ending { return ending{Type: "end", ID: r.ID} }
+func end(r *clientFrame) ending { return ending{Type: "end", ID: r.ID} }
 
 // refusal is a problem as a frame.
 type refusal struct {
@@ -169,7 +173,7 @@ type refusal struct {
 	Recorded           any      `json:"recorded,omitempty"`
 }
 
-func refuse(r *request, p *Problem) refusal {
+func refuse(r *clientFrame, p *problem.Problem) refusal {
 	return refusal{
 		Type: "error", ID: r.ID, Status: p.Status, Code: p.Code, Detail: p.Detail, Pointer: p.Pointer,
 		ActiveRun: p.ActiveRun, RetryAfter: p.RetryAfter, PendingToolCallIDs: p.PendingToolCallIDs, Recorded: p.Recorded,
@@ -179,8 +183,8 @@ func refuse(r *request, p *Problem) refusal {
 // envelope puts events into frames. The event is sent byte for byte, as over SSE.
 type envelope struct{ head, middle []byte }
 
-func newEnvelope(request string, run stream.Run) (envelope, error) {
-	id, err := json.Marshal(request)
+func newEnvelope(frame string, run stream.Run) (envelope, error) {
+	id, err := json.Marshal(frame)
 	if err != nil {
 		return envelope{}, err
 	}

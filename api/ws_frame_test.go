@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )
@@ -26,7 +28,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			_, _ = r.run(auth.With(t.Context(), auth.Principal{Tenant: "t"}))
 			return
 		}
-		body, err := json.Marshal(refuse(r, problemOf(err)))
+		body, err := json.Marshal(refuse(r, problem.Of(err)))
 		if err != nil || len(body) > 6*stream.MaxIDBytes+500 {
 			t.Errorf("the refusal has %d bytes, %v", len(body), err)
 		}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
 	"github.com/perdure/perdure/stream"
@@ -109,7 +111,7 @@ func (s *session) read(ctx context.Context) error {
 			faults = 0
 			continue
 		}
-		p := problemOf(err)
+		p := problem.Of(err)
 		s.send(refuse(r, p))
 		if p.Code != "invalid_frame" {
 			faults = 0
@@ -120,7 +122,7 @@ func (s *session) read(ctx context.Context) error {
 }
 
 // take answers a request, or starts it.
-func (s *session) take(ctx context.Context, r *request) error {
+func (s *session) take(ctx context.Context, r *clientFrame) error {
 	if errors.Is(context.Cause(ctx), errExpired) { // the socket is about to close
 		return errExpired
 	}
@@ -150,7 +152,7 @@ func (s *session) take(ctx context.Context, r *request) error {
 }
 
 // start serves a request in a goroutine. serve returns nil for an ack, io.EOF for the end, and any other error for a refusal.
-func (s *session) start(ctx context.Context, r *request, serve func(context.Context, *request) error) error {
+func (s *session) start(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	if err := s.enter(r.ID, stop); err != nil {
 		stop(err)
@@ -168,29 +170,29 @@ func (s *session) start(ctx context.Context, r *request, serve func(context.Cont
 }
 
 // streaming is serve for a request with a stream, if the node has room for it.
-func (s *session) streaming(serve func(context.Context, *request) error) func(context.Context, *request) error {
-	return func(ctx context.Context, r *request) error {
-		if !s.server.streams.take() {
-			return errFull()
+func (s *session) streaming(serve func(context.Context, *clientFrame) error) func(context.Context, *clientFrame) error {
+	return func(ctx context.Context, r *clientFrame) error {
+		if !s.server.streams.TryAcquire(1) {
+			return problem.Full()
 		}
-		defer s.server.streams.leave()
+		defer s.server.streams.Release(1)
 		return serve(ctx, r)
 	}
 }
 
 // guard recovers from a panic, as the routes do.
-func (s *session) guard(ctx context.Context, r *request, serve func(context.Context, *request) error) (err error) {
+func (s *session) guard(ctx context.Context, r *clientFrame, serve func(context.Context, *clientFrame) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.server.logger.ErrorContext(ctx, "frame panicked", "type", r.Type, "cause", cause)
-			err = problem(http.StatusInternalServerError, "internal", "")
+			err = problem.New(http.StatusInternalServerError, "internal", "")
 		}
 	}()
 	return serve(ctx, r)
 }
 
 // conclude sends the last frame of a request. Its ID is free by then: the client may use it again at once.
-func (s *session) conclude(ctx context.Context, r *request, err error) (status int, code string) {
+func (s *session) conclude(ctx context.Context, r *clientFrame, err error) (status int, code string) {
 	gone := ctx.Err() != nil
 	left := s.leave(r.ID)
 	switch {
@@ -201,8 +203,8 @@ func (s *session) conclude(ctx context.Context, r *request, err error) (status i
 		s.send(end(r))
 	case gone: // nobody waits for an answer
 	default:
-		p := problemOf(err)
-		if p.Status >= http.StatusInternalServerError && p.Code != codeInterrupted && p.Code != codeFull {
+		p := problem.Of(err)
+		if p.Status >= http.StatusInternalServerError && p.Code != codeInterrupted && p.Code != problem.CodeFull {
 			s.server.logger.ErrorContext(ctx, "frame failed", "type", r.Type, "error", err)
 		}
 		s.send(refuse(r, p))
@@ -219,11 +221,11 @@ func (s *session) enter(id string, stop context.CancelCauseFunc) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.live[id] != nil:
-		p := problem(http.StatusConflict, "duplicate_id", "the id is in use on this socket; what it stands for goes on")
+		p := problem.New(http.StatusConflict, "duplicate_id", "the id is in use on this socket; what it stands for goes on")
 		p.Pointer = "/id"
 		return p
 	case len(s.live) >= s.server.SocketStreams:
-		return problem(http.StatusTooManyRequests, "too_many_streams", "this socket has as much open as it may; end something first, or open another socket")
+		return problem.New(http.StatusTooManyRequests, "too_many_streams", "this socket has as much open as it may; end something first, or open another socket")
 	}
 	s.live[id] = &started{stop: stop}
 	return nil
@@ -239,7 +241,7 @@ func (s *session) leave(id string) bool {
 }
 
 // unsubscribe stops a request. It returns false if there is none.
-func (s *session) unsubscribe(r *request) bool {
+func (s *session) unsubscribe(r *clientFrame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.live[r.ID]

@@ -7,13 +7,17 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/api/request"
+
+	"github.com/perdure/perdure/api/problem"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )
 
 // run is POST runs: it starts a run, or finds it, and shows it.
-func (s *session) run(ctx context.Context, r *request) error {
+func (s *session) run(ctx context.Context, r *clientFrame) error {
 	agent, err := s.server.authorize(r.Agent)
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func (s *session) run(ctx context.Context, r *request) error {
 }
 
 // subscribe is GET events: it shows a run, or a thread.
-func (s *session) subscribe(ctx context.Context, r *request) error {
+func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 	run, after, reader, err := s.attach(ctx, r)
 	if err != nil {
 		return err
@@ -78,7 +82,7 @@ func (s *session) subscribe(ctx context.Context, r *request) error {
 }
 
 // attach makes the view that a frame asks for. Without a runId the run is empty.
-func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.Cursor, *view.View, error) {
+func (s *session) attach(ctx context.Context, r *clientFrame) (stream.Run, *stream.Cursor, *view.View, error) {
 	run, err := r.run(ctx)
 	if r.RunID == nil {
 		run.Thread, err = r.thread(ctx)
@@ -100,7 +104,7 @@ func (s *session) attach(ctx context.Context, r *request) (stream.Run, *stream.C
 }
 
 // cancel is POST cancel.
-func (s *session) cancel(ctx context.Context, r *request) error {
+func (s *session) cancel(ctx context.Context, r *clientFrame) error {
 	run, err := r.run(ctx)
 	if err != nil {
 		return err
@@ -112,7 +116,7 @@ func (s *session) cancel(ctx context.Context, r *request) error {
 }
 
 // steer is POST messages. It is answered by an ack with the cursor, and ends.
-func (s *session) steer(ctx context.Context, r *request) error {
+func (s *session) steer(ctx context.Context, r *clientFrame) error {
 	thread, err := r.thread(ctx)
 	if err != nil {
 		return err
@@ -129,7 +133,7 @@ func (s *session) steer(ctx context.Context, r *request) error {
 	return io.EOF
 }
 
-func steeredAck(r *request, thread stream.Thread, answer steered) acknowledgement {
+func steeredAck(r *clientFrame, thread stream.Thread, answer steered) acknowledgement {
 	a := ack(r, stream.Run{Thread: thread, ID: answer.RunID})
 	a.Cursor = answer.Cursor
 	return a
@@ -148,7 +152,7 @@ func (s *session) inSlot(ctx context.Context, begin func() error) error {
 
 // insist is inSlot for a change: it is carried out even if the client closes the socket after sending it. It is bounded like a request.
 func (s *session) insist(ctx context.Context, change func(context.Context) error) error {
-	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.Patience)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })()
 	return s.inSlot(longer, func() error { return change(longer) })
@@ -156,7 +160,7 @@ func (s *session) insist(ctx context.Context, change func(context.Context) error
 
 // within adds the part of the frame to the pointer of a problem.
 func within(part string, err error) error {
-	p := *problemOf(err)
+	p := *problem.Of(err)
 	p.Pointer = part + p.Pointer
 	return &p
 }
@@ -165,7 +169,7 @@ func within(part string, err error) error {
 const codeInterrupted = "interrupted"
 
 // show acknowledges the request and sends its events. It returns io.EOF at the end of the view.
-func (s *session) show(ctx context.Context, r *request, run stream.Run, view *view.View, frames []view.Frame) error {
+func (s *session) show(ctx context.Context, r *clientFrame, run stream.Run, view *view.View, frames []view.Frame) error {
 	s.send(ack(r, run))
 	if current, ok := view.Run(); ok {
 		run = current // of a thread, the run in which the client goes on
@@ -178,7 +182,7 @@ func (s *session) show(ctx context.Context, r *request, run stream.Run, view *vi
 	if errors.Is(err, io.EOF) {
 		return err
 	}
-	return problem(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
+	return problem.New(http.StatusServiceUnavailable, codeInterrupted, "the stream broke off and may have more: subscribe behind the last cursor")
 }
 
 // subscription is the transport of one stream of a socket. It needs no heartbeats: the session sends pings.

@@ -1,0 +1,40 @@
+package problem
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/perdure/perdure/internal/auth"
+)
+
+// unauthenticated is the problem for an Authenticator's error; nil = it is another error.
+func unauthenticated(err error) *Problem {
+	switch {
+	case errors.Is(err, auth.ErrNoCredentials):
+		return Unauthorized("", "the request does not say who sends it")
+	case errors.Is(err, auth.ErrExpired):
+		return Unauthorized("invalid_token", "the credentials have expired")
+	case errors.Is(err, auth.ErrInvalid):
+		return Unauthorized("invalid_token", "the credentials are not accepted")
+	case errors.Is(err, auth.ErrUntrusted):
+		detail := "requests that come this way are not let in"
+		if named, ok := errors.AsType[*auth.UntrustedError](err); ok {
+			detail = named.Detail
+		}
+		return New(http.StatusForbidden, "forbidden", detail)
+	case errors.Is(err, auth.ErrUnavailable):
+		p := New(http.StatusServiceUnavailable, "auth_unavailable", "the credentials cannot be checked now; nothing was begun")
+		p.RetryAfter = 1
+		return p
+	}
+	return nil
+}
+
+func Unauthorized(code, detail string) *Problem {
+	p := New(http.StatusUnauthorized, "unauthenticated", detail)
+	p.Challenge = `Bearer realm="perdure"`
+	if code != "" {
+		p.Challenge += `, error="` + code + `"`
+	}
+	return p
+}

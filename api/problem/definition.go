@@ -1,0 +1,50 @@
+package problem
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/perdure/perdure/agents"
+)
+
+// invalidDefinition is the problem with all mistakes in a definition, and their places; nil = err is another error.
+func invalidDefinition(err error) *Problem {
+	var mistakes []Mistake
+	for _, wrong := range definitionErrors(err) {
+		mistakes = append(mistakes, Mistake{Pointer: Pointer(wrong.Key), Line: wrong.Line, Column: wrong.Column, Detail: wrong.Reason})
+	}
+	if len(mistakes) == 0 {
+		return nil
+	}
+	p := BadRequest("invalid_agent", mistakes[0].Pointer, mistakes[0].Detail)
+	p.Errors = mistakes
+	return p
+}
+
+// definitionErrors splits the errors that agents.Parse has joined.
+func definitionErrors(err error) []*agents.DefinitionError {
+	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what is joined is looked at one by one
+		var list []*agents.DefinitionError
+		for _, err := range all.Unwrap() {
+			list = append(list, definitionErrors(err)...)
+		}
+		return list
+	}
+	var one *agents.DefinitionError
+	if errors.As(err, &one) {
+		return []*agents.DefinitionError{one}
+	}
+	return nil
+}
+
+// Pointer is a key such as state.predict[0].tool as a JSON pointer.
+func Pointer(key string) string {
+	if key == "" {
+		return ""
+	}
+	key = strings.ToValidUTF8(key[:min(len(key), maxPointerBytes)], "")
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "").Replace(key)
+}
+
+// maxPointerBytes bounds the key in a pointer.
+const maxPointerBytes = 100

@@ -1,0 +1,36 @@
+package problem
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+)
+
+// Writer answers requests with problems.
+type Writer struct{ logger *slog.Logger }
+
+// NewWriter returns a Writer that logs what fails without the client's fault.
+func NewWriter(logger *slog.Logger) Writer { return Writer{logger} }
+
+// Refuse answers with the problem of an error, and ends the chain of handlers. The cause of a 5xx is logged, once.
+func (w Writer) Refuse(c *gin.Context, err error) {
+	p := Of(err)
+	if p.Status >= http.StatusInternalServerError && p.Code != CodeFull && c.Request.Context().Err() == nil {
+		w.logger.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		body = []byte(`{"type":"about:blank","status":500,"code":"internal"}`)
+	}
+	if p.RetryAfter > 0 {
+		c.Header("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	if p.Challenge != "" {
+		c.Header("WWW-Authenticate", p.Challenge)
+	}
+	c.Abort()
+	c.Data(p.Status, "application/problem+json", body)
+}

@@ -1,0 +1,78 @@
+package request
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/api/problem"
+)
+
+// CheckBodyKind refuses bodies that are declared as anything but plain JSON. A body without a type is accepted.
+func CheckBodyKind(r *http.Request) error {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
+	}
+	kind := r.Header.Get("Content-Type")
+	if kind == "" {
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(kind)
+	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
+		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be application/json")
+	}
+	return nil
+}
+
+// DecodeObject reads one JSON object into a pointer to a struct. It refuses members that the struct does not have, so
+// that a member with a typing error is not ignored. The problem names the member.
+func DecodeObject(body []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		if _, err := decoder.Token(); !errors.Is(err, io.EOF) || bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
+			return problem.BadRequest("invalid_input", "", "must be one JSON object")
+		}
+		return nil
+	case errors.As(err, &mistyped) && mistyped.Field == "":
+		return problem.BadRequest("invalid_input", "", "must be a JSON object")
+	case errors.As(err, &mistyped):
+		path := strings.Split(mistyped.Field, ".")
+		kind, _, _ := strings.Cut(mistyped.Value, " ") // a number is followed by its digits
+		return problem.BadRequest("invalid_input", "/"+path[len(path)-1], "has the wrong type: "+kind)
+	}
+	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the error has no type of its own
+		if name, err := strconv.Unquote(quoted); err == nil {
+			return unknownMember(name, into)
+		}
+	}
+	return problem.BadRequest("invalid_input", "", "must be JSON")
+}
+
+func unknownMember(name string, into any) *problem.Problem {
+	name = fmt.Sprintf("%.80s", name)
+	known := strings.Join(members(reflect.TypeOf(into).Elem()), ", ")
+	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901
+	return problem.BadRequest("invalid_input", "/"+escaped, fmt.Sprintf("is no member of this object, which may have %s", known))
+}
+
+// members are the names of the JSON members of a struct, in its order.
+func members(of reflect.Type) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(of) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

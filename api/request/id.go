@@ -1,0 +1,94 @@
+package request
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/stream"
+)
+
+// maxMessages and maxTools bound the lists of an input.
+const (
+	maxMessages = 10_000
+	maxTools    = 1_000
+)
+
+// CheckInputIDs checks every ID of an input, and the length of its lists.
+func CheckInputIDs(in *agui.RunAgentInput) error {
+	switch {
+	case len(in.Messages) > maxMessages:
+		return problem.BadRequest("invalid_input", "/messages", fmt.Sprintf("may have at most %d entries", maxMessages))
+	case len(in.Tools) > maxTools:
+		return problem.BadRequest("invalid_input", "/tools", fmt.Sprintf("may have at most %d entries", maxTools))
+	}
+	if err := CheckID("/threadId", in.ThreadID); err != nil {
+		return err
+	}
+	if err := CheckID("/runId", in.RunID); err != nil {
+		return err
+	}
+	if err := CheckOptionalID("/parentRunId", in.ParentRunID); err != nil {
+		return err
+	}
+	for i, m := range in.Messages {
+		if err := CheckMessageIDs(fmt.Sprintf("/messages/%d", i), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckMessageIDs checks every ID of a message.
+func CheckMessageIDs(pointer string, m agui.Message) error {
+	if err := CheckID(pointer+"/id", m.ID); err != nil {
+		return err
+	}
+	if err := CheckOptionalID(pointer+"/toolCallId", m.ToolCallID); err != nil {
+		return err
+	}
+	for i, call := range m.ToolCalls {
+		if err := CheckID(fmt.Sprintf("%s/toolCalls/%d/id", pointer, i), call.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckOptionalID checks an ID unless it is empty.
+func CheckOptionalID(pointer, id string) error {
+	if id == "" {
+		return nil
+	}
+	return CheckID(pointer, id)
+}
+
+// CheckRun checks the IDs of a run and its thread.
+func CheckRun(run stream.Run) error {
+	if err := CheckID("/threadId", run.Thread.ID); err != nil {
+		return err
+	}
+	if strings.Contains(run.ID, stream.SegmentMark) {
+		return problem.BadRequest("invalid_input", "/runId", "must not have the mark of a segment")
+	}
+	return CheckID("/runId", run.ID)
+}
+
+// CheckID checks an ID from outside. pointer is its place in the request.
+func CheckID(pointer, id string) error {
+	switch {
+	case id == "":
+		return problem.BadRequest("invalid_input", pointer, "must not be empty")
+	case len(id) > stream.MaxIDBytes:
+		return problem.BadRequest("invalid_input", pointer, "may have at most 1000 bytes")
+	case strings.ContainsFunc(id, foreign): // also if it is not UTF-8
+		return problem.BadRequest("invalid_input", pointer, "must be Unicode text without control characters")
+	}
+	return nil
+}
+
+// foreign reports runes that an ID must not have. U+FFFD replaces invalid UTF-8, so IDs that differ only there would be equal.
+func foreign(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }

@@ -1,0 +1,61 @@
+package request
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/stream"
+)
+
+// Bounds of the parameter limit: its default, and its maximum.
+const (
+	pageLimit    = 100
+	maxPageLimit = 500
+)
+
+// PageBytes bounds the items of a page, in bytes. The item that passes it is the last one.
+const PageBytes = 4 << 20
+
+// Limit reads the parameter limit: how many items a page may have.
+func Limit(c *gin.Context) (int, error) {
+	text, ok := c.GetQuery("limit")
+	if !ok {
+		return pageLimit, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > maxPageLimit {
+		return 0, problem.BadRequest("invalid_input", "", fmt.Sprintf("limit must be a number from 1 to %d", maxPageLimit))
+	}
+	return limit, nil
+}
+
+// Flag reads a boolean parameter, which is missing if the request does not have it.
+func Flag(c *gin.Context, name string, missing bool) (bool, error) {
+	switch c.Query(name) {
+	case "":
+		return missing, nil
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, problem.BadRequest("invalid_input", "", name+" must be true or false")
+}
+
+// CountCursor returns the cursor of a list that is counted from its beginning.
+func CountCursor(n int) string { return strconv.Itoa(n) }
+
+// ParseCount reads a cursor of CountCursor; "" = 0.
+func ParseCount(cursor string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(cursor)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: %.40q", stream.ErrInvalidCursor, cursor)
+	}
+	return n, nil
+}
