@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/api/agentroutes"
+
 	"github.com/perdure/perdure/api/problem"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +26,7 @@ const brief = "name: a\nmodel: test/m\ninstructions: |\n  Be brief.\n  Be kind.\
 func (n *node) revise(definition string, header ...string) string {
 	n.t.Helper()
 	a := n.do(http.MethodPut, "/v1/agents/a", definition, header...)
-	var got api.Agent
+	var got agentroutes.Agent
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK {
 		n.t.Fatalf("%d %s (%v)", a.status, a.body, err)
 	}
@@ -207,7 +209,7 @@ func TestWarningsOfAPublication(t *testing.T) {
 	put := func(name, text string) []string {
 		t.Helper()
 		a := n.do(http.MethodPut, "/v1/agents/"+name, text)
-		var published api.Agent
+		var published agentroutes.Agent
 		if err := json.Unmarshal([]byte(a.body), &published); err != nil || a.status/100 != 2 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -251,8 +253,8 @@ func TestUnknownThingsAreNamed(t *testing.T) {
 }
 
 type revisions struct {
-	Items      []api.Revision `json:"items"`
-	NextCursor string         `json:"nextCursor"`
+	Items      []agentroutes.Revision `json:"items"`
+	NextCursor string                 `json:"nextCursor"`
 }
 
 func (n *node) revisions(query string) revisions {
@@ -286,7 +288,7 @@ func TestRevisions(t *testing.T) {
 		t.Errorf("the oldest is %+v", oldest)
 	}
 	for limit := 1; limit <= 7; limit++ {
-		var got []api.Revision
+		var got []agentroutes.Revision
 		for cursor, pages := "", 0; ; pages++ {
 			page := n.revisions(fmt.Sprintf("?limit=%d%s", limit, cursor))
 			got = append(got, page.Items...)

@@ -2,11 +2,16 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/api/scheduleroutes"
+
+	"github.com/perdure/perdure/api/agentroutes"
 
 	"golang.org/x/sync/semaphore"
 
@@ -31,6 +36,15 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
+// AnnouncedTools knows the tools that workers have announced. It is safe for concurrent use.
+type AnnouncedTools interface {
+	agentroutes.Tools
+	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is known to be wrong.
+	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
+	// Fits returns what is wrong with the answer to a tool's question, by its schema.
+	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
+}
+
 // Config configures a Server.
 type Config struct {
 	Log       *stream.Log
@@ -44,7 +58,7 @@ type Config struct {
 	// AdminRole is the role that may change what all tenants share. Defaults to "admin".
 	AdminRole string
 	// Tools knows the tools that workers have announced. nil = none.
-	Tools Tools
+	Tools AnnouncedTools
 	// Known are the names in the folder of definitions: its workers know them.
 	Known agents.Names
 
@@ -92,7 +106,6 @@ type Server struct {
 	logger   *slog.Logger
 	views    view.Viewer
 	dispatch *dispatch.Dispatcher
-	clock    *schedules.Clock
 	silences *silences
 	sockets  sockets
 	streams  *semaphore.Weighted
@@ -133,7 +146,6 @@ func New(cfg Config) *Server {
 	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
-	s.clock = &schedules.Clock{Temporal: cfg.Temporal, ParkAfter: cfg.ParkAfter}
 	s.sockets.room, s.streams = semaphore.NewWeighted(int64(cfg.Sockets)), semaphore.NewWeighted(int64(cfg.Streams))
 	s.feeds = semaphore.NewWeighted(feeds)
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -182,12 +194,8 @@ func (s *Server) routes() *gin.Engine {
 		r.GET("/metrics", gin.WrapH(s.Metrics))
 	}
 	v1 := r.Group("/v1", s.locate, s.countStream)
-	v1.GET("/agents", s.listAgents)
-	v1.GET("/agents/:agent", s.showAgent)
-	v1.PUT("/agents/:agent", s.administers, s.putAgent)
-	v1.GET("/agents/:agent/revisions", s.listRevisions)
-	v1.GET("/agents/:agent/revisions/:revision", s.showRevision)
-	v1.GET("/agents/:agent/revisions/:revision/diff", s.diffRevision)
+	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger}
+	definitions.Register(v1, s.administers)
 	v1.POST("/agents/:agent/runs", s.startRun)
 	v1.GET("/threads/:thread/events", s.threadEvents)
 	v1.GET("/threads/:thread/runs/:run/events", s.runEvents)
@@ -197,7 +205,11 @@ func (s *Server) routes() *gin.Engine {
 	v1.POST("/threads/:thread/tool-results", s.postToolResult)
 	s.threadRoutes(v1)
 	s.approvalRoutes(v1)
-	s.scheduleRoutes(v1)
+	if s.Schedules != nil {
+		clock := &schedules.Clock{Temporal: s.Temporal, ParkAfter: s.ParkAfter}
+		routes := &scheduleroutes.Routes{Writer: s.Writer, Reader: s.Reader, Schedules: s.Schedules, Clock: clock, Catalog: s.Catalog, Log: s.Log, Temporal: s.Temporal}
+		routes.Register(v1)
+	}
 	v1.POST("/threads/:thread/pause", s.pauseThread)
 	v1.POST("/threads/:thread/resume", s.resumeThread)
 	return r

@@ -1,8 +1,6 @@
-package api
+package agentroutes
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -33,15 +31,11 @@ type Agent struct {
 type Tools interface {
 	// Missing returns the tools of an agent that no worker has.
 	Missing(tools []string) []string
-	// Known are the names that workers have announced.
+	// Known returns the names that workers have announced.
 	Known() agents.Names
-	// Check returns what is wrong with the arguments of a call, and where; no reason = nothing is known to be wrong.
-	Check(ctx context.Context, tool string, arguments json.RawMessage) (pointer, reason string, err error)
-	// Fits returns what is wrong with the answer to a tool's question, by its schema.
-	Fits(schema, answer json.RawMessage) (pointer, reason string, err error)
 }
 
-func (s *Server) listAgents(c *gin.Context) {
+func (s *Routes) listAgents(c *gin.Context) {
 	list := []Agent{}
 	for _, p := range s.Catalog.List() {
 		list = append(list, s.describe(p))
@@ -49,7 +43,7 @@ func (s *Server) listAgents(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"items": list})
 }
 
-func (s *Server) showAgent(c *gin.Context) {
+func (s *Routes) showAgent(c *gin.Context) {
 	p, err := s.Catalog.Current(request.Segment(c, "agent"))
 	if err != nil {
 		s.Refuse(c, err)
@@ -59,7 +53,7 @@ func (s *Server) showAgent(c *gin.Context) {
 	c.JSON(http.StatusOK, s.describe(p))
 }
 
-func (s *Server) describe(p catalog.Published) Agent {
+func (s *Routes) describe(p catalog.Published) Agent {
 	others, missing := s.delegates(p)
 	a := Agent{
 		Name: p.Name, Description: p.Description, Model: p.Model, Tools: p.Tools, Revision: p.Revision,
@@ -73,7 +67,7 @@ func (s *Server) describe(p catalog.Published) Agent {
 }
 
 // warnings are the names in a definition that this node does not know.
-func (s *Server) warnings(d *agents.Definition) []string {
+func (s *Routes) warnings(d *agents.Definition) []string {
 	if s.Tools == nil {
 		return nil
 	}
@@ -93,7 +87,7 @@ func (s *Server) warnings(d *agents.Definition) []string {
 }
 
 // definition is the published definition of an agent; nil = there is none.
-func (s *Server) definition(name string) *agents.Definition {
+func (s *Routes) definition(name string) *agents.Definition {
 	p, err := s.Catalog.Current(name)
 	if err != nil {
 		return nil
@@ -102,7 +96,7 @@ func (s *Server) definition(name string) *agents.Definition {
 }
 
 // delegates are the subagents of an agent, and the names of those, and of agents for handoffs, that are not published.
-func (s *Server) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
+func (s *Routes) delegates(p catalog.Published) (others []agui.SubagentInfo, missing []string) {
 	for _, name := range agents.Delegates(p.Tools) {
 		d, err := s.Catalog.Current(name)
 		if err != nil {

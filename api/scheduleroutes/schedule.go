@@ -1,4 +1,4 @@
-package api
+package scheduleroutes
 
 import (
 	"context"
@@ -19,29 +19,11 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 )
 
-// A schedule is in two places: its definition in a bucket, its times in Temporal. The definition is written first and removed last, so Temporal
-// fires nothing without a definition. A definition without a schedule in Temporal does not count. Each request makes both agree, so
-// repeating it is safe.
-
-func (s *Server) scheduleRoutes(v1 *gin.RouterGroup) {
-	if s.Schedules == nil {
-		return
-	}
-	v1.POST("/schedules", s.createSchedule)
-	v1.GET("/schedules", s.listSchedules)
-	v1.GET("/schedules/:schedule", s.showSchedule)
-	v1.PUT("/schedules/:schedule", s.changeSchedule)
-	v1.DELETE("/schedules/:schedule", s.deleteSchedule)
-	v1.POST("/schedules/:schedule/pause", s.onSchedule(s.clock.Pause))
-	v1.POST("/schedules/:schedule/resume", s.onSchedule(s.clock.Resume))
-	v1.POST("/schedules/:schedule/trigger", s.triggerSchedule)
-}
-
 // maxSchedule bounds a definition, in bytes.
 const maxSchedule = 128 << 10
 
 // readSchedule reads the definition in a request; id is that of the path, or empty.
-func (s *Server) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
+func (s *Routes) readSchedule(c *gin.Context, id string) (*schedules.Schedule, error) {
 	if err := request.CheckBodyKind(c.Request); err != nil {
 		return nil, err
 	}
@@ -64,7 +46,7 @@ func (s *Server) readSchedule(c *gin.Context, id string) (*schedules.Schedule, e
 }
 
 // checkSchedule checks the agent and the thread of a schedule.
-func (s *Server) checkSchedule(said *schedules.Schedule) error {
+func (s *Routes) checkSchedule(said *schedules.Schedule) error {
 	if err := request.CheckID("/id", said.ID); err != nil {
 		return err
 	}
@@ -83,7 +65,7 @@ func (s *Server) checkSchedule(said *schedules.Schedule) error {
 }
 
 // createSchedule creates a schedule. The same definition again is the same schedule.
-func (s *Server) createSchedule(c *gin.Context) {
+func (s *Routes) createSchedule(c *gin.Context) {
 	said, err := s.readSchedule(c, "")
 	if err != nil {
 		s.Refuse(c, err)
@@ -98,7 +80,7 @@ func (s *Server) createSchedule(c *gin.Context) {
 		k, created, err = s.keepSchedule(ctx, who, said)
 	}
 	if err == nil {
-		err = s.clock.Set(ctx, who.Tenant, k)
+		err = s.Clock.Set(ctx, who.Tenant, k)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -112,7 +94,7 @@ func (s *Server) createSchedule(c *gin.Context) {
 }
 
 // keepSchedule writes the definition of a new schedule. created is false if the same definition existed.
-func (s *Server) keepSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (k *schedules.Kept, created bool, err error) {
+func (s *Routes) keepSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (k *schedules.Kept, created bool, err error) {
 	now := time.Now().UTC()
 	k = &schedules.Kept{Schedule: *said, Requester: &who, CreatedAt: now, ChangedAt: now}
 	err = s.Schedules.Create(ctx, who.Tenant, k)
@@ -126,7 +108,7 @@ func (s *Server) keepSchedule(ctx context.Context, who auth.Principal, said *sch
 	if same, err := saysTheSame(there, said); same || err != nil {
 		return there, false, err
 	}
-	_, err = s.clock.Describe(ctx, who.Tenant, said.ID)
+	_, err = s.Clock.Describe(ctx, who.Tenant, said.ID)
 	if !errors.Is(err, schedules.ErrUnknown) {
 		if err == nil {
 			err = problem.New(http.StatusConflict, "schedule_exists", fmt.Sprintf("the schedule %.100q says something else; PUT changes it", said.ID))
@@ -147,7 +129,7 @@ func saysTheSame(there *schedules.Kept, said *schedules.Schedule) (bool, error) 
 }
 
 // changeSchedule replaces the definition of a schedule. The caller becomes the requester of its later runs.
-func (s *Server) changeSchedule(c *gin.Context) {
+func (s *Routes) changeSchedule(c *gin.Context) {
 	said, err := s.readSchedule(c, request.Segment(c, "schedule"))
 	if err != nil {
 		s.Refuse(c, err)
@@ -161,7 +143,7 @@ func (s *Server) changeSchedule(c *gin.Context) {
 		k, err = s.rewriteSchedule(ctx, who, said)
 	}
 	if err == nil {
-		err = s.clock.Change(ctx, who.Tenant, k)
+		err = s.Clock.Change(ctx, who.Tenant, k)
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -170,7 +152,7 @@ func (s *Server) changeSchedule(c *gin.Context) {
 	s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
 }
 
-func (s *Server) rewriteSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (*schedules.Kept, error) {
+func (s *Routes) rewriteSchedule(ctx context.Context, who auth.Principal, said *schedules.Schedule) (*schedules.Kept, error) {
 	there, err := s.Schedules.Get(ctx, who.Tenant, said.ID)
 	if err != nil {
 		return nil, err
@@ -186,9 +168,9 @@ func (s *Server) rewriteSchedule(ctx context.Context, who auth.Principal, said *
 }
 
 // deleteSchedule deletes a schedule. Its active runs continue.
-func (s *Server) deleteSchedule(c *gin.Context) {
+func (s *Routes) deleteSchedule(c *gin.Context) {
 	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
-		err := s.clock.Delete(ctx, tenant, id)
+		err := s.Clock.Delete(ctx, tenant, id)
 		if err != nil && !errors.Is(err, schedules.ErrUnknown) {
 			return err
 		}
@@ -197,7 +179,7 @@ func (s *Server) deleteSchedule(c *gin.Context) {
 }
 
 // triggerSchedule fires a schedule now.
-func (s *Server) triggerSchedule(c *gin.Context) {
+func (s *Routes) triggerSchedule(c *gin.Context) {
 	var body struct {
 		Overlap string `json:"overlap"`
 	}
@@ -206,17 +188,17 @@ func (s *Server) triggerSchedule(c *gin.Context) {
 		return
 	}
 	s.withSchedule(c, func(ctx context.Context, tenant, id string) error {
-		return s.clock.Trigger(ctx, tenant, id, body.Overlap)
+		return s.Clock.Trigger(ctx, tenant, id, body.Overlap)
 	})
 }
 
 // onSchedule is the handler of a command to a schedule.
-func (s *Server) onSchedule(do func(ctx context.Context, tenant, id string) error) gin.HandlerFunc {
+func (s *Routes) onSchedule(do func(ctx context.Context, tenant, id string) error) gin.HandlerFunc {
 	return func(c *gin.Context) { s.withSchedule(c, do) }
 }
 
 // withSchedule carries out a command to the schedule in the path.
-func (s *Server) withSchedule(c *gin.Context, do func(ctx context.Context, tenant, id string) error) {
+func (s *Routes) withSchedule(c *gin.Context, do func(ctx context.Context, tenant, id string) error) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	who, err := request.Principal(ctx)

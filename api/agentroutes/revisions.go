@@ -1,4 +1,4 @@
-package api
+package agentroutes
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type Revision struct {
 }
 
 // listRevisions lists the publications of an agent, the last one first.
-func (s *Server) listRevisions(c *gin.Context) {
+func (s *Routes) listRevisions(c *gin.Context) {
 	published, err := s.Catalog.Publications(request.Segment(c, "agent"))
 	if err != nil {
 		s.Refuse(c, err)
@@ -78,7 +78,7 @@ func belowOf(c *gin.Context) (uint64, error) {
 }
 
 // showRevision answers with a definition, as JSON or, if the request accepts YAML, as a file.
-func (s *Server) showRevision(c *gin.Context) {
+func (s *Routes) showRevision(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	revision := request.Segment(c, "revision")
@@ -102,7 +102,7 @@ func (s *Server) showRevision(c *gin.Context) {
 }
 
 // diffRevision answers with the changes of a revision: from the revision that it last replaced, or from the one that the request names.
-func (s *Server) diffRevision(c *gin.Context) {
+func (s *Routes) diffRevision(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	agent := request.Segment(c, "agent")
@@ -130,7 +130,7 @@ func (s *Server) diffRevision(c *gin.Context) {
 }
 
 // published returns a definition that an agent has or had, and the revision that it replaced when it was last published; "" = none.
-func (s *Server) published(ctx context.Context, agent, revision string) (d *agents.Definition, before string, err error) {
+func (s *Routes) published(ctx context.Context, agent, revision string) (d *agents.Definition, before string, err error) {
 	list, err := s.Catalog.Publications(agent)
 	if err != nil {
 		return nil, "", err

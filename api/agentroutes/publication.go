@@ -1,4 +1,4 @@
-package api
+package agentroutes
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // putAgent publishes a definition. It is current when the answer is sent. Active runs keep theirs.
-func (s *Server) putAgent(c *gin.Context) {
+func (s *Routes) putAgent(c *gin.Context) {
 	name := request.Segment(c, "agent")
 	expected, err := expectation(c.Request.Header)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) putAgent(c *gin.Context) {
 	answer := s.describe(catalog.Published{Definition: d, Revision: revision})
 	answer.Warnings = s.warnings(d)
 	if len(answer.UnavailableTools) > 0 || len(answer.Warnings) > 0 {
-		s.logger.WarnContext(ctx, "an agent is published with names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
+		s.Logger.WarnContext(ctx, "an agent is published with names that this node does not know", "agent", name, "tools", answer.UnavailableTools, "warnings", answer.Warnings)
 	}
 	c.Header("ETag", etag(revision))
 	if existed {
@@ -55,7 +55,7 @@ func (s *Server) putAgent(c *gin.Context) {
 }
 
 // readDefinition reads the body like a file of that name.
-func (s *Server) readDefinition(c *gin.Context, name string) (*agents.Definition, error) {
+func (s *Routes) readDefinition(c *gin.Context, name string) (*agents.Definition, error) {
 	parse, err := parserOf(c.GetHeader("Content-Type"))
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package api
+package scheduleroutes
 
 import (
 	"context"
@@ -55,7 +55,7 @@ type firing struct {
 }
 
 // listSchedules lists the schedules of a tenant, without their inputs and firings.
-func (s *Server) listSchedules(c *gin.Context) {
+func (s *Routes) listSchedules(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	answer := struct {
@@ -83,13 +83,13 @@ func (s *Server) listSchedules(c *gin.Context) {
 const descriptions = 8
 
 // describeSchedules adds the state that Temporal has. Schedules that Temporal does not know are left out.
-func (s *Server) describeSchedules(ctx context.Context, tenant string, page []*schedules.Kept) ([]*schedule, error) {
+func (s *Routes) describeSchedules(ctx context.Context, tenant string, page []*schedules.Kept) ([]*schedule, error) {
 	all := make([]*schedule, len(page))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(descriptions)
 	for i, k := range page {
 		group.Go(func() error {
-			d, err := s.clock.Describe(ctx, tenant, k.ID)
+			d, err := s.Clock.Describe(ctx, tenant, k.ID)
 			if err != nil && !errors.Is(err, schedules.ErrUnknown) {
 				return err
 			}
@@ -124,7 +124,7 @@ func scheduleOf(k *schedules.Kept, d *client.ScheduleDescription) *schedule {
 }
 
 // showSchedule answers with a schedule and its latest firings.
-func (s *Server) showSchedule(c *gin.Context) {
+func (s *Routes) showSchedule(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
 	who, err := request.Principal(ctx)
@@ -139,8 +139,8 @@ func (s *Server) showSchedule(c *gin.Context) {
 	s.answerSchedule(ctx, c, http.StatusOK, who.Tenant, k)
 }
 
-func (s *Server) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, k *schedules.Kept) {
-	d, err := s.clock.Describe(ctx, tenant, k.ID)
+func (s *Routes) answerSchedule(ctx context.Context, c *gin.Context, status int, tenant string, k *schedules.Kept) {
+	d, err := s.Clock.Describe(ctx, tenant, k.ID)
 	if err != nil {
 		s.Refuse(c, err)
 		return
@@ -154,7 +154,7 @@ func (s *Server) answerSchedule(ctx context.Context, c *gin.Context, status int,
 }
 
 // firings are the latest firings.
-func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) (list []firing, err error) {
+func (s *Routes) firings(ctx context.Context, tenant string, k *schedules.Kept, d *client.ScheduleDescription) (list []firing, err error) {
 	for _, recent := range slices.Backward(d.Info.RecentActions) {
 		if recent.StartWorkflowResult == nil {
 			continue
@@ -178,7 +178,7 @@ func (s *Server) firings(ctx context.Context, tenant string, k *schedules.Kept, 
 }
 
 // lasts reports whether a firing is active. Temporal does not tell that of overlapping ones.
-func (s *Server) lasts(ctx context.Context, fire string) (bool, error) {
+func (s *Routes) lasts(ctx context.Context, fire string) (bool, error) {
 	d, err := s.Temporal.DescribeWorkflowExecution(ctx, fire, "")
 	var gone *serviceerror.NotFound
 	switch {
@@ -191,7 +191,7 @@ func (s *Server) lasts(ctx context.Context, fire string) (bool, error) {
 }
 
 // becameOf is how the run of a firing ended, or why there is none.
-func (s *Server) becameOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
+func (s *Routes) becameOf(ctx context.Context, run stream.Run, fire string, active bool) (outcome, code string, err error) {
 	end, err := s.Log.End(ctx, run)
 	if err != nil {
 		return "", "", err
@@ -223,7 +223,7 @@ func (s *Server) becameOf(ctx context.Context, run stream.Run, fire string, acti
 }
 
 // withdrawn is the state of a run without an end whose firing was cancelled or terminated.
-func (s *Server) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
+func (s *Routes) withdrawn(ctx context.Context, run stream.Run) (outcome, code string, err error) {
 	begun, err := s.Log.Begun(ctx, run)
 	if err != nil || begun != nil {
 		return "", "", err

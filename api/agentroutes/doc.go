@@ -1,0 +1,2 @@
+// Package agentroutes serves the definitions of agents under /v1/agents: their list, capabilities, publication and revisions.
+package agentroutes
