@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"

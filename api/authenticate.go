@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
 )
 

@@ -7,12 +7,10 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/stream"
 )

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/stream"
 )

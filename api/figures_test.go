@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )

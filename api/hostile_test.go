@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/stream"
 )
 

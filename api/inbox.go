@@ -9,13 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/sse"

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 )
 
 // decodeInput decodes and checks an input, of any transport.

@@ -3,10 +3,9 @@ package api
 import (
 	"context"
 
-	"github.com/perdure/perdure/api/request"
-
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/stream"

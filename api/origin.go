@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/api/problem"
 )
 
 // allows reports whether pages of an origin may call. The same rule holds for requests and for sockets, which browsers let every page open.

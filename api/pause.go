@@ -5,10 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/perdure/perdure/api/request"
-
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/api/problem"
 )
 
 // describedParameter is a parameter of openapi.yaml, or a reference to one.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/runs"
 )
 

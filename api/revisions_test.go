@@ -10,14 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/api/agentroutes"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/agentroutes"
+	"github.com/perdure/perdure/api/problem"
 )
 
 const brief = "name: a\nmodel: test/m\ninstructions: |\n  Be brief.\n  Be kind.\n"

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/api/problem"
-
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
@@ -32,6 +30,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"

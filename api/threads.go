@@ -8,14 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/runs"

@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/api/request"
-
 	"github.com/perdure/perdure/api/problem"
-
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )

@@ -6,12 +6,10 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/api/problem"
-
-	"github.com/gin-gonic/gin"
-
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/api/request"
-
 	"github.com/perdure/perdure/stream"
 )
 

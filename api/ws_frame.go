@@ -9,10 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/api/request"
-
 	"github.com/perdure/perdure/api/problem"
-
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/view"
 )

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/api/problem"
-
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
 )

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/api/problem"
-
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/internal/transport/socket"
 	"github.com/perdure/perdure/stream"

@@ -4,13 +4,12 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/perdure/perdure/api/request"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/request"
 )
 
 // Agent is the answer about an agent, without its instructions.

@@ -7,14 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 )
 
 // putAgent publishes a definition. It is current when the answer is sent. Active runs keep theirs.

@@ -8,15 +8,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 )
 
 // Revision is one publication of an agent. A revision that is published again has another entry.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/api/request"
-
 	"github.com/gin-gonic/gin"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -17,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"

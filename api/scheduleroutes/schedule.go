@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/api/request"
-
-	"github.com/perdure/perdure/api/problem"
-
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/schedules"
 )
