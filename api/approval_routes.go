@@ -65,7 +65,7 @@ func (s *Server) forget(ctx context.Context, thread stream.Thread, now *snapshot
 func (s *Server) showAudit(c *gin.Context) {
 	thread, err := request.ThreadOf(c)
 	if err == nil {
-		err = s.knowsThread(c.Request.Context(), thread, nil)
+		err = s.find.CheckThread(c.Request.Context(), thread, nil)
 	}
 	var limit, from int
 	if err == nil {

@@ -119,7 +119,7 @@ func (s *Server) decideSome(ctx context.Context, thread stream.Thread, all []ask
 	}
 	for i, a := range all {
 		if answer := &answers[i]; answer.err == nil {
-			answer.Cursor = s.decisionCursor(now, answer.proposal)
+			answer.Cursor = s.find.EffectCursor(now, answer.proposal)
 		}
 		s.forget(ctx, thread, now, a.id, answers[i].err)
 	}

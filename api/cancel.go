@@ -56,7 +56,7 @@ func checkReason(reason string) error {
 func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
 	ctx, end := context.WithTimeout(ctx, request.Patience)
 	defer end()
-	run, err := s.latest(ctx, run)
+	run, err := s.find.LastSegment(ctx, run)
 	if err == nil {
 		err = s.dispatch.Cancel(ctx, run, stream.Cancel{Reason: reason, By: request.Requester(ctx)})
 	}

@@ -35,11 +35,11 @@ func (s *Server) runEvents(c *gin.Context) {
 		s.Refuse(c, problem.BadRequest("invalid_input", "", "join is for clients without a cursor: send either join or after"))
 		return
 	}
-	if err := s.awaitShown(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {
+	if err := s.find.AwaitEffect(c.Request.Context(), run.Thread, c.Query("waitFor")); err != nil {
 		s.Refuse(c, err)
 		return
 	}
-	if err := s.knows(c.Request.Context(), run, o.After); err != nil {
+	if err := s.find.CheckRun(c.Request.Context(), run, o.After); err != nil {
 		s.Refuse(c, err)
 		return
 	}
@@ -51,35 +51,6 @@ func (s *Server) runEvents(c *gin.Context) {
 	view := s.views.Run(run, o)
 	defer view.Close()
 	s.showEvents(c, view, o.After)
-}
-
-// knows refuses a run without a record. A cursor of a purged thread is reported first.
-func (s *Server) knows(ctx context.Context, run stream.Run, after *stream.Cursor) error {
-	known, err := s.Log.Known(ctx, run)
-	if err == nil && !known {
-		err = s.purgedOr(ctx, after, problem.NoRun(run))
-	}
-	return err
-}
-
-// knowsThread is knows for a thread.
-func (s *Server) knowsThread(ctx context.Context, thread stream.Thread, after *stream.Cursor) error {
-	known, err := s.Log.KnownThread(ctx, thread)
-	if err == nil && !known {
-		err = s.purgedOr(ctx, after, errNoThread(thread))
-	}
-	return err
-}
-
-// purgedOr reports that the record of a cursor was purged, or else another error.
-func (s *Server) purgedOr(ctx context.Context, after *stream.Cursor, otherwise error) error {
-	if after == nil {
-		return otherwise
-	}
-	if err := s.Log.Check(ctx, *after); err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // threadEvents answers with the events of a thread, run after run: joined, or after a cursor. A thread without a record can be followed.
@@ -94,7 +65,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 		o.Follow, err = request.Flag(c, "follow", true)
 	}
 	if err == nil {
-		err = s.awaitShown(c.Request.Context(), thread, c.Query("waitFor"))
+		err = s.find.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor"))
 	}
 	if err != nil {
 		s.Refuse(c, err)
@@ -103,7 +74,7 @@ func (s *Server) threadEvents(c *gin.Context) {
 	view := s.views.Thread(thread, o)
 	defer view.Close()
 	if !o.Follow || wantsPage(c) {
-		if err := s.knowsThread(c.Request.Context(), thread, o.After); err != nil {
+		if err := s.find.CheckThread(c.Request.Context(), thread, o.After); err != nil {
 			s.Refuse(c, err)
 			return
 		}

@@ -51,11 +51,11 @@ func (s *Server) forkRun(c *gin.Context) {
 
 // fork forks the last segment of a run.
 func (s *Server) fork(ctx context.Context, from stream.Run, to stream.Thread) error {
-	from, err := s.latest(ctx, from)
+	from, err := s.find.LastSegment(ctx, from)
 	if err != nil {
 		return err
 	}
-	if err := s.knows(ctx, from, nil); err != nil {
+	if err := s.find.CheckRun(ctx, from, nil); err != nil {
 		return err
 	}
 	err = s.Snapshots.Fork(ctx, from, to)

@@ -100,7 +100,7 @@ func (s *Server) takeResult(ctx context.Context, thread stream.Thread, r toolRes
 		}
 		answer, err := s.tryResult(ctx, now, stream.Run{Thread: thread, ID: now.RunID}, m, channel)
 		if err == nil && answer.Cursor == "" {
-			answer.Cursor = s.decisionCursor(now, 0)
+			answer.Cursor = s.find.EffectCursor(now, 0)
 		}
 		p, ok := errors.AsType[*problem.Problem](err)
 		if !ok || p.Code != codeUnknownCall || now.Sealed || now.Run == "" || look == looks {
@@ -142,7 +142,7 @@ func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stre
 	case r.Error == "":
 		answer := acceptedResult{ToolCallID: m.ToolCallID, Repeated: r.Recorded != nil}
 		if r.Settled {
-			answer.Cursor = s.decisionCursor(now, p.Seq)
+			answer.Cursor = s.find.EffectCursor(now, p.Seq)
 		}
 		return answer, nil
 	default:

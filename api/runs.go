@@ -59,7 +59,7 @@ func (s *Server) startRun(c *gin.Context) {
 	c.Request = c.Request.WithContext(ofRun(c.Request.Context(), in.run, in.agent.Name))
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.Patience)
 	defer cancel()
-	err = s.awaitCarriedOut(ctx, in.run.Thread, c.Query("waitFor"))
+	err = s.find.AwaitDecision(ctx, in.run.Thread, c.Query("waitFor"))
 	if err == nil {
 		err = s.place(ctx, in)
 	}

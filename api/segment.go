@@ -9,23 +9,11 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// A run ID may stand for several runs, one after the other: an input that answers the interrupts of a run under the same ID begins a segment.
-
-// latest is the last segment of a run.
-func (s *Server) latest(ctx context.Context, run stream.Run) (stream.Run, error) {
-	for n := 2; ; n++ {
-		begun, err := s.Log.Begun(ctx, run.Segment(n))
-		if err != nil || begun == nil {
-			return run.Segment(n - 1), err
-		}
-	}
-}
-
 // segmentAt is the segment of a run that a reader is shown, and the position in it: a reader that joins gets the last one. Others get the one of their
 // cursor or, if they have all of it, the next from its start.
 func (s *Server) segmentAt(ctx context.Context, run stream.Run, o view.Options) (stream.Run, view.Options, error) {
 	if o.Join {
-		run, err := s.latest(ctx, run)
+		run, err := s.find.LastSegment(ctx, run)
 		return run, o, err
 	}
 	for n := 1; ; n++ {

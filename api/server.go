@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api/agentroutes"
+	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/scheduleroutes"
@@ -99,6 +100,7 @@ type Server struct {
 	request.Reader
 
 	logger   *slog.Logger
+	find     *lookup.Finder
 	views    view.Viewer
 	dispatch *dispatch.Dispatcher
 	silences *silences
@@ -144,6 +146,7 @@ func New(cfg Config) *Server {
 	s.sockets.room, s.streams = semaphore.NewWeighted(int64(cfg.Sockets)), semaphore.NewWeighted(int64(cfg.Streams))
 	s.feeds = semaphore.NewWeighted(feeds)
 	s.closed, s.close = context.WithCancel(context.Background())
+	s.find = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
 	return s
 }
 

@@ -193,18 +193,14 @@ func (s *Server) threadAsItIs(c *gin.Context) (stream.Thread, *snapshot.Snapshot
 	if err != nil {
 		return thread, nil, err
 	}
-	if err := s.awaitShown(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
+	if err := s.find.AwaitEffect(c.Request.Context(), thread, c.Query("waitFor")); err != nil {
 		return thread, nil, err
 	}
 	now, err := s.Snapshots.Latest(c.Request.Context(), thread, 0)
 	if err == nil && now.Seq == 0 {
-		err = errNoThread(thread)
+		err = problem.NoThread(thread)
 	}
 	return thread, now, err
-}
-
-func errNoThread(t stream.Thread) *problem.Problem {
-	return problem.Unknown("thread", t.ID)
 }
 
 // showState answers with the state after all finished steps.

@@ -29,7 +29,7 @@ type clientFrame struct {
 	Join            bool    `json:"join"`
 	Follow          *bool   `json:"follow"` // of a thread; none = true
 	ProtocolVersion *string `json:"protocolVersion"`
-	// Of run and subscribe: the cursor of an acknowledgement (see Server.awaitShown).
+	// Of run and subscribe: the cursor of an acknowledgement (see lookup.Finder.AwaitEffect).
 	WaitFor string `json:"waitFor"`
 	// Of cancel.
 	Reason string `json:"reason"`

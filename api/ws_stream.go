@@ -31,7 +31,7 @@ func (s *session) run(ctx context.Context, r *clientFrame) error {
 	defer in.Close()
 	ctx = ofRun(ctx, in.run, in.agent.Name)
 	place := func(ctx context.Context) error {
-		if err := s.server.awaitCarriedOut(ctx, in.run.Thread, r.WaitFor); err != nil {
+		if err := s.server.find.AwaitDecision(ctx, in.run.Thread, r.WaitFor); err != nil {
 			return within("/waitFor", err)
 		}
 		return s.server.place(ctx, in)
@@ -59,14 +59,14 @@ func (s *session) subscribe(ctx context.Context, r *clientFrame) error {
 	defer reader.Close()
 	var frames []view.Frame
 	err = s.inSlot(ctx, func() error {
-		if err := s.server.awaitShown(ctx, run.Thread, r.WaitFor); err != nil {
+		if err := s.server.find.AwaitEffect(ctx, run.Thread, r.WaitFor); err != nil {
 			return within("/waitFor", err)
 		}
 		switch {
 		case r.RunID != nil:
-			err = s.server.knows(ctx, run, after)
+			err = s.server.find.CheckRun(ctx, run, after)
 		case !r.follows():
-			err = s.server.knowsThread(ctx, run.Thread, after)
+			err = s.server.find.CheckThread(ctx, run.Thread, after)
 		}
 		if err == nil {
 			frames, err = reader.NextPast(ctx)

@@ -61,6 +61,7 @@ func Unknown(what, name string) *Problem {
 	return New(http.StatusNotFound, "unknown_"+what, detail)
 }
 
+// NoRun is the problem of a run that does not exist.
 func NoRun(run stream.Run) *Problem {
 	return New(http.StatusNotFound, "unknown_run", fmt.Sprintf("the thread %.100q has no run %.100q", run.Thread.ID, stream.ShownRunID(run.ID)))
 }
@@ -73,3 +74,6 @@ func InvalidCursor(err error) *Problem {
 	}
 	return BadRequest("invalid_cursor", "", detail)
 }
+
+// NoThread is the problem of a thread that does not exist.
+func NoThread(t stream.Thread) *Problem { return Unknown("thread", t.ID) }
