@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -153,9 +154,9 @@ func (s *Server) proposeAnswer(ctx context.Context, thread stream.Thread, now *s
 func (s *Server) take(ctx context.Context, thread stream.Thread, all []asked, of []int, decisions []runs.Decision) []judged {
 	answers := make([]judged, len(decisions))
 	var taken runs.Decided
-	err := s.update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
+	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.Decide{Decisions: decisions}, &taken)
 	var p *problem.Problem
-	gone := errors.As(err, &p) && p.Code == codeNotActive
+	gone := errors.As(err, &p) && p.Code == commands.CodeNotActive
 	if err != nil && !gone {
 		return failAll(answers, err)
 	}

@@ -7,10 +7,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/request"
-	"github.com/perdure/perdure/internal/control/dispatch"
-	"github.com/perdure/perdure/stream"
 )
 
 // cancelRun cancels a run, which then keeps what it has said so far. It answers when the wish is
@@ -26,14 +24,12 @@ func (s *Server) cancelRun(c *gin.Context) {
 		s.Refuse(c, err)
 		return
 	}
-	if err := s.cancel(c.Request.Context(), run, reason); err != nil {
+	if err := s.commands.Cancel(c.Request.Context(), run, reason); err != nil {
 		s.Refuse(c, err)
 		return
 	}
 	c.Status(http.StatusAccepted)
 }
-
-const maxReason = 1000
 
 func (s *Server) readReason(c *gin.Context) (string, error) {
 	var body struct {
@@ -42,28 +38,7 @@ func (s *Server) readReason(c *gin.Context) (string, error) {
 	if err := s.ReadJSON(c, &body); err != nil { // no body is fine
 		return "", err
 	}
-	return body.Reason, checkReason(body.Reason)
-}
-
-func checkReason(reason string) error {
-	if len(reason) > maxReason {
-		return problem.BadRequest("invalid_input", "/reason", "may have at most 1000 bytes")
-	}
-	return nil
-}
-
-// cancel cancels the last segment of a run, in the name of the caller.
-func (s *Server) cancel(ctx context.Context, run stream.Run, reason string) error {
-	ctx, end := context.WithTimeout(ctx, request.Patience)
-	defer end()
-	run, err := s.find.LastSegment(ctx, run)
-	if err == nil {
-		err = s.dispatch.Cancel(ctx, run, stream.Cancel{Reason: reason, By: request.Requester(ctx)})
-	}
-	if errors.Is(err, dispatch.ErrUnknownRun) {
-		return problem.NoRun(run)
-	}
-	return err
+	return body.Reason, commands.CheckReason(body.Reason)
 }
 
 // abandon cancels a run whose client had asked for that and has gone away: ctx, the client's, has ended
@@ -73,7 +48,7 @@ func (s *Server) abandon(ctx context.Context, in *acceptedInput) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := s.cancel(ctx, in.run, "the client has disconnected"); err != nil {
+	if err := s.commands.Cancel(ctx, in.run, "the client has disconnected"); err != nil {
 		s.logger.WarnContext(ctx, "a run that its client left could not be cancelled", "error", err)
 	}
 }

@@ -29,7 +29,7 @@ func (s *Server) turn(c *gin.Context, update string, paused bool) {
 	thread, err := request.ThreadOf(c)
 	var taken runs.Paused
 	if err == nil {
-		err = s.update(ctx, thread, update, runs.Pause{}, &taken)
+		err = s.commands.Update(ctx, thread, update, runs.Pause{}, &taken)
 	}
 	if err == nil {
 		listing, end := context.WithTimeout(ctx, listPatience)

@@ -70,7 +70,7 @@ func (s *Server) stop(ctx context.Context, thread stream.Thread, now *snapshot.S
 	closing, end := context.WithTimeout(ctx, stopPatience)
 	_ = s.Temporal.GetWorkflow(closing, id, "").Get(closing, nil) // only that it closes matters
 	end()
-	status, err := s.statusOf(ctx, stream.Run{Thread: thread}, "")
+	status, err := s.silent.StatusOf(ctx, stream.Run{Thread: thread}, "")
 	switch {
 	case isNotFound(err):
 		return nil
@@ -95,7 +95,7 @@ func (s *Server) rest(ctx context.Context, thread stream.Thread, now *snapshot.S
 	for {
 		if now.Status() == stream.StatusRunning && now.RunID != cancelled {
 			cancelled = now.RunID
-			if err := s.cancel(ctx, stream.Run{Thread: thread, ID: cancelled}, "the thread is deleted"); err != nil {
+			if err := s.commands.Cancel(ctx, stream.Run{Thread: thread, ID: cancelled}, "the thread is deleted"); err != nil {
 				return err
 			}
 		}

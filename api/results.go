@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -129,8 +130,8 @@ func (s *Server) tryResult(ctx context.Context, now *snapshot.Snapshot, run stre
 	}
 	d := runs.Decision{CallID: m.ToolCallID, Kind: runs.DecisionToolResult, Digest: p.Digest, Input: p.Seq}
 	var taken runs.Decided
-	err = s.update(ctx, run.Thread, runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, &taken)
-	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == codeNotActive {
+	err = s.commands.Update(ctx, run.Thread, runs.UpdateDecide, runs.Decide{Decisions: []runs.Decision{d}}, &taken)
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
 		return s.resultMissed(ctx, run.Thread, m)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
@@ -68,8 +69,8 @@ func (v verdict) check(at string) error {
 		return unfit(at+"/remember", `must be true, "arguments" or "tool"`)
 	case v.Remember != "" && v.Decision != string(runs.DecisionApprove):
 		return unfit(at+"/remember", "belongs to an approval of the call as it is")
-	case len(v.Reason) > maxReason:
-		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", maxReason))
+	case len(v.Reason) > commands.MaxReasonBytes:
+		return unfit(at+"/reason", fmt.Sprintf("must be at most %d bytes", commands.MaxReasonBytes))
 	}
 	switch runs.DecisionKind(v.Decision) {
 	case runs.DecisionApprove, runs.DecisionEdit, runs.DecisionReject, runs.DecisionAnswer:

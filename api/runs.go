@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth"
@@ -102,7 +103,7 @@ type acceptedInput struct {
 	// view shows the run from its first record. It was attached before the log was read, so it misses nothing.
 	view *view.View
 	// steered is set if the thread was busy and its active run was told what the input says.
-	steered *steered
+	steered *commands.Steered
 }
 
 // Close ends the view.
@@ -325,9 +326,9 @@ func (s *Server) steerInstead(ctx context.Context, in *acceptedInput, thread loa
 		p.ActiveRun = stream.ShownRunID(active)
 		return false, p
 	}
-	answer, err := s.tellRun(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)
+	answer, err := s.commands.Tell(ctx, stream.Run{Thread: in.run.Thread, ID: active}, proposal)
 	var p *problem.Problem
-	if errors.As(err, &p) && p.Code == codeNotActive {
+	if errors.As(err, &p) && p.Code == commands.CodeNotActive {
 		return false, nil
 	}
 	in.steered = &answer

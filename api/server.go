@@ -18,10 +18,12 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api/agentroutes"
+	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/scheduleroutes"
+	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/schedules"
@@ -101,9 +103,10 @@ type Server struct {
 
 	logger   *slog.Logger
 	find     *lookup.Finder
+	commands *commands.Sender
 	views    view.Viewer
 	dispatch *dispatch.Dispatcher
-	silences *silences
+	silent   *silence.Watcher
 	sockets  sockets
 	streams  *semaphore.Weighted
 	feeds    *semaphore.Weighted
@@ -140,13 +143,15 @@ func New(cfg Config) *Server {
 	if cfg.Streams == 0 {
 		cfg.Streams = 20_000
 	}
-	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger, silences: &silences{first: cfg.Silence, runs: map[stream.Run]look{}}}
+	s := &Server{Config: cfg, Writer: problem.NewWriter(cfg.Logger), Reader: request.NewReader(cfg.MaxBody, cfg.BodyTime), logger: cfg.Logger}
 	s.views = view.Viewer{Follower: cfg.Follower, Snapshots: cfg.Snapshots}
 	s.dispatch = &dispatch.Dispatcher{Log: cfg.Log, Temporal: cfg.Temporal}
 	s.sockets.room, s.streams = semaphore.NewWeighted(int64(cfg.Sockets)), semaphore.NewWeighted(int64(cfg.Streams))
 	s.feeds = semaphore.NewWeighted(feeds)
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.find = &lookup.Finder{Log: cfg.Log, Snapshots: cfg.Snapshots, Follower: cfg.Follower, Logger: cfg.Logger, Closed: s.closed}
+	s.silent = silence.NewWatcher(s.find, cfg.Temporal, cfg.Silence)
+	s.commands = &commands.Sender{Find: s.find, Dispatch: s.dispatch}
 	return s
 }
 

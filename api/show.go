@@ -85,7 +85,7 @@ func (s *Server) pump(ctx context.Context, view *view.View, frames []view.Frame,
 		}
 		if frames, err = view.Next(ctx, s.Silence); err == nil && frames == nil {
 			if run, ok := view.Run(); ok {
-				err = s.lookAfterSilent(ctx, run)
+				err = s.silent.LookAfter(ctx, run)
 			}
 		}
 	}

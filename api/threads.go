@@ -160,7 +160,7 @@ func (s *Server) showThread(c *gin.Context) {
 	thread, now, err := s.threadAsItIs(c)
 	if err == nil && now.Status() == stream.StatusRunning {
 		ctx, end := context.WithTimeout(c.Request.Context(), lookPatience)
-		_ = s.lookAfterSilent(ctx, stream.Run{Thread: thread, ID: now.RunID})
+		_ = s.silent.LookAfter(ctx, stream.Run{Thread: thread, ID: now.RunID})
 		end()
 		now, err = s.Snapshots.Latest(c.Request.Context(), thread, 0)
 	}

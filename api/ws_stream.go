@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/stream"
@@ -107,10 +108,10 @@ func (s *session) cancel(ctx context.Context, r *clientFrame) error {
 	if err != nil {
 		return err
 	}
-	if err := checkReason(r.Reason); err != nil {
+	if err := commands.CheckReason(r.Reason); err != nil {
 		return err
 	}
-	return s.insist(ctx, func(ctx context.Context) error { return s.server.cancel(ctx, run, r.Reason) })
+	return s.insist(ctx, func(ctx context.Context) error { return s.server.commands.Cancel(ctx, run, r.Reason) })
 }
 
 // steer is POST messages. It is answered by an ack with the cursor, and ends.
@@ -119,9 +120,9 @@ func (s *session) steer(ctx context.Context, r *clientFrame) error {
 	if err != nil {
 		return err
 	}
-	var answer steered
+	var answer commands.Steered
 	err = s.insist(ctx, func(ctx context.Context) (err error) {
-		answer, err = s.server.steer(ctx, thread, r.Message)
+		answer, err = s.server.commands.Steer(ctx, thread, r.Message)
 		return err
 	})
 	if err != nil {
@@ -131,7 +132,7 @@ func (s *session) steer(ctx context.Context, r *clientFrame) error {
 	return io.EOF
 }
 
-func steeredAck(r *clientFrame, thread stream.Thread, answer steered) acknowledgement {
+func steeredAck(r *clientFrame, thread stream.Thread, answer commands.Steered) acknowledgement {
 	a := ack(r, stream.Run{Thread: thread, ID: answer.RunID})
 	a.Cursor = answer.Cursor
 	return a

@@ -65,6 +65,9 @@ var layers = []layer{
 	{"api/request", []string{"api/problem", "agui", "stream", "internal/auth", "github.com/gin-gonic/gin"}},
 	{"api/agentroutes", []string{"api/problem", "api/request", "agents", "agents/catalog", "agui", "github.com/gin-gonic/gin", "github.com/aymanbagabas/go-udiff"}},
 	{"api/scheduleroutes", []string{"api/problem", "api/request", "agents/catalog", "runs", "stream", "internal/auth", "internal/control/schedules", "github.com/gin-gonic/gin", "golang.org/x/sync/errgroup", "go.temporal.io/..."}},
+	{"api/lookup", []string{"api/problem", "stream", "stream/snapshot"}},
+	{"api/commands", []string{"api/lookup", "api/problem", "api/request", "agui", "runs", "stream", "stream/snapshot", "internal/control/dispatch", "go.temporal.io/..."}},
+	{"api/silence", []string{"api/lookup", "agui", "runs", "stream", "internal/control/dispatch", "go.temporal.io/..."}},
 	{"api", []string{"api/...", "runs", "agui", "agui/protobuf", "agents/...", "stream/...", "internal/auth", "internal/control/dispatch", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/index/threads", "internal/transport/sse", "internal/transport/socket", "internal/transport/live", "internal/process/telemetry", "internal/process/version", anything}},
 
 	{"internal/control/dispatch", []string{"runs", "agents/catalog", "stream", "stream/snapshot", "go.temporal.io/..."}},

@@ -1,4 +1,4 @@
-package api
+package silence
 
 import (
 	"context"
@@ -28,10 +28,10 @@ import (
 // silent.
 const lostSilences = 6
 
-// lookAfterLost begins and ends a run whose workflow has closed before its first record. The first record is fenced: if the run has begun meanwhile, nothing
+// checkLost begins and ends a run whose workflow has closed before its first record. The first record is fenced: if the run has begun meanwhile, nothing
 // happens, and a worker that begins it later finds it ended.
-func (s *Server) lookAfterLost(ctx context.Context, run stream.Run) error {
-	description, err := s.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
+func (w *Watcher) checkLost(ctx context.Context, run stream.Run) error {
+	description, err := w.Temporal.DescribeWorkflowExecution(ctx, dispatch.WorkflowID(run.Thread), "")
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
 		return nil
@@ -44,24 +44,24 @@ func (s *Server) lookAfterLost(ctx context.Context, run stream.Run) error {
 		return nil
 	}
 	execution := description.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-	taken, err := s.takenBy(ctx, run, execution)
+	taken, err := w.takenBy(ctx, run, execution)
 	if err != nil || taken == nil {
 		return err
 	}
 	place := silencePlace(run, execution)
-	_, err = s.Snapshots.OpenRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest}, true)
+	_, err = w.Find.Snapshots.OpenRun(ctx, place, stream.Opening{Agent: taken.Agent, Revision: taken.Revision, Input: taken.Input, Digest: taken.Digest}, true)
 	if errors.Is(err, stream.ErrFenced) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("api: begin run %q: %w", run.ID, err)
 	}
-	return s.endFromOutside(ctx, place, status)
+	return w.endFromOutside(ctx, place, status)
 }
 
 // takenBy returns a run among those that an execution had taken; nil = it had not taken it.
-func (s *Server) takenBy(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
-	events := s.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+func (w *Watcher) takenBy(ctx context.Context, run stream.Run, execution string) (*runs.Input, error) {
+	events := w.Temporal.GetWorkflowHistory(ctx, dispatch.WorkflowID(run.Thread), execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {

@@ -1,0 +1,37 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/stream"
+)
+
+// MaxReasonBytes bounds the reason of a cancel.
+const MaxReasonBytes = 1000
+
+// CheckReason checks the reason of a cancel.
+func CheckReason(reason string) error {
+	if len(reason) > MaxReasonBytes {
+		return problem.BadRequest("invalid_input", "/reason", fmt.Sprintf("may have at most %d bytes", MaxReasonBytes))
+	}
+	return nil
+}
+
+// Cancel cancels the last segment of a run, in the name of the caller.
+func (s *Sender) Cancel(ctx context.Context, run stream.Run, reason string) error {
+	ctx, end := context.WithTimeout(ctx, request.Patience)
+	defer end()
+	run, err := s.Find.LastSegment(ctx, run)
+	if err == nil {
+		err = s.Dispatch.Cancel(ctx, run, stream.Cancel{Reason: reason, By: request.Requester(ctx)})
+	}
+	if errors.Is(err, dispatch.ErrUnknownRun) {
+		return problem.NoRun(run)
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+)
+
+// Steered is the answer to a message for an active run. What the run makes of the message follows the cursor in the thread's events.
+type Steered struct {
+	Cursor   string `json:"cursor"`
+	RunID    string `json:"runId"`
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
+// Steer tells the active run of a thread a message. It returns when the run has taken the message. The same message again is taken once.
+func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMessage) (Steered, error) {
+	message, err := decodeSteer(raw)
+	if err != nil {
+		return Steered{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, request.Patience)
+	defer cancel()
+	now, err := s.Find.Snapshots.Latest(ctx, thread, 0)
+	if err != nil {
+		return Steered{}, err
+	}
+	run, err := s.activeRun(ctx, thread, now)
+	if err != nil {
+		return Steered{}, err
+	}
+	accepted := stream.Acceptance{Tail: []stream.Said{{ID: message.ID, Message: message}}}
+	if !now.CanSteer(accepted) {
+		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is the ID of another message of the thread")
+	}
+	p, err := s.Find.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
+	if err != nil {
+		return Steered{}, err
+	}
+	return s.Tell(ctx, run, p)
+}
+
+// activeRun is the active run of a thread. A run that Temporal has started may not be in the log yet: then its workflow names it, by refusing an
+// offer.
+func (s *Sender) activeRun(ctx context.Context, thread stream.Thread, now *snapshot.Snapshot) (stream.Run, error) {
+	if now.RunID != "" && !now.Sealed {
+		return stream.Run{Thread: thread, ID: now.RunID}, nil
+	}
+	_, err := s.Dispatch.Offer(ctx, thread, runs.Submit{}, "")
+	if active, busy := dispatch.BusyWith(err); busy {
+		return stream.Run{Thread: thread, ID: active}, nil
+	}
+	var gone *serviceerror.NotFound
+	var waits *temporal.ApplicationError // the thread has only open interrupts
+	if err == nil || errors.As(err, &gone) || errors.As(err, &waits) {
+		return stream.Run{}, notActive(thread)
+	}
+	return stream.Run{}, fmt.Errorf("api: ask for the active run: %w", err)
+}
+
+// Tell makes the run's workflow take a proposal.
+func (s *Sender) Tell(ctx context.Context, run stream.Run, p stream.Proposal) (Steered, error) {
+	var taken runs.Steered
+	err := s.Update(ctx, run.Thread, runs.UpdateSteer, runs.Steer{RunID: run.ID, Input: p.Seq}, &taken)
+	cursor := s.Find.Log.CursorAt(p.Seq)
+	return Steered{Cursor: cursor.String(), RunID: run.ID, Repeated: taken.Repeated}, err
+}
+
+// decodeSteer decodes the message like one of an input, with the same checks.
+func decodeSteer(raw json.RawMessage) (*agui.Message, error) {
+	if len(raw) == 0 {
+		return nil, problem.BadRequest("invalid_input", "/message", "is missing")
+	}
+	in, err := agui.DecodeInput([]byte(`{"threadId":"-","runId":"-","messages":[` + string(raw) + `]}`))
+	var wrong *agui.DecodeError
+	if errors.As(err, &wrong) {
+		return nil, problem.BadRequest("invalid_input", strings.Replace(wrong.Pointer, "/messages/0", "/message", 1), wrong.Detail)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(in.Messages) != 1 || in.Messages[0].Role != agui.RoleUser:
+		return nil, problem.BadRequest("invalid_input", "/message/role", `must be "user"`)
+	}
+	return &in.Messages[0], request.CheckMessageIDs("/message", in.Messages[0])
+}
